@@ -1,0 +1,230 @@
+"""`ALGORITHMS`: one dict, name -> constructor. The CLI, the docs, the tests and the errors' near matches all read it.
+
+A new algorithm is one policy file and one entry here. Presets say where the default, the code that the paper's curves
+follow ("as_run") and the method's own paper ("own_paper") differ; what a preset does not name is the policy's default.
+"""
+
+import ast
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dither import errors, models, policies
+from dither.bandit import Bandit
+
+PRESETS = ("default", "as_run", "own_paper")
+Settings = (
+    Mapping[str, Any] | Callable[[int, Mapping[str, Any]], Mapping[str, Any]]
+)  # of a preset, or from (dim, given)
+
+
+class Labels(dict):
+    """Figure name -> the label that the paper's figure gives the algorithm; elsewhere its own name."""
+
+    def __init__(self, name: str, given: Mapping[str, str]) -> None:
+        super().__init__(given)
+        self.name = name
+
+    def __missing__(self, figure: str) -> str:
+        return self.name
+
+
+class Algorithm:
+    """A constructor of bandits: `LinFP(dim=5, lam=1e-4, c=1.0, floor=0.0, seed=0)` -> Bandit.
+
+    Settings are the fields of its model and of its policy, and besides
+    disjoint : K slots for one shared context, instead of arms with features of their own
+    diagonal : keep the diagonal of V alone (d above some thousands)
+    preset : "default", "as_run" or "own_paper"; settings that are passed win over it
+    seed, floor, monte_carlo : as for `Bandit`
+    """
+
+    def __init__(
+        self,
+        name: str,
+        policy: Callable[..., Any],
+        *,
+        summary: str,
+        presets: Mapping[str, Settings] | None = None,
+        policy_of: Mapping[str, Callable[..., Any]] | None = None,
+        told: tuple[str, ...] = (),
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name, self.policy, self.summary = name, policy, summary
+        self.presets: dict[str, Settings] = {preset: {} for preset in PRESETS} | dict(presets or {})
+        self.policy_of = dict(policy_of or {})
+        self.told = told
+        self.label = Labels(name, labels or {})
+        self.__name__ = name
+        self.__doc__ = f"{summary}\n\n{type(self).__doc__}\n{inspect.getdoc(policy)}"
+        self.__signature__ = _signature(policy)
+
+    def __call__(
+        self,
+        dim: int,
+        *,
+        seed: int | None = None,
+        preset: str = "default",
+        floor: float = 0.0,
+        monte_carlo: int = 0,
+        **settings: Any,
+    ) -> Bandit:
+        errors.at_least("dim", dim, 1)
+        model, policy = self.configure(dim, preset=preset, **settings)
+        return Bandit(model, policy, dim=dim, seed=seed, floor=floor, monte_carlo=monte_carlo)
+
+    def __repr__(self) -> str:
+        return f"dither.{self.name}"
+
+    def configure(
+        self, dim: int, *, preset: str = "default", disjoint: int | None = None, diagonal: bool = False, **settings: Any
+    ) -> tuple[Any, Any]:
+        """The model and the policy of these settings, for d features."""
+        if preset not in self.presets:
+            raise errors.unknown("preset", preset, known=self.presets)
+        of_preset = self.presets[preset]
+        settings = {**(of_preset(dim, settings) if callable(of_preset) else of_preset), **settings}
+        model_class = models.Diagonal if diagonal else models.Ridge
+        policy_class = self.policy_of.get(preset, self.policy)
+        of_model, of_policy = _fields(model_class), _fields(policy_class)
+        for name in settings:
+            if name not in of_model | of_policy:
+                raise errors.unknown(f"setting of {self.name}", name, known=[*_signature(policy_class).parameters])
+        model = model_class(**{k: v for k, v in settings.items() if k in of_model})
+        policy = policy_class(**{k: v for k, v in settings.items() if k in of_policy})
+        return (model if disjoint is None else models.Disjoint(model, disjoint)), policy
+
+    def knows(self, setting: str, *, preset: str = "default") -> bool:
+        """Whether its policy has such a setting."""
+        return setting in _fields(self.policy_of.get(preset, self.policy))
+
+
+def _fields(configuration: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(configuration)}
+
+
+def _signature(policy: Any) -> inspect.Signature:
+    """What help() shows: dim, then every setting with its default."""
+    kw = inspect.Parameter.KEYWORD_ONLY
+    fields = [*dataclasses.fields(models.Ridge), *dataclasses.fields(policy)]
+    parameters = [inspect.Parameter("dim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)]
+    parameters += [inspect.Parameter(f.name, kw, default=f.default, annotation=f.type) for f in fields]
+    own = dict(disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0)
+    parameters += [inspect.Parameter(name, kw, default=value) for name, value in own.items()]
+    return inspect.Signature(parameters, return_annotation=Bandit)
+
+
+def _ancestor(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The Gram matrix of the code that the curves follow, 1e-4 I + Σ x x'/σ²: that of λ = σ² 1e-4, over σ²."""
+    return {"lam": 1e-4 * given.get("sigma", 1.0) ** 2}
+
+
+_ALL = (
+    Algorithm(
+        "LinFP",
+        policies.FeaturePerturbation,
+        summary="Linear feature perturbation (paper, Algorithm C.2).",
+        presets={
+            "own_paper": lambda dim, _: {"c": "theory", "lam": float(dim)}
+        },  # Theorem 1: c_t = β_t(δ/4T), λ = O(d)
+        told=("horizon",),
+        labels={"fig3-linear": "GLM-FP (ours)", "h1": "GLM-FP (ours)", "h2": "GLM-FP (ours)", "h3": "LinFP (ours)"},
+    ),
+    Algorithm(
+        "LinTS",
+        policies.ThompsonSampling,
+        summary="Linear Thompson sampling (Agrawal, Goyal 2013; Abeille, Lazaric 2017).",
+        presets={"as_run": _ancestor, "own_paper": {"c": "anytime", "lam": 1.0}},
+        told=("horizon",),
+    ),
+    Algorithm(
+        "LinPHE",
+        policies.PerturbedHistory,
+        summary="Linear perturbed-history exploration (Kveton et al., UAI 2019).",
+        presets={"as_run": {"a": 0.5, "inflate": False, "forced": True, "jitter": 1e-6}, "own_paper": {"a": 2.0}},
+        policy_of={"as_run": policies.PseudoRewards, "own_paper": policies.PseudoRewards},
+    ),
+    Algorithm(
+        "RandLinUCB",
+        policies.RandUCB,
+        summary="Randomised LinUCB (Vaswani, Mehrabian, Durand, Kveton 2020).",
+        presets={"as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True}},
+        told=("horizon",),
+    ),
+    Algorithm(
+        "LinUCB",
+        policies.UCB,
+        summary="LinUCB, also known as OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011).",
+        presets={
+            "as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True},
+            "own_paper": {"radius": "oful", "lam": 1.0},
+        },
+        told=("horizon",),
+    ),
+    Algorithm(
+        "EpsGreedy",
+        policies.EpsGreedy,
+        summary="ε-greedy with an annealed ε.",
+        presets={"own_paper": {"decay": "text"}},
+        told=("horizon",),
+        labels={figure: "ε-Greedy" for figure in ("fig3-linear", "h1", "h2", "h3")},
+    ),
+    Algorithm("Greedy", policies.Greedy, summary="No exploration: the arm of the highest mean."),
+)
+
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in _ALL}
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """An algorithm with settings, as the command line and the results store write it: "LinFP:c=0.3,preset=as_run"."""
+
+    name: str
+    settings: tuple[tuple[str, Any], ...] = ()  # in sorted order
+    preset: str = "default"
+
+    @classmethod
+    def parse(cls, text: str) -> "Spec":
+        """From text; values are Python literals, or else strings."""
+        name, _, rest = text.partition(":")
+        settings: dict[str, Any] = {}
+        for part in filter(None, rest.split(",")):
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise ValueError(f"a setting is written key=value, got {part!r} in {text!r}")
+            settings[key.strip()] = _literal(value.strip())
+        preset = settings.pop("preset", "default")
+        algorithm = find(name)
+        if preset not in algorithm.presets:
+            raise errors.unknown("preset", preset, known=algorithm.presets)
+        return cls(name, tuple(sorted(settings.items())), preset)
+
+    def __str__(self) -> str:
+        parts = [f"{k}={v}" for k, v in self.settings]
+        parts += [f"preset={self.preset}"] if self.preset != "default" else []
+        return self.name + (":" + ",".join(parts) if parts else "")
+
+    def told(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Its settings, and of the environment's facts those that the algorithm is told and that are not set."""
+        algorithm, given = find(self.name), dict(self.settings)
+        known = {k: facts[k] for k in algorithm.told if k in facts and algorithm.knows(k, preset=self.preset)}
+        return known | given
+
+    def configure(self, dim: int, *, disjoint: int | None, facts: Mapping[str, Any]) -> tuple[Any, Any]:
+        """The model and the policy in an environment of these facts."""
+        return find(self.name).configure(dim, preset=self.preset, disjoint=disjoint, **self.told(facts))
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def find(name: str) -> Algorithm:
+    """The algorithm of that name, or an error with the nearest one."""
+    if name not in ALGORITHMS:
+        raise errors.unknown("algorithm", name, known=ALGORITHMS)
+    return ALGORITHMS[name]

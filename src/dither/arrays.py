@@ -1,0 +1,132 @@
+"""The only file that knows NumPy from torch, and the owner of the tie rule.
+
+Everything above is written against the Python array API. Ties: arms whose keys (for lines: m and c w; else the score)
+agree to `RTOL` are one arm; they share its probability equally, and one uniform draw a request decides among them.
+"""
+
+import importlib
+from typing import Any
+
+import array_api_compat
+import array_api_compat.numpy
+import numpy as np
+
+from dither import errors
+
+Array = Any  # an array of any library that follows the Python array API
+RTOL = 1e-12  # two keys are equal when they differ by less than this times the largest key of the request
+
+
+def namespace(*xs: Array) -> Any:
+    """The array API namespace of the arrays; the short way for NumPy, which is nearly always meant."""
+    if type(xs[0]) is np.ndarray or isinstance(xs[0], np.generic):
+        return array_api_compat.numpy
+    return array_api_compat.array_namespace(*xs)
+
+
+def library(device: str | None) -> Any:
+    """NumPy for None, else torch (which then holds all arrays on that device)."""
+    if device is None:
+        return array_api_compat.numpy
+    try:
+        return importlib.import_module("array_api_compat.torch")
+    except ImportError:
+        raise errors.missing_extra("torch", extra="torch") from None
+
+
+def numpy(x: Array) -> np.ndarray:
+    """As a NumPy array, wherever it was."""
+    return x if type(x) is np.ndarray else np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
+
+
+def dot(X: Array, theta: Array) -> Array:
+    """x_i'θ for X (..., K, d), theta (..., d) -> (..., K)."""
+    return (X @ theta[..., None])[..., 0]
+
+
+def norms(X: Array) -> Array:
+    """Euclidean lengths along the last axis: (..., K, d) -> (..., K); never NaN for finite input below 1e154."""
+    xp = namespace(X)
+    return xp.sqrt(xp.vecdot(X, X))
+
+
+def outer(a: Array, b: Array) -> Array:
+    """a b' for a (..., n), b (..., m) -> (..., n, m)."""
+    return a[..., :, None] * b[..., None, :]
+
+
+def some(x: Array) -> bool:
+    """Whether any entry of a boolean array is true."""
+    return bool(x.any()) if hasattr(x, "any") else bool(namespace(x).any(x))
+
+
+def pick(A: Array, i: Array, *, rank: int) -> Array:
+    """A[..., i, <rank axes>]: one entry of the axis before the last `rank`; A (..., K, *), i (...) -> (..., *)."""
+    axis = A.ndim - rank - 1
+    batch = A.shape[:axis]
+    if type(A) is np.ndarray or array_api_compat.is_torch_array(A):
+        return A[(*_grid(batch, A), i)]
+    xp = namespace(A)
+    flat = xp.reshape(A, (-1, *A.shape[axis + 1 :]))
+    rows = xp.arange(flat.shape[0] // A.shape[axis]) * A.shape[axis] + xp.reshape(i, (-1,))
+    return xp.reshape(xp.take(flat, rows, axis=0), (*batch, *A.shape[axis + 1 :]))
+
+
+def replace(A: Array, i: Array, value: Array, *, rank: int) -> Array:
+    """A copy of A with A[..., i, <rank axes>] = value; shapes as in `pick`."""
+    xp, axis = namespace(A), A.ndim - rank - 1
+    batch = A.shape[:axis]
+    if type(A) is np.ndarray or array_api_compat.is_torch_array(A):
+        A = xp.asarray(A, copy=True)
+        A[(*_grid(batch, A), i)] = value
+        return A
+    hit = xp.arange(A.shape[axis]) == i[..., None]
+    hit = xp.reshape(hit, (*hit.shape, *(1,) * rank))
+    return xp.where(hit, xp.expand_dims(value, axis=axis), A)
+
+
+def argmax(s: Array, *, u: Array, keys: tuple[Array, ...] | None = None, mask: Array | None = None) -> Array:
+    """The arm of the highest score; among arms tied with it, the one that u says.
+
+    s (..., K) scores; u (...) uniform on [0, 1), spent whether or not there is a tie; keys: what must agree for a tie,
+    each (..., K) (None: s itself); mask (..., K), True: on offer. -> (...) integers
+    """
+    xp = namespace(s)
+    best = xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
+    tied = ties(keys or (s,), best, mask=mask)
+    count = xp.sum(tied, axis=-1, dtype=xp.int64)
+    if not some(count > 1):
+        return best
+    rank = xp.astype(xp.floor(u * xp.astype(count, s.dtype)), xp.int64)
+    passed = xp.cumulative_sum(xp.astype(tied, xp.int64), axis=-1) > rank[..., None]
+    return xp.argmax(xp.astype(passed, xp.int8), axis=-1)
+
+
+def ties(keys: tuple[Array, ...], arm: Array, *, mask: Array | None = None) -> Array:
+    """Which arms are one with `arm` (...): all keys (..., K) agree to RTOL. -> bool (..., K)"""
+    xp = namespace(keys[0])
+    tied = mask
+    for key in keys:
+        scale = xp.max(xp.abs(key), axis=-1, keepdims=True)
+        near = xp.abs(key - pick(key, arm, rank=0)[..., None]) <= RTOL * scale
+        tied = near if tied is None else tied & near
+    return tied
+
+
+def share(s: Array, *, mask: Array | None = None) -> Array:
+    """The probabilities with which `argmax` answers when u is all the chance there is: s (..., K) -> (..., K)."""
+    xp = namespace(s)
+    best = xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
+    tied = xp.astype(ties((s,), best, mask=mask), xp.float64)
+    return tied / xp.sum(tied, axis=-1, keepdims=True)
+
+
+def _grid(batch: tuple[int, ...], like: Array) -> tuple[Array, ...]:
+    """Index arrays of the batch axes, to stand before an index of shape `batch`."""
+    if not batch:
+        return ()
+    xp = namespace(like)
+    device = array_api_compat.device(like)
+    return tuple(
+        xp.reshape(xp.arange(n, device=device), (-1, *(1,) * (len(batch) - a - 1))) for a, n in enumerate(batch)
+    )

@@ -1,0 +1,292 @@
+"""`Bandit`: one model in a live system. Configuration, state and random streams; NumPy in, NumPy out.
+
+    choose(X) -> Decision       draws; changes nothing but the streams
+    update(x, r)                learns; draws nothing
+    propensities(X)             neither
+
+The configuration is frozen and the state a tuple that is replaced whole, so a refused call leaves everything as it
+was. A lock makes every call atomic: one bandit may serve many threads.
+"""
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither import decision, errors, inputs, saving, streams, trees
+from dither.models.disjoint import Disjoint
+
+
+_SETTINGS = ("dim", "seed", "floor", "monte_carlo")
+_COUNTS = ("decisions", "observations")
+_STREAMS = ("_chance", "_ties")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What `choose` answers: for one request plain numbers, for B requests arrays (B,)."""
+
+    arm: int | np.ndarray
+    propensity: float | np.ndarray  # P(arm) at the moment of the decision; NaN where the kind is "none"
+    propensity_kind: str  # "exact", "monte_carlo", "estimated" or "none"
+    propensity_se: float | np.ndarray | None  # standard error; None where exact
+
+
+class Bandit:
+    """A policy on a model, for arms with features X (K, d), or K disjoint slots with one context x (d,).
+
+    Parameters
+    ----------
+    model, policy : configurations from `dither.models` and `dither.policies`, or your own
+    dim : d, the number of features
+    seed : a whole number; None draws one and records it in `seed`
+    floor : share of choices that is uniform over the arms on offer, so each has at least floor/(their number)
+    monte_carlo : draws spent on the propensity of each decision where the policy has no closed form (Thompson
+        sampling, perturbed history); 0 leaves it NaN, of kind "none". The arm shown counts as one more draw:
+        (1 + hits)/(1 + draws), so no logged propensity is 0.
+
+    Raises
+    ------
+    ValueError for settings that make no sense; TypeError where the model lacks what the policy needs.
+    """
+
+    def __init__(
+        self, model: Any, policy: Any, *, dim: int, seed: int | None = None, floor: float = 0.0, monte_carlo: int = 0
+    ) -> None:
+        errors.at_least("dim", dim, 1)
+        errors.within("floor", floor, 0, 1)
+        errors.at_least("monte_carlo", monte_carlo, 0)
+        decision.check(policy, model)
+        self.model, self.policy, self.dim, self.floor, self.monte_carlo = (
+            model,
+            policy,
+            int(dim),
+            float(floor),
+            monte_carlo,
+        )
+        self.seed = streams.entropy(seed)
+        self.slots = model.slots if isinstance(model, Disjoint) else None
+        self.state = model.init(self.dim, needs=policy.needs)
+        self.decisions = 0  # requests answered
+        self.observations = 0  # rewards learnt; the round t of schedules is one more
+        self._columns: list[str] | None = None
+        self._chance = streams.stream(self.seed, 0, "policy")
+        self._ties = streams.stream(self.seed, 0, "ties")
+        self._lock = threading.RLock()
+
+    @property
+    def t(self) -> int:
+        """The round: rewards learnt so far, plus 1."""
+        return self.observations + 1
+
+    def choose(self, X: Any, *, mask: Any = None) -> Decision:
+        """Choose an arm for one request or for B at once.
+
+        X : (K, d) the arms on offer, or (B, K, d); with disjoint slots the context (d,), or (B, d)
+        mask : (K,) or (B, K), True: on offer. Rows ruled out are not read.
+
+        Raises ValueError for a wrong width, NaN or infinity (naming the place) or no arm on offer; nothing is drawn then.
+        """
+        with self._lock:
+            X, mask, single = self._request(X, mask)
+            view = self.policy.view(self.model, self.state, X, t=self.t)
+            n, arms = self._shape(X)
+            eps = decision.eps(self.policy, self.t, floor=self.floor)
+            dim = self.model.ambient(self.dim)
+            chance = self.policy.draw(self._chance, n, arms=arms, dim=dim)
+            u = self._ties.random((n, decision.UNIFORMS))
+            arm = decision.choose(self.policy, view, chance, u, eps=eps, mask=mask)
+            self.decisions += n
+            kind: str = "none"
+            p, se = np.full(n, np.nan), None
+            if decision.exact(self.policy):
+                kind, p = "exact", decision.chosen(self.policy, view, arm, eps=eps, shape=(n, arms), mask=mask)
+            elif self.monte_carlo:
+                kind = "monte_carlo"
+                p, se = self._hits(X, mask, arm)
+        if single:
+            return Decision(int(arm[0]), float(p[0]), kind, None if se is None else float(se[0]))
+        return Decision(arm, p, kind, se)
+
+    def propensities(self, X: Any, *, mask: Any = None, detail: bool = False, draws: int = 10_000) -> Any:
+        """The probability with which `choose` would show each arm; spends none of the bandit's chance.
+
+        X, mask : as for `choose`; draws : for policies without a closed form, Monte Carlo draws a request
+        -> p (K,) or (B, K); with detail=True (p, se, kind): se of p's shape, None where exact; kind as in `Decision`
+        """
+        errors.at_least("draws", draws, 1)
+        with self._lock:
+            X, mask, single = self._request(X, mask)
+            n, arms = self._shape(X)
+            eps = decision.eps(self.policy, self.t, floor=self.floor)
+            if decision.exact(self.policy):
+                view = self.policy.view(self.model, self.state, X, t=self.t)
+                p, se, kind = (
+                    decision.propensities(self.policy, view, eps=eps, shape=(n, arms), mask=mask),
+                    None,
+                    "exact",
+                )
+            else:
+                p, kind = self._frequencies(X, mask, draws) / draws, "monte_carlo"
+                smooth = (p * draws + 1) / (draws + 2)  # an arm that was never drawn is not known to be impossible
+                se = np.sqrt(smooth * (1 - smooth) / draws)
+        if single:
+            p, se = p[0], None if se is None else se[0]
+        return (p, se, kind) if detail else p
+
+    def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None) -> None:
+        """Learn one reward, x (d,) and r a number, or n at once, x (n, d) and r (n,), in any order and however late.
+
+        arm : with disjoint slots, the slot that was shown, an int or (n,)
+        weight : a number or (n,), not negative: how many observations this one counts as (default 1)
+
+        Raises ValueError for wrong shapes, NaN or infinity, or features too long beside λ; nothing has changed then.
+        """
+        with self._lock:
+            X, columns = inputs.features(x, name="x", dim=self.dim, columns=self._columns)
+            if X.ndim > 2:
+                raise ValueError(f"x must be ({self.dim},) or (n, {self.dim}), got {X.shape}")
+            r = _rewards(r, X.shape[:-1])
+            inputs.finite(X, name="x")
+            inputs.finite(r, name="r")
+            settings: dict[str, Any] = {}
+            if weight is not None:
+                settings["weight"] = _weights(weight, X.shape[:-1])
+            if self.slots is not None:
+                if arm is None:
+                    raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
+                settings["arm"] = inputs.whole(arm, name="arm", below=self.slots, shape=X.shape[:-1])
+            elif arm is not None:
+                raise ValueError("arm is for disjoint slots alone; here x is the features of the arm that was shown")
+            if X.ndim == 1:
+                state = self.model.update(self.state, X, r, **settings)
+            else:
+                state = self.model.update_many(self.state, X, r, **settings)
+            if not np.isfinite(state.theta).all():
+                raise ValueError("x and r are too large for float64: the estimate overflows; scale them down")
+            self.state, self._columns = state, columns
+            self.observations += 1 if X.ndim == 1 else X.shape[0]
+
+    def save(self, path: Any) -> None:
+        """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.
+
+        Raises TypeError, before anything is written, for a configuration that a file cannot hold (a function as `c`).
+        """
+        with self._lock:
+            header = {
+                "model": saving.pack(self.model),
+                "policy": saving.pack(self.policy),
+                "columns": self._columns,
+                "streams": {name: saving.plain(getattr(self, name).bit_generator.state) for name in _STREAMS},
+                **{name: getattr(self, name) for name in (*_SETTINGS, *_COUNTS)},
+            }
+            arrays = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
+        saving.write(path, header, arrays)
+
+    @property
+    def theta(self) -> np.ndarray:
+        """θ̂, (d,); with disjoint slots (K, d)."""
+        return self.state.theta.copy()
+
+    def mean(self, X: Any) -> np.ndarray:
+        """m_i = x_i'θ̂: X as for `choose` -> (K,) or (B, K)."""
+        return self._ask("mean", X)
+
+    def width(self, X: Any) -> np.ndarray:
+        """w_i, the standard deviation of x_i'θ̂ for reward noise of sd 1: X as for `choose` -> (K,) or (B, K)."""
+        return self._ask("width", X)
+
+    def __repr__(self) -> str:
+        return f"Bandit({self.model}, {self.policy}, dim={self.dim}, seed={self.seed}, floor={self.floor}, t={self.t})"
+
+    def _ask(self, ability: str, X: Any) -> np.ndarray:
+        if ability not in self.model.abilities:
+            raise errors.lacks(self.model, ability, policy=self.policy)
+        with self._lock:
+            X, _, single = self._request(X, None)
+            answer = getattr(self.model, ability)(self.state, X)
+        return answer[0] if single else answer
+
+    def _request(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
+        """X with one leading axis of requests, the mask likewise, and whether the user asked for one request."""
+        X, columns = inputs.features(X, name="X", dim=self.dim, columns=self._columns)
+        alone = 1 if self.slots is not None else 2
+        if X.ndim not in (alone, alone + 1):
+            shape = f"({self.dim},) or (B, {self.dim})" if alone == 1 else f"(K, {self.dim}) or (B, K, {self.dim})"
+            raise ValueError(f"X must be {shape}: width {self.dim}; got {X.shape}")
+        single = X.ndim == alone
+        if alone == 2 and X.shape[-2] == 0:
+            raise ValueError(f"X must offer at least one arm, got {X.shape}")
+        if mask is not None:
+            arms = self.slots if self.slots is not None else X.shape[-2]
+            mask = inputs.offered(mask, shape=(*X.shape[: X.ndim - alone], arms))
+        rows = None if self.slots is not None else mask
+        inputs.finite(X, name="X", mask=rows)
+        if rows is not None:
+            X = np.where(rows[..., None], X, 0.0)
+        self._columns = columns
+        return (X[None], None if mask is None else mask[None], True) if single else (X, mask, False)
+
+    def _shape(self, X: np.ndarray) -> tuple[int, int]:
+        """(requests, arms)."""
+        return X.shape[0], self.slots if self.slots is not None else X.shape[1]
+
+    def _frequencies(self, X: np.ndarray, mask: np.ndarray | None, draws: int) -> np.ndarray:
+        """Counts (B, K) over `draws` decisions a request, from a stream of their own: asking twice gives the same."""
+        n, arms = self._shape(X)
+        rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
+        eps, dim = decision.eps(self.policy, self.t, floor=self.floor), self.model.ambient(self.dim)
+        counts = np.empty((n, arms))
+        for i in range(n):
+            view = self.policy.view(self.model, self.state, X[i : i + 1], t=self.t)
+            own = None if mask is None else mask[i]
+            counts[i] = decision.frequencies(self.policy, view, rng, n=draws, eps=eps, arms=arms, dim=dim, mask=own)
+        return counts
+
+    def _hits(self, X: np.ndarray, mask: np.ndarray | None, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        hits = np.take_along_axis(self._frequencies(X, mask, self.monte_carlo), arm[:, None], axis=1)[:, 0]
+        p = (1 + hits) / (1 + self.monte_carlo)
+        return p, np.sqrt(p * (1 - p) / self.monte_carlo)
+
+
+def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
+    """The bandit that `save` wrote; it goes on as if nothing had happened.
+
+    known : classes of your own that its model or policy is made of
+
+    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format. Nothing is executed.
+    """
+    table = saving.KNOWN | {cls.__name__: cls for cls in known}
+
+    def build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Bandit:
+        model, policy = (saving.unpack(header[name], table) for name in ("model", "policy"))
+        bandit = Bandit(model, policy, **{name: header[name] for name in _SETTINGS})
+        for name in _COUNTS:
+            errors.at_least(name, header[name], 0)
+            setattr(bandit, name, header[name])
+        for name in _STREAMS:
+            getattr(bandit, name).bit_generator.state = saving.unplain(header["streams"][name])
+        bandit._columns = header["columns"]
+        bandit.state = saving.filled(bandit.state, arrays)
+        return bandit
+
+    return saving.read(path, build)
+
+
+def _rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray:
+    r = inputs.numbers(r, name="r")
+    if r.shape != shape:
+        wanted = f"({shape[0]},), one for each row of x" if shape else "a single number, as x is one arm"
+        raise ValueError(f"r must be {wanted}; got shape {r.shape}")
+    return r
+
+
+def _weights(weight: Any, shape: tuple[int, ...]) -> np.ndarray:
+    weight = inputs.numbers(weight, name="weight")
+    if weight.shape not in (shape, ()):
+        raise ValueError(f"weight must have shape {shape} or be one number, got {weight.shape}")
+    inputs.finite(weight, name="weight")
+    if np.any(weight < 0):
+        raise ValueError(f"weight must not be negative, got {weight.min()}")
+    return np.broadcast_to(weight, shape)

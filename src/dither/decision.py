@@ -1,0 +1,87 @@
+"""One decision: what any policy does with its view and its chance, alone or for many requests at once.
+
+A policy is a frozen dataclass with
+    needs                                    the abilities it asks of a model, by name
+    draw(rng, n, *, arms, dim) -> arrays     the chance of n requests, each array with n leading; nothing else draws
+    view(model, state, X, *, t) -> view      what it sees before chance enters
+    scores(view, *chance) -> (..., K)        the arm of the highest score is shown
+and, where it has them,
+    eps(t) -> float                          the share of uniform choices in round t
+    keys(view) -> arrays (..., K)            what must agree for two arms to tie (else: the score)
+    propensities(view, mask=) -> (..., K)    exact choice probabilities (else: Monte Carlo)
+    chosen(view, arm, mask=) -> (...)        the same for one arm, cheaper
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dither import arrays, errors
+from dither.arrays import Array
+
+UNIFORMS = 3  # a request spends: the tie-break, the coin of eps, the arm if it falls
+
+
+def check(policy: Any, model: Any) -> None:
+    """Refuse a policy that asks for what the model does not give."""
+    for ability in sorted(policy.needs - model.abilities):
+        raise errors.lacks(model, ability, policy=policy)
+
+
+def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
+    """The share of uniform choices in round t, the policy's own and the floor together."""
+    own = policy.eps(t) if hasattr(policy, "eps") else 0.0
+    return 1 - (1 - own) * (1 - floor) if floor else own
+
+
+def choose(policy: Any, view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
+    """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K). -> (...) integers"""
+    s = policy.scores(view, *chance)
+    keys = policy.keys(view) if hasattr(policy, "keys") else None
+    if keys is not None and keys[0].shape != s.shape:  # many draws against the view of one request
+        keys = tuple(arrays.namespace(s).broadcast_to(key, s.shape) for key in keys)
+    arm = arrays.argmax(s, u=u[..., 0], keys=keys, mask=mask)
+    if not eps:
+        return arm
+    xp = arrays.namespace(s)
+    any_arm = arrays.argmax(xp.zeros_like(s), u=u[..., 2], mask=mask)
+    return xp.where(u[..., 1] < eps, any_arm, arm)
+
+
+def exact(policy: Any) -> bool:
+    """Whether the policy knows its choice probabilities."""
+    return hasattr(policy, "propensities")
+
+
+def propensities(policy: Any, view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
+    """The probabilities of all arms (..., K) of a policy that is `exact`; shape (..., K)."""
+    p = policy.propensities(view, mask=mask)
+    return (1 - eps) * p + eps * uniform(shape, mask) if eps else p
+
+
+def chosen(policy: Any, view: Any, arm: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
+    """The probability of `arm` (...) of a policy that is `exact`; shape (..., K)."""
+    if hasattr(policy, "chosen"):
+        p = policy.chosen(view, arm, mask=mask)
+    else:
+        p = arrays.pick(policy.propensities(view, mask=mask), arm, rank=0)
+    if not eps:
+        return p
+    return (1 - eps) * p + eps * arrays.pick(uniform(shape, mask), arm, rank=0)
+
+
+def uniform(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+    """1/(number on offer) for the arms on offer, (..., K)."""
+    return np.full(shape, 1 / shape[-1]) if mask is None else mask / np.sum(mask, axis=-1, keepdims=True)
+
+
+def frequencies(policy: Any, view: Any, rng, *, n: int, eps: float, arms: int, dim: int, mask=None) -> np.ndarray:
+    """How often n decisions of one request show each arm, (K,) of counts; the view is of that one request."""
+    counts = np.zeros(arms)
+    for start in range(0, n, 1000):
+        k = min(1000, n - start)
+        chance = policy.draw(rng, k, arms=arms, dim=dim)
+        u, offered = rng.random((k, UNIFORMS)), None if mask is None else np.broadcast_to(mask, (k, arms))
+        arm = choose(policy, view, chance, u, eps=eps, mask=offered)
+        counts += np.bincount(arm, minlength=arms)
+    return counts

@@ -1,0 +1,8 @@
+"""Environments: where contexts and rewards come from. `base` says how to write your own."""
+
+from dither.envs.base import Environment
+from dither.envs.classification import Classification
+from dither.envs.delayed import Delayed
+from dither.envs.linear import Linear
+
+__all__ = ["Classification", "Delayed", "Environment", "Linear"]

@@ -1,0 +1,118 @@
+"""What users pass in, checked once and turned into float64 NumPy: features, rewards, masks, arms.
+
+Any array-like: lists, NumPy of any real dtype and layout, torch tensors, scipy.sparse, data frames (pandas, Polars,
+Arrow; columns go by name: the first names seen are the columns, in another order they are put in order).
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dither import errors
+
+
+def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
+    """X as (..., dim) float64, not copied where it is that already, and its column names. Values are not checked."""
+    if type(X) is np.ndarray and X.dtype == np.float64:
+        array = X
+    else:
+        names = _columns(X)
+        if names is not None:
+            X, columns = _in_order(X, names, name=name, columns=columns)
+        array = numbers(X, name=name)
+    if array.ndim == 0 or array.shape[-1] != dim:
+        turned = ""
+        if array.ndim == 2 and array.shape[0] == dim:
+            turned = f" It looks transposed: pass {name}.T, {array.T.shape}."
+        got = f"width {array.shape[-1]}, shape {array.shape}" if array.ndim else "a single number"
+        raise ValueError(f"{name} must have width {dim} (its last axis, dim={dim}); got {got}.{turned}")
+    return array, columns
+
+
+def numbers(x: Any, *, name: str) -> np.ndarray:
+    """Any array-like of real numbers as float64."""
+    if sparse.issparse(x):
+        x = x.toarray()
+    elif hasattr(x, "detach"):  # a torch tensor, wherever it is
+        x = x.detach().cpu().numpy()
+    try:
+        array = np.asarray(x)
+    except (ValueError, TypeError) as reason:
+        raise ValueError(f"{name} must be a rectangular array of real numbers: {reason}") from None
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    return array.astype(np.float64, copy=False)
+
+
+def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None) -> None:
+    """Refuse NaN and infinity, naming the place; rows that `mask` (array's shape less the last axis) rules out pass."""
+    if type(array) is np.ndarray and array.flags.c_contiguous and mask is None:
+        flat = array.reshape(-1)
+        if np.dot(flat, flat) < np.inf:  # NaN and inf show in the sum of squares: one BLAS pass
+            return
+    bad = ~np.isfinite(array)
+    if mask is not None:
+        bad &= mask[..., None]
+    if bad.any():
+        place = np.argwhere(bad)[0].tolist()
+        words = ["row", "column"] if array.ndim == 2 else ["column"] if array.ndim == 1 else []
+        where = ", ".join(f"{word} {i}" for word, i in zip(words, place, strict=True)) or f"index {tuple(place)}"
+        raise ValueError(
+            f"{name} must be finite; got {array[tuple(place)]} at {where} ({int(bad.sum())} such values): "
+            f"drop or impute them first"
+        )
+
+
+def whole(x: Any, *, name: str, below: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Arm numbers of a given shape, each in [0, below)."""
+    array = numbers(x, name=name)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, one for each observation; got {array.shape}")
+    if not np.all((array >= 0) & (array < below) & (array == np.floor(array))):
+        raise ValueError(f"{name} must be whole numbers from 0 to {below - 1}, got {x!r}")
+    return array.astype(np.int64)
+
+
+def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
+    """The arms on offer as bool (..., K)."""
+    array = np.asarray(mask)
+    if array.dtype != np.bool_:
+        values = numbers(mask, name="mask")
+        if not np.all((values == 0) | (values == 1)):
+            raise ValueError("mask must hold booleans (True: on offer), or 0 and 1")
+        array = values == 1
+    if array.shape != shape and array.shape != shape[-1:]:
+        raise ValueError(f"mask must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
+    array = np.broadcast_to(array, shape)
+    if not array.any(axis=-1).all():
+        raise ValueError("mask leaves no arm on offer: at least one must be True in each request")
+    return array
+
+
+def _columns(X: Any) -> list[str] | None:
+    """The column names of a data frame (or the labels of a pandas row), None for anything else."""
+    names = getattr(X, "columns", None)
+    if names is None:
+        names = getattr(X, "column_names", None)  # Arrow
+    if names is None and hasattr(X, "to_numpy") and hasattr(X, "index") and not callable(X.index):
+        names = X.index  # a pandas Series: one arm
+        if all(not isinstance(name, str) for name in names):
+            return None
+    return None if names is None or callable(names) else [str(name) for name in names]
+
+
+def _in_order(X: Any, names: list[str], *, name: str, columns: list[str] | None) -> tuple[np.ndarray, list[str]]:
+    columns = columns or names
+    if sorted(names) != sorted(columns):
+        odd = sorted(set(names) ^ set(columns))
+        raise ValueError(f"{name} must have the columns {columns}, the first that were seen; {odd} differ")
+    place = {label: i for i, label in enumerate(names)}
+    order = [place[label] for label in columns]
+    if not hasattr(X, "to_numpy"):
+        try:
+            import narwhals
+        except ImportError:
+            raise errors.missing_extra("narwhals", extra="frames") from None
+        X = narwhals.from_native(X, eager_only=True)
+    return numbers(X.to_numpy(), name=name)[..., order], columns

@@ -1,0 +1,7 @@
+"""Models: what is believed. A configuration is a frozen dataclass, a state a NamedTuple of arrays."""
+
+from dither.models.diagonal import Diagonal
+from dither.models.disjoint import Disjoint
+from dither.models.ridge import Ridge
+
+__all__ = ["Diagonal", "Disjoint", "Ridge"]

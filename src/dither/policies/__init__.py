@@ -1,0 +1,19 @@
+"""Policies: where the randomness enters. One file a family, after the paper's Table A.1."""
+
+from dither.policies.feature import FeaturePerturbation
+from dither.policies.greedy import EpsGreedy, Greedy
+from dither.policies.optimism import UCB
+from dither.policies.parameter import ThompsonSampling
+from dither.policies.reward import PerturbedHistory, PseudoRewards
+from dither.policies.utility import RandUCB
+
+__all__ = [
+    "UCB",
+    "EpsGreedy",
+    "FeaturePerturbation",
+    "Greedy",
+    "PerturbedHistory",
+    "PseudoRewards",
+    "RandUCB",
+    "ThompsonSampling",
+]

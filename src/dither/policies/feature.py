@@ -1,0 +1,101 @@
+"""Feature perturbation (paper, Section 4, Algorithm 1; Appendix C, Algorithm C.2): jitter the features, act greedily.
+
+    x̃_i = x_i + c w_i ζ/‖θ̂‖,  w_i = ‖x_i‖_{V⁻¹},  ζ ~ N(0, I)      the paper's form: form="vector"
+    x̃_i'θ̂ = m_i + z c w_i,    m_i = x_i'θ̂,        z ~ N(0, 1)      the same, one scalar a request: form="scalar"
+
+z = ζ'u with u = θ̂/‖θ̂‖ is N(0, 1) whatever u is. The paper's form divides by zero at θ̂ = 0; the scalar form is its
+limit there, and the vector form takes u = (1, 0, ..., 0). Coupled: one z for all arms (paper); uncoupled: one for each,
+which costs a factor log K in the bound (Appendix E, footnote). Ball: ζ uniform in the ball of radius √d (Appendix B).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dither import arrays
+from dither.arrays import Array
+from dither.noise import Ball, Gaussian, Law
+from dither.policies import lines, scale
+
+
+class Seen(NamedTuple):
+    """What there is before chance enters."""
+
+    lines: lines.Lines
+    law: Law  # of z
+    u: Array | None  # (..., dim of θ)  θ̂/‖θ̂‖, for the vector form
+
+
+@dataclass(frozen=True)
+class FeaturePerturbation:
+    """FP on any model with `mean` and `width`."""
+
+    c: scale.Scale = 1.0  # c_t: a number, "oful", "theory" or a function of t (policies/scale.py)
+    noise: Gaussian | Ball = Gaussian()
+    coupled: bool = True  # one ζ for all arms
+    form: str = "scalar"  # or "vector": draw ζ and project it
+    sigma: float = 1.0  # sd of the reward noise
+    S: float = 1.0  # bound on ‖θ*‖, for the schedules
+    horizon: int | None = None  # T, for the schedules; None: t
+    delta: float | None = None  # δ of "theory"; None: 1/T
+
+    def __post_init__(self) -> None:
+        scale.check(self.c, sigma=self.sigma, S=self.S, horizon=self.horizon, delta=self.delta)
+        if self.form not in ("scalar", "vector"):
+            raise ValueError(f"form must be 'scalar' or 'vector', got {self.form!r}")
+        if self.form == "vector" and not self.coupled:
+            raise ValueError("form='vector' draws one ζ for all arms; uncoupled perturbation needs form='scalar'")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks of a model."""
+        return scale.needs(self.c) | {"mean", "width"}
+
+    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+        """n requests: z (n,), uncoupled (n, K), or ζ (n, dim); dim is that of θ."""
+        if self.form == "vector":
+            return (self.noise.vectors(rng, n, dim),)
+        return (self.noise.marginal(dim).draw(rng, (n,) if self.coupled else (n, arms)),)
+
+    def view(self, model, state, X: Array, *, t: int) -> Seen:
+        """The lines m + z c_t w, and u where ζ must be projected on it."""
+        w = scale.times(scale.value(self, model, state, t), model.width(state, X))
+        u = direction(model.flat(state.theta)) if self.form == "vector" else None
+        law = self.noise.marginal(model.ambient(state.theta.shape[-1]))
+        return Seen(lines.Lines(model.mean(state, X), w), law, u)
+
+    def scores(self, view: Seen, zeta: Array) -> Array:
+        """x̃_i'θ̂: (..., K)."""
+        if view.u is not None:
+            zeta = arrays.namespace(zeta).vecdot(zeta, view.u)
+        return lines.scores(view.lines, zeta)
+
+    def keys(self, view: Seen) -> tuple[Array, ...] | None:
+        """What must agree for two arms to be one: their lines."""
+        return tuple(view.lines) if self.coupled else None
+
+    def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
+        """The probability of `arm`: exact."""
+        return lines.chosen(view.lines, arm, view.law, coupled=self.coupled, mask=mask)
+
+    def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
+        """The probabilities of all arms: exact."""
+        return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask)
+
+
+def direction(theta: Array) -> Array:
+    """u = θ̂/‖θ̂‖, and (1, 0, ..., 0) at θ̂ = 0: (..., d) -> (..., d)."""
+    xp = arrays.namespace(theta)
+    length = xp.linalg.vector_norm(theta, axis=-1, keepdims=True)
+    first = xp.concat([xp.ones_like(theta[..., :1]), xp.zeros_like(theta[..., 1:])], axis=-1)
+    return xp.where(length > 0, theta / xp.where(length > 0, length, xp.ones_like(length)), first)
+
+
+def perturbed(X: Array, zeta: Array, *, w: Array, theta: Array) -> Array:
+    """x̃_i = x_i + w_i ζ/‖θ̂‖, the features as the paper perturbs them; undefined at θ̂ = 0.
+
+    X (..., K, d), ζ (..., d), w (..., K) the widths times c_t, theta (..., d) -> (..., K, d)
+    """
+    length = arrays.namespace(theta).linalg.vector_norm(theta, axis=-1, keepdims=True)
+    return X + arrays.outer(w / length, zeta)

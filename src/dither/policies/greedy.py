@@ -1,0 +1,64 @@
+"""The arm of the highest mean, always or but for a share ε_t of uniform choices.
+
+    Greedy      no exploration: always worth a row beside those that explore
+    EpsGreedy   ε_t = min(1, ε √(T/t)/2), ε = 0.05: the schedule that the paper's curves follow (decay="half");
+                ε_t = min(1, ε √(T/t)), the one of its text (decay="text", Appendix H.1.1); constant ε (decay=None)
+
+A policy with `eps` chooses uniformly among the arms on offer with that probability: the mixing is in `decision`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dither import arrays, errors
+from dither.arrays import Array
+
+DECAYS = ("half", "text")
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """On any model with `mean`."""
+
+    needs = frozenset({"mean"})
+
+    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+        """Nothing."""
+        return ()
+
+    def view(self, model, state, X: Array, *, t: int) -> Array:
+        """The means (..., K)."""
+        return model.mean(state, X)
+
+    def scores(self, view: Array) -> Array:
+        """The view itself."""
+        return view
+
+    def propensities(self, view: Array, *, mask: Array | None = None) -> Array:
+        """1 for the best arm; shared where arms tie."""
+        return arrays.share(view, mask=mask)
+
+
+@dataclass(frozen=True)
+class EpsGreedy(Greedy):
+    """Greedy, with a share ε_t of uniform choices."""
+
+    epsilon: float = 0.05  # ε
+    decay: str | None = "half"
+    horizon: int | None = None  # T; None: t, which makes ε_t constant
+
+    def __post_init__(self) -> None:
+        errors.within("epsilon", self.epsilon, 0, 1)
+        if self.decay is not None and self.decay not in DECAYS:
+            raise errors.unknown("decay", self.decay, known=DECAYS)
+        if self.horizon is not None:
+            errors.at_least("horizon", self.horizon, 1)
+
+    def eps(self, t: int) -> float:
+        """ε_t."""
+        if self.decay is None:
+            return self.epsilon
+        half = 2 if self.decay == "half" else 1
+        return min(1.0, self.epsilon * math.sqrt((self.horizon or t) / t) / half)

@@ -1,0 +1,65 @@
+"""Thompson sampling (Agrawal, Goyal 2013; Abeille, Lazaric 2017): draw a parameter, act greedily on it.
+
+    θ̃ ~ N(θ̂, c² V⁻¹) once a request,  s_i = x_i'θ̃
+    c: as of `policies/scale.py`, or "anytime": √(9 d log(t/δ)), the scale of Agrawal and Goyal
+
+No choice probability in closed form: propensities are Monte Carlo.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import arrays
+from dither.arrays import Array
+from dither.policies import scale
+
+
+class Seen(NamedTuple):
+    """What there is before chance enters."""
+
+    model: Any
+    state: Any
+    X: Array
+    c: Any  # σ c_t: a number or (...)
+
+
+@dataclass(frozen=True)
+class ThompsonSampling:
+    """On any model with `mean` and `sample`."""
+
+    c: scale.Scale = 1.0
+    sigma: float = 1.0  # R, sd of the reward noise
+    S: float = 1.0  # bound on ‖θ*‖, for the schedules
+    horizon: int | None = None  # T, for the schedules; None: t
+    delta: float | None = None  # δ of "theory" and "anytime"; None: 1/T
+
+    def __post_init__(self) -> None:
+        c = 1.0 if self.c == "anytime" else self.c
+        scale.check(c, sigma=self.sigma, S=self.S, horizon=self.horizon, delta=self.delta)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks of a model."""
+        return scale.needs(self.c) | {"mean", "sample"}
+
+    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+        """n requests: η (n, dim), standard normal; dim is that of θ."""
+        return (rng.standard_normal((n, dim)),)
+
+    def view(self, model, state, X: Array, *, t: int) -> Seen:
+        """All that a draw will need."""
+        if self.c != "anytime":
+            return Seen(model, state, X, scale.value(self, model, state, t))
+        d, delta = model.ambient(state.theta.shape[-1]), self.delta or 1 / (self.horizon or t)
+        return Seen(model, state, X, self.sigma * math.sqrt(9 * d * math.log(max(2.0, t / delta))))
+
+    def scores(self, view: Seen, eta: Array) -> Array:
+        """x_i'θ̃: (..., K)."""
+        step = view.model.sample(view.state, eta)
+        c = view.c
+        if getattr(c, "ndim", 0):
+            c = arrays.namespace(c).reshape(c, (*c.shape, *(1,) * (step.ndim - c.ndim)))
+        return view.model.scores(view.state.theta + c * step, view.X)

@@ -1,0 +1,58 @@
+"""c_t: how many widths one unit of the perturbation is worth. Policies that perturb share these choices.
+
+    a number     c_t = c
+    "oful"       √λ S + √(2 log T + d log(1 + t/(λ d)))     `theory.oful`; figure 2b of the paper
+    "theory"     β_t(δ/(4T))                               `theory.beta`; Theorem 1 of the paper
+    a function   c_t = c(t)
+
+T is the horizon, or t where there is none; δ = 1/T unless given; all are multiplied by σ, the sd of the reward noise.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from dither import errors, theory
+
+Scale = float | str | Callable[[int], float]
+NAMES = ("oful", "theory")
+
+
+def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float | None) -> None:
+    """Refuse what is none of the four, or not a positive number where one must stand."""
+    if isinstance(c, str):
+        if c not in NAMES:
+            raise errors.unknown("schedule of c", c, known=NAMES)
+    elif not callable(c):
+        errors.within("c", c, 0, 1e300)
+    errors.positive("sigma", sigma)
+    errors.positive("S", S)
+    if horizon is not None:
+        errors.at_least("horizon", horizon, 1)
+    if delta is not None and not 0 < delta < 1:
+        raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
+
+
+def needs(c: Scale) -> frozenset[str]:
+    """What the schedule asks of a model."""
+    return frozenset({"norms"}) if c == "theory" else frozenset()
+
+
+def value(policy: Any, model: Any, state: Any, t: int) -> Any:
+    """σ c_t: a number, or an array (...) where it depends on the data. policy has c, sigma, S, horizon, delta."""
+    c = policy.c
+    if callable(c):
+        return policy.sigma * c(t)
+    if not isinstance(c, str):
+        return policy.sigma * c
+    d, T = model.ambient(state.theta.shape[-1]), policy.horizon or t
+    if c == "oful":
+        return policy.sigma * theory.oful(t, d=d, lam=model.lam, S=policy.S, T=T)
+    norms = model.norms(state)
+    L = policy.S * norms[..., 0] + norms[..., 1]  # Σ ‖x‖ max_{|η| <= S‖x‖} |η - r|
+    delta = min(policy.delta or 1 / T, 0.5) / (4 * T)
+    return policy.sigma * theory.beta(t, d=d, lam=model.lam, S=policy.S, M=0.0, L=L, delta=delta)
+
+
+def times(scale: Any, w: Any) -> Any:
+    """The scale, a number or (...), times w (..., K)."""
+    return w * (scale[..., None] if getattr(scale, "ndim", 0) else scale)

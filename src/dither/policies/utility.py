@@ -1,0 +1,72 @@
+"""Randomised UCB (Vaswani, Mehrabian, Durand, Kveton 2020): one random multiple of the bonus for all arms.
+
+    s_i = m_i + a β w_i,   a from 20 points on [0, 1] with half-Gaussian weights, β the radius of LinUCB
+
+With a ~ N(0, 1) and β = c it is LinFP (paper, Appendix A): `RandUCB(law=noise.Gaussian(), beta=c)`.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dither import noise
+from dither.arrays import Array
+from dither.policies import lines, optimism, scale
+
+
+class Seen(NamedTuple):
+    """What there is before chance enters."""
+
+    lines: lines.Lines
+    law: noise.Points | noise.Law  # of a
+
+
+@dataclass(frozen=True)
+class RandUCB:
+    """On any model with `mean` and `width`."""
+
+    law: noise.Points | noise.Gaussian | noise.Ball = noise.half_gaussian()  # of a; coupled over the arms
+    beta: float | None = None  # β; None: the radius below
+    radius: str = "constant"  # "constant" or "oful": as of `optimism.UCB`
+    sigma: float = 1.0  # R, sd of the reward noise
+    S: float | None = 1.0  # bound on ‖θ*‖; None: √d
+    horizon: int | None = None  # T; None: t
+    Lam: float = 1.0  # Λ in β
+    sigma_again: bool = False  # σ w for w (preset as_run)
+
+    def __post_init__(self) -> None:
+        optimism.check(self)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks of a model."""
+        return optimism.needs(self)
+
+    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+        """n requests: a (n,)."""
+        law = self.law if isinstance(self.law, noise.Points) else self.law.marginal(dim)
+        return (law.draw(rng, (n,)),)
+
+    def view(self, model, state, X: Array, *, t: int) -> Seen:
+        """The lines m + a β w."""
+        w = scale.times(optimism.radius(self, model, state, t), model.width(state, X))
+        points = isinstance(self.law, noise.Points)
+        law = self.law if points else self.law.marginal(model.ambient(state.theta.shape[-1]))
+        return Seen(lines.Lines(model.mean(state, X), w), law)
+
+    def scores(self, view: Seen, a: Array) -> Array:
+        """m + a β w: (..., K)."""
+        return lines.scores(view.lines, a)
+
+    def keys(self, view: Seen) -> tuple[Array, ...] | None:
+        """Lines for a continuous a; scores for one of finitely many values."""
+        return None if isinstance(self.law, noise.Points) else tuple(view.lines)
+
+    def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
+        """The probability of `arm`: exact."""
+        return lines.chosen(view.lines, arm, view.law, coupled=True, mask=mask)
+
+    def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
+        """The probabilities of all arms: exact."""
+        return lines.all_arms(view.lines, view.law, coupled=True, mask=mask)

@@ -1,0 +1,122 @@
+"""Choice probabilities of policies that score arms by lines, s_i(z) = m_i + z w_i, with one or K scalars z.
+
+    chosen      the arm that was shown, O(K): it wins for z between the nearest crossings on either side
+    envelope    all arms, from the upper envelope of the lines, O(K log K)
+    points      z of finitely many values: the winners at each value
+    uncoupled   a z_i for each arm: P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz
+
+The tie rule is that of `arrays.argmax`: lines whose m and w agree to RTOL share their mass equally. Here w is the slope
+(the width times c_t and σ), not negative. NumPy only: probabilities leave the library here.
+"""
+
+import numpy as np
+from scipy import integrate
+
+from dither import arrays, noise
+
+
+def chosen(
+    m: np.ndarray, w: np.ndarray, arm: np.ndarray, *, law: noise.Law, mask: np.ndarray | None = None
+) -> np.ndarray:
+    """The probability of `arm` (...) under a continuous z. m, w (..., K), mask (..., K) -> (...)"""
+    m_arm, w_arm = arrays.pick(m, arm, rank=0)[..., None], arrays.pick(w, arm, rank=0)[..., None]
+    rise, steeper = m_arm - m, w - w_arm  # the arm beats j at z where z * steeper <= rise
+    rivals = ~arrays.ties((m, w), arm, mask=mask)
+    count = np.sum(~rivals, axis=-1)
+    if mask is not None:
+        rivals &= mask
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = rise / steeper
+    high = np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf)
+    low = np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf)
+    beaten = np.any(rivals & (steeper == 0) & (rise < 0), axis=-1)
+    return np.where(beaten, 0.0, noise.mass(law, low, high) / count)
+
+
+def envelope(m: np.ndarray, w: np.ndarray, *, law: noise.Law, mask: np.ndarray | None = None) -> np.ndarray:
+    """The probabilities of all arms under a continuous z. m, w (..., K), mask (..., K) -> (..., K)"""
+    return _by_row(lambda m, w: _envelope(m, w, law), m, w, mask)
+
+
+def _by_row(rule, m: np.ndarray, w: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    p = np.zeros(m.shape)
+    for row in np.ndindex(m.shape[:-1]):
+        offered = slice(None) if mask is None else np.flatnonzero(mask[row])
+        p[row][offered] = rule(m[row][offered], w[row][offered])
+    return p
+
+
+def _envelope(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
+    order = np.lexsort((-m, w))  # by slope; among equal slopes the highest line first
+    order = order[np.r_[True, np.diff(w[order]) > 0]]
+    hull: list[int] = []
+    starts: list[float] = []  # where each line of the hull begins to be the highest
+    for i, slope, height in zip(order.tolist(), w[order].tolist(), m[order].tolist(), strict=True):
+        start = -np.inf
+        while hull:
+            start = (m[hull[-1]] - height) / (slope - w[hull[-1]])
+            if start > starts[-1]:
+                break
+            hull.pop(), starts.pop()
+            start = -np.inf
+        hull.append(i)
+        starts.append(float(start))
+    won = noise.mass(law, np.array(starts), np.array([*starts[1:], np.inf]))
+    return _shared(m, w, np.array(hull), won)
+
+
+def _shared(m: np.ndarray, w: np.ndarray, hull: np.ndarray, won: np.ndarray) -> np.ndarray:
+    """Give what each line of the hull won to all lines that are one with it: hull (H,), won (H,) -> p (K,)."""
+    order = np.argsort(w)
+    slack_m, slack_w = arrays.RTOL * np.max(np.abs(m)), arrays.RTOL * np.max(w)
+    first = np.searchsorted(w[order], w[hull] - slack_w, side="left")
+    after = np.searchsorted(w[order], w[hull] + slack_w, side="right")
+    p = np.zeros(m.shape)
+    for i, mass, a, b in zip(hull, won, first, after, strict=True):
+        near = order[a:b]
+        one = near[np.abs(m[near] - m[i]) <= slack_m] if b - a > 1 else near
+        p[one] += mass / len(one)
+    return p
+
+
+def points(m: np.ndarray, w: np.ndarray, *, law: noise.Points, mask: np.ndarray | None = None) -> np.ndarray:
+    """The probabilities of all arms when z takes finitely many values. m, w (..., K), mask (..., K) -> (..., K)"""
+    p = np.zeros(m.shape)
+    for z, weight in zip(law.points, law.weights, strict=True):
+        p += weight * arrays.share(m + z * w, mask=mask)
+    return p
+
+
+def uncoupled(m: np.ndarray, w: np.ndarray, *, law: noise.Law, mask: np.ndarray | None = None) -> np.ndarray:
+    """The probabilities of all arms when each has a z of its own, by quadrature to 1e-10. (..., K) -> (..., K)"""
+    return _by_row(lambda m, w: _uncoupled(m, w, law), m, w, mask)
+
+
+def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
+    fixed = w <= arrays.RTOL * np.max(w)  # arms that do not move: only the best of them matters, and where it stands
+    if np.all(fixed):
+        return arrays.share(m)
+    p = np.zeros(m.shape)
+    floor = np.max(m[fixed]) if np.any(fixed) else -np.inf
+    moving, M, W = np.flatnonzero(~fixed), m[~fixed], w[~fixed]
+    if np.any(fixed):
+        best = fixed & (m >= floor - arrays.RTOL * np.max(np.abs(m)))
+        p[best] = np.prod(law.cdf((floor - M) / W)) / np.sum(best)
+    # By the winning score s: arm i wins at s with density f((s - m_i)/w_i)/w_i Π_{j≠i} F((s - m_j)/w_j).
+    reach = min(law.reach, 8.5)  # a Gaussian beyond 8.5 is below 1e-17
+    low, high = max(floor, np.max(M - reach * W)), np.max(M + reach * W)
+    if high <= low:
+        return p / np.sum(p)
+
+    def density(s: float) -> np.ndarray:
+        z = (s - M) / W
+        F = law.cdf(z)
+        left = np.r_[1.0, np.cumprod(F[:-1])]
+        right = np.r_[np.cumprod(F[:0:-1])[::-1], 1.0]
+        return law.pdf(z) / W * left * right
+
+    corners = (M[:, None] + W[:, None] * np.array([-4.0, -1.0, 0.0, 1.0, 4.0])).ravel()
+    corners = np.unique(corners[(corners > low) & (corners < high)])
+    won, _ = integrate.quad_vec(density, low, high, epsabs=1e-11, epsrel=1e-10, points=corners, limit=20_000)
+    p[moving] = won
+    return p / np.sum(p)

@@ -1,0 +1,122 @@
+"""A configuration and a state in a file: one `.npz` with the arrays and, as bytes, the JSON of everything else.
+
+Nothing in it is executed: names of configurations are looked up in the table below, arrays are read without pickle,
+and every shape is checked against a fresh state. A file is written beside its name and renamed, so it is whole or absent.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dither import errors, models, noise, policies, trees
+
+FORMAT = 1
+KNOWN: dict[str, type] = {
+    cls.__name__: cls for cls in (getattr(m, n) for m in (models, policies) for n in m.__all__)
+} | {cls.__name__: cls for cls in (noise.Gaussian, noise.Ball, noise.Points)}
+T = TypeVar("T")
+
+
+def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write atomically: whoever reads sees the old file or the new one, whole."""
+    text = np.frombuffer(json.dumps({"format": FORMAT} | header).encode(), dtype=np.uint8)
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, header=text, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def read(path: str | os.PathLike, build: Callable[[dict[str, Any], dict[str, np.ndarray]], T]) -> T:
+    """What `build` makes of the header and the arrays of a file that `write` wrote.
+
+    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format or that `build` refuses.
+    """
+    try:
+        if not zipfile.is_zipfile(path):
+            Path(path).open("rb").close()  # a missing file says so itself
+            raise ValueError("it is no zip archive")
+        with np.load(path, allow_pickle=False) as file:
+            content = {name: file[name] for name in file.files}
+        header = json.loads(content.pop("header").tobytes())
+        if header["format"] > FORMAT:
+            raise ValueError(f"its format is {header['format']}, this version reads up to {FORMAT}: upgrade dither")
+        built = build(header, content)
+        if content:
+            raise ValueError(f"it holds {sorted(content)}, which its configuration does not")
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, AttributeError, IndexError) as reason:
+        raise ValueError(f"{path} is not a dither file, or a damaged one: {reason!r}") from None
+    except (ValueError, LookupError, NotImplementedError) as reason:
+        raise ValueError(f"{path} is not a dither file, or a damaged one: {reason}") from None
+    return built
+
+
+def pack(value: Any) -> Any:
+    """A configuration as JSON: a dataclass as its class's name and its fields."""
+    if dataclasses.is_dataclass(value):
+        return {"class": type(value).__name__} | {
+            f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)
+        }
+    if isinstance(value, tuple):
+        return [pack(v) for v in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(
+        f"a file cannot hold {value!r}: pass a number or a named schedule, or build the bandit again and copy its state"
+    )
+
+
+def _unpack(value: Any, table: dict[str, type]) -> Any:
+    if isinstance(value, dict):
+        name = value.pop("class")
+        if name not in table:
+            raise errors.unknown("configuration", name, known=table)
+        return table[name](**{k: _unpack(v, table) for k, v in value.items()})
+    return tuple(_unpack(v, table) for v in value) if isinstance(value, list) else value
+
+
+def filled(template: Any, content: dict[str, np.ndarray]) -> Any:
+    """The template, a state, with its arrays taken out of `content`; a history may have more rows than a fresh one."""
+    names = iter(trees.leaves(template, "state"))
+
+    def rule(fresh: np.ndarray) -> np.ndarray:
+        name = next(names)
+        array, fresh = content.pop(name), np.asarray(fresh)
+        grown = ".history." in name and array.ndim == fresh.ndim
+        if (array.shape != fresh.shape and not grown) or array.dtype != fresh.dtype:
+            raise ValueError(f"{name} is {array.dtype}{array.shape}, its configuration has {fresh.dtype}{fresh.shape}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{name} holds values that are not finite")
+        return array
+
+    return trees.map_arrays(rule, template)
+
+
+def plain(state: Any) -> Any:
+    """The state of a bit generator with lists for arrays."""
+    if isinstance(state, dict):
+        return {k: plain(v) for k, v in state.items()}
+    return [int(v) for v in state] if isinstance(state, np.ndarray) else state
+
+
+def unplain(state: Any) -> Any:
+    """The state of a bit generator that `plain` wrote."""
+    if isinstance(state, dict):
+        return {k: unplain(v) for k, v in state.items()}
+    return np.array(state, dtype=np.uint64) if isinstance(state, list) else state

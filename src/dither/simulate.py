@@ -1,0 +1,308 @@
+"""The lockstep simulator: R runs of any policies in any environment as batched array operations; no I/O.
+
+All policies see the same contexts and the same reward noise (common random numbers). A stream belongs to
+(seed, run, purpose), so run 7 is run 7 whatever the batch, the processes or the policies beside it. Regret is that of
+the means; `realised` is r(best) - r(chosen), the noise of each arm its own, which is what the paper's figures show.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither import arrays, decision, errors, streams, trees
+from dither.algorithms import Spec
+from dither.arrays import Array
+
+CHUNK = 2**22  # bytes of contexts drawn at once: they stay in the cache while the policies read them
+BATCH = 50  # runs in lockstep by default
+
+Algorithms = Sequence[str | Spec] | Mapping[str, "str | Spec | tuple[Any, Any]"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What `simulate` returns. A algorithms, R runs, P recorded rounds."""
+
+    algorithms: tuple[str, ...]  # (A,) names or labels
+    runs: np.ndarray  # (R,) run numbers
+    rounds: np.ndarray  # (P,) recorded rounds, from 1 to T
+    regret: np.ndarray  # (A, R, P) cumulative, of the means
+    realised: np.ndarray  # (A, R, P) cumulative, of the rewards
+    seed: int
+
+    def table(self) -> Any:
+        """A polars frame with columns algorithm, run, round, regret, realised (needs the extra "experiments")."""
+        try:
+            import polars
+        except ImportError:
+            raise errors.missing_extra("polars", extra="experiments") from None
+        A, R, P = self.regret.shape
+        return polars.DataFrame(
+            {
+                "algorithm": np.repeat(np.array(self.algorithms), R * P),
+                "run": np.tile(np.repeat(self.runs, P), A),
+                "round": np.tile(self.rounds, A * R),
+                "regret": self.regret.reshape(-1),
+                "realised": self.realised.reshape(-1),
+            }
+        )
+
+
+def simulate(
+    env: Any,
+    algorithms: Algorithms,
+    *,
+    runs: int | Iterable[int] = 100,
+    rounds: int = 20_000,
+    seed: int | None = 0,
+    record: Iterable[int] | None = None,
+    batch: int = BATCH,
+    jobs: int = 1,
+    device: str | None = None,
+    xp: Any = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Results:
+    """Run algorithms side by side.
+
+    Parameters
+    ----------
+    env : an environment (`dither.envs`, or your own: `dither.envs.base`)
+    algorithms : names ("LinFP", "LinFP:c=0.3,preset=as_run"), or a dict of label -> name or (model, policy)
+    runs : how many, or which run numbers
+    rounds : the horizon T; it is told to the algorithms whose formulas need it
+    seed : a whole number; None draws one and records it in the result
+    record : rounds at which to record the regret (None: `recorded(T)`)
+    batch : runs in lockstep; jobs : processes that share them (needs joblib, of the extra "experiments")
+    device : None for NumPy; "cpu", "cuda" for torch tensors there
+    xp : any other array API namespace, for tests
+    on_progress : called with (rounds done, rounds in all), counted over runs
+
+    Raises ValueError, LookupError or TypeError for settings that make no sense, before anything runs.
+    """
+    errors.at_least("rounds", rounds, 1)
+    errors.at_least("batch", batch, 1)
+    errors.at_least("jobs", jobs, 1)
+    if isinstance(runs, int):
+        errors.at_least("runs", runs, 1)
+        runs = range(runs)
+    numbers = np.array(sorted(set(runs)), dtype=np.int64)
+    if numbers.size == 0 or numbers[0] < 0:
+        raise ValueError(f"runs must name at least one run, and none below 0; got {numbers}")
+    seed = streams.entropy(seed)
+    facts = {"horizon": rounds} | {k: getattr(env, k) for k in ("sigma", "S") if hasattr(env, k)}
+    agents = {
+        label: (spec.configure(env.dim, disjoint=env.arms if env.disjoint else None, facts=facts))
+        if isinstance(spec, Spec)
+        else spec
+        for label, spec in entries(algorithms).items()
+    }
+    for model, policy in agents.values():
+        decision.check(policy, model)
+    marks = recorded(rounds) if record is None else np.unique(np.array(list(record), dtype=np.int64))
+    if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
+        raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
+    parts = [numbers[i : i + batch] for i in range(0, len(numbers), batch)]
+    settings = dict(
+        rounds=rounds, seed=seed, marks=marks, xp=arrays.library(device) if xp is None else xp, device=device
+    )
+    done = _Count(len(numbers) * rounds, on_progress)
+    if jobs == 1 or len(parts) == 1:
+        pieces = [_lockstep(env, agents, part, done=done, **settings) for part in parts]
+    else:
+        pieces = _parallel(env, agents, parts, jobs=jobs, done=done, **settings)
+    regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
+    return Results(tuple(agents), numbers, marks, regret, realised, seed)
+
+
+def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
+    """Label -> what to run."""
+    if isinstance(algorithms, str):
+        raise ValueError(
+            f"algorithms must be a list of names or a dict, got the text {algorithms!r}: pass [{algorithms!r}]"
+        )
+    named = algorithms if isinstance(algorithms, Mapping) else {str(a): a for a in algorithms}
+    if not named:
+        raise ValueError("algorithms must name at least one algorithm")
+    return {label: Spec.parse(what) if isinstance(what, str) else what for label, what in named.items()}
+
+
+def recorded(T: int) -> np.ndarray:
+    """About 200 rounds from 1 to T, spaced evenly in log t, with those of the published curves (1 + k T/40) and T."""
+    even = 1 + np.arange(40) * T // 40
+    return np.unique(np.r_[np.geomspace(1, T, 180).round().astype(np.int64), even, T])
+
+
+class _Count:
+    """Tells a progress callback how many rounds are done."""
+
+    def __init__(self, total: int, tell: Callable[[int, int], None] | None) -> None:
+        self.done, self.total, self.tell = 0, total, tell
+
+    def add(self, n: int) -> None:
+        self.done += n
+        if self.tell is not None:
+            self.tell(self.done, self.total)
+
+
+def _parallel(env: Any, agents: dict, parts: list, *, jobs: int, done: _Count, xp: Any, **settings: Any) -> list:
+    try:
+        import joblib
+    except ImportError:
+        raise errors.missing_extra("joblib", extra="experiments") from None
+    with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+        pieces = joblib.Parallel(return_as="generator")(
+            joblib.delayed(_lockstep)(env, agents, part, done=None, xp=None, **settings) for part in parts
+        )
+        found = []
+        for part, piece in zip(parts, pieces, strict=True):
+            found.append(piece)
+            done.add(len(part) * settings["rounds"])
+    return found
+
+
+def _lockstep(
+    env: Any,
+    agents: dict,
+    runs: np.ndarray,
+    *,
+    rounds: int,
+    seed: int,
+    marks: np.ndarray,
+    xp: Any,
+    device: Any,
+    done: Any,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once."""
+    world = _World(env, runs, seed, xp=arrays.library(device) if xp is None else xp, device=device)
+    crew = [_Agent(model, policy, world) for model, policy in agents.values()]
+    regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
+    n = max(1, min(rounds, CHUNK // (8 * world.width * len(runs)), 256))
+    mark, t = 0, 0
+    while t < rounds:
+        rows = world.advance(min(n, rounds - t))
+        for agent in crew:
+            agent.prepare(rows.n)
+        for i in range(rows.n):
+            t += 1
+            scene = rows.at(i)
+            for agent in crew:
+                agent.step(t, i, scene)
+            if t == marks[mark]:
+                for a, agent in enumerate(crew):
+                    regret[a, :, mark], realised[a, :, mark] = agent.totals()
+                mark = min(mark + 1, len(marks) - 1)
+        if done is not None:
+            done.add(rows.n * len(runs))
+    return regret, realised
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """One round of R runs."""
+
+    X: Array  # (R, K, d), or (R, d) with disjoint slots
+    mean: Array  # (R, K)
+    reward: Array  # (R, K)
+    best: Array  # (R,)  the highest mean
+    best_reward: Array  # (R,)  the reward of its arm
+    delay: np.ndarray | None  # (R,)  rounds
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """n rounds of R runs: as `_Scene`, with n after R."""
+
+    n: int
+    X: Array
+    mean: Array
+    reward: Array
+    best: Array
+    best_reward: Array
+    delay: np.ndarray | None
+
+    def at(self, i: int) -> _Scene:
+        delay = None if self.delay is None else self.delay[:, i]
+        return _Scene(
+            self.X[:, i, ...], self.mean[:, i, :], self.reward[:, i, :], self.best[:, i], self.best_reward[:, i], delay
+        )
+
+
+class _World:
+    """The environment of R runs, each with streams of its own."""
+
+    def __init__(self, env: Any, runs: np.ndarray, seed: int, *, xp: Any, device: Any) -> None:
+        self.env, self.runs, self.seed, self.xp, self.device = env, runs, seed, xp, device
+        self.arms, self.dim, self.disjoint = env.arms, env.dim, env.disjoint
+        self.shape = (env.dim,) if env.disjoint else (env.arms, env.dim)
+        self.width = int(np.prod(self.shape))
+        self.instances = [env.start(streams.stream(seed, int(run), "instance")) for run in runs]
+        self.contexts, self.noise, self.late = (self.streams(p) for p in ("contexts", "noise", "delay"))
+
+    def streams(self, purpose: str) -> list[np.random.Generator]:
+        """One stream a run."""
+        return [streams.stream(self.seed, int(run), purpose) for run in self.runs]
+
+    def advance(self, n: int) -> _Rows:
+        """The next n rounds."""
+        env, R = self.env, len(self.runs)
+        X, mean = np.empty((R, n, *self.shape)), np.empty((R, n, self.arms))
+        reward = np.empty_like(mean)
+        for r, run in enumerate(self.instances):
+            more = env.fill(run, self.contexts[r], X[r])
+            mean[r] = env.means(run, X[r], more)
+            noise = env.reward_noise(self.noise[r], n)
+            reward[r] = mean[r] if noise is None else mean[r] + noise
+        top = np.argmax(mean, axis=-1)[..., None]
+        delay = None
+        if hasattr(env, "delays"):
+            delay = np.stack([env.delays(rng, n) for rng in self.late])
+        fixed = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
+        return _Rows(n, *(self.array(part) for part in (X, mean, reward, *fixed)), delay)
+
+    def array(self, x: np.ndarray) -> Array:
+        """In the library and on the device of this simulation."""
+        return x if self.xp is arrays.library(None) else self.xp.asarray(x, device=self.device)
+
+
+class _Agent:
+    """One algorithm in R runs."""
+
+    def __init__(self, model: Any, policy: Any, world: _World) -> None:
+        self.model, self.policy, self.world = model, policy, world
+        R = len(world.runs)
+        self.state = model.init(world.dim, batch=(R,), needs=policy.needs, xp=world.xp, device=world.device)
+        self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
+        self.regret = self.realised = world.array(np.zeros(R))
+        self.late: dict[int, list] = {}  # round -> what is learnt at its end
+
+    def prepare(self, n: int) -> None:
+        """Draw the chance of the next n rounds."""
+        dim = self.model.ambient(self.world.dim)
+        drawn = [self.policy.draw(rng, n, arms=self.world.arms, dim=dim) for rng in self.rngs]
+        self.chance = tuple(self.world.array(np.stack(kind)) for kind in zip(*drawn, strict=True))
+        self.u = self.world.array(np.stack([rng.random((n, decision.UNIFORMS)) for rng in self.tie_rngs]))
+
+    def step(self, t: int, i: int, scene: _Scene) -> None:
+        """Choose, pay, learn."""
+        view = self.policy.view(self.model, self.state, scene.X, t=t)
+        chance = tuple(kind[:, i, ...] for kind in self.chance)
+        arm = decision.choose(self.policy, view, chance, self.u[:, i, :], eps=decision.eps(self.policy, t))
+        r = arrays.pick(scene.reward, arm, rank=0)
+        self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))
+        self.realised = self.realised + (scene.best_reward - r)
+        x = scene.X if self.world.disjoint else arrays.pick(scene.X, arm, rank=1)
+        slot = {"arm": arm} if self.world.disjoint else {}
+        if scene.delay is None:
+            self.state = self.model.update(self.state, x, r, **slot)
+            return
+        for delay in np.unique(scene.delay):
+            self.late.setdefault(t + int(delay), []).append((x, r, slot, scene.delay == delay))
+        for x, r, slot, arrived in self.late.pop(t, []):
+            new = self.model.update(self.state, x, r, **slot)
+            self.state = new if arrived.all() else trees.choose(self.world.array(arrived), new, self.state)
+
+    def totals(self) -> tuple[np.ndarray, np.ndarray]:
+        """Cumulative regrets so far, (R,) each."""
+        return arrays.numpy(self.regret), arrays.numpy(self.realised)

@@ -1,0 +1,39 @@
+"""Nested NamedTuples of arrays, which states are: map over them, name their arrays, choose between two of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dither import arrays
+from dither.arrays import Array
+
+
+def map_arrays(rule: Callable[..., Array], tree: Any, *others: Any) -> Any:
+    """A tree of the same form with `rule(array, *others)` at every array; None stays None."""
+    if tree is None:
+        return None
+    if hasattr(tree, "_fields"):
+        return type(tree)(*(map_arrays(rule, *parts) for parts in zip(tree, *others, strict=True)))
+    return rule(tree, *others)
+
+
+def leaves(tree: Any, prefix: str) -> dict[str, Array]:
+    """The arrays by dotted name; what is None is left out."""
+    if tree is None:
+        return {}
+    if hasattr(tree, "_fields"):
+        return {k: v for f in tree._fields for k, v in leaves(getattr(tree, f), f"{prefix}.{f}").items()}
+    return {prefix: tree}
+
+
+def choose(mask: Array, new: Any, old: Any) -> Any:
+    """`new` where mask (R,) is true along the first axis, else `old`; arrays that grew are padded with zeros."""
+
+    def rule(a: Array, b: Array) -> Array:
+        xp = arrays.namespace(a)
+        for axis, (n, m) in enumerate(zip(a.shape, b.shape, strict=True)):
+            if n > m:
+                more = tuple(n - m if k == axis else size for k, size in enumerate(b.shape))
+                b = xp.concat([b, xp.zeros(more, dtype=b.dtype)], axis=axis)
+        return xp.where(xp.reshape(mask, (-1, *(1,) * (a.ndim - 1))), a, b)
+
+    return map_arrays(rule, new, old)
