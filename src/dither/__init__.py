@@ -1,4 +1,4 @@
-"""dither: contextual bandits by feature perturbation (Yi, Oh, NeurIPS 2025), with the exact probability of every choice."""
+"""Contextual bandits by feature perturbation (Yi, Oh, NeurIPS 2025), with the exact probability of every choice."""
 
 from dither import envs, models, noise, policies, theory
 from dither._version import __version__
@@ -17,7 +17,6 @@ Greedy = ALGORITHMS["Greedy"]
 
 __all__ = [
     "ALGORITHMS",
-    "__version__",
     "Bandit",
     "Decision",
     "EpsGreedy",
@@ -28,6 +27,7 @@ __all__ = [
     "LinUCB",
     "RandLinUCB",
     "Results",
+    "__version__",
     "envs",
     "load",
     "models",

@@ -70,6 +70,7 @@ class Algorithm:
         monte_carlo: int = 0,
         **settings: Any,
     ) -> Bandit:
+        """A bandit with these settings."""
         errors.at_least("dim", dim, 1)
         model, policy = self.configure(dim, preset=preset, **settings)
         return Bandit(model, policy, dim=dim, seed=seed, floor=floor, monte_carlo=monte_carlo)
@@ -168,7 +169,7 @@ _ALL = (
         summary="ε-greedy with an annealed ε.",
         presets={"own_paper": {"decay": "text"}},
         told=("horizon",),
-        labels={figure: "ε-Greedy" for figure in ("fig3-linear", "h1", "h2", "h3")},
+        labels=dict.fromkeys(("fig3-linear", "h1", "h2", "h3"), "ε-Greedy"),
     ),
     Algorithm("Greedy", policies.Greedy, summary="No exploration: the arm of the highest mean."),
 )

@@ -4,6 +4,7 @@ Everything above is written against the Python array API. Ties: arms whose keys 
 agree to `RTOL` are one arm; they share its probability equally, and one uniform draw a request decides among them.
 """
 
+import functools
 import importlib
 from typing import Any
 
@@ -57,6 +58,8 @@ def outer(a: Array, b: Array) -> Array:
 
 def some(x: Array) -> bool:
     """Whether any entry of a boolean array is true."""
+    if x.ndim == 0:
+        return bool(x)
     return bool(x.any()) if hasattr(x, "any") else bool(namespace(x).any(x))
 
 
@@ -94,7 +97,7 @@ def argmax(s: Array, *, u: Array, keys: tuple[Array, ...] | None = None, mask: A
     xp = namespace(s)
     best = xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
     tied = ties(keys or (s,), best, mask=mask)
-    count = xp.sum(tied, axis=-1, dtype=xp.int64)
+    count = xp.count_nonzero(tied, axis=-1)
     if not some(count > 1):
         return best
     rank = xp.astype(xp.floor(u * xp.astype(count, s.dtype)), xp.int64)
@@ -123,10 +126,12 @@ def share(s: Array, *, mask: Array | None = None) -> Array:
 
 def _grid(batch: tuple[int, ...], like: Array) -> tuple[Array, ...]:
     """Index arrays of the batch axes, to stand before an index of shape `batch`."""
-    if not batch:
-        return ()
-    xp = namespace(like)
-    device = array_api_compat.device(like)
-    return tuple(
-        xp.reshape(xp.arange(n, device=device), (-1, *(1,) * (len(batch) - a - 1))) for a, n in enumerate(batch)
-    )
+    if type(like) is np.ndarray:
+        return _numpy_grid(batch)
+    xp, device = namespace(like), array_api_compat.device(like)
+    return tuple(xp.asarray(axis, device=device) for axis in _numpy_grid(batch))
+
+
+@functools.lru_cache(maxsize=256)
+def _numpy_grid(batch: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    return tuple(np.arange(n).reshape(-1, *(1,) * (len(batch) - a - 1)) for a, n in enumerate(batch))

@@ -8,15 +8,15 @@ The configuration is frozen and the state a tuple that is replaced whole, so a r
 was. A lock makes every call atomic: one bandit may serve many threads.
 """
 
+import math
 import threading
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dither import decision, errors, inputs, saving, streams, trees
+from dither import arrays, decision, errors, inputs, saving, streams, trees
 from dither.models.disjoint import Disjoint
-
 
 _SETTINGS = ("dim", "seed", "floor", "monte_carlo")
 _COUNTS = ("decisions", "observations")
@@ -86,27 +86,32 @@ class Bandit:
         X : (K, d) the arms on offer, or (B, K, d); with disjoint slots the context (d,), or (B, d)
         mask : (K,) or (B, K), True: on offer. Rows ruled out are not read.
 
-        Raises ValueError for a wrong width, NaN or infinity (naming the place) or no arm on offer; nothing is drawn then.
+        Raises ValueError for a wrong width, NaN or infinity (naming the place), no arm on offer; then nothing is drawn.
         """
         with self._lock:
             X, mask, single = self._request(X, mask)
+            shape = self._shape(X)
             view = self.policy.view(self.model, self.state, X, t=self.t)
-            n, arms = self._shape(X)
             eps = decision.eps(self.policy, self.t, floor=self.floor)
-            dim = self.model.ambient(self.dim)
-            chance = self.policy.draw(self._chance, n, arms=arms, dim=dim)
+            n = 1 if single else shape[0]
+            chance = self.policy.draw(self._chance, n, arms=shape[-1], dim=self.model.ambient(self.dim))
             u = self._ties.random((n, decision.UNIFORMS))
-            arm = decision.choose(self.policy, view, chance, u, eps=eps, mask=mask)
+            if single:
+                chance, u = tuple(kind[0] for kind in chance), u[0]
             self.decisions += n
-            kind: str = "none"
-            p, se = np.full(n, np.nan), None
+            if single and mask is None and not eps and hasattr(self.policy, "decide"):
+                arm, p = self.policy.decide(view, *chance, u[0])
+                return Decision(arm, p, "exact", None)
+            arm = decision.choose(self.policy, view, chance, u, eps=eps, mask=mask)
+            kind, se = "none", None
+            p = np.full(shape[:-1], np.nan)
             if decision.exact(self.policy):
-                kind, p = "exact", decision.chosen(self.policy, view, arm, eps=eps, shape=(n, arms), mask=mask)
+                kind, p = "exact", decision.chosen(self.policy, view, arm, eps=eps, shape=shape, mask=mask)
             elif self.monte_carlo:
                 kind = "monte_carlo"
                 p, se = self._hits(X, mask, arm)
         if single:
-            return Decision(int(arm[0]), float(p[0]), kind, None if se is None else float(se[0]))
+            return Decision(int(arm), float(p), kind, None if se is None else float(se))
         return Decision(arm, p, kind, se)
 
     def propensities(self, X: Any, *, mask: Any = None, detail: bool = False, draws: int = 10_000) -> Any:
@@ -117,22 +122,19 @@ class Bandit:
         """
         errors.at_least("draws", draws, 1)
         with self._lock:
-            X, mask, single = self._request(X, mask)
-            n, arms = self._shape(X)
-            eps = decision.eps(self.policy, self.t, floor=self.floor)
+            X, mask, _ = self._request(X, mask)
             if decision.exact(self.policy):
                 view = self.policy.view(self.model, self.state, X, t=self.t)
+                eps = decision.eps(self.policy, self.t, floor=self.floor)
                 p, se, kind = (
-                    decision.propensities(self.policy, view, eps=eps, shape=(n, arms), mask=mask),
+                    decision.propensities(self.policy, view, eps=eps, shape=self._shape(X), mask=mask),
                     None,
                     "exact",
                 )
             else:
-                p, kind = self._frequencies(X, mask, draws) / draws, "monte_carlo"
+                p, kind = self._frequencies(X, mask, draws), "monte_carlo"
                 smooth = (p * draws + 1) / (draws + 2)  # an arm that was never drawn is not known to be impossible
                 se = np.sqrt(smooth * (1 - smooth) / draws)
-        if single:
-            p, se = p[0], None if se is None else se[0]
         return (p, se, kind) if detail else p
 
     def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None) -> None:
@@ -147,9 +149,8 @@ class Bandit:
             X, columns = inputs.features(x, name="x", dim=self.dim, columns=self._columns)
             if X.ndim > 2:
                 raise ValueError(f"x must be ({self.dim},) or (n, {self.dim}), got {X.shape}")
-            r = _rewards(r, X.shape[:-1])
             inputs.finite(X, name="x")
-            inputs.finite(r, name="r")
+            r = _rewards(r, X.shape[:-1])
             settings: dict[str, Any] = {}
             if weight is not None:
                 settings["weight"] = _weights(weight, X.shape[:-1])
@@ -163,7 +164,7 @@ class Bandit:
                 state = self.model.update(self.state, X, r, **settings)
             else:
                 state = self.model.update_many(self.state, X, r, **settings)
-            if not np.isfinite(state.theta).all():
+            if not (np.vdot(state.theta, state.theta) < np.inf or np.isfinite(state.theta).all()):
                 raise ValueError("x and r are too large for float64: the estimate overflows; scale them down")
             self.state, self._columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
@@ -181,8 +182,8 @@ class Bandit:
                 "streams": {name: saving.plain(getattr(self, name).bit_generator.state) for name in _STREAMS},
                 **{name: getattr(self, name) for name in (*_SETTINGS, *_COUNTS)},
             }
-            arrays = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
-        saving.write(path, header, arrays)
+            content = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
+        saving.write(path, header, content)
 
     @property
     def theta(self) -> np.ndarray:
@@ -204,50 +205,48 @@ class Bandit:
         if ability not in self.model.abilities:
             raise errors.lacks(self.model, ability, policy=self.policy)
         with self._lock:
-            X, _, single = self._request(X, None)
-            answer = getattr(self.model, ability)(self.state, X)
-        return answer[0] if single else answer
+            X, _, _ = self._request(X, None)
+            return getattr(self.model, ability)(self.state, X)
 
     def _request(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
-        """X with one leading axis of requests, the mask likewise, and whether the user asked for one request."""
+        """X and the mask, checked, and whether they are one request rather than B."""
         X, columns = inputs.features(X, name="X", dim=self.dim, columns=self._columns)
         alone = 1 if self.slots is not None else 2
         if X.ndim not in (alone, alone + 1):
             shape = f"({self.dim},) or (B, {self.dim})" if alone == 1 else f"(K, {self.dim}) or (B, K, {self.dim})"
             raise ValueError(f"X must be {shape}: width {self.dim}; got {X.shape}")
-        single = X.ndim == alone
         if alone == 2 and X.shape[-2] == 0:
             raise ValueError(f"X must offer at least one arm, got {X.shape}")
         if mask is not None:
-            arms = self.slots if self.slots is not None else X.shape[-2]
-            mask = inputs.offered(mask, shape=(*X.shape[: X.ndim - alone], arms))
+            mask = inputs.offered(mask, shape=self._shape(X))
         rows = None if self.slots is not None else mask
         inputs.finite(X, name="X", mask=rows)
         if rows is not None:
             X = np.where(rows[..., None], X, 0.0)
         self._columns = columns
-        return (X[None], None if mask is None else mask[None], True) if single else (X, mask, False)
+        return X, mask, X.ndim == alone
 
-    def _shape(self, X: np.ndarray) -> tuple[int, int]:
-        """(requests, arms)."""
-        return X.shape[0], self.slots if self.slots is not None else X.shape[1]
+    def _shape(self, X: np.ndarray) -> tuple[int, ...]:
+        """(K,) for one request, (B, K) for B."""
+        return X.shape[:-1] if self.slots is None else (*X.shape[:-1], self.slots)
 
     def _frequencies(self, X: np.ndarray, mask: np.ndarray | None, draws: int) -> np.ndarray:
-        """Counts (B, K) over `draws` decisions a request, from a stream of their own: asking twice gives the same."""
-        n, arms = self._shape(X)
+        """Shares (..., K) of `draws` decisions a request, from a stream of their own: asking twice gives the same."""
+        shape = self._shape(X)
         rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
         eps, dim = decision.eps(self.policy, self.t, floor=self.floor), self.model.ambient(self.dim)
-        counts = np.empty((n, arms))
-        for i in range(n):
-            view = self.policy.view(self.model, self.state, X[i : i + 1], t=self.t)
-            own = None if mask is None else mask[i]
-            counts[i] = decision.frequencies(self.policy, view, rng, n=draws, eps=eps, arms=arms, dim=dim, mask=own)
-        return counts
+        shares = np.empty(shape)
+        for row in np.ndindex(shape[:-1]):
+            view = self.policy.view(self.model, self.state, X[row][None], t=self.t)
+            own = None if mask is None else mask[row]
+            counts = decision.frequencies(self.policy, view, rng, n=draws, eps=eps, arms=shape[-1], dim=dim, mask=own)
+            shares[row] = counts / draws
+        return shares
 
     def _hits(self, X: np.ndarray, mask: np.ndarray | None, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        hits = np.take_along_axis(self._frequencies(X, mask, self.monte_carlo), arm[:, None], axis=1)[:, 0]
-        p = (1 + hits) / (1 + self.monte_carlo)
-        return p, np.sqrt(p * (1 - p) / self.monte_carlo)
+        n = self.monte_carlo
+        p = (1 + n * arrays.pick(self._frequencies(X, mask, n), arm, rank=0)) / (1 + n)
+        return p, np.sqrt(p * (1 - p) / n)
 
 
 def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
@@ -259,7 +258,7 @@ def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
     """
     table = saving.KNOWN | {cls.__name__: cls for cls in known}
 
-    def build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Bandit:
+    def build(header: dict[str, Any], content: dict[str, np.ndarray]) -> Bandit:
         model, policy = (saving.unpack(header[name], table) for name in ("model", "policy"))
         bandit = Bandit(model, policy, **{name: header[name] for name in _SETTINGS})
         for name in _COUNTS:
@@ -268,17 +267,20 @@ def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
         for name in _STREAMS:
             getattr(bandit, name).bit_generator.state = saving.unplain(header["streams"][name])
         bandit._columns = header["columns"]
-        bandit.state = saving.filled(bandit.state, arrays)
+        bandit.state = saving.filled(bandit.state, content)
         return bandit
 
     return saving.read(path, build)
 
 
 def _rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray:
+    if not shape and isinstance(r, float) and math.isfinite(r):  # the usual case, at once
+        return np.float64(r)  # type: ignore[return-value]
     r = inputs.numbers(r, name="r")
     if r.shape != shape:
         wanted = f"({shape[0]},), one for each row of x" if shape else "a single number, as x is one arm"
         raise ValueError(f"r must be {wanted}; got shape {r.shape}")
+    inputs.finite(r, name="r")
     return r
 
 

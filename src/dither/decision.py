@@ -10,6 +10,7 @@ and, where it has them,
     keys(view) -> arrays (..., K)            what must agree for two arms to tie (else: the score)
     propensities(view, mask=) -> (..., K)    exact choice probabilities (else: Monte Carlo)
     chosen(view, arm, mask=) -> (...)        the same for one arm, cheaper
+    decide(view, *chance, u) -> arm, p       both for one request, quicker still
 """
 
 from typing import Any

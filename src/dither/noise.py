@@ -9,18 +9,22 @@ A projected law (`Gaussian`, `BallMarginal`) has draw, cdf, pdf and mass; all th
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import special
 
 from dither import errors
 
+_ROOT_HALF = math.sqrt(0.5)
+
 
 class Law(Protocol):
     """A continuous, symmetric law of the scalar z."""
 
-    reach: float  # P(|z| > reach) is below 1e-300, or 0
+    @property
+    def reach(self) -> float:
+        """P(|z| > reach) is below 1e-300, or 0."""
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Independent draws of z."""
@@ -30,6 +34,9 @@ class Law(Protocol):
 
     def pdf(self, z: np.ndarray) -> np.ndarray:
         """The density."""
+
+    def mass(self, low: float, high: float) -> float:
+        """P(low < z <= high) for two numbers, as `mass` gives it for arrays."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +57,21 @@ class Gaussian:
         return rng.standard_normal((n, dim))
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Independent draws of z."""
         return rng.standard_normal(shape)
 
     def cdf(self, z: np.ndarray) -> np.ndarray:
+        """P(z' <= z)."""
         return special.ndtr(z)
 
+    def mass(self, low: float, high: float) -> float:
+        """P(low < z <= high) for two numbers."""
+        if low > 0:
+            low, high = -high, -low
+        return max(0.5 * (math.erfc(-high * _ROOT_HALF) - math.erfc(-low * _ROOT_HALF)), 0.0)
+
     def pdf(self, z: np.ndarray) -> np.ndarray:
+        """The density."""
         return np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
 
 
@@ -85,6 +101,7 @@ class BallMarginal:
 
     @property
     def reach(self) -> float:
+        """The radius: |z| is never larger."""
         return math.sqrt(self.dim)
 
     @property
@@ -92,20 +109,27 @@ class BallMarginal:
         return (self.dim + 1) / 2
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Independent draws of z."""
         return self.reach * (2 * rng.beta(self._a, self._a, shape) - 1)
 
     def cdf(self, z: np.ndarray) -> np.ndarray:
+        """P(z' <= z)."""
         return special.betainc(self._a, self._a, np.clip((1 + z / self.reach) / 2, 0.0, 1.0))
 
+    def mass(self, low: float, high: float) -> float:
+        """P(low < z <= high) for two numbers."""
+        return float(mass(self, low, high))
+
     def pdf(self, z: np.ndarray) -> np.ndarray:
+        """The density."""
         x = np.clip(1 - (z / self.reach) ** 2, 0.0, None)
         return x ** (self._a - 1) / (special.beta(self._a, self._a) * 2 ** (self.dim) * self.reach)
 
 
-def mass(law: Law, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def mass(law: Law, low: Any, high: Any) -> np.ndarray:
     """P(low < z <= high), from the tail that both ends lie in; 0 where low >= high."""
-    right = low > 0  # symmetric laws: P(low < z <= high) = P(-high <= z < -low)
-    a, b = np.where(right, -high, low), np.where(right, -low, high)
+    right = np.asarray(low) > 0  # symmetric laws: P(low < z <= high) = P(-high <= z < -low)
+    a, b = np.where(right, np.negative(high), low), np.where(right, np.negative(low), high)
     return np.maximum(law.cdf(b) - law.cdf(a), 0.0)
 
 
@@ -126,6 +150,7 @@ class Points:
             raise ValueError(f"weights must be probabilities that sum to 1, got a sum of {math.fsum(self.weights)}")
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Independent draws, by inversion."""
         edges = np.cumsum(self.weights)
         return np.asarray(self.points)[np.searchsorted(edges / edges[-1], rng.random(shape), side="right")]
 

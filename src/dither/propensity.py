@@ -1,6 +1,7 @@
 """Choice probabilities of policies that score arms by lines, s_i(z) = m_i + z w_i, with one or K scalars z.
 
     chosen      the arm that was shown, O(K): it wins for z between the nearest crossings on either side
+    decide      choice and probability of one request at once: what a live decision takes
     envelope    all arms, from the upper envelope of the lines, O(K log K)
     points      z of finitely many values: the winners at each value
     uncoupled   a z_i for each arm: P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz
@@ -8,6 +9,8 @@
 The tie rule is that of `arrays.argmax`: lines whose m and w agree to RTOL share their mass equally. Here w is the slope
 (the width times c_t and σ), not negative. NumPy only: probabilities leave the library here.
 """
+
+import math
 
 import numpy as np
 from scipy import integrate
@@ -31,6 +34,26 @@ def chosen(
     low = np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf)
     beaten = np.any(rivals & (steeper == 0) & (rise < 0), axis=-1)
     return np.where(beaten, 0.0, noise.mass(law, low, high) / count)
+
+
+def decide(m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Law) -> tuple[int, float] | None:
+    """The arm that is highest at z and its probability, for one request, in as few passes as will do.
+
+    At z the arm leads j by gap_j, and j gains on it by w_j - w_arm for each unit of z; so the arm's interval ends where
+    the quickest chaser on either side has closed its gap. m, w (K,); None where arms tie or nearly do: then the general
+    way (`arrays.argmax`, `chosen`) must decide.
+    """
+    s = m + z * w
+    arm = int(s.argmax())
+    gain, gap = w - w[arm], s[arm] - s
+    if np.count_nonzero(np.abs(gain) <= arrays.RTOL * math.sqrt(w @ w)) > 1:
+        return None
+    gap[arm] = 1.0
+    if np.count_nonzero(gap) < len(gap):
+        return None
+    pace = gain / gap
+    up, down = float(np.maximum.reduce(pace)), float(np.minimum.reduce(pace))
+    return arm, law.mass(z + 1 / down if down < 0 else -math.inf, z + 1 / up if up > 0 else math.inf)
 
 
 def envelope(m: np.ndarray, w: np.ndarray, *, law: noise.Law, mask: np.ndarray | None = None) -> np.ndarray:

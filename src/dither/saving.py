@@ -1,7 +1,8 @@
 """A configuration and a state in a file: one `.npz` with the arrays and, as bytes, the JSON of everything else.
 
 Nothing in it is executed: names of configurations are looked up in the table below, arrays are read without pickle,
-and every shape is checked against a fresh state. A file is written beside its name and renamed, so it is whole or absent.
+and every shape is checked against a fresh state. A file is written beside its name and renamed, so it is whole or
+absent.
 """
 
 import contextlib
@@ -33,7 +34,7 @@ def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, header=text, **arrays)
+            np.savez(file, **{"header": text} | arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, target)
@@ -82,13 +83,14 @@ def pack(value: Any) -> Any:
     )
 
 
-def _unpack(value: Any, table: dict[str, type]) -> Any:
+def unpack(value: Any, table: dict[str, type]) -> Any:
+    """The configuration that `pack` wrote, of classes in the table alone."""
     if isinstance(value, dict):
         name = value.pop("class")
         if name not in table:
             raise errors.unknown("configuration", name, known=table)
-        return table[name](**{k: _unpack(v, table) for k, v in value.items()})
-    return tuple(_unpack(v, table) for v in value) if isinstance(value, list) else value
+        return table[name](**{k: unpack(v, table) for k, v in value.items()})
+    return tuple(unpack(v, table) for v in value) if isinstance(value, list) else value
 
 
 def filled(template: Any, content: dict[str, np.ndarray]) -> Any:

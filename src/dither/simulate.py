@@ -258,8 +258,9 @@ class _World:
         delay = None
         if hasattr(env, "delays"):
             delay = np.stack([env.delays(rng, n) for rng in self.late])
-        fixed = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
-        return _Rows(n, *(self.array(part) for part in (X, mean, reward, *fixed)), delay)
+        best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
+        X, mean, reward, best, best_reward = (self.array(part) for part in (X, mean, reward, best, best_reward))
+        return _Rows(n, X, mean, reward, best, best_reward, delay)
 
     def array(self, x: np.ndarray) -> Array:
         """In the library and on the device of this simulation."""

@@ -5,25 +5,29 @@ M the self-concordance constant M_μ (0 for linear models), L the Lipschitz cons
 """
 
 import math
+from typing import Any
 
 import numpy as np
+
+from dither import arrays
 
 C, C_PRIME = 2.0, 2.0  # the constants c and c' of concentration, for both noises of Appendix B
 
 
-def beta(t: int, *, d: int, lam: float, S: float, M: float, L: float, delta: float) -> float:
+def beta(t: int, *, d: int, lam: float, S: float, M: float, L: Any, delta: float) -> Any:
     """β_t(δ), the radius of the confidence set (paper, Lemma 1 and its proof in Appendix E).
 
     β_t(δ)² = 4S²λ + 2(1 + S M_μ)(log(1/δ) + d log(2eS L_t/d)); the logarithm is taken of at least e, for L_1 = 0.
 
     t: the round (all dependence on it is through L); L: L_t at that round, a number or an array (...).
     """
-    inside = np.maximum(math.e, 2 * math.e * S * np.asarray(L) / d)
-    radius = np.sqrt(4 * S**2 * lam + 2 * (1 + S * M) * (math.log(1 / delta) + d * np.log(inside)))
+    L, xp = (L, arrays.namespace(L)) if hasattr(L, "ndim") else (np.float64(L), np)
+    inside = xp.clip(2 * math.e * S * L / d, min=math.e)
+    radius = xp.sqrt(4 * S**2 * lam + 2 * (1 + S * M) * (math.log(1 / delta) + d * xp.log(inside)))
     return float(radius) if radius.ndim == 0 else radius
 
 
-def gamma(t: int, *, d: int, lam: float, S: float, M: float, L: float, delta: float, T: int) -> float:
+def gamma(t: int, *, d: int, lam: float, S: float, M: float, L: Any, delta: float, T: int) -> Any:
     """γ_t(δ) = β_t(δ/(4T)) √(c log(4c'T/δ)), how far a perturbed score strays (paper, Table of notations)."""
     return beta(t, d=d, lam=lam, S=S, M=M, L=L, delta=delta / (4 * T)) * math.sqrt(
         C * math.log(4 * C_PRIME * T / delta)
@@ -44,6 +48,6 @@ def ucb(t: int, *, d: int, lam: float = 1.0, S: float = 1.0, R: float = 1.0, del
     return math.sqrt(lam) * S + R * math.sqrt(d * math.log((1 + t * L**2 / lam) / delta))
 
 
-def self_normalised(logdet, *, lam: float, S: float = 1.0, R: float = 1.0, delta: float):
-    """√λ S + R √(2 log(1/δ) + log(det V/det λI)), OFUL's own radius; logdet: log(det V/det λI), number or array."""
-    return math.sqrt(lam) * S + R * np.sqrt(2 * math.log(1 / delta) + np.asarray(logdet))
+def self_normalised(logdet: Any, *, lam: float, S: float = 1.0, R: float = 1.0, delta: float) -> Any:
+    """√λ S + R √(2 log(1/δ) + log(det V/det λI)), OFUL's own radius; logdet: log(det V/det λI), an array."""
+    return math.sqrt(lam) * S + R * arrays.namespace(logdet).sqrt(2 * math.log(1 / delta) + logdet)

@@ -69,10 +69,10 @@ class Linear:
         """The next n contexts into out (n, K, d)."""
         if run.sets is None:
             self._draw(rng, out)
-        elif self.contexts == 1:
+        elif len(run.sets) == 1:
             out[:] = run.sets
         else:
-            out[:] = run.sets[rng.integers(self.contexts, size=out.shape[0])]
+            out[:] = run.sets[rng.integers(len(run.sets), size=out.shape[0])]
 
     def means(self, run: Run, X: np.ndarray, more: Any) -> np.ndarray:
         """x'θ*: (n, K)."""

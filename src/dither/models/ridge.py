@@ -10,7 +10,7 @@ counts an observation as √ω x, √ω r.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import array_api_compat
 import array_api_compat.numpy
@@ -70,12 +70,13 @@ class Ridge:
         """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing)."""
         xp = arrays.namespace(x)
         x, r = _weighted(x, weight), _weighted(r, weight, last=False)
-        p = arrays.dot(_t(state.F), x)
+        p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
         s = 1 + xp.vecdot(p, p)
         _resolved(s, self.lam)
         e = (r - xp.vecdot(x, state.theta)) / s
-        F = state.F - arrays.outer(u / (s + xp.sqrt(s))[..., None], p)
+        F = arrays.outer(u / -(s + xp.sqrt(s))[..., None], p)
+        F += state.F  # in place: a second temporary of this size costs more than the sum
         theta = state.theta + u * e[..., None]
         extra = statistics.update(state.extra, x, r)
         return RidgeState(F, theta, state.logdet + xp.log(s), extra)
@@ -97,7 +98,7 @@ class Ridge:
         R = xp.linalg.qr(xp.concat([top, data], axis=-2), mode="reduced")[1]
         z, R = R[..., :d, d], R[..., :d, :d]
         theta = state.theta + arrays.dot(state.F, xp.linalg.solve(R, z[..., None])[..., 0])
-        F = _t(xp.linalg.solve(_t(R), _t(state.F)))
+        F = xp.linalg.solve(R.mT, state.F.mT).mT
         diagonal = xp.abs(xp.linalg.diagonal(R))
         extra = statistics.update_many(state.extra, X, r)
         return RidgeState(F, theta, state.logdet + 2 * xp.sum(xp.log(diagonal), axis=-1), extra)
@@ -128,12 +129,13 @@ class Ridge:
 
     def perturb(self, state: RidgeState, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
-        gram, d = state.extra.gram, state.theta.shape[-1]
-        b = arrays.dot(_t(gram.G), eta[..., :d]) + arrays.dot(_t(gram.recent), eta[..., d:])
-        return arrays.dot(state.F, arrays.dot(_t(state.F), b))
+        gram: Any = state.extra.gram
+        d = state.theta.shape[-1]
+        b = arrays.dot(gram.G.mT, eta[..., :d]) + arrays.dot(gram.recent.mT, eta[..., d:])
+        return arrays.dot(state.F, arrays.dot(state.F.mT, b))
 
-    def history(self, state: RidgeState) -> statistics.History:
-        """Every distinct x with its count and its sum of rewards."""
+    def history(self, state: RidgeState) -> Any:
+        """Every distinct x with its count and its sum of rewards: `statistics.History`."""
         return state.extra.history
 
 
@@ -144,10 +146,6 @@ def _resolved(s: Array, lam: float) -> None:
             f"x is too long beside lam={lam:g}: x'V⁻¹x must be at most {LIMIT:g} for float64 to resolve the other "
             f"directions, got {float(arrays.namespace(s).max(s)):.3g}; scale the features down or raise lam"
         )
-
-
-def _t(A: Array) -> Array:
-    return arrays.namespace(A).matrix_transpose(A)
 
 
 def _weighted(x: Array, weight: Array | None, *, last: bool = True) -> Array:

@@ -96,7 +96,7 @@ def _norms(state: Array, x: Array, r: Array) -> Array:
 def _history(state: History, x: Array, r: Array) -> History:
     xp = arrays.namespace(x)
     N = state.X.shape[-2]
-    known = xp.all(state.X == x[..., None, :], axis=-1) & (state.count > 0)
+    known = xp.all(x[..., None, :] == state.X, axis=-1) & (state.count > 0)
     found = xp.any(known, axis=-1)
     row = xp.where(found, xp.argmax(xp.astype(known, xp.int8), axis=-1), state.rows)
     rows = xp.where(found, state.rows, state.rows + 1)

@@ -75,6 +75,13 @@ class FeaturePerturbation:
         """What must agree for two arms to be one: their lines."""
         return tuple(view.lines) if self.coupled else None
 
+    def decide(self, view: Seen, zeta: Array, u: Array) -> tuple[int, float]:
+        """The arm and its probability for one request at once."""
+        if self.coupled:
+            return lines.decide(view.lines, zeta if view.u is None else zeta @ view.u, u, view.law)
+        arm = arrays.argmax(self.scores(view, zeta), u=u)
+        return int(arm), float(self.chosen(view, arm))
+
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""
         return lines.chosen(view.lines, arm, view.law, coupled=self.coupled, mask=mask)

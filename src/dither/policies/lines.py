@@ -18,6 +18,15 @@ def scores(view: Lines, z: Array) -> Array:
     return view.m + (z if z.ndim == view.m.ndim else z[..., None]) * view.w
 
 
+def decide(view: Lines, z: float, u: float, law) -> tuple[int, float]:
+    """The arm and its probability for one request, z shared by the arms: the same as `scores` and `chosen`."""
+    decided = propensity.decide(*view, float(z), law=law)
+    if decided is not None:
+        return decided
+    arm = arrays.argmax(view.m + z * view.w, u=u, keys=tuple(view))
+    return int(arm), float(propensity.chosen(*view, arm, law=law))
+
+
 def chosen(view: Lines, arm: Array, law, *, coupled: bool, mask: Array | None) -> Array:
     """The probability of `arm` (...), given the law of z."""
     if isinstance(law, noise.Points) or not coupled:

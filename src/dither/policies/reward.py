@@ -83,7 +83,9 @@ class PseudoRewards:
         scores = np.empty((*seeds.shape, K))
         for row in np.ndindex(seeds.shape):
             own = row if history.rows.ndim else ()
-            theta = self._theta(*(np.asarray(part)[own] for part in history), int(seeds[row]), view.model.lam)
+            X_seen, count, total, rows = (np.asarray(part)[own] for part in history)
+            seen = slice(int(rows))
+            theta = self._theta(X_seen[seen], count[seen], total[seen], int(seeds[row]), view.model.lam)
             scores[row] = X[row] @ theta
             if self.forced and view.t <= min(K, d):
                 scores[row] = np.arange(K) == view.t - 1
@@ -91,8 +93,7 @@ class PseudoRewards:
             scores += self.jitter * np.random.default_rng(0).random(K)
         return xp.asarray(scores)
 
-    def _theta(self, X, count, total, rows, seed: int, lam: float) -> np.ndarray:
-        X, count, total = X[:rows], count[:rows], total[:rows]
+    def _theta(self, X: np.ndarray, count: np.ndarray, total: np.ndarray, seed: int, lam: float) -> np.ndarray:
         extra = np.ceil(self.a * count)
         pseudo = np.random.Generator(np.random.SFC64(seed)).binomial(extra.astype(np.int64), 0.5)
         Lam = lam * (1 + self.a if self.inflate else 1)

@@ -45,15 +45,12 @@ class RandUCB:
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
         """n requests: a (n,)."""
-        law = self.law if isinstance(self.law, noise.Points) else self.law.marginal(dim)
-        return (law.draw(rng, (n,)),)
+        return (self._marginal(dim).draw(rng, (n,)),)
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """The lines m + a β w."""
         w = scale.times(optimism.radius(self, model, state, t), model.width(state, X))
-        points = isinstance(self.law, noise.Points)
-        law = self.law if points else self.law.marginal(model.ambient(state.theta.shape[-1]))
-        return Seen(lines.Lines(model.mean(state, X), w), law)
+        return Seen(lines.Lines(model.mean(state, X), w), self._marginal(model.ambient(state.theta.shape[-1])))
 
     def scores(self, view: Seen, a: Array) -> Array:
         """m + a β w: (..., K)."""
@@ -70,3 +67,6 @@ class RandUCB:
     def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
         """The probabilities of all arms: exact."""
         return lines.all_arms(view.lines, view.law, coupled=True, mask=mask)
+
+    def _marginal(self, dim: int) -> noise.Points | noise.Law:
+        return self.law if isinstance(self.law, noise.Points) else self.law.marginal(dim)

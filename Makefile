@@ -1,0 +1,47 @@
+# make demo and make test do all the set-up themselves, in .venv; the rest is for developers.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+RUNS ?= 100
+
+.PHONY: demo test lint bench docs check-release clean
+
+demo: .venv/demo
+	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits fig3-linear --panel digits --panel d=10 --jobs 2 --out demo
+	OMP_NUM_THREADS=1 $(BIN)/dither report demo -o demo/report.html
+
+test: .venv/test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+lint: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/test
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
+
+docs: .venv/docs
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
+
+check-release: .venv/test
+	sh .ci/check-release
+
+clean:
+	rm -rf .venv demo docs/_build build dist
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/demo: pyproject.toml | .venv/bin/python
+	$(PIP) -e '.[experiments]'
+	touch $@
+
+.venv/test: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) -c constraints.txt -e '.[test,lint]' torch
+	touch $@
+
+.venv/docs: pyproject.toml | .venv/bin/python
+	$(PIP) -e '.[experiments,docs]'
+	touch $@
