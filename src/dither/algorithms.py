@@ -57,7 +57,7 @@ class Algorithm:
         self.told = told
         self.label = Labels(name, labels or {})
         self.__name__ = name
-        self.__doc__ = f"{summary}\n\n{type(self).__doc__}\n{inspect.getdoc(policy)}"
+        self.__doc__ = f"{summary}\n\n{inspect.getdoc(type(self))}\n\nIts policy: {inspect.getdoc(policy)}"
         self.__signature__ = _signature(policy)
 
     def __call__(

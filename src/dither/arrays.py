@@ -42,6 +42,8 @@ def numpy(x: Array) -> np.ndarray:
 
 def dot(X: Array, theta: Array) -> Array:
     """x_i'θ for X (..., K, d), theta (..., d) -> (..., K)."""
+    if theta.ndim == 1:
+        return X @ theta
     return (X @ theta[..., None])[..., 0]
 
 

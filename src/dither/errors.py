@@ -1,6 +1,7 @@
 """Errors that state the rule, the value and the cure."""
 
 import difflib
+import numbers
 from collections.abc import Iterable
 
 
@@ -20,7 +21,7 @@ def missing_extra(package: str, *, extra: str) -> ImportError:
 
 def positive(name: str, value: object) -> None:
     """Refuse all but a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < float("inf"):
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
 
 
@@ -32,7 +33,7 @@ def at_least(name: str, value: object, least: int) -> None:
 
 def within(name: str, value: object, low: float, high: float) -> None:
     """Refuse all but a number in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low <= value <= high:
         raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
 
 

@@ -11,6 +11,8 @@ from scipy import sparse
 
 from dither import errors
 
+LARGEST = 1e150  # the squares of larger numbers overflow
+
 
 def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
     """X as (..., dim) float64, not copied where it is that already, and its column names. Values are not checked."""
@@ -46,12 +48,17 @@ def numbers(x: Any, *, name: str) -> np.ndarray:
 
 
 def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None) -> None:
-    """Refuse NaN and infinity, naming the place; rows that `mask` (array's shape less the last axis) rules out pass."""
+    """Refuse NaN, infinity and what is too large to be squared, naming the place.
+
+    mask : rows (array's shape less the last axis) that are read; others pass
+    """
     if type(array) is np.ndarray and array.flags.c_contiguous and mask is None:
         flat = array.reshape(-1)
-        if np.dot(flat, flat) < np.inf:  # NaN and inf show in the sum of squares: one BLAS pass
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = np.dot(flat, flat)
+        if square < LARGEST**2:  # NaN and inf show in the sum of squares: one BLAS pass
             return
-    bad = ~np.isfinite(array)
+    bad = ~(np.abs(array) < LARGEST)
     if mask is not None:
         bad &= mask[..., None]
     if bad.any():
@@ -59,8 +66,8 @@ def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None) -> N
         words = ["row", "column"] if array.ndim == 2 else ["column"] if array.ndim == 1 else []
         where = ", ".join(f"{word} {i}" for word, i in zip(words, place, strict=True)) or f"index {tuple(place)}"
         raise ValueError(
-            f"{name} must be finite; got {array[tuple(place)]} at {where} ({int(bad.sum())} such values): "
-            f"drop or impute them first"
+            f"{name} must be finite and below {LARGEST:g}; got {array[tuple(place)]} at {where} ({int(bad.sum())} such values): "
+            f"drop, impute or scale them first"
         )
 
 

@@ -8,6 +8,7 @@ absent.
 import contextlib
 import dataclasses
 import json
+import numbers
 import os
 import tempfile
 import zipfile
@@ -76,8 +77,10 @@ def pack(value: Any) -> Any:
         }
     if isinstance(value, tuple):
         return [pack(v) for v in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, (bool, str)):
         return value
+    if isinstance(value, numbers.Real):
+        return int(value) if isinstance(value, numbers.Integral) else float(value)
     raise TypeError(
         f"a file cannot hold {value!r}: pass a number or a named schedule, or build the bandit again and copy its state"
     )
