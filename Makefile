@@ -2,13 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-RUNS ?= 100
 
 .PHONY: demo test lint bench docs check-release clean
 
 demo: .venv/demo
-	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits fig3-linear --panel digits --panel d=10 --jobs 2 --out demo
-	OMP_NUM_THREADS=1 $(BIN)/dither report demo -o demo/report.html
+	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 10 --block 5 --jobs 2 --out demo
+	OMP_NUM_THREADS=1 $(BIN)/dither reproduce fig3-linear --panel d=10 --runs 40 --block 20 --jobs 2 --out demo
+	$(BIN)/dither report demo -o demo/report.html
 
 test: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q

@@ -6,6 +6,7 @@ agree to `RTOL` are one arm; they share its probability equally, and one uniform
 
 import functools
 import importlib
+import math
 from typing import Any
 
 import array_api_compat
@@ -77,12 +78,12 @@ def pick(A: Array, i: Array, *, rank: int) -> Array:
     return xp.reshape(xp.take(flat, rows, axis=0), (*batch, *A.shape[axis + 1 :]))
 
 
-def replace(A: Array, i: Array, value: Array, *, rank: int) -> Array:
-    """A copy of A with A[..., i, <rank axes>] = value; shapes as in `pick`."""
+def replace(A: Array, i: Array, value: Array, *, rank: int, own: bool = False) -> Array:
+    """A with A[..., i, <rank axes>] = value; shapes as in `pick`. A copy; with own=True A itself may be overwritten."""
     xp, axis = namespace(A), A.ndim - rank - 1
     batch = A.shape[:axis]
     if type(A) is np.ndarray or array_api_compat.is_torch_array(A):
-        A = xp.asarray(A, copy=True)
+        A = A if own else xp.asarray(A, copy=True)
         A[(*_grid(batch, A), i)] = value
         return A
     hit = xp.arange(A.shape[axis]) == i[..., None]
@@ -99,9 +100,9 @@ def argmax(s: Array, *, u: Array, keys: tuple[Array, ...] | None = None, mask: A
     xp = namespace(s)
     best = xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
     tied = ties(keys or (s,), best, mask=mask)
+    if int(xp.count_nonzero(tied)) == math.prod(best.shape):
+        return best  # the usual case: nobody is tied
     count = xp.count_nonzero(tied, axis=-1)
-    if not some(count > 1):
-        return best
     rank = xp.astype(xp.floor(u * xp.astype(count, s.dtype)), xp.int64)
     passed = xp.cumulative_sum(xp.astype(tied, xp.int64), axis=-1) > rank[..., None]
     return xp.argmax(xp.astype(passed, xp.int8), axis=-1)
@@ -112,7 +113,8 @@ def ties(keys: tuple[Array, ...], arm: Array, *, mask: Array | None = None) -> A
     xp = namespace(keys[0])
     tied = mask
     for key in keys:
-        scale = xp.max(xp.abs(key), axis=-1, keepdims=True)
+        size = xp.abs(key) if mask is None else xp.where(mask, xp.abs(key), 0.0)
+        scale = xp.max(size, axis=-1, keepdims=True)
         near = xp.abs(key - pick(key, arm, rank=0)[..., None]) <= RTOL * scale
         tied = near if tied is None else tied & near
     return tied

@@ -8,7 +8,6 @@ The configuration is frozen and the state a tuple that is replaced whole, so a r
 was. A lock makes every call atomic: one bandit may serve many threads.
 """
 
-import math
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -58,13 +57,8 @@ class Bandit:
         errors.within("floor", floor, 0, 1)
         errors.at_least("monte_carlo", monte_carlo, 0)
         decision.check(policy, model)
-        self.model, self.policy, self.dim, self.floor, self.monte_carlo = (
-            model,
-            policy,
-            int(dim),
-            float(floor),
-            monte_carlo,
-        )
+        self.model, self.policy = model, policy
+        self.dim, self.floor, self.monte_carlo = int(dim), float(floor), int(monte_carlo)
         self.seed = streams.entropy(seed)
         self.slots = model.slots if isinstance(model, Disjoint) else None
         self.state = model.init(self.dim, needs=policy.needs)
@@ -266,7 +260,10 @@ def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
             setattr(bandit, name, header[name])
         for name in _STREAMS:
             getattr(bandit, name).bit_generator.state = saving.unplain(header["streams"][name])
-        bandit._columns = header["columns"]
+        columns = header["columns"]
+        if columns is not None and (len(columns) != bandit.dim or not all(isinstance(c, str) for c in columns)):
+            raise ValueError(f"its columns {columns!r} are not {bandit.dim} names")
+        bandit._columns = columns
         bandit.state = saving.filled(bandit.state, content)
         return bandit
 
@@ -274,7 +271,7 @@ def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
 
 
 def _rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray:
-    if not shape and isinstance(r, float) and math.isfinite(r):  # the usual case, at once
+    if not shape and isinstance(r, float) and abs(r) < inputs.LARGEST:  # the usual case, at once
         return np.float64(r)  # type: ignore[return-value]
     r = inputs.numbers(r, name="r")
     if r.shape != shape:

@@ -1,6 +1,7 @@
 """Errors that state the rule, the value and the cure."""
 
 import difflib
+import math
 import numbers
 from collections.abc import Iterable
 
@@ -8,7 +9,8 @@ from collections.abc import Iterable
 def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
     """A name that is in no table: the near match, or all that there are."""
     names = list(known)
-    near = difflib.get_close_matches(str(name), names, n=1)
+    near = [known for known in names if str(name) and known.startswith(str(name))]
+    near = near or difflib.get_close_matches(str(name), names, n=1)
     return LookupError(
         f"no {what} {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"one of {', '.join(names)}")
     )
@@ -21,7 +23,7 @@ def missing_extra(package: str, *, extra: str) -> ImportError:
 
 def positive(name: str, value: object) -> None:
     """Refuse all but a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
 
 
@@ -33,7 +35,7 @@ def at_least(name: str, value: object, least: int) -> None:
 
 def within(name: str, value: object, low: float, high: float) -> None:
     """Refuse all but a number in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low <= value <= high:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low <= float(value) <= high:
         raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
 
 

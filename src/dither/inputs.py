@@ -4,6 +4,7 @@ Any array-like: lists, NumPy of any real dtype and layout, torch tensors, scipy.
 Arrow; columns go by name: the first names seen are the columns, in another order they are put in order).
 """
 
+import numbers as numeric
 from typing import Any
 
 import numpy as np
@@ -37,11 +38,16 @@ def numbers(x: Any, *, name: str) -> np.ndarray:
     if sparse.issparse(x):
         x = x.toarray()
     elif hasattr(x, "detach"):  # a torch tensor, wherever it is
-        x = x.detach().cpu().numpy()
+        x = x.detach().cpu()
+        x = (x.double() if x.is_floating_point() else x).numpy()
+    elif np.ma.is_masked(x):
+        raise ValueError(f"{name} hides {np.ma.count_masked(x)} values behind a mask: fill them in first")
     try:
         array = np.asarray(x)
     except (ValueError, TypeError) as reason:
         raise ValueError(f"{name} must be a rectangular array of real numbers: {reason}") from None
+    if array.dtype.kind == "O" and all(isinstance(value, numeric.Real) for value in array.flat):
+        array = array.astype(np.float64)  # as of nullable columns
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
     return array.astype(np.float64, copy=False)
@@ -63,11 +69,11 @@ def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None) -> N
         bad &= mask[..., None]
     if bad.any():
         place = np.argwhere(bad)[0].tolist()
-        words = ["row", "column"] if array.ndim == 2 else ["column"] if array.ndim == 1 else []
-        where = ", ".join(f"{word} {i}" for word, i in zip(words, place, strict=True)) or f"index {tuple(place)}"
+        words = {1: ["column"], 2: ["row", "column"]}.get(array.ndim)
+        where = ", ".join(f"{w} {i}" for w, i in zip(words, place, strict=True)) if words else f"index {tuple(place)}"
         raise ValueError(
-            f"{name} must be finite and below {LARGEST:g}; got {array[tuple(place)]} at {where} ({int(bad.sum())} such values): "
-            f"drop, impute or scale them first"
+            f"{name} must be finite and below {LARGEST:g}; got {array[tuple(place)]} at {where} "
+            f"({int(bad.sum())} such values): drop, impute or scale them first"
         )
 
 
@@ -99,9 +105,9 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
 
 def _columns(X: Any) -> list[str] | None:
     """The column names of a data frame (or the labels of a pandas row), None for anything else."""
-    names = getattr(X, "columns", None)
+    names = getattr(X, "column_names", None)  # Arrow, whose `columns` are the data
     if names is None:
-        names = getattr(X, "column_names", None)  # Arrow
+        names = getattr(X, "columns", None)
     if names is None and hasattr(X, "to_numpy") and hasattr(X, "index") and not callable(X.index):
         names = X.index  # a pandas Series: one arm
         if all(not isinstance(name, str) for name in names):
@@ -111,6 +117,8 @@ def _columns(X: Any) -> list[str] | None:
 
 def _in_order(X: Any, names: list[str], *, name: str, columns: list[str] | None) -> tuple[np.ndarray, list[str]]:
     columns = columns or names
+    if len(set(names)) < len(names):
+        raise ValueError(f"{name} has two columns of one name: {names}")
     if sorted(names) != sorted(columns):
         odd = sorted(set(names) ^ set(columns))
         raise ValueError(f"{name} must have the columns {columns}, the first that were seen; {odd} differ")

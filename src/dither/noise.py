@@ -122,8 +122,10 @@ class BallMarginal:
 
     def pdf(self, z: np.ndarray) -> np.ndarray:
         """The density."""
-        x = np.clip(1 - (z / self.reach) ** 2, 0.0, None)
-        return x ** (self._a - 1) / (special.beta(self._a, self._a) * 2 ** (self.dim) * self.reach)
+        y = np.abs(np.asarray(z) / self.reach)
+        inside = special.xlog1py(self._a - 1, -np.square(np.minimum(y, 1.0)))
+        scale = special.betaln(self._a, self._a) + self.dim * math.log(2) + math.log(self.reach)
+        return np.where(y <= 1, np.exp(inside - scale), 0.0)
 
 
 def mass(law: Law, low: Any, high: Any) -> np.ndarray:
@@ -146,7 +148,7 @@ class Points:
     def __post_init__(self) -> None:
         if len(self.points) != len(self.weights) or not self.points:
             raise ValueError(f"points and weights must pair up: got {len(self.points)} and {len(self.weights)}")
-        if min(self.weights) < 0 or abs(math.fsum(self.weights) - 1) > 1e-9:
+        if not (min(self.weights) >= 0 and abs(math.fsum(self.weights) - 1) <= 1e-9):
             raise ValueError(f"weights must be probabilities that sum to 1, got a sum of {math.fsum(self.weights)}")
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -162,6 +164,7 @@ def half_gaussian(m: int = 20, *, sd: float = 0.125, last: float = 1e-6) -> Poin
     """
     errors.at_least("points", m, 2)
     errors.positive("sd", sd)
+    errors.within("last", last, 0, 1)
     a = np.arange(m) / (m - 1)
     q = np.exp(-0.5 * (a / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
     q[-1] = last

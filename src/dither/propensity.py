@@ -107,7 +107,7 @@ def points(m: np.ndarray, w: np.ndarray, *, law: noise.Points, mask: np.ndarray 
     p = np.zeros(m.shape)
     for z, weight in zip(law.points, law.weights, strict=True):
         p += weight * arrays.share(m + z * w, mask=mask)
-    return p
+    return p / np.sum(p, axis=-1, keepdims=True)
 
 
 def uncoupled(m: np.ndarray, w: np.ndarray, *, law: noise.Law, mask: np.ndarray | None = None) -> np.ndarray:

@@ -51,11 +51,7 @@ def read(path: str | os.PathLike, build: Callable[[dict[str, Any], dict[str, np.
     Raises FileNotFoundError; ValueError for anything that is not a whole file of this format or that `build` refuses.
     """
     try:
-        if not zipfile.is_zipfile(path):
-            Path(path).open("rb").close()  # a missing file says so itself
-            raise ValueError("it is no zip archive")
-        with np.load(path, allow_pickle=False) as file:
-            content = {name: file[name] for name in file.files}
+        content = _arrays(path)
         header = json.loads(content.pop("header").tobytes())
         if header["format"] > FORMAT:
             raise ValueError(f"its format is {header['format']}, this version reads up to {FORMAT}: upgrade dither")
@@ -67,6 +63,18 @@ def read(path: str | os.PathLike, build: Callable[[dict[str, Any], dict[str, np.
     except (ValueError, LookupError, NotImplementedError) as reason:
         raise ValueError(f"{path} is not a dither file, or a damaged one: {reason}") from None
     return built
+
+
+def _arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    with Path(path).open("rb") as file:  # a missing file or a folder says so itself
+        try:
+            if not zipfile.is_zipfile(file):
+                raise ValueError("it is no zip archive")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files}
+        except OSError as reason:
+            raise ValueError(str(reason)) from None
 
 
 def pack(value: Any) -> Any:

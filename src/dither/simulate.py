@@ -87,7 +87,7 @@ def simulate(
     if isinstance(runs, int):
         errors.at_least("runs", runs, 1)
         runs = range(runs)
-    numbers = np.array(sorted(set(runs)), dtype=np.int64)
+    numbers = _whole("runs", sorted(set(runs)))
     if numbers.size == 0 or numbers[0] < 0:
         raise ValueError(f"runs must name at least one run, and none below 0; got {numbers}")
     seed = streams.entropy(seed)
@@ -100,7 +100,7 @@ def simulate(
     }
     for model, policy in agents.values():
         decision.check(policy, model)
-    marks = recorded(rounds) if record is None else np.unique(np.array(list(record), dtype=np.int64))
+    marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
     parts = [numbers[i : i + batch] for i in range(0, len(numbers), batch)]
@@ -114,6 +114,12 @@ def simulate(
         pieces = _parallel(env, agents, parts, jobs=jobs, done=done, **settings)
     regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
     return Results(tuple(agents), numbers, marks, regret, realised, seed)
+
+
+def _whole(name: str, values: list) -> np.ndarray:
+    for value in values:
+        errors.at_least(f"each of {name}", value, 0)
+    return np.array(values, dtype=np.int64)
 
 
 def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
@@ -296,7 +302,7 @@ class _Agent:
         x = scene.X if self.world.disjoint else arrays.pick(scene.X, arm, rank=1)
         slot = {"arm": arm} if self.world.disjoint else {}
         if scene.delay is None:
-            self.state = self.model.update(self.state, x, r, **slot)
+            self.state = self.model.update(self.state, x, r, **slot, **({"own": True} if slot else {}))
             return
         for delay in np.unique(scene.delay):
             self.late.setdefault(t + int(delay), []).append((x, r, slot, scene.delay == delay))

@@ -45,11 +45,17 @@ class Disjoint:
         """V = λI, θ̂ = 0 in all slots, with leading axes `batch`."""
         return self.model.init(dim, batch=(*batch, self.slots), needs=needs, xp=xp, device=device)
 
-    def update(self, state: Any, x: Array, r: Array, *, arm: Array, weight: Array | None = None) -> Any:
-        """One more observation in slot `arm` (...): x (..., d), r (...), weight (...)."""
+    def update(
+        self, state: Any, x: Array, r: Array, *, arm: Array, weight: Array | None = None, own: bool = False
+    ) -> Any:
+        """One more observation in slot `arm` (...): x (..., d), r (...), weight (...).
+
+        own : the caller gives the old state up, and its arrays may be overwritten (copying K slots to change one is
+            most of the cost when d is large)
+        """
         slot = _slot(state, arm, batch=r.ndim)
         slot = self.model.update(slot, x, r, weight=weight)
-        return _filled(state, arm, slot, batch=r.ndim)
+        return _filled(state, arm, slot, batch=r.ndim, own=own)
 
     def update_many(self, state: Any, X: Array, r: Array, *, arm: Array, weight: Array | None = None) -> Any:
         """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,); no leading axes."""
@@ -57,8 +63,9 @@ class Disjoint:
         for k in xp.unique_values(arm):
             rows = xp.nonzero(arm == k)[0]
             slot = _slot(state, k, batch=0)
-            some = None if weight is None else weight[rows]
-            slot = self.model.update_many(slot, X[rows, :], r[rows], weight=some)
+            own, paid = xp.take(X, rows, axis=0), xp.take(r, rows, axis=0)
+            some = None if weight is None else xp.take(weight, rows, axis=0)
+            slot = self.model.update_many(slot, own, paid, weight=some)
             state = _filled(state, k, slot, batch=0)
         return state
 
@@ -102,6 +109,6 @@ def _slot(state: Any, arm: Array, *, batch: int) -> Any:
     return trees.map_arrays(lambda A: arrays.pick(A, arm, rank=A.ndim - batch - 1), state)
 
 
-def _filled(state: Any, arm: Array, slot: Any, *, batch: int) -> Any:
+def _filled(state: Any, arm: Array, slot: Any, *, batch: int, own: bool = False) -> Any:
     """The state with that of one slot replaced."""
-    return trees.map_arrays(lambda A, new: arrays.replace(A, arm, new, rank=A.ndim - batch - 1), state, slot)
+    return trees.map_arrays(lambda A, new: arrays.replace(A, arm, new, rank=A.ndim - batch - 1, own=own), state, slot)

@@ -69,7 +69,8 @@ class Ridge:
     def update(self, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
         """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing)."""
         xp = arrays.namespace(x)
-        x, r = _weighted(x, weight), _weighted(r, weight, last=False)
+        extra = statistics.update(state.extra, x, r, weight=weight)
+        x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
         p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
         s = 1 + xp.vecdot(p, p)
@@ -78,7 +79,6 @@ class Ridge:
         F = arrays.outer(u / -(s + xp.sqrt(s))[..., None], p)
         F += state.F  # in place: a second temporary of this size costs more than the sum
         theta = state.theta + u * e[..., None]
-        extra = statistics.update(state.extra, x, r)
         return RidgeState(F, theta, state.logdet + xp.log(s), extra)
 
     def update_many(self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
@@ -87,7 +87,8 @@ class Ridge:
         With P = X F and QR of [[I, 0], [P, r - Xθ̂]] = Q [[R, z], [0, ·]]: F ← F R⁻¹, θ̂ ← θ̂ + F R⁻¹ z.
         """
         xp = arrays.namespace(X)
-        X, r = _weighted(X, weight), _weighted(r, weight, last=False)
+        extra = statistics.update_many(state.extra, X, r, weight=weight)
+        X, r = statistics.weighted(X, weight), statistics.weighted(r, weight, last=False)
         d = X.shape[-1]
         e = r - arrays.dot(X, state.theta)
         P = X @ state.F
@@ -100,7 +101,6 @@ class Ridge:
         theta = state.theta + arrays.dot(state.F, xp.linalg.solve(R, z[..., None])[..., 0])
         F = xp.linalg.solve(R.mT, state.F.mT).mT
         diagonal = xp.abs(xp.linalg.diagonal(R))
-        extra = statistics.update_many(state.extra, X, r)
         return RidgeState(F, theta, state.logdet + 2 * xp.sum(xp.log(diagonal), axis=-1), extra)
 
     def scores(self, theta: Array, X: Array) -> Array:
@@ -146,10 +146,3 @@ def _resolved(s: Array, lam: float) -> None:
             f"x is too long beside lam={lam:g}: x'V⁻¹x must be at most {LIMIT:g} for float64 to resolve the other "
             f"directions, got {float(arrays.namespace(s).max(s)):.3g}; scale the features down or raise lam"
         )
-
-
-def _weighted(x: Array, weight: Array | None, *, last: bool = True) -> Array:
-    if weight is None:
-        return x
-    root = arrays.namespace(weight).sqrt(weight)
-    return x * (root[..., None] if last else root)

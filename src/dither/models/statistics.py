@@ -56,22 +56,29 @@ def init(needs: frozenset[str], zeros: Array) -> Extra:
     )
 
 
-def update(extra: Extra, x: Array, r: Array) -> Extra:
-    """One more observation: x (..., d), r (...)."""
+def update(extra: Extra, x: Array, r: Array, *, weight: Array | None = None) -> Extra:
+    """One more observation: x (..., d), r (...), weight (...)."""
     gram, norms, history = extra
-    return Extra(
-        None if gram is None else _gram(gram, x),
-        None if norms is None else _norms(norms, x, r),
-        None if history is None else _history(history, x, r),
-    )
+    if history is not None:
+        history = _history(history, x, r, arrays.namespace(x).ones_like(x[..., 0]) if weight is None else weight)
+    x, r = weighted(x, weight), weighted(r, weight, last=False)
+    return Extra(None if gram is None else _gram(gram, x), None if norms is None else _norms(norms, x, r), history)
 
 
-def update_many(extra: Extra, X: Array, r: Array) -> Extra:
-    """n more observations: X (..., n, d), r (..., n)."""
+def update_many(extra: Extra, X: Array, r: Array, *, weight: Array | None = None) -> Extra:
+    """n more observations: X (..., n, d), r (..., n), weight (..., n)."""
     if any(kept is not None for kept in extra):
         for k in range(X.shape[-2]):
-            extra = update(extra, X[..., k, :], r[..., k])
+            extra = update(extra, X[..., k, :], r[..., k], weight=None if weight is None else weight[..., k])
     return extra
+
+
+def weighted(x: Array, weight: Array | None, *, last: bool = True) -> Array:
+    """√ω x, which counts in least squares as ω observations of x; last: whether x has an axis more than ω."""
+    if weight is None:
+        return x
+    root = arrays.namespace(weight).sqrt(weight)
+    return x * (root[..., None] if last else root)
 
 
 def _gram(state: Gram, x: Array) -> Gram:
@@ -93,7 +100,7 @@ def _norms(state: Array, x: Array, r: Array) -> Array:
     return state + xp.stack([square, xp.sqrt(square) * xp.abs(r)], axis=-1)
 
 
-def _history(state: History, x: Array, r: Array) -> History:
+def _history(state: History, x: Array, r: Array, weight: Array) -> History:
     xp = arrays.namespace(x)
     N = state.X.shape[-2]
     known = xp.all(x[..., None, :] == state.X, axis=-1) & (state.count > 0)
@@ -105,8 +112,8 @@ def _history(state: History, x: Array, r: Array) -> History:
     count, total = arrays.pick(state.count, row, rank=0), arrays.pick(state.total, row, rank=0)
     return History(
         arrays.replace(state.X, row, x, rank=1),
-        arrays.replace(state.count, row, count + 1, rank=0),
-        arrays.replace(state.total, row, total + r, rank=0),
+        arrays.replace(state.count, row, count + weight, rank=0),
+        arrays.replace(state.total, row, total + weight * r, rank=0),
         rows,
     )
 

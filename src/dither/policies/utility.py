@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dither import noise
+from dither import arrays, noise
 from dither.arrays import Array
 from dither.policies import lines, optimism, scale
 
@@ -59,6 +59,13 @@ class RandUCB:
     def keys(self, view: Seen) -> tuple[Array, ...] | None:
         """Lines for a continuous a; scores for one of finitely many values."""
         return None if isinstance(self.law, noise.Points) else tuple(view.lines)
+
+    def decide(self, view: Seen, a: Array, u: Array) -> tuple[int, float]:
+        """The arm and its probability for one request at once."""
+        if isinstance(view.law, noise.Points):
+            arm = arrays.argmax(self.scores(view, a), u=u)
+            return int(arm), float(self.chosen(view, arm))
+        return lines.decide(view.lines, a, u, view.law)
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""

@@ -1,0 +1,55 @@
+"""What a result is: a cell = (environment, horizon, algorithm with settings and preset, seed), and a run of it.
+
+A cell is known by its content, not by its place in a figure, so results outlive a longer or reordered figure and two
+figures that share a cell share its results.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dither.algorithms import Spec
+from dither.experiments.figures import Panel
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One algorithm in one setting, over all runs."""
+
+    env: Mapping[str, Any]  # as of `environments.describe`
+    rounds: int
+    algorithm: Spec
+    seed: int
+
+    def content(self) -> dict[str, Any]:
+        """All that identifies it, as JSON holds it."""
+        return {
+            "env": dict(self.env),
+            "rounds": self.rounds,
+            "algorithm": self.algorithm.name,
+            "settings": dict(self.algorithm.settings),
+            "preset": self.algorithm.preset,
+            "seed": self.seed,
+        }
+
+    @property
+    def key(self) -> str:
+        """16 hexadecimal digits of the hash of the content."""
+        text = json.dumps(_canonical(self.content()), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def of_panel(panel: Panel, *, seed: int) -> dict[str, Cell]:
+    """The panel's algorithms and their cells."""
+    return {name: Cell(panel.env, panel.rounds, Spec.parse(name), seed) for name in panel.algorithms}
+
+
+def _canonical(value: Any) -> Any:
+    """1.0 as 1: equal settings are one cell, however they were written."""
+    if isinstance(value, Mapping):
+        return {k: _canonical(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_canonical(v) for v in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

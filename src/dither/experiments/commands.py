@@ -1,0 +1,126 @@
+"""The commands about experiments: parse, call, render."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dither import _version
+from dither.experiments import asked, environments, figures, render, run, words
+from dither.experiments.figures import Figure
+
+app = typer.Typer(
+    help="Contextual bandits by feature perturbation: reproduce figures, compare algorithms, report.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+Runs = Annotated[
+    int | None, typer.Option(help="Runs of each algorithm; what is stored counts.", show_default="the figure's")
+]
+Seed = Annotated[int, typer.Option(help="Seed of all random streams.")]
+Jobs = Annotated[int, typer.Option(help="Processes.")]
+Block = Annotated[int, typer.Option(help="Runs in a stored file: what an interruption can lose.")]
+Out = Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")]
+Band = Annotated[str, typer.Option(help="Band of the plots: se (±1 standard error) or quantiles (quartiles).")]
+Log = Annotated[bool, typer.Option("--log", help="Logarithmic axes.")]
+
+
+def _version_and_exit(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dither {_version.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version_and_exit, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(name="figures")
+def list_figures() -> None:
+    """List what can be reproduced, with the time it takes."""
+    render.catalogue(render.console())
+
+
+@app.command(epilog="Example: dither reproduce fig3-linear --panel d=10 --runs 20 --jobs 2 --out results/")
+def reproduce(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Figures, as 'dither figures' lists them.")],
+    runs: Runs = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    block: Block = run.BLOCK,
+    out: Out = Path("results"),
+    panel: Annotated[list[str] | None, typer.Option(help="Only this panel, for example d=10; may be repeated.")] = None,
+    algorithm: Annotated[
+        list[str] | None, typer.Option(help="Only this one, or another, for example LinFP:c=0.3; may be repeated.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
+    band: Band = "se",
+    log: Log = False,
+) -> None:
+    """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will."""
+    chosen = [figures.select(figures.find(name), panels=panel, algorithms=algorithm, rounds=rounds) for name in names]
+    for figure in chosen:
+        _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, band=band, log=log)
+
+
+@app.command(epilog="Example: dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS")
+def compare(
+    algorithms: Annotated[list[str], typer.Argument(metavar="ALGORITHM...", help="NAME or NAME:setting=value,...")],
+    env: Annotated[str, typer.Option(help="Environment: " + " or ".join(environments.ENVIRONMENTS))] = "linear",
+    dim: Annotated[int | None, typer.Option(help="Features d (linear).", show_default=False)] = None,
+    arms: Annotated[int | None, typer.Option(help="Arms K (linear).", show_default=False)] = None,
+    contexts: Annotated[
+        int | None, typer.Option(help="Fixed sets of arms (linear).", show_default="new arms each round")
+    ] = None,
+    norm: Annotated[float | None, typer.Option(help="Length of θ* (linear).", show_default=False)] = None,
+    noise: Annotated[float | None, typer.Option(help="Sd of the reward noise (linear).", show_default=False)] = None,
+    rounds: Annotated[int, typer.Option(help="Horizon.")] = 2000,
+    runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    block: Block = run.BLOCK,
+    out: Out = Path("results"),
+    band: Band = "se",
+    log: Log = False,
+) -> None:
+    """Compare algorithms on the same contexts and the same reward noise; LinFP, or else the first, is the reference."""
+    given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise}
+    setting = environments.describe(env, **{k: v for k, v in given.items() if v is not None})
+    figure = figures.adhoc(setting, algorithms, rounds=rounds, runs=runs)
+    _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, band=band, log=log)
+
+
+@app.command(name="report", epilog="Example: dither report results/ -o report.html")
+def write_report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),
+    band: Band = "se",
+    log: Log = False,
+) -> None:
+    """Write one HTML file with all figures and tables of a folder of results; it needs nothing beside it."""
+    from dither.experiments import report
+
+    render.written(render.console(), [report.write(folder, output, band=band, log=log)])
+
+
+def _run(
+    figure: Figure, *, runs: int | None, seed: int, jobs: int, block: int, out: Path, band: str, log: bool
+) -> None:
+    """Compute what is missing; show and write what the folder then holds of the figure."""
+    from dither.experiments import outputs  # matplotlib takes a second to import
+
+    words.check_band(band)
+    with render.progress(figure.name) as tell:
+        run.reproduce(figure, out=out, runs=runs, seed=seed, jobs=jobs, block=block, on_progress=tell)
+    whole = next(known for known, _ in asked.figures(out) if known.name == figure.name)
+    made = outputs.write(whole, out, seed=seed, band=band, log=log)
+    render.results(render.console(), whole, made.values, made.differences)
+    render.written(render.console(), made.paths)

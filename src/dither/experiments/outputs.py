@@ -1,0 +1,38 @@
+"""The files of a figure: two tables, a PNG and a PDF."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from dither.experiments import files, plots, tables
+from dither.experiments.figures import Figure
+from dither.experiments.run import STORE
+from dither.experiments.store import Store
+
+
+class Made(NamedTuple):
+    """The tables and where everything was written."""
+
+    values: pl.DataFrame
+    differences: pl.DataFrame
+    paths: list[Path]
+
+
+def write(figure: Figure, out: Path, *, seed: int, band: str = "se", log: bool = False) -> Made:
+    """Make them from what is stored."""
+    curves = tables.curves(figure, Store(out / STORE), seed=seed)
+    values, differences = tables.values(figure, curves), tables.differences(figure, curves)
+    canvas = plots.draw(figure, curves, band=band, log=log)
+    paths = [
+        _csv(values, out / f"{figure.name}.csv"),
+        _csv(differences, out / f"{figure.name}-differences.csv"),
+        plots.save(canvas, out / f"{figure.name}.png"),
+        plots.save(canvas, out / f"{figure.name}.pdf"),
+    ]
+    return Made(values, differences, paths)
+
+
+def _csv(frame: pl.DataFrame, path: Path) -> Path:
+    files.replace(path, frame.write_csv)
+    return path

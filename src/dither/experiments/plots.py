@@ -1,0 +1,157 @@
+"""Plots of a figure: an axes a panel, mean and band over the runs, the published points dashed in the same colour."""
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import polars as pl
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+
+from dither.algorithms import ALGORITHMS, Spec
+from dither.experiments import files, published, words
+from dither.experiments.figures import Figure, Panel
+from dither.experiments.tables import summary
+
+# Okabe and Ito's palette (colour-blind safe) without its yellow, which white paper swallows.
+PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444", "#8C6D31")
+MARKERS = ("", "o", "s", "^", "D", "v")  # the settings of one algorithm, in order
+DASHED = (0, (4, 2))
+STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
+
+
+def draw(figure: Figure, curves: pl.DataFrame, *, band: str = "se", log: bool = False) -> Canvas:
+    """The figure as matplotlib holds it; band: "se" (±1 standard error) or "quantiles" (the quartiles)."""
+    words.check_band(band)
+    if curves.is_empty():
+        raise ValueError(f"there are no results of {figure.name} to draw")
+    with mpl.rc_context(STYLE):
+        return _draw(figure, summary(curves), band=band, log=log)
+
+
+def save(canvas: Canvas, path: Path) -> Path:
+    """Write it whole; the path's suffix says the format."""
+    with mpl.rc_context(STYLE):
+        files.replace(path, lambda file: canvas.savefig(file, format=path.suffix[1:], dpi=160))
+    return path
+
+
+def png(canvas: Canvas) -> bytes:
+    """The picture's bytes."""
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format="png", dpi=144)
+    return buffer.getvalue()
+
+
+def _draw(figure: Figure, rows: pl.DataFrame, *, band: str, log: bool) -> Canvas:
+    panels = [panel for panel in figure.panels if not rows.filter(panel=panel.name).is_empty()]
+    count = len(panels) if figure.x == "round" else 1
+    columns = min(count, 3)
+    lines = math.ceil(count / columns)
+    canvas = Canvas(figsize=(max(4.4 * columns, 7.0), 3.5 * lines + 1.3), layout="constrained")
+    axes = list(canvas.subplots(lines, columns, squeeze=False).flat)
+    looks = _looks(figure)
+    if figure.x == "round":
+        for ax, panel in zip(axes, panels, strict=False):
+            _over_rounds(ax, figure, panel, rows.filter(panel=panel.name), looks=looks, band=band)
+    else:
+        _over_setting(axes[0], figure, panels, rows, looks=looks, band=band)
+    for i, ax in enumerate(axes):
+        ax.set_visible(i < count)
+        ax.grid(alpha=0.25, linewidth=0.6)
+        if log:
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+        else:
+            ax.set_ylim(bottom=0)
+            if figure.x == "round":
+                ax.set_xlim(left=0)
+            ax.yaxis.set_major_formatter(lambda y, _: f"{y:,g}")
+        if figure.x == "round" and not log:
+            ax.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
+            ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5))
+        if i % columns == 0:
+            ax.set_ylabel(words.SHOWS[figure.shows].split(",")[0])
+    canvas.suptitle(figure.title, fontsize=12, fontweight="bold")
+    _legend(canvas, figure, rows, panels, looks=looks, band=band)
+    return canvas
+
+
+def _over_rounds(ax: Any, figure: Figure, panel: Panel, rows: pl.DataFrame, *, looks: dict, band: str) -> None:
+    for name in panel.algorithms:
+        mine = rows.filter(algorithm=name).sort("round")
+        if mine.is_empty():
+            continue
+        low, high = _band(mine, band)
+        look = looks[name]
+        ax.plot(mine["round"], mine["mean"], linewidth=1.6, markevery=0.12, markersize=4.5, **look)
+        ax.fill_between(mine["round"], low, high, color=look["color"], alpha=0.18, linewidth=0)
+        theirs = published.curve(figure, panel, algorithm=name)
+        ax.plot(theirs["round"], theirs["mean"], linestyle=DASHED, linewidth=1.1, color=look["color"])
+    ax.set_title(panel.name, fontsize=10.5)
+    ax.set_xlabel("round")
+
+
+def _over_setting(ax: Any, figure: Figure, panels: list, rows: pl.DataFrame, *, looks: dict, band: str) -> None:
+    last = rows.join(
+        pl.DataFrame(
+            [(p.name, p.rounds, p.env[figure.x]) for p in panels], schema=["panel", "round", "x"], orient="row"
+        ),
+        on=["panel", "round"],
+    )
+    for name in figure.algorithms:
+        mine = last.filter(algorithm=name).sort("x")
+        if mine.is_empty():
+            continue
+        low, high = _band(mine, band)
+        look = looks[name] | {"marker": looks[name]["marker"] or "."}
+        ax.plot(mine["x"], mine["mean"], linewidth=1.6, **look)
+        ax.fill_between(mine["x"], low, high, color=look["color"], alpha=0.18, linewidth=0)
+        theirs = [(p.env[figure.x], published.last(figure, p, algorithm=name)[0]) for p in panels]
+        theirs = sorted((x, y) for x, y in theirs if y is not None)
+        ax.plot(*zip(*theirs, strict=True), linestyle=DASHED, linewidth=1.1, color=look["color"]) if theirs else None
+    ax.set_xlabel({"dim": "d"}.get(figure.x, figure.x))
+    ax.set_title(f"at round {panels[0].rounds:,}", fontsize=10.5)
+
+
+def _band(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
+    if band == "quantiles":
+        return rows["low"], rows["high"]
+    se = rows["se"].fill_null(0.0)  # of one run
+    return rows["mean"] - se, rows["mean"] + se
+
+
+def _looks(figure: Figure) -> dict[str, dict[str, str]]:
+    """A colour an algorithm, the same in every figure while the palette lasts, and a marker a setting of it."""
+    looks: dict[str, dict[str, str]] = {}
+    of_base: dict[str, list[str]] = {}
+    for name in figure.algorithms:
+        of_base.setdefault(Spec.parse(name).name, []).append(name)
+    free = list(PALETTE)
+    for base, names in of_base.items():
+        own = PALETTE[list(ALGORITHMS).index(base) % len(PALETTE)]
+        color = own if own in free or not free else free[0]
+        free = [other for other in free if other != color]
+        looks |= {name: {"color": color, "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(names)}
+    return looks
+
+
+def _legend(canvas: Canvas, figure: Figure, rows: pl.DataFrame, panels: list, *, looks: dict, band: str) -> None:
+    shown = [name for name in figure.algorithms if not rows.filter(algorithm=name).is_empty()]
+    handles = [Line2D([], [], linewidth=2, markersize=4.5, **looks[name]) for name in shown]
+    labels = [f"{name} (not in the paper)" if name in figure.extra else name for name in shown]
+    says = words.band(band, rows["runs"].unique().to_list())
+    if any(not published.curve(figure, p, algorithm=name).is_empty() for p in panels for name in p.algorithms):
+        says += "; dashed: published (read off the figure)"
+    canvas.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(4, len(labels)),
+        frameon=False,
+        title=says,
+        title_fontsize=9.5,
+        fontsize=9.5,
+    )

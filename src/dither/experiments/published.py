@@ -1,0 +1,55 @@
+"""The paper's own curves, to stand beside ours.
+
+`published.csv` holds numbers read off the vector graphics of Figures 2b and 3 (top) of Yi and Oh, "Feature
+perturbation" (NeurIPS 2025): figure, panel, algorithm as in the legend without "(ours)", round, regret_mean, and
+regret_low and regret_high where an error bar is drawn. They are good to 0.1 % of the height of a panel. The regret is
+the realised one, and the bars fit ±1 standard error over 100 runs. In Figure 2b, d is the axis: one row a d.
+"""
+
+import functools
+from importlib import resources
+
+import polars as pl
+
+from dither.algorithms import ALGORITHMS, Spec
+from dither.experiments.figures import FIGURES, Figure, Panel
+
+
+@functools.cache
+def rows() -> pl.DataFrame:
+    """All that was read off."""
+    text = resources.files("dither.experiments").joinpath("published.csv").read_bytes()
+    schema = {"round": pl.Int64, "regret_mean": pl.Float64, "regret_low": pl.Float64, "regret_high": pl.Float64}
+    return pl.read_csv(text, schema_overrides=schema)
+
+
+def curve(figure: Figure, panel: Panel, *, algorithm: str) -> pl.DataFrame:
+    """Columns round, mean, se (null where no bar stands near); no rows where the paper has no such curve.
+
+    Only the figure's own algorithms at its own horizon have one: other settings are another experiment.
+    """
+    if not _is_the_papers(figure, panel, algorithm=algorithm):
+        return rows().clear().select("round", mean="regret_mean", se="regret_low")
+    label = ALGORITHMS[Spec.parse(algorithm).name].label[figure.name].removesuffix(" (ours)")
+    return (
+        rows()
+        .filter(figure=figure.name, panel=panel.name, algorithm=label)
+        .sort("round")
+        .with_columns(se=(pl.col("regret_high") - pl.col("regret_low")) / 2)
+        .with_columns(se=pl.coalesce(pl.col("se").forward_fill(), pl.col("se").backward_fill()))
+        .select("round", mean="regret_mean", se="se")
+    )
+
+
+def last(figure: Figure, panel: Panel, *, algorithm: str) -> tuple[float | None, float | None]:
+    """The published regret at the horizon, and its standard error: that of the last bar, where bars are drawn."""
+    found = curve(figure, panel, algorithm=algorithm).filter(round=panel.rounds)
+    return (None, None) if found.is_empty() else (found["mean"].item(), found["se"].item())
+
+
+def _is_the_papers(figure: Figure, panel: Panel, *, algorithm: str) -> bool:
+    known = FIGURES.get(figure.name)
+    if known is None:
+        return False
+    same = [p for p in known.panels if (p.name, p.env, p.rounds) == (panel.name, panel.env, panel.rounds)]
+    return any(algorithm in p.algorithms for p in same)

@@ -1,0 +1,113 @@
+"""What the command line shows: tables, lists and a progress bar, with rich."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import polars as pl
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from dither.experiments import figures, words
+from dither.experiments.figures import FIGURES, Figure, Panel, reference
+from dither.experiments.run import Progress as Tell
+
+WIDTH = 110  # characters
+
+
+def console() -> Console:
+    """Where results go: stdout, at least as wide as a table."""
+    here = Console()
+    return here if here.width >= WIDTH else Console(width=WIDTH)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Tell]:
+    """A bar on stderr with the time left."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with ExitStack() as stack:
+        bar = Progress(*columns, console=Console(stderr=True))
+        task = bar.add_task(what, total=None)
+
+        def tell(done: float, total: float) -> None:
+            if not bar.live.is_started:  # not before the first word: bad settings are refused until then
+                stack.enter_context(bar)
+            bar.update(task, completed=done if total else 1, total=total or 1)
+
+        yield tell
+
+
+def catalogue(console: Console) -> None:
+    """What can be reproduced."""
+    table = Table("name", "what", "panels", "algorithms", "runs", "cost", title="Figures", title_justify="left")
+    for name, figure in FIGURES.items():
+        cost = sum(figures.seconds(p, algorithms=len(p.algorithms), runs=figure.runs) for p in figure.panels)
+        table.add_row(
+            name,
+            figure.title,
+            "\n".join(p.name for p in figure.panels) if len(figure.panels) < 7 else _ends(figure),
+            "\n".join(figure.algorithms),
+            str(figure.runs),
+            words.duration(cost),
+        )
+    console.print(table)
+    console.print("cost: one core, all panels and runs, roughly; --jobs, --panel and --runs bring it down")
+
+
+def results(console: Console, figure: Figure, values: pl.DataFrame, differences: pl.DataFrame) -> None:
+    """A table a panel, and what it says."""
+    console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± standard error")
+    for panel in figure.panels:
+        console.print(_panel(panel, values.filter(panel=panel.name), differences.filter(panel=panel.name)))
+        console.print(words.verdict(panel, values, differences), highlight=False)
+        for sentence in words.not_reproduced(panel, values, differences):
+            console.print(f"Not reproduced: {sentence}", highlight=False)
+
+
+def _panel(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
+    """Published | ours | ratio | runs | difference; what is published has columns only where something is."""
+    base, gaps = reference(panel.algorithms), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
+
+    def difference(row: dict) -> str:
+        gap = gaps.get(row["algorithm"])
+        return words.interval(gap) if gap else "reference" if row["algorithm"] == base else "–"
+
+    columns: dict[str, Callable[[dict], str]] = {
+        "published": lambda row: words.number(row["published"]),
+        "ours": words.with_error,
+        "ratio": lambda row: "–" if row["ratio"] is None else f"{row['ratio']:.2f}",
+        "value": lambda row: row["value"],
+        "runs": lambda row: str(row["runs"]),
+        "difference [95 %]": difference,
+        "order": lambda row: gaps[row["algorithm"]]["order"] if row["algorithm"] in gaps else "–",
+    }
+    if values["published"].null_count() == values.height:
+        columns = {name: cell for name, cell in columns.items() if name not in ("published", "ratio", "value", "order")}
+    table = Table(
+        title=f"{panel.name}, round {panel.rounds:,}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    table.add_column("algorithm", no_wrap=True)
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("value", "order") else "right", no_wrap=True)
+    for row in values.iter_rows(named=True):
+        table.add_row(row["algorithm"], *(cell(row) for cell in columns.values()))
+    return table
+
+
+def written(console: Console, paths: list[Path]) -> None:
+    """Every file that was written, a line each."""
+    for path in paths:
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def _ends(figure: Figure) -> str:
+    return f"{figure.panels[0].name} ... {figure.panels[-1].name}"

@@ -1,0 +1,88 @@
+"""One HTML file that stands alone: what was run, figures, tables, and what they say."""
+
+import base64
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+
+from dither import _version
+from dither.experiments import asked, files, plots, tables, words
+from dither.experiments.cells import of_panel
+from dither.experiments.figures import Figure, Panel, reference
+from dither.experiments.run import STORE
+from dither.experiments.store import Store
+
+
+def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool = False) -> Path:
+    """The report of all that was asked for in a folder of results."""
+    folder, path = Path(folder), Path(path)
+    found = asked.figures(folder)
+    if not found:
+        raise ValueError(f"{folder} holds no results: make some with 'dither reproduce NAME --out {folder}'")
+    sections = [section(figure, Store(folder / STORE), seed=seed, band=band, log=log) for figure, seed in found]
+    html = template().render(sections=sections, version=_version.__version__, now=datetime.now(UTC))
+    files.replace(path, lambda file: file.write(html.encode()))
+    return path
+
+
+def section(figure: Figure, store: Store, *, seed: int, band: str, log: bool) -> dict[str, Any]:
+    """What the template shows of a figure."""
+    curves = tables.curves(figure, store, seed=seed)
+    values, differences = tables.values(figure, curves), tables.differences(figure, curves)
+    picture = None if curves.is_empty() else plots.png(plots.draw(figure, curves, band=band, log=log))
+    return {
+        "figure": figure,
+        "seed": seed,
+        "shows": words.SHOWS[figure.shows],
+        "picture": base64.b64encode(picture).decode() if picture else None,
+        "panels": [_panel(figure, panel, values, differences) for panel in figure.panels],
+        "algorithms": _configurations(figure, store, seed=seed),
+        "versions": _versions(figure, store, seed=seed),
+    }
+
+
+def template() -> jinja2.Template:
+    """The page."""
+    env = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    env.filters |= {"number": words.number, "interval": words.interval, "short": words.short}
+    return env.from_string(resources.files("dither.experiments").joinpath("report.html.jinja").read_text("utf-8"))
+
+
+def _panel(figure: Figure, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> dict[str, Any]:
+    gaps = {gap["algorithm"]: gap for gap in differences.filter(panel=panel.name).iter_rows(named=True)}
+    mine = values.filter(panel=panel.name)
+    rows = [row | {"gap": gaps.get(row["algorithm"])} for row in mine.iter_rows(named=True)]
+    return {
+        "name": panel.name,
+        "setting": words.setting(panel.env),
+        "rounds": panel.rounds,
+        "reference": reference(panel.algorithms),
+        "published": any(row["published"] is not None for row in rows),
+        "lowest": min(rows, key=lambda row: row["regret"])["algorithm"] if rows else None,
+        "rows": rows,
+        "verdict": words.verdict(panel, values, differences),
+        "not_reproduced": words.not_reproduced(panel, values, differences),
+    }
+
+
+def _configurations(figure: Figure, store: Store, *, seed: int) -> list[dict[str, str]]:
+    """Algorithm -> model and policy as they were configured, the settings that panels differ in aside."""
+    found: dict[str, dict[str, str]] = {}
+    for panel in figure.panels:
+        for name, cell in of_panel(panel, seed=seed).items():
+            for about in store.about(cell)[:1]:
+                found.setdefault(
+                    name, {"name": name, "preset": cell.algorithm.preset} | {k: about[k] for k in ("model", "policy")}
+                )
+    return list(found.values())
+
+
+def _versions(figure: Figure, store: Store, *, seed: int) -> list[str]:
+    """The versions that made the results, each set once."""
+    cells = (cell for panel in figure.panels for cell in of_panel(panel, seed=seed).values())
+    sets = {tuple(about["versions"].items()) for cell in cells for about in store.about(cell)}
+    return sorted(", ".join(f"{k} {v}" for k, v in versions) for versions in sets)

@@ -1,0 +1,186 @@
+"""Compute what is missing of a figure and store it: blocks of runs, in processes that share the folder.
+
+The algorithms of a panel that miss the same runs are simulated together, so the contexts are drawn once. Which runs
+are missing is read from the store: an interrupted command, more runs, another algorithm or another block size compute
+what is not there and nothing else.
+"""
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+
+from dither import errors
+from dither.experiments import asked, figures
+from dither.experiments.cells import Cell, of_panel
+from dither.experiments.environments import build
+from dither.experiments.figures import Figure, Panel
+from dither.experiments.store import Store
+from dither.simulate import simulate
+
+STORE = "store"  # the folder of the results, below that of the figures
+BLOCK = 10  # runs in a file, by default
+
+Progress = Callable[[float, float], None]  # (work done, work in all), in estimated seconds of one core
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive runs of some algorithms of one panel."""
+
+    panel: Panel
+    cells: dict[str, Cell]
+    runs: range
+
+    @property
+    def work(self) -> float:
+        """Estimated seconds on one core."""
+        return figures.seconds(self.panel, algorithms=len(self.cells), runs=len(self.runs))
+
+
+def reproduce(
+    figure: Figure,
+    *,
+    out: str | Path,
+    runs: int | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    block: int = BLOCK,
+    on_progress: Progress | None = None,
+) -> int:
+    """Make the store in `out` hold these runs (None: the figure's number); how many blocks had to be computed.
+
+    `figures.select` narrows a figure to some panels, other algorithms or fewer rounds. `block` runs stand in a file;
+    `jobs` processes share the blocks.
+    """
+    runs = figure.runs if runs is None else runs
+    for name, value, least in (("runs", runs, 1), ("seed", seed, 0), ("jobs", jobs, 1), ("block", block, 1)):
+        errors.at_least(name, value, least)
+    figures.check(figure)
+    out = Path(out)
+    asked.record(out, figure, seed=seed)
+    store = Store(out / STORE)
+    blocks = list(missing(figure, store, runs=runs, seed=seed, block=block))
+    total = sum(b.work for b in blocks)
+
+    def tell(done: float) -> None:
+        if on_progress is not None:
+            on_progress(done, total)
+
+    tell(0.0)
+    (_in_turn if jobs == 1 else _in_parallel)(store, blocks, tell=tell, jobs=jobs)
+    return len(blocks)
+
+
+def missing(figure: Figure, store: Store, *, runs: int, seed: int, block: int) -> Iterator[Block]:
+    """The blocks that the store lacks."""
+    for panel in figure.panels:
+        cells = of_panel(panel, seed=seed)
+        wanted: dict[range, dict[str, Cell]] = {}
+        for name, cell in cells.items():
+            for stretch in stretches(set(range(runs)) - store.runs(cell), block=block):
+                wanted.setdefault(stretch, {})[name] = cell
+        for stretch in sorted(wanted, key=lambda r: (r.start, r.stop)):
+            yield Block(panel, wanted[stretch], stretch)
+
+
+def stretches(runs: set[int], *, block: int) -> list[range]:
+    """Consecutive runs, cut at every multiple of `block`."""
+    found: list[range] = []
+    for run in sorted(runs):
+        if found and run == found[-1].stop and run % block:
+            found[-1] = range(found[-1].start, run + 1)
+        else:
+            found.append(range(run, run + 1))
+    return found
+
+
+def _in_turn(store: Store, blocks: list[Block], *, tell: Callable[[float], None], jobs: int) -> None:
+    before = 0.0
+    for block in blocks:
+        _compute(store, block, tell=_shifted(tell, before, block.work))
+        before += block.work
+
+
+def _shifted(tell: Callable[[float], None], before: float, work: float) -> Callable[[float], None]:
+    return lambda part: tell(before + part * work)
+
+
+def _in_parallel(store: Store, blocks: list[Block], *, tell: Callable[[float], None], jobs: int) -> None:
+    try:
+        import joblib
+    except ImportError:
+        raise errors.missing_extra("joblib", extra="experiments") from None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        meter = Path(scratch) / "meter"  # a number a block, how much of it is done, written by whoever computes it
+        np.zeros(max(len(blocks), 1)).tofile(meter)
+        work = np.array([block.work for block in blocks])
+        with (
+            _Watch(lambda: tell(float(work @ np.fromfile(meter)[: len(work)]))),
+            joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1),
+        ):
+            parallel = joblib.Parallel(return_as="generator_unordered")
+            for _ in parallel(joblib.delayed(_metered)(store, b, meter=meter, i=i) for i, b in enumerate(blocks)):
+                pass
+
+
+class _Watch:
+    """Calls a function now and then, from a thread, and once at the end."""
+
+    def __init__(self, look: Callable[[], None], *, every: float = 0.3) -> None:
+        self.look, self.every, self.stop = look, every, threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        while not self.stop.wait(self.every):
+            self.look()
+
+    def __enter__(self) -> None:
+        self.thread.start()
+
+    def __exit__(self, *error: Any) -> None:
+        self.stop.set()
+        self.thread.join()
+        self.look()
+
+
+def _metered(store: Store, block: Block, *, meter: Path, i: int) -> None:
+    """`_compute` in a process of its own."""
+    done = np.memmap(meter, dtype=np.float64, mode="r+")
+
+    def tell(part: float) -> None:
+        done[i] = part
+
+    _compute(store, block, tell=tell)
+
+
+def _compute(store: Store, block: Block, *, tell: Callable[[float], None]) -> None:
+    """Simulate a block and store it, a file an algorithm."""
+    env = build(block.panel.env)
+    specs = {name: cell.algorithm for name, cell in block.cells.items()}
+    with threadpoolctl.threadpool_limits(1):  # one thread of BLAS: the matrices are small, and sums keep their order
+        results = simulate(
+            env,
+            specs,
+            runs=block.runs,
+            rounds=block.panel.rounds,
+            seed=next(iter(block.cells.values())).seed,
+            on_progress=lambda done, total: tell(done / total),
+        )
+    facts = {"horizon": block.panel.rounds, "sigma": env.sigma, "S": env.S}
+    for i, cell in enumerate(block.cells.values()):
+        model, policy = cell.algorithm.configure(env.dim, disjoint=env.arms if env.disjoint else None, facts=facts)
+        store.write(
+            cell,
+            block.runs,
+            rounds=results.rounds,
+            regret=results.regret[i],
+            realised=results.realised[i],
+            model=repr(model),
+            policy=repr(policy),
+        )

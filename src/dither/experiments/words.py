@@ -1,0 +1,123 @@
+"""What the tables say, in plain words."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from dither import errors
+from dither.experiments.figures import Panel, reference
+
+SHOWS = {
+    "regret": "cumulative regret of the means",
+    "realised": "cumulative realised regret, r(best) − r(chosen)",
+}
+BANDS = {"se": "±1 standard error", "quantiles": "the middle half of the runs (quartiles)"}
+
+
+def number(x: float | None, *, signed: bool = False) -> str:
+    """Three or four figures, or a dash for None."""
+    if x is None:
+        return "–"
+    digits = 0 if abs(x) >= 1000 else 1 if abs(x) >= 10 else 2
+    return f"{x:{'+' if signed else ''},.{digits}f}".replace("-", "−")
+
+
+def with_error(row: dict) -> str:
+    """A mean and its standard error."""
+    return number(row["regret"]) + ("" if row["se"] is None else f" ± {number(row['se'])}")
+
+
+def verdict(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> str:
+    """Who has the lowest regret in the panel, and who is below the reference (feature perturbation) for certain."""
+    rows = values.filter(panel=panel.name).sort("regret")
+    if rows.is_empty():
+        return "No results yet."
+    base, best = reference(panel.algorithms), rows["algorithm"][0]
+    text = f"Lowest regret at round {panel.rounds:,}: {best}, {with_error(rows.row(0, named=True))}."
+    gaps = differences.filter(panel=panel.name)
+    below = gaps.filter(pl.col("high") < 0).sort("difference")["algorithm"].to_list()
+    unclear = gaps.filter((pl.col("low") <= 0) & (pl.col("high") >= 0)).sort("difference")["algorithm"].to_list()
+    above = gaps.filter(pl.col("low") > 0)
+    own = rows.filter(algorithm=base)
+    if own.is_empty() or gaps.is_empty():
+        return text
+    if base != best:
+        text += f" {base} has {with_error(own.row(0, named=True))}."
+    if gaps["low"].null_count():
+        return text + " One run alone decides nothing."
+    if below:
+        text += f" Below {base} (95 % interval of the paired difference): {_list(below)}."
+    if unclear:
+        text += f" Not told apart from {base}: {_list(unclear)}."
+    if above.height == gaps.height:
+        text += f" All others lie above {base} (95 % intervals)."
+    elif not above.is_empty():
+        text += f" Above it: {_list(above.sort('difference')['algorithm'].to_list())}."
+    return text
+
+
+def not_reproduced(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> list[str]:
+    """A sentence for each published value or order that ours does not give; empty where all do or none is published."""
+    found = [
+        f"{row['algorithm']}: {number(row['regret'])} where {number(row['published'])} is published "
+        f"(ratio {row['ratio']:.2f}). {row['note'] or 'No reason is known.'}"
+        for row in values.filter(panel=panel.name, value="differs").iter_rows(named=True)
+    ]
+    found += [
+        f"{row['algorithm']} against {row['reference']}: {number(row['difference'], signed=True)}, where the published "
+        f"difference is {number(row['published'], signed=True)}."
+        for row in differences.filter(panel=panel.name, order="disagrees").iter_rows(named=True)
+    ]
+    return found
+
+
+def setting(env: Mapping[str, Any]) -> str:
+    """An environment's settings as a phrase."""
+    unset = {"contexts": "new arms each round"}
+    parts = [
+        unset.get(name, f"no {name}")
+        if value is None
+        else f"{name} {value:g}"
+        if type(value) is float
+        else f"{name} {value}"
+        for name, value in env.items()
+        if name != "name"
+    ]
+    return ", ".join([env["name"], *parts])
+
+
+def band(kind: str, runs: list[int]) -> str:
+    """What the shaded band of a plot is."""
+    over = f"{runs[0]}" if len(set(runs)) == 1 else f"{min(runs)} to {max(runs)}"
+    return f"band: {BANDS[kind]} over {over} run{'s' if max(runs) > 1 else ''}"
+
+
+def short(configuration: str) -> str:
+    """A configuration's text without the inside of long rows of numbers."""
+    return re.sub(r"\(([-+\d.e]+), (?:[-+\d.e]+, ){3,}([-+\d.e]+)\)", r"(\1, …, \2)", configuration)
+
+
+def check_band(kind: str) -> None:
+    """Refuse a band that is unknown."""
+    if kind not in BANDS:
+        raise errors.unknown("band", kind, known=BANDS)
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, roughly."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}" if seconds >= 10 * size else f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
+
+
+def interval(gap: dict) -> str:
+    """A paired difference with its interval."""
+    ends = "" if gap["low"] is None else f" [{number(gap['low'], signed=True)}, {number(gap['high'], signed=True)}]"
+    return number(gap["difference"], signed=True) + ends

@@ -1,0 +1,100 @@
+from dataclasses import replace
+
+import pytest
+
+from dither.algorithms import ALGORITHMS, Spec
+from dither.experiments import asked, figures, published
+from dither.experiments.environments import build
+from dither.experiments.figures import FIGURES, PAPER
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_can_be_built_and_configured(name):
+    figure = FIGURES[name]
+    assert figure.name == name
+    figures.check(figure)
+    assert figure.panels[0].algorithms[0] == figures.reference(figure.algorithms)
+    assert Spec.parse(figures.reference(figure.algorithms)).name == "LinFP"
+    for panel in figure.panels:
+        assert list(panel.algorithms) == [str(Spec.parse(a)) for a in panel.algorithms]  # one spelling each
+        assert figures.seconds(panel, algorithms=2, runs=2) > figures.seconds(panel, algorithms=1, runs=2) > 0
+    assert figures.from_data(figures.to_data(figure)) == figure
+    for note in figure.notes:  # a note that names what is not there explains nothing
+        assert set(note.algorithms) <= set(figure.algorithms)
+        assert set(note.panels) <= {panel.name for panel in figure.panels}
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "facts"),
+    [
+        ("fig2b", range(1, 16), dict(arms=50, contexts=1, norm=1, noise=1, rounds=200_000)),
+        ("fig3-linear", (10, 20, 40), dict(arms=100, contexts=None, norm=1, noise=1, rounds=20_000)),
+        ("h1", (5, 10, 20), dict(arms=100, contexts=1, norm=1, noise=1, rounds=20_000)),
+        ("h2", (10, 20, 40), dict(arms=100, contexts=None, norm=2, noise=1, rounds=20_000)),
+    ],
+)
+def test_the_settings_are_the_papers(name, dims, facts):
+    panels = FIGURES[name].panels
+    assert [build(panel.env).dim for panel in panels] == list(dims)
+    for panel in panels:
+        env = build(panel.env)
+        assert {key: getattr(env, key, panel.rounds) for key in facts} == facts
+
+
+def test_h3_tells_sigma_to_those_that_take_it():
+    figure = FIGURES["h3"]
+    assert {build(panel.env).S for panel in figure.panels} == {1, 2}
+    for name in figure.algorithms:
+        spec = Spec.parse(name)
+        assert (dict(spec.settings).get("sigma") == 0.1) == ALGORITHMS[spec.name].knows("sigma")
+
+
+def test_the_published_curves_are_found_for_the_papers_algorithms_alone():
+    figure = FIGURES["fig3-linear"]
+    for panel in figure.panels:
+        for name in PAPER:
+            curve = published.curve(figure, panel, algorithm=name)
+            assert curve["round"].to_list() == [1 + k * 500 for k in range(40)] + [20_000]
+            assert curve["se"].null_count() == 0
+        assert published.curve(figure, panel, algorithm="Greedy").is_empty()
+        assert published.curve(figure, panel, algorithm="LinFP:c=0.3").is_empty()
+    short = figures.select(figure, rounds=2001)  # a round of the published curve, but not its horizon
+    assert published.last(short, short.panels[0], algorithm="LinFP") == (None, None)
+    assert published.curve(short, short.panels[0], algorithm="LinFP").is_empty()
+    mean, se = published.last(figure, figure.panels[0], algorithm="LinFP")
+    assert mean == pytest.approx(306, abs=1)  # read off by eye, apart from the table
+    assert se == pytest.approx(10.6, abs=0.1)
+    of_2b = FIGURES["fig2b"]
+    assert [published.last(of_2b, p, algorithm=a)[0] is None for p in of_2b.panels for a in p.algorithms] == [
+        False
+    ] * 30
+    # seen red: `_is_the_papers` without the rounds, without the algorithms
+
+
+def test_selecting():
+    figure = figures.select(FIGURES["fig3-linear"], panels=["d=20"], algorithms=["LinTS", "LinFP: c=0.50"], rounds=7)
+    (panel,) = figure.panels
+    assert (panel.name, panel.rounds, panel.algorithms) == ("d=20", 7, ("LinTS", "LinFP:c=0.5"))
+    assert figures.reference(panel.algorithms) == "LinFP:c=0.5"
+
+
+def test_requests_add_up(tmp_path):
+    whole = FIGURES["fig3-linear"]
+    ask = lambda seed=0, **part: asked.record(tmp_path, figures.select(whole, **part), seed=seed)  # noqa: E731
+    ask(panels=["d=40"])
+    ask(panels=["d=10"], algorithms=["LinTS:c=0.5", "LinTS"])
+    ask(panels=["d=10"], algorithms=["LinFP"])
+    ((figure, seed),) = asked.figures(tmp_path)
+    assert seed == 0
+    assert [(p.name, p.algorithms) for p in figure.panels] == [
+        ("d=10", ("LinFP", "LinTS", "LinTS:c=0.5")),
+        ("d=40", whole.algorithms),
+    ]
+    ask(panels=["d=40"], rounds=50)
+    ((figure, _),) = asked.figures(tmp_path)
+    assert [p.rounds for p in figure.panels] == [20_000, 50]
+    ask(panels=["d=20"], seed=3)  # another seed: nothing of the earlier ones
+    ((figure, seed),) = asked.figures(tmp_path)
+    assert ([p.name for p in figure.panels], seed) == (["d=20"], 3)
+    asked.record(tmp_path, replace(whole, name="another"), seed=0)
+    assert [known.name for known, _ in asked.figures(tmp_path)] == ["fig3-linear", "another"]

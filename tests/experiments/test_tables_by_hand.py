@@ -1,0 +1,121 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dither.experiments import figures, published, tables, words
+from dither.experiments.figures import FIGURES, Note
+
+FIGURE = replace(
+    figures.select(
+        FIGURES["fig3-linear"], panels=["d=10"], rounds=9, algorithms=["LinFP", "LinTS", "LinUCB", "Greedy"]
+    ),
+    notes=(Note("a known reason", algorithms=("LinUCB",), panels=("d=10",)),),
+)
+LAST = {  # regret at the horizon, run by run
+    "LinFP": [300.0, 310.0, 320.0],
+    "LinTS": [500.0, 512.0, 524.0],
+    "LinUCB": [290.0, 300.0, 310.0],
+    "Greedy": [290.0, 330.0],
+}
+THEIRS = {"LinFP": (305.0, 10.0), "LinTS": (600.0, None), "LinUCB": (500.0, 10.0)}
+
+
+@pytest.fixture
+def curves(monkeypatch):
+    monkeypatch.setattr(published, "last", lambda figure, panel, algorithm: THEIRS.get(algorithm, (None, None)))
+    rows = [("d=10", a, run, t, r * t / 9) for a, rs in LAST.items() for run, r in enumerate(rs) for t in (1, 9)]
+    return pl.DataFrame(rows, schema=["panel", "algorithm", "run", "round", "regret"], orient="row")
+
+
+def test_values(curves):
+    table = tables.values(FIGURE, curves)
+    assert table["algorithm"].to_list() == list(LAST)
+    assert table["regret"].to_list() == pytest.approx([310, 512, 300, 310])
+    assert table["se"].to_list() == pytest.approx([10 / math.sqrt(3), 12 / math.sqrt(3), 10 / math.sqrt(3), 20])
+    assert table["ratio"].to_list()[:3] == pytest.approx([310 / 305, 512 / 600, 0.6])
+    assert table["ratio"][3] is None
+    assert table["runs"].to_list() == [3, 3, 3, 2]
+    assert table["value"].to_list() == ["within", "differs", "differs", "-"]
+    assert table["note"].to_list() == ["", "", "a known reason", ""]
+    # seen red: the population's standard deviation; the note without its panel
+
+
+def test_differences_are_paired(curves):
+    table = tables.differences(FIGURE, curves).rows_by_key("algorithm", named=True, unique=True)
+    assert set(table) == {"LinTS", "LinUCB", "Greedy"}
+    ts = table["LinTS"]  # 200, 202, 204: mean 202, se 2/√3, t(2 degrees of freedom) = 4.303 from the printed table
+    half = 4.303 * 2 / math.sqrt(3)
+    assert (ts["difference"], ts["low"], ts["high"]) == pytest.approx((202, 202 - half, 202 + half), rel=1e-4)
+    assert (ts["runs"], ts["published"], ts["order"]) == (3, 295.0, "agrees")
+    ucb = table["LinUCB"]  # −10 in every run: below for certain, and published above
+    assert (ucb["difference"], ucb["low"], ucb["high"], ucb["order"]) == (-10, -10, -10, "disagrees")
+    greedy = table["Greedy"]  # −10 and 20 in the two runs that both have
+    assert (greedy["difference"], greedy["runs"], greedy["order"]) == (5, 2, "-")
+    assert greedy["high"] - 5 == pytest.approx(12.706 * 15, rel=1e-4)
+    # seen red: the interval of two unpaired means; the normal quantile for that of t
+
+
+def test_an_interval_that_holds_zero_decides_nothing(curves):
+    theirs = {"LinUCB": [290.0, 340.0, 300.0]}
+    changed = curves.with_columns(
+        regret=pl.when(algorithm="LinUCB", round=9)
+        .then(pl.col("run").replace_strict(dict(enumerate(theirs["LinUCB"])), return_dtype=pl.Float64))
+        .otherwise("regret")
+    )
+    table = tables.differences(FIGURE, changed).rows_by_key("algorithm", named=True, unique=True)
+    assert table["LinUCB"]["order"] == "undecided"
+    fewer = tables.differences(FIGURE, curves.filter(~((pl.col("algorithm") == "LinFP") & (pl.col("run") == 2))))
+    assert fewer.row(by_predicate=pl.col("algorithm") == "LinTS", named=True)["difference"] == 201  # 200 and 202
+    one = tables.differences(FIGURE, curves.filter(run=0)).rows_by_key("algorithm", named=True, unique=True)
+    assert (one["LinTS"]["low"], one["LinTS"]["order"]) == (None, "undecided")
+
+
+@pytest.mark.parametrize(
+    ("mean", "se", "published_se", "verdict"),
+    [
+        (110.0, None, None, "within"),
+        (110.1, None, None, "undecided"),  # one run has no error
+        (110.1, 0.1, None, "differs"),
+        (90.0, 0.1, None, "within"),
+        (115.0, 3.0, 4.0, "within"),  # three times √(9 + 16)
+        (115.1, 3.0, 4.0, "differs"),
+        (84.9, 3.0, 4.0, "differs"),
+        (112.1, 4.0, None, "differs"),
+    ],
+)
+def test_what_within_means(mean, se, published_se, verdict):
+    assert tables._value(mean, se, published=100.0, published_se=published_se) == verdict
+
+
+def test_the_bands(curves):
+    row = tables.summary(curves).row(by_predicate=(pl.col("algorithm") == "LinTS") & (pl.col("round") == 9), named=True)
+    assert (row["mean"], row["low"], row["high"], row["runs"]) == (512, 506, 518, 3)
+    assert row["se"] == pytest.approx(12 / math.sqrt(3))
+
+
+def test_the_words(curves):
+    values, differences = tables.values(FIGURE, curves), tables.differences(FIGURE, curves)
+    text = words.verdict(FIGURE.panels[0], values, differences)
+    assert "Lowest regret at round 9: LinUCB, 300.0 ± 5.77." in text
+    assert "Below LinFP (95 % interval of the paired difference): LinUCB." in text
+    assert "Not told apart from LinFP: Greedy." in text
+    assert "Above it: LinTS." in text
+    missed = words.not_reproduced(FIGURE.panels[0], values, differences)
+    assert [sentence.split(":")[0] for sentence in missed] == ["LinTS", "LinUCB", "LinUCB against LinFP"]
+    assert "a known reason" in missed[1]
+
+
+def test_numbers_and_durations():
+    assert [words.number(x) for x in (None, 0.1234, 12.34, 34460.2, -0.5)] == ["–", "0.12", "12.3", "34,460", "−0.50"]
+    assert [words.duration(s) for s in (5, 90, 7200, 36000)] == ["5 s", "1.5 min", "2.0 h", "10 h"]
+
+
+def test_a_constant_has_an_interval_of_no_length():
+    assert tables.interval(np.full(4, 2.5)) == (2.5, 2.5, 2.5)
+
+
+def test_long_rows_of_numbers_are_cut():
+    assert words.short("A(b=1.0, c=(0.0, 1e-05, 2, 3, -4.5), d=(1, 2))") == "A(b=1.0, c=(0.0, …, -4.5), d=(1, 2))"

@@ -1,0 +1,201 @@
+"""The tie rule, and one result on every array library: NumPy, read-only NumPy, array_api_strict, torch."""
+
+import array_api_compat.numpy
+import array_api_strict
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import dither
+from dither import arrays, decision
+from dither.models import Diagonal, Disjoint, Ridge
+
+
+class Library:
+    """A namespace, and the way there and back."""
+
+    def __init__(self, name):
+        self.name = name
+        if name == "torch":
+            pytest.importorskip("torch")
+            self.xp = arrays.library("cpu")
+        else:
+            self.xp = array_api_strict if name == "strict" else array_api_compat.numpy
+
+    def array(self, x):
+        x = np.array(x)
+        if self.name == "read-only":
+            x.flags.writeable = False
+            return x
+        return self.xp.asarray(x)
+
+    def back(self, x):
+        return x.numpy() if self.name == "torch" else np.asarray(x)
+
+
+@pytest.fixture(params=["numpy", "read-only", "strict", "torch"])
+def lib(request):
+    return Library(request.param)
+
+
+def leaves(state, lib):
+    if hasattr(state, "_fields"):
+        return [leaf for part in state for leaf in leaves(part, lib)]
+    return [] if state is None else [lib.back(state)]
+
+
+# The tie rule
+
+
+def test_ties_are_shared_equally(lib):
+    s, n = np.array([3.0, 1.0, 3.0, 3.0 * (1 - 1e-14), 2.0, 3.0 * (1 - 1e-9)]), 3000
+    u = np.random.default_rng(0).random(n)
+    arm = lib.back(arrays.argmax(lib.array(np.broadcast_to(s, (n, 6))), u=lib.array(u)))
+    assert_array_equal(arm, np.array([0, 2, 3])[np.floor(3 * u).astype(int)])
+    assert_allclose(lib.back(arrays.share(lib.array(s))), [1 / 3, 0, 1 / 3, 1 / 3, 0, 0])
+    # seen red: the first of tied arms; the tolerance 0
+
+
+@pytest.mark.parametrize("u", [0.0, 0.5, 1 - 2**-53])
+@pytest.mark.parametrize("K", [1, 2, 3, 5, 6, 7, 49, 1000])
+def test_every_uniform_names_an_arm(lib, u, K):
+    arm = int(arrays.argmax(lib.array(np.full((1, K), 0.1)), u=lib.array([u]))[0])
+    assert arm == min(int(u * K), K - 1)
+
+
+def test_the_tolerance_is_relative_to_the_request(lib):
+    scale = np.array([[1e-30], [1.0], [1e30]])
+    s = scale * np.array([[1.0, 1.0 - 2e-13, 1.0 - 5e-12]])
+    assert_allclose(lib.back(arrays.share(lib.array(s))), np.tile([0.5, 0.5, 0.0], (3, 1)))
+    assert_allclose(lib.back(arrays.share(lib.array(np.zeros((2, 4))))), 0.25)
+
+
+def test_all_keys_must_agree(lib):
+    m, w = np.array([[1.0, 1.0, 1.0, 2.0]]), np.array([[0.5, 0.5, 0.7, 0.5]])
+    tied = arrays.ties((lib.array(m), lib.array(w)), lib.array([0]))
+    assert_array_equal(lib.back(tied), [[True, True, False, False]])
+
+
+def test_a_mask_rules_arms_out_of_ties(lib):
+    s, mask = (
+        np.array([[2.0, 2.0, 2.0, 1.0], [5.0, 1.0, 0.0, 1.0]]),
+        np.array([[False, True, True, True], [False, True, True, True]]),
+    )
+    assert_allclose(lib.back(arrays.share(lib.array(s), mask=lib.array(mask))), [[0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]])
+    for u, expected in ((0.0, [1, 1]), (0.99, [2, 3])):
+        arm = arrays.argmax(lib.array(s), u=lib.array([u, u]), mask=lib.array(mask))
+        assert_array_equal(lib.back(arm), expected)
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (4,), (2, 3)])
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_pick_and_replace_are_indexing(lib, batch, rank):
+    rng, K = np.random.default_rng(0), 5
+    A, i = rng.normal(size=(*batch, K, *(2, 3)[:rank])), rng.integers(K, size=batch)
+    value = rng.normal(size=(*batch, *(2, 3)[:rank]))
+    expected, replaced = np.empty(value.shape), A.copy()
+    for row in np.ndindex(batch):
+        expected[row] = A[row][i[row]]
+        replaced[row][i[row]] = value[row]
+    there = lib.array(A)
+    assert_array_equal(lib.back(arrays.pick(there, lib.array(i), rank=rank)), expected)
+    assert_array_equal(lib.back(arrays.replace(there, lib.array(i), lib.array(value), rank=rank)), replaced)
+    assert_array_equal(lib.back(there), A)  # a copy
+
+
+# Models, policies and the simulator
+
+
+@pytest.mark.parametrize("model", [Ridge(0.3), Diagonal(0.3), Disjoint(Ridge(0.3), 4)])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_models_reach_the_same_state(lib, model, batch):
+    rng, d, disjoint = np.random.default_rng(0), 3, isinstance(model, Disjoint)
+    needs = model.abilities
+    ours = model.init(d, batch=batch, needs=needs)
+    theirs = model.init(d, batch=batch, needs=needs, xp=lib.xp)
+    for _ in range(10):
+        x, r, weight = rng.normal(size=(*batch, d)), rng.normal(size=batch), rng.uniform(size=batch)
+        arm = rng.integers(4, size=batch)
+        there = {"arm": lib.array(arm)} if disjoint else {}
+        ours = model.update(ours, x, r, weight=weight, **({"arm": arm} if disjoint else {}))
+        theirs = model.update(theirs, lib.array(x), lib.array(r), weight=lib.array(weight), **there)
+    if not (disjoint and batch):
+        X, R, arm = rng.normal(size=(*batch, 6, d)), rng.normal(size=(*batch, 6)), rng.integers(4, size=6)
+        ours = model.update_many(ours, X, R, **({"arm": arm} if disjoint else {}))
+        theirs = model.update_many(theirs, lib.array(X), lib.array(R), **({"arm": lib.array(arm)} if disjoint else {}))
+    at = rng.normal(size=(*batch, d) if disjoint else (*batch, 5, d))
+    eta = rng.normal(size=(*batch, 2 * model.ambient(d)))
+    for answer in (model.mean, model.width):
+        assert_allclose(lib.back(answer(theirs, lib.array(at))), answer(ours, at), rtol=1e-9, atol=1e-12)
+    half = eta[..., : model.ambient(d)]
+    assert_allclose(lib.back(model.sample(theirs, lib.array(half))), model.sample(ours, half), rtol=1e-9, atol=1e-9)
+    found = lib.back(model.perturb(theirs, lib.array(eta)))  # the factor of the Gram matrix is free up to a rotation
+    assert found.shape == model.perturb(ours, eta).shape
+    assert_allclose(lib.back(model.logdet(theirs)), model.logdet(ours), rtol=1e-9)
+    assert_allclose(lib.back(model.norms(theirs)), model.norms(ours), rtol=1e-9)
+
+
+@pytest.mark.parametrize("preset", dither.algorithms.PRESETS)
+@pytest.mark.parametrize("name", dither.ALGORITHMS)
+def test_policies_make_the_same_choices(lib, name, preset):
+    rng, d, K, R = np.random.default_rng(1), 3, 6, 4
+    model, policy = dither.ALGORITHMS[name].configure(d, preset=preset)
+    ours = model.init(d, batch=(R,), needs=policy.needs)
+    theirs = model.init(d, batch=(R,), needs=policy.needs, xp=lib.xp)
+    for t in range(1, 25):
+        X, u = rng.normal(size=(R, K, d)), rng.random((R, decision.UNIFORMS))
+        chance = policy.draw(rng, R, arms=K, dim=d)
+        a = decision.choose(policy, policy.view(model, ours, X, t=t), chance, u, eps=decision.eps(policy, t))
+        b = decision.choose(
+            policy,
+            policy.view(model, theirs, lib.array(X), t=t),
+            tuple(map(lib.array, chance)),
+            lib.array(u),
+            eps=decision.eps(policy, t),
+        )
+        assert_array_equal(lib.back(b), a)
+        x, r = np.take_along_axis(X, a[:, None, None], axis=1)[:, 0], rng.random(R)
+        ours, theirs = model.update(ours, x, r), model.update(theirs, lib.array(x), lib.array(r))
+    assert_allclose(lib.back(theirs.theta), ours.theta, rtol=1e-9, atol=1e-11)
+
+
+SETTINGS = [
+    *dither.ALGORITHMS,
+    *(f"{name}:preset=own_paper" for name in dither.ALGORITHMS),
+    "LinFP:form='vector'",
+    "LinFP:coupled=False",
+    "LinFP:c='oful'",
+    "RandLinUCB:radius='oful'",
+]
+
+
+@pytest.mark.parametrize("algorithm", SETTINGS)
+def test_simulations_are_the_same(lib, algorithm):
+    env = dither.envs.Linear(dim=3, arms=5)
+    ours = dither.simulate(env, [algorithm], runs=3, rounds=40, seed=0)
+    theirs = dither.simulate(env, [algorithm], runs=3, rounds=40, seed=0, xp=lib.xp)
+    assert_allclose(theirs.regret, ours.regret, rtol=1e-9, atol=1e-9)
+    assert_allclose(theirs.realised, ours.realised, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("env", ["classification", "delayed", "delayed slots"])
+def test_other_environments_are_the_same(lib, env):
+    rng = np.random.default_rng(0)
+    slots = dither.envs.Classification(rng.normal(size=(40, 3)), rng.integers(3, size=40))
+    env = {
+        "classification": slots,
+        "delayed": dither.envs.Delayed(dither.envs.Linear(dim=3, arms=5), mean=3.0),
+        "delayed slots": dither.envs.Delayed(slots, delay=2),
+    }[env]
+    names = ["LinFP", "LinTS", "LinPHE"]
+    ours = dither.simulate(env, names, runs=3, rounds=40, seed=0)
+    theirs = dither.simulate(env, names, runs=3, rounds=40, seed=0, xp=lib.xp)
+    assert_allclose(theirs.regret, ours.regret, rtol=1e-9, atol=1e-9)
+
+
+def test_a_device_is_one_argument():
+    pytest.importorskip("torch")
+    env = dither.envs.Linear(dim=3, arms=5)
+    ours = dither.simulate(env, ["LinFP", "LinTS"], runs=3, rounds=40, seed=0)
+    theirs = dither.simulate(env, ["LinFP", "LinTS"], runs=3, rounds=40, seed=0, device="cpu")
+    assert_allclose(theirs.regret, ours.regret, rtol=1e-9, atol=1e-9)

@@ -1,0 +1,101 @@
+"""Imports point one way, extras are imported where they are used, public names explain themselves."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dither
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = (
+    "torch",
+    "polars",
+    "matplotlib",
+    "typer",
+    "sklearn",
+    "pandas",
+    "narwhals",
+    "joblib",
+    "jinja2",
+    "rich",
+    "pyarrow",
+)
+
+
+def python(code):
+    path = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_imports_point_one_way():
+    pytest.importorskip("importlinter")
+    code = """
+import sys
+from importlinter.cli import lint_imports
+sys.exit(lint_imports(config_filename="pyproject.toml", no_cache=True))
+"""
+    assert "kept" in python(code).lower()
+
+
+def test_the_core_imports_no_extra():
+    found = python(f"import sys, dither; print([name for name in {EXTRAS!r} if name in sys.modules])")
+    assert found.strip() == "[]"
+    # seen red: polars imported at the top
+
+
+def test_an_extra_that_is_missing_is_named():
+    code = """
+import sys
+for name in ("polars", "joblib", "torch", "narwhals"): sys.modules[name] = None
+import dither, numpy as np
+env = dither.envs.Linear(dim=2, arms=2)
+calls = {"polars": lambda: dither.simulate(env, ["Greedy"], runs=1, rounds=2).table(),
+         "joblib": lambda: dither.simulate(env, ["Greedy"], runs=2, rounds=2, batch=1, jobs=2),
+         "torch": lambda: dither.simulate(env, ["Greedy"], runs=1, rounds=2, device="cpu")}
+for name, call in calls.items():
+    try: call()
+    except ImportError as e: assert name in str(e) and "dither[" in str(e), e
+    else: raise SystemExit(name)
+"""
+    python(code)
+
+
+def public():
+    yield "dither", dither
+    for name in dither.__all__:
+        value = getattr(dither, name)
+        yield name, value
+        if inspect.ismodule(value):
+            names = getattr(value, "__all__", [n for n in vars(value) if not n.startswith("_")])
+            for inner in names:
+                thing = getattr(value, inner)
+                if getattr(thing, "__module__", "").startswith(value.__name__):
+                    yield f"{name}.{inner}", thing
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [p for p in public() if not isinstance(p[1], (str, dict, float))],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_public_names_have_docstrings(name, value):
+    own = value.__doc__
+    assert own
+    assert len(own.split()) >= 3
+    if inspect.isclass(value):
+        assert not own.startswith(f"{value.__name__}(")  # what a dataclass writes by itself
+        for method, function in vars(value).items():
+            if not method.startswith("_") and inspect.isfunction(function):
+                assert inspect.getdoc(getattr(value, method)), f"{name}.{method}"
+
+
+def test_the_public_names_are_there():
+    assert list(dither.ALGORITHMS) == ["LinFP", "LinTS", "LinPHE", "RandLinUCB", "LinUCB", "EpsGreedy", "Greedy"]
+    for name, algorithm in dither.ALGORITHMS.items():
+        assert getattr(dither, name) is algorithm
+    assert sorted(dither.__all__) == sorted(set(dither.__all__))
