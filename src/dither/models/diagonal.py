@@ -44,8 +44,8 @@ class Diagonal:
 
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> DiagonalState:
         """V = λI, θ̂ = 0, with leading axes `batch`."""
-        zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
-        return DiagonalState(zeros + self.lam, zeros, zeros, xp.zeros((*batch, 2), dtype=xp.float64, device=device))
+        v, b, theta = (xp.zeros((*batch, dim), dtype=xp.float64, device=device) for _ in range(3))
+        return DiagonalState(v + self.lam, b, theta, xp.zeros((*batch, 2), dtype=xp.float64, device=device))
 
     def update(self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None) -> DiagonalState:
         """One more observation: x (..., d), r (...), weight (...)."""

@@ -5,7 +5,7 @@ norms    Σ ‖x‖² and Σ ‖x‖ |r|, from which L_t of the paper follows
 history  every distinct x with its count and its sum of rewards (own-paper perturbed history only: memory grows)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import array_api_compat
 
@@ -40,19 +40,15 @@ class Extra(NamedTuple):
 
 def init(needs: frozenset[str], zeros: Array) -> Extra:
     """Empty statistics for those of `needs` that are kept here; zeros (..., d) gives shape, library and device."""
-    xp, device = arrays.namespace(zeros), array_api_compat.device(zeros)
-    batch, d = zeros.shape[:-1], zeros.shape[-1]
-    square, none = (
-        xp.zeros((*batch, d, d), dtype=zeros.dtype, device=device),
-        xp.zeros(batch, dtype=xp.int64, device=device),
-    )
-    short = xp.zeros((*batch, 8), dtype=zeros.dtype, device=device)
+    xp, device, batch, d = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape[:-1], zeros.shape[-1]
+
+    def empty(*shape: int, dtype: Any = zeros.dtype) -> Array:  # each its own array: states may be overwritten
+        return xp.zeros((*batch, *shape), dtype=dtype, device=device)
+
     return Extra(
-        gram=Gram(square, square, none) if "gram" in needs else None,
-        norms=xp.zeros((*batch, 2), dtype=zeros.dtype, device=device) if "norms" in needs else None,
-        history=History(xp.zeros((*batch, 8, d), dtype=zeros.dtype, device=device), short, short, none)
-        if "history" in needs
-        else None,
+        gram=Gram(empty(d, d), empty(d, d), empty(dtype=xp.int64)) if "gram" in needs else None,
+        norms=empty(2) if "norms" in needs else None,
+        history=History(empty(8, d), empty(8), empty(8), empty(dtype=xp.int64)) if "history" in needs else None,
     )
 
 
