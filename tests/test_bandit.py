@@ -559,3 +559,13 @@ def test_one_request_at_a_time_is_decided_as_in_a_batch_with_ties(name, fresh):
     assert many.arm.tolist() == [d.arm for d in one]
     assert_allclose(many.propensity, [d.propensity for d in one], rtol=1e-12)
     assert rows(a) == rows(b)
+
+
+def test_the_mode_of_a_saved_file_stays(tmp_path):
+    path = tmp_path / "b.dither"
+    b = dither.LinFP(dim=2, seed=0)
+    b.save(path)
+    path.chmod(0o640)
+    b.save(path)
+    assert path.stat().st_mode & 0o777 == 0o640  # seen red: a temporary file that only its owner may read
+    assert [p.name for p in tmp_path.iterdir()] == ["b.dither"]

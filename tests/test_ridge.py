@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oracles
+from dither import trees
 from dither.models import Diagonal, Disjoint, Ridge
 
 ALL = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "history"})
@@ -322,3 +323,25 @@ def test_a_penalty_is_a_finite_number_above_zero(model, lam):
 def test_slots_are_a_whole_number(slots):
     with pytest.raises(ValueError, match="slots"):
         Disjoint(Ridge(), slots)
+
+
+@pytest.mark.parametrize("inner", [Ridge(0.7), Diagonal(0.7)])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_a_state_given_up_may_be_overwritten_and_nothing_else(inner, batch):
+    rng, model = np.random.default_rng(0), Disjoint(inner, 4)
+    needs = ALL - {"history"}
+    kept, given = model.init(3, batch=batch, needs=needs), model.init(3, batch=batch, needs=needs)
+    for _ in range(20):
+        x, r, arm = rng.normal(size=(*batch, 3)), rng.normal(size=batch), rng.integers(4, size=batch)
+        kept, given = model.update(kept, x, r, arm=arm), model.update(given, x, r, arm=arm, own=True)
+        for a, b in zip(oracles.arrays_of(kept, "").values(), oracles.arrays_of(given, "").values(), strict=True):
+            assert_array_equal(a, b)
+    # seen red: two fields of a fresh state that are one array
+
+
+def test_no_observations_at_once_change_nothing():
+    model = Ridge(lam=0.3)
+    state = model.update(model.init(3), np.array([1.0, 2.0, -1.0]), np.float64(0.5))
+    after = model.update_many(state, np.empty((0, 3)), np.empty(0))
+    for old, new in zip(trees.leaves(state, "s").values(), trees.leaves(after, "s").values(), strict=True):
+        assert_allclose(new, old, rtol=1e-14)  # seen red: the signs that QR leaves open, which turn F's columns

@@ -471,3 +471,18 @@ def test_simulations_that_make_no_sense_are_refused(settings):
 def test_a_model_that_lacks_an_ability_is_named_before_anything_runs():
     with pytest.raises(TypeError, match="history"):
         dither.simulate(DIGITS, ["LinPHE:preset=own_paper"], runs=1, rounds=5)
+
+
+def test_two_algorithms_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="differ"):
+        dither.simulate(dither.envs.Linear(dim=2, arms=2), ["Greedy", "Greedy"], runs=1, rounds=2)
+
+
+def test_few_runs_are_shared_among_processes(monkeypatch):
+    seen = []
+    simulate = sys.modules["dither.simulate"]
+    monkeypatch.setattr(
+        simulate, "_parallel", lambda env, agents, parts, **_: seen.extend(map(len, parts)) or [np.zeros((2, 1, 5, 3))]
+    )
+    dither.simulate(dither.envs.Linear(dim=2, arms=2), ["Greedy"], runs=5, rounds=3, jobs=2)
+    assert seen == [3, 2]  # seen red: parts of `batch` runs, so that 5 runs were one part

@@ -24,7 +24,11 @@ class Law(Protocol):
 
     @property
     def reach(self) -> float:
-        """P(|z| > reach) is below 1e-300, or 0."""
+        """The largest |z|."""
+
+    @property
+    def panels(self) -> tuple[float, ...]:
+        """Where to cut an integral over z, in ascending order; what lies outside is below 1e-17."""
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Independent draws of z."""
@@ -46,7 +50,8 @@ class Gaussian:
     c = 2.0  # concentration: P(|u'ζ| <= √(c log(c_prime/δ))) >= 1 - δ, equation (concentration)
     c_prime = 2.0
     p = 1 / (4 * math.sqrt(math.e * math.pi))  # anti-concentration: P(u'ζ >= 1) >= p
-    reach = 40.0
+    reach = math.inf
+    panels = (-8.5, -6.5, -5.0, -3.75, -2.5, -1.25, 0.0, 1.25, 2.5, 3.75, 5.0, 6.5, 8.5)
 
     def marginal(self, dim: int) -> "Gaussian":
         """The law of u'ζ: the same in every dimension."""
@@ -101,8 +106,16 @@ class BallMarginal:
 
     @property
     def reach(self) -> float:
-        """The radius: |z| is never larger."""
+        """The largest |z|: the radius."""
         return math.sqrt(self.dim)
+
+    @property
+    def panels(self) -> tuple[float, ...]:
+        """Halving towards the ends, where the density of few dimensions has a root; a Gaussian's for many."""
+        if self.dim > 200:
+            return tuple(z for z in Gaussian.panels if abs(z) <= self.reach)
+        half = [self.reach * (1 - 2.0**-k) for k in range(24)] + [self.reach]
+        return (*(-z for z in half[:0:-1]), *half)
 
     @property
     def _a(self) -> float:

@@ -13,9 +13,10 @@ The tie rule is that of `arrays.argmax`: lines whose m and w agree to RTOL share
 import math
 
 import numpy as np
-from scipy import integrate
 
 from dither import arrays, noise
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
 def chosen(
@@ -111,7 +112,7 @@ def points(m: np.ndarray, w: np.ndarray, *, law: noise.Points, mask: np.ndarray 
 
 
 def uncoupled(m: np.ndarray, w: np.ndarray, *, law: noise.Law, mask: np.ndarray | None = None) -> np.ndarray:
-    """The probabilities of all arms when each has a z of its own, by quadrature to 1e-10. (..., K) -> (..., K)"""
+    """The probabilities of all arms when each has a z of its own, by quadrature to 1e-9. (..., K) -> (..., K)"""
     return _by_row(lambda m, w: _uncoupled(m, w, law), m, w, mask)
 
 
@@ -125,21 +126,25 @@ def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
     if np.any(fixed):
         best = fixed & (m >= floor - arrays.RTOL * np.max(np.abs(m)))
         p[best] = np.prod(law.cdf((floor - M) / W)) / np.sum(best)
-    # By the winning score s: arm i wins at s with density f((s - m_i)/w_i)/w_i Π_{j≠i} F((s - m_j)/w_j).
-    reach = min(law.reach, 8.5)  # a Gaussian beyond 8.5 is below 1e-17
-    low, high = max(floor, np.max(M - reach * W)), np.max(M + reach * W)
-    if high <= low:
-        return p / np.sum(p)
-
-    def density(s: float) -> np.ndarray:
-        z = (s - M) / W
-        F = law.cdf(z)
-        left = np.r_[1.0, np.cumprod(F[:-1])]
-        right = np.r_[np.cumprod(F[:0:-1])[::-1], 1.0]
-        return law.pdf(z) / W * left * right
-
-    corners = (M[:, None] + W[:, None] * np.array([-4.0, -1.0, 0.0, 1.0, 4.0])).ravel()
-    corners = np.unique(corners[(corners > low) & (corners < high)])
-    won, _ = integrate.quad_vec(density, low, high, epsabs=1e-11, epsrel=1e-10, points=corners, limit=20_000)
-    p[moving] = won
+    # By the winning score s: arm i wins at s with density f((s - m_i)/w_i)/w_i Π_{j≠i} F((s - m_j)/w_j). Panels end
+    # where some arm's z passes one of the law's panel ends, so that inside a panel the integrand is smooth.
+    low, high = max(floor, np.max(M + W * law.panels[0])), np.max(M + W * law.panels[-1])
+    if high > low:
+        able = M + W * law.panels[-1] > low
+        moving, M, W = moving[able], M[able], W[able]
+        ends = (M[:, None] + W[:, None] * np.array(law.panels)).ravel()
+        ends = np.unique(np.clip(ends, low, high))
+        half, middle = np.diff(ends)[:, None] / 2, (ends[1:, None] + ends[:-1, None]) / 2
+        s, weight = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
+        size = max(1, 2**20 // len(M))  # nodes at once: 8 MB an array
+        p[moving] = sum(weight[k : k + size] @ _winning(s[k : k + size], M, W, law) for k in range(0, len(s), size))
     return p / np.sum(p)
+
+
+def _winning(s: np.ndarray, M: np.ndarray, W: np.ndarray, law: noise.Law) -> np.ndarray:
+    """The density with which each arm wins at the scores s: s (N,), M, W (K,) -> (N, K)."""
+    z = (s[:, None] - M) / W
+    F = law.cdf(z)
+    below = np.cumprod(np.c_[np.ones(len(s)), F[:, :-1]], axis=1)
+    above = np.cumprod(np.c_[np.ones(len(s)), F[:, :0:-1]], axis=1)[:, ::-1]
+    return law.pdf(z) / W * below * above

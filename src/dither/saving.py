@@ -10,7 +10,8 @@ import dataclasses
 import json
 import numbers
 import os
-import tempfile
+import secrets
+import shutil
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -32,16 +33,17 @@ def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.
     """Write atomically: whoever reads sees the old file or the new one, whole."""
     text = np.frombuffer(json.dumps({"format": FORMAT} | header).encode(), dtype=np.uint8)
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("xb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copymode(target, part)
             np.savez(file, **{"header": text} | arrays)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+        os.replace(part, target)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+        part.unlink(missing_ok=True)
         raise
 
 

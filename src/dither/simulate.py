@@ -103,6 +103,7 @@ def simulate(
     marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
+    batch = min(batch, -(-len(numbers) // jobs))
     parts = [numbers[i : i + batch] for i in range(0, len(numbers), batch)]
     settings = dict(
         rounds=rounds, seed=seed, marks=marks, xp=arrays.library(device) if xp is None else xp, device=device
@@ -129,6 +130,8 @@ def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
             f"algorithms must be a list of names or a dict, got the text {algorithms!r}: pass [{algorithms!r}]"
         )
     named = algorithms if isinstance(algorithms, Mapping) else {str(a): a for a in algorithms}
+    if len(named) < len(algorithms):
+        raise ValueError(f"algorithms must differ, got {[str(a) for a in algorithms]}; in a dict they may have labels")
     if not named:
         raise ValueError("algorithms must name at least one algorithm")
     return {label: Spec.parse(what) if isinstance(what, str) else what for label, what in named.items()}
@@ -152,14 +155,14 @@ class _Count:
             self.tell(self.done, self.total)
 
 
-def _parallel(env: Any, agents: dict, parts: list, *, jobs: int, done: _Count, xp: Any, **settings: Any) -> list:
+def _parallel(env: Any, agents: dict, parts: list, *, jobs: int, done: _Count, **settings: Any) -> list:
     try:
         import joblib
     except ImportError:
         raise errors.missing_extra("joblib", extra="experiments") from None
     with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
         pieces = joblib.Parallel(return_as="generator")(
-            joblib.delayed(_lockstep)(env, agents, part, done=None, xp=None, **settings) for part in parts
+            joblib.delayed(_lockstep)(env, agents, part, done=None, **settings) for part in parts
         )
         found = []
         for part, piece in zip(parts, pieces, strict=True):
@@ -181,7 +184,7 @@ def _lockstep(
     done: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once."""
-    world = _World(env, runs, seed, xp=arrays.library(device) if xp is None else xp, device=device)
+    world = _World(env, runs, seed, xp=xp, device=device)
     crew = [_Agent(model, policy, world) for model, policy in agents.values()]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
     n = max(1, min(rounds, CHUNK // (8 * world.width * len(runs)), 256))

@@ -98,10 +98,11 @@ class Ridge:
         top = top + xp.eye(d, d + 1, dtype=xp.float64, device=array_api_compat.device(X))
         R = xp.linalg.qr(xp.concat([top, data], axis=-2), mode="reduced")[1]
         z, R = R[..., :d, d], R[..., :d, :d]
+        turned = xp.sign(xp.linalg.diagonal(R))  # QR leaves the signs open: no data must mean R = I
+        z, R = z * turned, R * turned[..., None]
         theta = state.theta + arrays.dot(state.F, xp.linalg.solve(R, z[..., None])[..., 0])
         F = xp.linalg.solve(R.mT, state.F.mT).mT
-        diagonal = xp.abs(xp.linalg.diagonal(R))
-        return RidgeState(F, theta, state.logdet + 2 * xp.sum(xp.log(diagonal), axis=-1), extra)
+        return RidgeState(F, theta, state.logdet + 2 * xp.sum(xp.log(xp.linalg.diagonal(R)), axis=-1), extra)
 
     def scores(self, theta: Array, X: Array) -> Array:
         """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
