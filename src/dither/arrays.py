@@ -56,6 +56,8 @@ def norms(X: Array) -> Array:
 
 def outer(a: Array, b: Array) -> Array:
     """a b' for a (..., n), b (..., m) -> (..., n, m)."""
+    if a.ndim == 1 and type(a) is np.ndarray:
+        return np.multiply.outer(a, b)
     return a[..., :, None] * b[..., None, :]
 
 

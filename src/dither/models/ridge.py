@@ -28,8 +28,8 @@ class RidgeState(NamedTuple):
 
     F: Array  # (..., d, d)  V⁻¹ = F F'; 1/feature
     theta: Array  # (..., d)  θ̂; reward per feature
-    logdet: Array  # (...)  log(det V/det λI)
-    extra: statistics.Extra  # what a policy asked for besides; fields are None where it did not
+    logdet: Array | None  # (...)  log(det V/det λI), where a policy asked for it
+    extra: statistics.Extra | None  # what a policy asked for besides
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,13 @@ class Ridge:
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
         eye = xp.eye(dim, dtype=xp.float64, device=device) / self.lam**0.5
         F = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device) + eye
-        return RidgeState(F, zeros, xp.zeros(batch, dtype=xp.float64, device=device), statistics.init(needs, zeros))
+        logdet = xp.zeros(batch, dtype=xp.float64, device=device) if "logdet" in needs else None
+        return RidgeState(F, zeros, logdet, statistics.init(needs, zeros))
 
     def update(self, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
         """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing)."""
         xp = arrays.namespace(x)
-        extra = statistics.update(state.extra, x, r, weight=weight)
+        extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
         x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
         p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
@@ -79,7 +80,8 @@ class Ridge:
         F = arrays.outer(u / -(s + xp.sqrt(s))[..., None], p)
         F += state.F  # in place: a second temporary of this size costs more than the sum
         theta = state.theta + u * e[..., None]
-        return RidgeState(F, theta, state.logdet + xp.log(s), extra)
+        logdet = None if state.logdet is None else state.logdet + xp.log(s)
+        return RidgeState(F, theta, logdet, extra)
 
     def update_many(self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
         """n observations at once: X (..., n, d), r (..., n), weight (..., n); the same as n updates.
@@ -87,7 +89,7 @@ class Ridge:
         With P = X F and QR of [[I, 0], [P, r - Xθ̂]] = Q [[R, z], [0, ·]]: F ← F R⁻¹, θ̂ ← θ̂ + F R⁻¹ z.
         """
         xp = arrays.namespace(X)
-        extra = statistics.update_many(state.extra, X, r, weight=weight)
+        extra = None if state.extra is None else statistics.update_many(state.extra, X, r, weight=weight)
         X, r = statistics.weighted(X, weight), statistics.weighted(r, weight, last=False)
         d = X.shape[-1]
         e = r - arrays.dot(X, state.theta)
@@ -102,7 +104,10 @@ class Ridge:
         z, R = z * turned, R * turned[..., None]
         theta = state.theta + arrays.dot(state.F, xp.linalg.solve(R, z[..., None])[..., 0])
         F = xp.linalg.solve(R.mT, state.F.mT).mT
-        return RidgeState(F, theta, state.logdet + 2 * xp.sum(xp.log(xp.linalg.diagonal(R)), axis=-1), extra)
+        logdet = state.logdet
+        if logdet is not None:
+            logdet = logdet + 2 * xp.sum(xp.log(xp.linalg.diagonal(R)), axis=-1)
+        return RidgeState(F, theta, logdet, extra)
 
     def scores(self, theta: Array, X: Array) -> Array:
         """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
@@ -120,22 +125,22 @@ class Ridge:
         """F η ~ N(0, V⁻¹) for η ~ N(0, I): (..., d) -> (..., d)."""
         return arrays.dot(state.F, eta)
 
-    def logdet(self, state: RidgeState) -> Array:
+    def logdet(self, state: Any) -> Array:
         """log(det V/det λI), (...)."""
         return state.logdet
 
-    def norms(self, state: RidgeState) -> Array:
+    def norms(self, state: Any) -> Array:
         """Σ ‖x‖² and Σ ‖x‖ |r|, (..., 2)."""
         return state.extra.norms
 
-    def perturb(self, state: RidgeState, eta: Array) -> Array:
+    def perturb(self, state: Any, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
-        gram: Any = state.extra.gram
+        gram = state.extra.gram
         d = state.theta.shape[-1]
         b = arrays.dot(gram.G.mT, eta[..., :d]) + arrays.dot(gram.recent.mT, eta[..., d:])
         return arrays.dot(state.F, arrays.dot(state.F.mT, b))
 
-    def history(self, state: RidgeState) -> Any:
+    def history(self, state: Any) -> Any:
         """Every distinct x with its count and its sum of rewards: `statistics.History`."""
         return state.extra.history
 

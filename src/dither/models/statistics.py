@@ -38,8 +38,10 @@ class Extra(NamedTuple):
     history: History | None = None
 
 
-def init(needs: frozenset[str], zeros: Array) -> Extra:
-    """Empty statistics for those of `needs` that are kept here; zeros (..., d) gives shape, library and device."""
+def init(needs: frozenset[str], zeros: Array) -> Extra | None:
+    """Empty statistics for those of `needs` that are kept here (None for none); shaped after zeros (..., d)."""
+    if not needs & set(Extra._fields):
+        return None
     xp, device, batch, d = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape[:-1], zeros.shape[-1]
 
     def empty(*shape: int, dtype: Any = zeros.dtype) -> Array:  # each its own array: states may be overwritten
@@ -63,9 +65,8 @@ def update(extra: Extra, x: Array, r: Array, *, weight: Array | None = None) -> 
 
 def update_many(extra: Extra, X: Array, r: Array, *, weight: Array | None = None) -> Extra:
     """n more observations: X (..., n, d), r (..., n), weight (..., n)."""
-    if any(kept is not None for kept in extra):
-        for k in range(X.shape[-2]):
-            extra = update(extra, X[..., k, :], r[..., k], weight=None if weight is None else weight[..., k])
+    for k in range(X.shape[-2]):
+        extra = update(extra, X[..., k, :], r[..., k], weight=None if weight is None else weight[..., k])
     return extra
 
 

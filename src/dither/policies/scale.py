@@ -55,4 +55,6 @@ def value(policy: Any, model: Any, state: Any, t: int) -> Any:
 
 def times(scale: Any, w: Any) -> Any:
     """The scale, a number or (...), times w (..., K)."""
-    return w * (scale[..., None] if getattr(scale, "ndim", 0) else scale)
+    if getattr(scale, "ndim", 0):
+        return w * scale[..., None]
+    return w if scale == 1 else w * scale
