@@ -254,7 +254,6 @@ def test_a1_of_its_kind_arms_that_differ_by_rounding():
     one = [b.choose(X) for _ in range(5000)]
     assert_allclose([d.propensity for d in one], 1 / 50, rtol=1e-9)
     assert oracles.agree(np.bincount([d.arm for d in one], minlength=50) / 5000, np.full(50, 1 / 50), n=5000)
-    # seen red: `propensity.decide` without its look at near ties
 
 
 # A2  one arm; no arm

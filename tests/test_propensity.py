@@ -238,3 +238,13 @@ def test_quick_decisions_have_the_masses_of_the_envelope(seed):
             arm, own = propensity.decide(m, w, z, law=GAUSSIAN)
             assert arm == np.argmax(m + z * w)
             assert_allclose(own, p[arm], rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-15, -3e-14])
+def test_lines_that_agree_to_rounding_are_left_to_the_tie_rule(rounding):
+    m, w = np.array([0.2, 0.2 * (1 + rounding), 0.2, -1.0]), np.array([1.0, 1.0, 1 + rounding, 0.1])
+    for z in (-2.0, -1e-3, 0.4, 1.7):
+        decided = propensity.decide(m, w, z, law=GAUSSIAN)
+        if np.argmax(m + z * w) != 3:
+            assert decided is None  # seen red: decide without its look at slopes that nearly agree
+    assert_allclose(propensity.envelope(m, w, law=GAUSSIAN)[:3], special.ndtr(1.2 / 0.9) / 3, rtol=1e-9)
