@@ -220,8 +220,9 @@ def test_the_horizon_is_told(algorithm):
 def test_a_table_has_a_row_for_each_number():
     pl = pytest.importorskip("polars")
     r = run(ENV, record=[1, T])
-    table = r.table()
-    assert table.columns[:4] == ["algorithm", "run", "round", "regret"]
+    assert r.table().columns == ["algorithm", "run", "round", "regret"]
+    table = r.table(realised=True)
+    assert table.columns == ["algorithm", "run", "round", "regret", "realised"]
     assert len(table) == 2 * 5 * 2
     row = table.filter((pl.col("algorithm") == "LinPHE") & (pl.col("run") == 3) & (pl.col("round") == T))
     assert row["regret"].to_list() == [r.regret[1, 3, 1]]

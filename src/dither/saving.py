@@ -5,13 +5,10 @@ and every shape is checked against a fresh state. A file is written beside its n
 absent.
 """
 
-import contextlib
 import dataclasses
 import json
 import numbers
 import os
-import secrets
-import shutil
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -20,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dither import errors, models, noise, policies, trees
+from dither import errors, files, models, noise, policies, trees
 
 FORMAT = 1
 KNOWN: dict[str, type] = {
@@ -32,19 +29,8 @@ T = TypeVar("T")
 def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write atomically: whoever reads sees the old file or the new one, whole."""
     text = np.frombuffer(json.dumps({"format": FORMAT} | header).encode(), dtype=np.uint8)
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    try:
-        with part.open("xb") as file:
-            with contextlib.suppress(FileNotFoundError):
-                shutil.copymode(target, part)
-            np.savez(file, **{"header": text} | arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    content: dict[str, Any] = {"header": text} | arrays
+    files.replace(Path(path), lambda file: np.savez(file, **content))
 
 
 def read(path: str | os.PathLike, build: Callable[[dict[str, Any], dict[str, np.ndarray]], T]) -> T:

@@ -32,22 +32,20 @@ class Results:
     realised: np.ndarray  # (A, R, P) cumulative, of the rewards
     seed: int
 
-    def table(self) -> Any:
-        """A polars frame with columns algorithm, run, round, regret, realised (needs the extra "experiments")."""
+    def table(self, *, realised: bool = False) -> Any:
+        """A polars frame with columns algorithm, run, round, regret; and realised if asked (extra "experiments")."""
         try:
             import polars
         except ImportError:
             raise errors.missing_extra("polars", extra="experiments") from None
         A, R, P = self.regret.shape
-        return polars.DataFrame(
-            {
-                "algorithm": np.repeat(np.array(self.algorithms), R * P),
-                "run": np.tile(np.repeat(self.runs, P), A),
-                "round": np.tile(self.rounds, A * R),
-                "regret": self.regret.reshape(-1),
-                "realised": self.realised.reshape(-1),
-            }
-        )
+        columns = {
+            "algorithm": np.repeat(np.array(self.algorithms), R * P),
+            "run": np.tile(np.repeat(self.runs, P), A),
+            "round": np.tile(self.rounds, A * R),
+            "regret": self.regret.reshape(-1),
+        }
+        return polars.DataFrame(columns | ({"realised": self.realised.reshape(-1)} if realised else {}))
 
 
 def simulate(

@@ -184,3 +184,13 @@ def test_a_file_that_is_not_ours_is_named(tmp_path, break_it):
     with pytest.raises(ValueError, match=path.name):
         run.reproduce(FIGURE, out=tmp_path, runs=1)
     # seen red: `_files` without the comparison of keys; without its `except`
+
+
+@pytest.mark.parametrize(("jobs", "blocks"), [(1, 1), (2, 2)])
+def test_runs_are_computed_many_at_once_and_stored_few_in_a_file(tmp_path, jobs, blocks):
+    assert run.reproduce(FIGURE, out=tmp_path / "open", runs=23, jobs=jobs) == blocks
+    assert run.reproduce(FIGURE, out=tmp_path / "ten", runs=23, block=10) == 3
+    names = ["000000-000009.parquet", "000010-000019.parquet", "000020-000022.parquet"]
+    for out in (tmp_path / "open", tmp_path / "ten"):
+        assert sorted({path.name for path in out.rglob("*.parquet")}) == names  # seen red: a file of all 23
+    assert_frame_equal(rows(tmp_path / "open"), rows(tmp_path / "ten"))  # seen red: the rows of the first block thrice

@@ -9,7 +9,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from dither.experiments import files
+from dither import files
 from dither.experiments.figures import FIGURES, Figure, Panel, from_data, to_data
 
 FOLDER = "asked"
@@ -19,7 +19,7 @@ def record(out: Path, figure: Figure, *, seed: int) -> None:
     """Remember that the figure was asked for."""
     text = json.dumps({"seed": seed, "figure": to_data(figure)}, indent=1, ensure_ascii=False)
     name = f"{figure.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
-    files.replace(out / FOLDER / name, lambda file: file.write(text.encode()))
+    files.replace(out / FOLDER / name, lambda file: file.write(text.encode()), parents=True)
 
 
 def figures(out: Path) -> list[tuple[Figure, int]]:

@@ -22,7 +22,13 @@ Runs = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Seed of all random streams.")]
 Jobs = Annotated[int, typer.Option(help="Processes.")]
-Block = Annotated[int, typer.Option(help="Runs in a stored file: what an interruption can lose.")]
+Block = Annotated[
+    int | None,
+    typer.Option(
+        help="Runs computed at once and stored in a file: what an interruption can lose.",
+        show_default=f"{run.BLOCK} in a file, up to {run.BLOCK * run.AT_ONCE} at once",
+    ),
+]
 Out = Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")]
 Band = Annotated[str, typer.Option(help="Band of the plots: se (±1 standard error) or quantiles (quartiles).")]
 Log = Annotated[bool, typer.Option("--log", help="Logarithmic axes.")]
@@ -55,7 +61,7 @@ def reproduce(
     runs: Runs = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
-    block: Block = run.BLOCK,
+    block: Block = None,
     out: Out = Path("results"),
     panel: Annotated[list[str] | None, typer.Option(help="Only this panel, for example d=10; may be repeated.")] = None,
     algorithm: Annotated[
@@ -86,7 +92,7 @@ def compare(
     runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
     seed: Seed = 0,
     jobs: Jobs = 1,
-    block: Block = run.BLOCK,
+    block: Block = None,
     out: Out = Path("results"),
     band: Band = "se",
     log: Log = False,
@@ -112,7 +118,7 @@ def write_report(
 
 
 def _run(
-    figure: Figure, *, runs: int | None, seed: int, jobs: int, block: int, out: Path, band: str, log: bool
+    figure: Figure, *, runs: int | None, seed: int, jobs: int, block: int | None, out: Path, band: str, log: bool
 ) -> None:
     """Compute what is missing; show and write what the folder then holds of the figure."""
     from dither.experiments import outputs  # matplotlib takes a second to import

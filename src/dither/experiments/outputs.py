@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from dither.experiments import files, plots, tables
+from dither import files
+from dither.experiments import plots, tables
 from dither.experiments.figures import Figure
 from dither.experiments.run import STORE
 from dither.experiments.store import Store
@@ -34,5 +35,5 @@ def write(figure: Figure, out: Path, *, seed: int, band: str = "se", log: bool =
 
 
 def _csv(frame: pl.DataFrame, path: Path) -> Path:
-    files.replace(path, frame.write_csv)
+    files.replace(path, frame.write_csv, parents=True)
     return path

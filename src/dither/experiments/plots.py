@@ -10,8 +10,9 @@ import polars as pl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
+from dither import files
 from dither.algorithms import ALGORITHMS, Spec
-from dither.experiments import files, published, words
+from dither.experiments import published, words
 from dither.experiments.figures import Figure, Panel
 from dither.experiments.tables import summary
 
@@ -34,7 +35,7 @@ def draw(figure: Figure, curves: pl.DataFrame, *, band: str = "se", log: bool = 
 def save(canvas: Canvas, path: Path) -> Path:
     """Write it whole; the path's suffix says the format."""
     with mpl.rc_context(STYLE):
-        files.replace(path, lambda file: canvas.savefig(file, format=path.suffix[1:], dpi=160))
+        files.replace(path, lambda file: canvas.savefig(file, format=path.suffix[1:], dpi=160), parents=True)
     return path
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import jinja2
 import polars as pl
 
-from dither import _version
-from dither.experiments import asked, files, plots, tables, words
+from dither import _version, files
+from dither.experiments import asked, plots, tables, words
 from dither.experiments.cells import of_panel
 from dither.experiments.figures import Figure, Panel, reference
 from dither.experiments.run import STORE
@@ -25,7 +25,7 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
         raise ValueError(f"{folder} holds no results: make some with 'dither reproduce NAME --out {folder}'")
     sections = [section(figure, Store(folder / STORE), seed=seed, band=band, log=log) for figure, seed in found]
     html = template().render(sections=sections, version=_version.__version__, now=datetime.now(UTC))
-    files.replace(path, lambda file: file.write(html.encode()))
+    files.replace(path, lambda file: file.write(html.encode()), parents=True)
     return path
 
 

@@ -25,17 +25,19 @@ from dither.simulate import simulate
 
 STORE = "store"  # the folder of the results, below that of the figures
 BLOCK = 10  # runs in a file, by default
+AT_ONCE = 5  # blocks in lockstep where the user leaves the size of a block open: half the time of one
 
 Progress = Callable[[float, float], None]  # (work done, work in all), in estimated seconds of one core
 
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive runs of some algorithms of one panel."""
+    """Consecutive runs of some algorithms of one panel: computed at once, stored `size` in a file."""
 
     panel: Panel
     cells: dict[str, Cell]
     runs: range
+    size: int
 
     @property
     def work(self) -> float:
@@ -50,22 +52,24 @@ def reproduce(
     runs: int | None = None,
     seed: int = 0,
     jobs: int = 1,
-    block: int = BLOCK,
+    block: int | None = None,
     on_progress: Progress | None = None,
 ) -> int:
     """Make the store in `out` hold these runs (None: the figure's number); how many blocks had to be computed.
 
-    `figures.select` narrows a figure to some panels, other algorithms or fewer rounds. `block` runs stand in a file;
-    `jobs` processes share the blocks.
+    `figures.select` narrows a figure to some panels, algorithms or rounds. `block` runs are computed at once
+    and stand in a file (None: 10 in a file, up to 50 at once); `jobs` processes share the blocks.
     """
     runs = figure.runs if runs is None else runs
-    for name, value, least in (("runs", runs, 1), ("seed", seed, 0), ("jobs", jobs, 1), ("block", block, 1)):
+    size = BLOCK if block is None else block
+    for name, value, least in (("runs", runs, 1), ("seed", seed, 0), ("jobs", jobs, 1), ("block", size, 1)):
         errors.at_least(name, value, least)
     figures.check(figure)
     out = Path(out)
     asked.record(out, figure, seed=seed)
     store = Store(out / STORE)
-    blocks = list(missing(figure, store, runs=runs, seed=seed, block=block))
+    at_once = size * (1 if block is not None else min(AT_ONCE, -(-runs // (jobs * size))))
+    blocks = list(missing(figure, store, runs=runs, seed=seed, block=at_once, size=size))
     total = sum(b.work for b in blocks)
 
     def tell(done: float) -> None:
@@ -77,8 +81,8 @@ def reproduce(
     return len(blocks)
 
 
-def missing(figure: Figure, store: Store, *, runs: int, seed: int, block: int) -> Iterator[Block]:
-    """The blocks that the store lacks."""
+def missing(figure: Figure, store: Store, *, runs: int, seed: int, block: int, size: int) -> Iterator[Block]:
+    """What the store lacks, in blocks of at most `block` runs to be stored `size` in a file."""
     for panel in figure.panels:
         cells = of_panel(panel, seed=seed)
         wanted: dict[range, dict[str, Cell]] = {}
@@ -86,7 +90,7 @@ def missing(figure: Figure, store: Store, *, runs: int, seed: int, block: int) -
             for stretch in stretches(set(range(runs)) - store.runs(cell), block=block):
                 wanted.setdefault(stretch, {})[name] = cell
         for stretch in sorted(wanted, key=lambda r: (r.start, r.stop)):
-            yield Block(panel, wanted[stretch], stretch)
+            yield Block(panel, wanted[stretch], stretch, size)
 
 
 def stretches(runs: set[int], *, block: int) -> list[range]:
@@ -160,7 +164,7 @@ def _metered(store: Store, block: Block, *, meter: Path, i: int) -> None:
 
 
 def _compute(store: Store, block: Block, *, tell: Callable[[float], None]) -> None:
-    """Simulate a block and store it, a file an algorithm."""
+    """Simulate a block and store it, a file an algorithm and `size` runs."""
     env = build(block.panel.env)
     specs = {name: cell.algorithm for name, cell in block.cells.items()}
     with threadpoolctl.threadpool_limits(1):  # one thread of BLAS: the matrices are small, and sums keep their order
@@ -175,12 +179,14 @@ def _compute(store: Store, block: Block, *, tell: Callable[[float], None]) -> No
     facts = {"horizon": block.panel.rounds, "sigma": env.sigma, "S": env.S}
     for i, cell in enumerate(block.cells.values()):
         model, policy = cell.algorithm.configure(env.dim, disjoint=env.arms if env.disjoint else None, facts=facts)
-        store.write(
-            cell,
-            block.runs,
-            rounds=results.rounds,
-            regret=results.regret[i],
-            realised=results.realised[i],
-            model=repr(model),
-            policy=repr(policy),
-        )
+        for runs in stretches(set(block.runs), block=block.size):
+            rows = slice(runs.start - block.runs.start, runs.stop - block.runs.start)
+            store.write(
+                cell,
+                runs,
+                rounds=results.rounds,
+                regret=results.regret[i, rows],
+                realised=results.realised[i, rows],
+                model=repr(model),
+                policy=repr(policy),
+            )

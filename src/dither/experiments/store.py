@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dither import _version
-from dither.experiments import files
+from dither import _version, files
 from dither.experiments.cells import Cell
 
 METADATA = "dither"
@@ -66,7 +65,9 @@ class Store:
         about = {"key": cell.key, "cell": cell.content(), "runs": list(runs)} | more
         about |= {"versions": versions(), "created": datetime.now(UTC).isoformat(timespec="seconds")}
         path = self.folder / cell.key / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
-        files.replace(path, lambda file: frame.write_parquet(file, metadata={METADATA: json.dumps(about)}))
+        files.replace(
+            path, lambda file: frame.write_parquet(file, metadata={METADATA: json.dumps(about)}), parents=True
+        )
         return path
 
     def _files(self, cell: Cell) -> Iterator[tuple[Path, dict[str, Any]]]:
