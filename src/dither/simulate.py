@@ -16,7 +16,8 @@ from dither.algorithms import Spec
 from dither.arrays import Array
 
 CHUNK = 2**22  # bytes of contexts drawn at once: they stay in the cache while the policies read them
-BATCH = 50  # runs in lockstep by default
+BATCH = 50  # runs in lockstep at most, by default: more share the cost of a call no better
+STATES = 50_000  # entries of F that all runs in lockstep may have, by default: they stay in the cache
 
 Algorithms = Sequence[str | Spec] | Mapping[str, "str | Spec | tuple[Any, Any]"]
 
@@ -56,7 +57,7 @@ def simulate(
     rounds: int = 20_000,
     seed: int | None = 0,
     record: Iterable[int] | None = None,
-    batch: int = BATCH,
+    batch: int | None = None,
     jobs: int = 1,
     device: str | None = None,
     xp: Any = None,
@@ -72,7 +73,8 @@ def simulate(
     rounds : the horizon T; it is told to the algorithms whose formulas need it
     seed : a whole number; None draws one and records it in the result
     record : rounds at which to record the regret (None: `recorded(T)`)
-    batch : runs in lockstep; jobs : processes that share them (needs joblib, of the extra "experiments")
+    batch : runs in lockstep (None: as many as are quickest; it changes no result)
+    jobs : processes that share the runs (needs joblib, of the extra "experiments")
     device : None for NumPy; "cpu", "cuda" for torch tensors there
     xp : any other array API namespace, for tests
     on_progress : called with (rounds done, rounds in all), counted over runs
@@ -80,6 +82,8 @@ def simulate(
     Raises ValueError, LookupError or TypeError for settings that make no sense, before anything runs.
     """
     errors.at_least("rounds", rounds, 1)
+    if batch is None:
+        batch = min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
     errors.at_least("batch", batch, 1)
     errors.at_least("jobs", jobs, 1)
     if isinstance(runs, int):
@@ -101,13 +105,12 @@ def simulate(
     marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
-    batch = min(batch, -(-len(numbers) // jobs))
-    parts = [numbers[i : i + batch] for i in range(0, len(numbers), batch)]
+    parts = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
     settings = dict(
         rounds=rounds, seed=seed, marks=marks, xp=arrays.library(device) if xp is None else xp, device=device
     )
     done = _Count(len(numbers) * rounds, on_progress)
-    if jobs == 1 or len(parts) == 1:
+    if jobs == 1:
         pieces = [_lockstep(env, agents, part, done=done, **settings) for part in parts]
     else:
         pieces = _parallel(env, agents, parts, jobs=jobs, done=done, **settings)
