@@ -569,3 +569,80 @@ def test_the_mode_of_a_saved_file_stays(tmp_path):
     b.save(path)
     assert path.stat().st_mode & 0o777 == 0o640  # seen red: a temporary file that only its owner may read
     assert [p.name for p in tmp_path.iterdir()] == ["b.dither"]
+
+
+def test_a_policy_whose_draw_is_no_tuple_is_refused():
+    class Bare(dither.policies.FeaturePerturbation):
+        def draw(self, rng, n, *, arms, dim):
+            return rng.standard_normal(n)
+
+    bandit = dither.Bandit(dither.models.Ridge(), Bare(), dim=2, seed=0)
+    for call in (lambda: bandit.choose(np.eye(2)), lambda: bandit.choose(np.ones((3, 2, 2)))):
+        with pytest.raises(TypeError, match="tuple"):  # seen red: the array taken for the tuple
+            call()
+
+
+@pytest.mark.parametrize("policy", [object(), dither.policies.Greedy])
+def test_what_is_no_policy_is_refused_at_once(policy):
+    with pytest.raises(TypeError, match="policy"):
+        dither.Bandit(dither.models.Ridge(), policy, dim=2)
+
+
+def test_a_row_of_a_frame_with_a_boolean_column_is_an_arm():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"price": [1.0, 2.0], "new": [True, False]})
+    bandit = dither.LinFP(dim=2, seed=0)
+    bandit.update(frame.iloc[bandit.choose(frame).arm], 1.0)
+    with pytest.raises(ValueError, match="'cheap'"):
+        bandit.choose(pd.DataFrame({"price": ["cheap", 1.0], "new": [1, 0]}))
+
+
+def test_copies_and_pickles_go_on_apart():
+    import copy
+    import pickle
+
+    a = dither.LinFP(dim=2, seed=0)
+    a.update([1.0, 2.0], 1.0)
+    X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    others = [copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a))]
+    for other in others:
+        [other.choose(X) for _ in range(7)]
+    fresh = [copy.deepcopy(a) for _ in range(2)]
+    assert [a.choose(X) for _ in range(9)] == [fresh[0].choose(X) for _ in range(9)]  # seen red: shared streams
+    assert pickle.loads(pickle.dumps(dither.LinFP)) is dither.LinFP
+
+
+def test_the_floor_is_kept_to_the_bit():
+    for floor in (0.07, 0.08, 0.09, 0.1, 0.11):
+        bandit = dither.LinFP(dim=2, lam=1.0, floor=floor, seed=0)
+        bandit.update([1, 0], 1)
+        assert bandit.propensities([[1e6, 0], [-1e6, 0]]).min() >= floor / 2  # seen red: 1 - (1 - own)(1 - floor)
+
+
+@pytest.mark.parametrize("c", [lambda t: -1.0, lambda t: float("nan")])
+def test_a_schedule_that_gives_no_scale_is_refused(c):
+    with pytest.raises(ValueError, match=r"c\(1\)"):
+        dither.LinFP(dim=2, c=c, seed=0).choose(np.eye(2))
+
+
+def test_what_is_certain_has_no_standard_error():
+    p, se, kind = dither.LinTS(dim=2, seed=0).propensities(np.eye(2), mask=[True, False], detail=True)
+    assert (p.tolist(), se.tolist(), kind) == ([1.0, 0.0], [0.0, 0.0], "monte_carlo")
+
+
+def test_a_decision_whose_draws_all_agree_is_not_certain():
+    bandit = dither.LinTS(dim=2, lam=1.0, monte_carlo=20, seed=0)
+    for _ in range(200):
+        bandit.update([1.0, 0.0], 1.0)
+    d = bandit.choose([[1.0, 0.0], [-1.0, 0.0]])
+    assert d.propensity == 1.0
+    assert d.propensity_se > 0.01
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"coupled": "false"}, "True or False"), ({"diagonal": "false"}, "True or False"), ({"noise": "ball"}, "Ball")],
+)
+def test_texts_are_not_taken_for_settings(settings, words):
+    with pytest.raises(ValueError, match=words):
+        dither.LinFP(dim=2, **settings)

@@ -167,14 +167,19 @@ def test_c_is_a_number_a_name_or_a_function():
     assert_allclose(scale_of(0.3), 0.3)
     assert_allclose(scale_of(0.3, sigma=0.1), 0.03)
     assert_allclose(scale_of(lambda t: 10.0 * t, sigma=2.0), 80.0)
-    oful = math.sqrt(0.5) * 2 + math.sqrt(2 * math.log(1000) + 2 * math.log(1 + 4 / (0.5 * 2)))
-    assert_allclose(scale_of("oful", S=2.0, horizon=1000), oful)
-    assert_allclose(scale_of("oful", S=2.0, horizon=1000, sigma=3.0), 3 * oful)
+    noise_part = math.sqrt(2 * math.log(1000) + 2 * math.log(1 + 4 / (0.5 * 2)))
+    for sigma in (1.0, 3.0):  # seen red: σ in front of √λ S as well
+        right = math.sqrt(0.5) * 2 + sigma * noise_part
+        assert_allclose(scale_of("oful", S=2.0, horizon=1000, sigma=sigma), right)
     L = 5 * (2 * 5 + 2) + 1 * (2 * 1 + 0.5) + 1 * (2 * 1 + 0)  # Σ ‖x‖ max_{|η| <= S‖x‖} |η - r|
     delta = 1e-3 / (4 * 1000)
     beta = math.sqrt(4 * 4 * 0.5 + 2 * (math.log(1 / delta) + 2 * math.log(2 * math.e * 2 * L / 2)))
     assert_allclose(scale_of("theory", S=2.0, horizon=1000), beta)
     assert_allclose(scale_of("theory", S=2.0, horizon=1000, delta=1e-3), beta)
+    for sigma in (0.1, 3.0):  # rewards, θ* and S in units of σ, where the noise has sd 1
+        log = math.log(1 / delta) + 2 * math.log(2 * math.e * (2 / sigma) * (L / sigma) / 2)
+        unit = math.sqrt(4 * (2 / sigma) ** 2 * 0.5 + 2 * log)
+        assert_allclose(scale_of("theory", S=2.0, horizon=1000, sigma=sigma), sigma * unit)
     # Without a horizon, t stands for T.
     assert_allclose(scale_of("oful"), scale_of("oful", horizon=4))
     assert_allclose(scale_of("theory"), scale_of("theory", horizon=4))

@@ -248,3 +248,44 @@ def test_lines_that_agree_to_rounding_are_left_to_the_tie_rule(rounding):
         if np.argmax(m + z * w) != 3:
             assert decided is None  # seen red: decide without its look at slopes that nearly agree
     assert_allclose(propensity.envelope(m, w, law=GAUSSIAN)[:3], special.ndtr(1.2 / 0.9) / 3, rtol=1e-9)
+
+
+def test_lines_tied_in_a_chain_have_the_probability_with_which_they_are_drawn():
+    m = np.array([1.0, 1 + 7e-13, 1 + 1.4e-12])  # 0 and 1 are one, 1 and 2 are one, 0 and 2 are not
+    p = propensity.envelope(m, m, law=GAUSSIAN)
+    for arm in range(3):
+        assert_allclose(propensity.chosen(m, m, np.int64(arm), law=GAUSSIAN), p[arm], rtol=1e-12)
+    # seen red: each arm's own interval over the size of its own group: 1/3 for the middle one, not 1/2
+
+
+def test_a_giant_among_the_arms_does_not_make_the_others_one():
+    m, w = np.array([0.0, 0.0, -1e-4, -1e8]), np.array([1e-5, 9e-5, 2.2e-4, 1e8])
+    assert_allclose(propensity.envelope(m, w, law=GAUSSIAN)[0], 0.5, atol=1e-6)  # seen red: 0.39
+    assert_allclose(propensity.chosen(m, w, np.int64(0), law=GAUSSIAN), 0.5, atol=1e-6)
+    p = propensity.uncoupled(np.array([0.0, 1e-6, 0.0]), np.array([1e-5, 1e-5, 1e8]), law=GAUSSIAN)
+    gap = special.ndtr(1e-6 / np.hypot(1e-5, 1e-5))
+    assert_allclose(p, [(1 - gap) / 2, gap / 2, 0.5], atol=1e-7)  # seen red: (0, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, *(noise.BallMarginal(d) for d in (1, 2, 3, 10, 60, 150, 200, 201))])
+@pytest.mark.parametrize("K", [2, 50, 300])
+def test_uncoupled_arms_against_a_finer_grid(law, K):
+    m = np.zeros(K)
+    m[0] = 0.5
+    p = propensity.uncoupled(m + 1e6, np.ones(K), law=law)
+    edge = min(law.reach, 9.0)
+    x, weight = np.polynomial.legendre.leggauss(60)
+    cuts = np.unique(
+        np.r_[np.linspace(-edge, edge, 120), edge * (1 - 2.0 ** -np.arange(30)), edge * (2.0 ** -np.arange(30) - 1)]
+    )
+    half, middle = np.diff(cuts)[:, None] / 2, (cuts[1:, None] + cuts[:-1, None]) / 2
+    z, weight = (middle + half * x).ravel(), (half * weight).ravel()
+    # Arm 0 wins at its own z: a different variable of integration, and a grid that knows nothing of the arms.
+    won = np.sum(weight * law.pdf(z) * law.cdf(np.minimum(z + 0.5, law.reach)) ** (K - 1))
+    kink = 1e-6 if law.reach < 9 and law.dim < 3 else 1e-9  # the reference has a kink where z + 0.5 leaves the ball
+    assert_allclose(p[0], won, atol=max(kink, 1e-9))  # seen red: the ball's panels without the Gaussian's
+
+
+def test_uncoupled_arms_that_hardly_move_are_greedy():
+    p = propensity.uncoupled(np.array([0.5, 0.0, 0.5]), np.array([5e-301, 1e-300, 7e-301]), law=GAUSSIAN)
+    assert_allclose(p, [0.5, 0.0, 0.5])  # seen red: 0/0

@@ -347,3 +347,30 @@ def test_no_observations_at_once_change_nothing():
     after = model.update_many(state, np.empty((0, 3)), np.empty(0))
     for old, new in zip(trees.leaves(state, "s").values(), trees.leaves(after, "s").values(), strict=True):
         assert_allclose(new, old, rtol=1e-14)  # seen red: the signs that QR leaves open, which turn F's columns
+
+
+@pytest.mark.parametrize("long", [1e2, 1e5, 1e7])
+def test_many_long_rows_at_once_are_as_exact_as_one_by_one(long):
+    r = long * 0.2 * (1 + 0.1 * (np.arange(300) % 3))  # θ̂ = (0.11, 0.11) but for λ
+    X = np.full((300, 2), long)
+    model = Ridge(1e-4)
+    state = model.update_many(model.init(2), X, r)
+    assert_allclose(state.theta, [0.11, 0.11], rtol=1e-6)  # seen red: QR of all rows, off by 1e-4 at 1e6
+    at = np.array([[1.0, -1.0], [1.0, 1.0]])
+    m, w2 = oracles.exact(X, r, at, lam=1e-4)
+    assert_allclose(model.mean(state, at), m, atol=1e-6)
+    assert_allclose(model.width(state, at), np.sqrt(w2), rtol=1e-6)
+
+
+def test_rows_that_grow_beyond_what_float64_resolves_are_refused():
+    model = Ridge(1.0)
+    state = model.init(2)
+    for k in (4, 8):
+        state = model.update(state, np.full(2, 10.0**k), 0.3 * 10.0**k)
+    with pytest.raises(ValueError, match="too long"):  # seen red: a bound on each row alone, which growth evades
+        model.update(state, np.full(2, 1e12), 0.3e12)
+
+
+def test_the_precision_of_lam_is_not_that_of_the_arithmetic():
+    assert_allclose(Ridge(np.float32(2)).init(1).F, 2**-0.5, rtol=1e-15)
+    assert_allclose(Diagonal(np.float16(3)).init(1).v, 3.0, rtol=1e-15)

@@ -487,3 +487,60 @@ def test_few_runs_are_shared_among_processes(monkeypatch):
     )
     dither.simulate(dither.envs.Linear(dim=2, arms=2), ["Greedy"], runs=5, rounds=3, jobs=2)
     assert seen == [3, 2]  # seen red: parts of `batch` runs, so that 5 runs were one part
+
+
+class Broken(dither.envs.Linear):
+    """An environment with one mistake."""
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "words"),
+    [
+        ("means", lambda self, run, X, more: X[..., 0][:, :1], "means"),
+        ("means", lambda self, run, X, more: np.full(X.shape[:2], np.nan), "means"),
+        ("reward_noise", lambda self, rng, n: rng.standard_normal(n), "reward_noise"),
+        ("fill", lambda self, run, rng, out: None, "fill|means"),
+        ("delays", lambda self, rng, n: np.full(n, -1), "delays"),
+        ("delays", lambda self, rng, n: np.full(n, 0.5), "delays"),
+    ],
+)
+def test_a_mistake_in_an_environment_is_named(method, answer, words, monkeypatch):
+    monkeypatch.setattr(Broken, method, answer, raising=False)
+    with pytest.raises(ValueError, match=words):
+        dither.simulate(Broken(dim=2, arms=3), ["Greedy"], runs=2, rounds=5)
+
+
+@pytest.mark.parametrize("env", [None, dither.envs.Linear, object()])
+def test_what_is_no_environment_is_refused(env):
+    with pytest.raises(TypeError, match="environment"):
+        dither.simulate(env, ["Greedy"], runs=1, rounds=2)
+
+
+def test_a_model_that_does_not_fit_the_environment_is_refused():
+    for model in (dither.models.Disjoint(Ridge(), 3), dither.models.Disjoint(Ridge(), 4)):
+        with pytest.raises(ValueError, match="does not fit"):
+            dither.simulate(dither.envs.Linear(dim=2, arms=3), {"a": (model, Greedy())}, runs=1, rounds=2)
+
+
+def test_settings_in_names_are_read_once_and_as_what_they_are():
+    from dither.algorithms import Spec
+
+    assert Spec.parse("LinFP:coupled=false").settings == (("coupled", False),)
+    with pytest.raises(ValueError, match="twice"):
+        Spec.parse("LinFP:c=0.3,c=100")
+    with pytest.raises(TypeError, match="LinFP"):
+        dither.simulate(dither.envs.Linear(dim=2, arms=3), {"a": dither.LinFP}, runs=1, rounds=2)
+    assert len(dither.simulate(dither.envs.Linear(dim=2, arms=3), ["Greedy"], runs=np.int64(2), rounds=2).runs) == 2
+
+
+def test_scaling_of_a_data_set():
+    y = [0, 1] * 50
+    two = np.c_[np.full(100, 0.1), np.arange(100)]
+    assert dither.envs.Classification(two, y, scale="standard").dim == 1  # seen red: 0.1 varying by rounding
+    tiny = dither.envs.Classification(np.full((100, 2), 1e-170), y, scale="unit").X
+    assert_allclose(np.linalg.norm(tiny, axis=1), 1.0)
+    for X in (np.full((100, 2), 0.1), np.empty((100, 0))):
+        with pytest.raises(ValueError, match="column"):
+            dither.envs.Classification(X, y, scale="standard")
+    with pytest.raises(ValueError, match="not both"):
+        dither.envs.Delayed(dither.envs.Linear(), delay=3, mean=2.0)

@@ -14,9 +14,8 @@ from dither import errors, models, policies
 from dither.bandit import Bandit
 
 PRESETS = ("default", "as_run", "own_paper")
-Settings = (
-    Mapping[str, Any] | Callable[[int, Mapping[str, Any]], Mapping[str, Any]]
-)  # of a preset, or from (dim, given)
+Given = Mapping[str, Any]
+Settings = Given | Callable[[int, Given], Given]  # what a preset sets, or that from (dimension of θ, what was given)
 
 
 class Labels(dict):
@@ -62,7 +61,7 @@ class Algorithm:
 
     def __call__(
         self,
-        dim: int,
+        dim: int | None = None,
         *,
         seed: int | None = None,
         preset: str = "default",
@@ -71,6 +70,8 @@ class Algorithm:
         **settings: Any,
     ) -> Bandit:
         """A bandit with these settings."""
+        if dim is None:
+            raise TypeError(f"{self.name} needs dim, the number of features: {self.name}(dim=5)")
         errors.at_least("dim", dim, 1)
         model, policy = self.configure(dim, preset=preset, **settings)
         return Bandit(model, policy, dim=dim, seed=seed, floor=floor, monte_carlo=monte_carlo)
@@ -78,20 +79,31 @@ class Algorithm:
     def __repr__(self) -> str:
         return f"dither.{self.name}"
 
+    def __reduce__(self) -> tuple[Callable[[str], "Algorithm"], tuple[str]]:
+        """By name: the table has the rest."""
+        return find, (self.name,)
+
     def configure(
         self, dim: int, *, preset: str = "default", disjoint: int | None = None, diagonal: bool = False, **settings: Any
     ) -> tuple[Any, Any]:
         """The model and the policy of these settings, for d features."""
         if preset not in self.presets:
             raise errors.unknown("preset", preset, known=self.presets)
+        if disjoint is not None:
+            errors.at_least("disjoint, the number of slots,", disjoint, 1)
+        errors.true_or_false("diagonal", diagonal)
         of_preset = self.presets[preset]
-        settings = {**(of_preset(dim, settings) if callable(of_preset) else of_preset), **settings}
+        ambient = dim * (disjoint or 1)
+        settings = {**(of_preset(ambient, settings) if callable(of_preset) else of_preset), **settings}
         model_class = models.Diagonal if diagonal else models.Ridge
         policy_class = self.policy_of.get(preset, self.policy)
         of_model, of_policy = _fields(model_class), _fields(policy_class)
-        for name in settings:
+        for name, value in settings.items():
             if name not in of_model | of_policy:
-                raise errors.unknown(f"setting of {self.name}", name, known=[*_signature(policy_class).parameters])
+                known = [*of_policy, *of_model, "disjoint", "diagonal", "preset"]
+                raise errors.unknown(f"setting of {self.name}", name, known=known)
+            if isinstance((of_model | of_policy)[name], bool):
+                errors.true_or_false(name, value)
         model = model_class(**{k: v for k, v in settings.items() if k in of_model})
         policy = policy_class(**{k: v for k, v in settings.items() if k in of_policy})
         return (model if disjoint is None else models.Disjoint(model, disjoint)), policy
@@ -101,8 +113,9 @@ class Algorithm:
         return setting in _fields(self.policy_of.get(preset, self.policy))
 
 
-def _fields(configuration: Any) -> set[str]:
-    return {field.name for field in dataclasses.fields(configuration)}
+def _fields(configuration: Any) -> dict[str, Any]:
+    """The names of its settings and their defaults."""
+    return {field.name: field.default for field in dataclasses.fields(configuration)}
 
 
 def _signature(policy: Any) -> inspect.Signature:
@@ -126,9 +139,7 @@ _ALL = (
         "LinFP",
         policies.FeaturePerturbation,
         summary="Linear feature perturbation (paper, Algorithm C.2).",
-        presets={
-            "own_paper": lambda dim, _: {"c": "theory", "lam": float(dim)}
-        },  # Theorem 1: c_t = β_t(δ/4T), λ = O(d)
+        presets={"own_paper": lambda dim, _: {"c": "theory", "lam": float(dim)}},  # Theorem 1: β_t(δ/4T), λ = O(d)
         told=("horizon",),
         labels={"fig3-linear": "GLM-FP (ours)", "h1": "GLM-FP (ours)", "h2": "GLM-FP (ours)", "h3": "LinFP (ours)"},
     ),
@@ -150,7 +161,10 @@ _ALL = (
         "RandLinUCB",
         policies.RandUCB,
         summary="Randomised LinUCB (Vaswani, Mehrabian, Durand, Kveton 2020).",
-        presets={"as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True}},
+        presets={
+            "as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True},
+            "own_paper": {"lam": 1.0},  # one λ, as in β; all else is the default
+        },
         told=("horizon",),
     ),
     Algorithm(
@@ -194,6 +208,8 @@ class Spec:
             key, equals, value = part.partition("=")
             if not equals:
                 raise ValueError(f"a setting is written key=value, got {part!r} in {text!r}")
+            if key.strip() in settings:
+                raise ValueError(f"{key.strip()} is set twice in {text!r}")
             settings[key.strip()] = _literal(value.strip())
         preset = settings.pop("preset", "default")
         algorithm = find(name)
@@ -218,6 +234,9 @@ class Spec:
 
 
 def _literal(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -1,7 +1,7 @@
 """The only file that knows NumPy from torch, and the owner of the tie rule.
 
 Everything above is written against the Python array API. Ties: arms whose keys (for lines: m and c w; else the score)
-agree to `RTOL` are one arm; they share its probability equally, and one uniform draw a request decides among them.
+agree to rounding are one arm; they share its probability equally, and one uniform draw a request decides among them.
 """
 
 import functools
@@ -16,7 +16,8 @@ import numpy as np
 from dither import errors
 
 Array = Any  # an array of any library that follows the Python array API
-RTOL = 1e-12  # two keys are equal when they differ by less than this times the largest key of the request
+RTOL = 1e-12  # two keys are equal when they differ by at most this times the larger of them,
+ROUNDING = 2e-15  # and this times the largest key of the request, of which sums that cancel keep the rounding
 
 
 def namespace(*xs: Array) -> Any:
@@ -111,13 +112,13 @@ def argmax(s: Array, *, u: Array, keys: tuple[Array, ...] | None = None, mask: A
 
 
 def ties(keys: tuple[Array, ...], arm: Array, *, mask: Array | None = None) -> Array:
-    """Which arms are one with `arm` (...): all keys (..., K) agree to RTOL. -> bool (..., K)"""
+    """Which arms are one with `arm` (...): all keys (..., K) agree to rounding. -> bool (..., K)"""
     xp = namespace(keys[0])
     tied = mask
     for key in keys:
         size = xp.abs(key) if mask is None else xp.where(mask, xp.abs(key), 0.0)
-        scale = xp.max(size, axis=-1, keepdims=True)
-        near = xp.abs(key - pick(key, arm, rank=0)[..., None]) <= RTOL * scale
+        slack = RTOL * size + ROUNDING * xp.max(size, axis=-1, keepdims=True)
+        near = xp.abs(key - pick(key, arm, rank=0)[..., None]) <= slack
         tied = near if tied is None else tied & near
     return tied
 

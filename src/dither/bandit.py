@@ -8,6 +8,7 @@ The configuration is frozen and the state a tuple that is replaced whole, so a r
 was. A lock makes every call atomic: one bandit may serve many threads.
 """
 
+import copy
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -88,13 +89,13 @@ class Bandit:
             view = self.policy.view(self.model, self.state, X, t=self.t)
             eps = decision.eps(self.policy, self.t, floor=self.floor)
             n = 1 if single else shape[0]
-            chance = self.policy.draw(self._chance, n, arms=shape[-1], dim=self.model.ambient(self.dim))
+            chance = decision.draw(self.policy, self._chance, n, arms=shape[-1], dim=self.model.ambient(self.dim))
             u = self._ties.random((n, decision.UNIFORMS))
             if single:
                 chance, u = tuple(kind[0] for kind in chance), u[0]
-            self.decisions += n
             if single and mask is None and not eps and hasattr(self.policy, "decide"):
                 arm, p = self.policy.decide(view, *chance, u[0])
+                self.decisions += n
                 return Decision(arm, p, "exact", None)
             arm = decision.choose(self.policy, view, chance, u, eps=eps, mask=mask)
             kind, se = "none", None
@@ -103,7 +104,8 @@ class Bandit:
                 kind, p = "exact", decision.chosen(self.policy, view, arm, eps=eps, shape=shape, mask=mask)
             elif self.monte_carlo:
                 kind = "monte_carlo"
-                p, se = self._hits(X, mask, arm)
+                p, se = self._shown(X, mask, arm)
+            self.decisions += n
         if single:
             return Decision(int(arm), float(p), kind, None if se is None else float(se))
         return Decision(arm, p, kind, se)
@@ -126,9 +128,7 @@ class Bandit:
                     "exact",
                 )
             else:
-                p, kind = self._frequencies(X, mask, draws), "monte_carlo"
-                smooth = (p * draws + 1) / (draws + 2)  # an arm that was never drawn is not known to be impossible
-                se = np.sqrt(smooth * (1 - smooth) / draws)
+                (p, se), kind = self._estimate(X, mask, draws), "monte_carlo"
         return (p, se, kind) if detail else p
 
     def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None) -> None:
@@ -192,6 +192,15 @@ class Bandit:
         """w_i, the standard deviation of x_i'θ̂ for reward noise of sd 1: X as for `choose` -> (K,) or (B, K)."""
         return self._ask("width", X)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the lock: a copy has one of its own."""
+        with self._lock:
+            return {k: copy.deepcopy(v) for k, v in self.__dict__.items() if k != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._lock = threading.RLock()
+
     def __repr__(self) -> str:
         return f"Bandit({self.model}, {self.policy}, dim={self.dim}, seed={self.seed}, floor={self.floor}, t={self.t})"
 
@@ -224,23 +233,31 @@ class Bandit:
         """(K,) for one request, (B, K) for B."""
         return X.shape[:-1] if self.slots is None else (*X.shape[:-1], self.slots)
 
-    def _frequencies(self, X: np.ndarray, mask: np.ndarray | None, draws: int) -> np.ndarray:
-        """Shares (..., K) of `draws` decisions a request, from a stream of their own: asking twice gives the same."""
+    def _estimate(self, X: np.ndarray, mask: np.ndarray | None, draws: int) -> tuple[np.ndarray, np.ndarray]:
+        """Monte Carlo probabilities (..., K) and their standard errors, from a stream of their own.
+
+        The policy's own part is drawn, the uniform part is known. An arm that was never or always drawn is not known to
+        be impossible or certain: the standard error is that of (hits + 1)/(draws + 2).
+        """
         shape = self._shape(X)
         rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
-        eps, dim = decision.eps(self.policy, self.t, floor=self.floor), self.model.ambient(self.dim)
-        shares = np.empty(shape)
+        dim, eps = self.model.ambient(self.dim), decision.eps(self.policy, self.t, floor=self.floor)
+        hits = np.empty(shape)
         for row in np.ndindex(shape[:-1]):
             view = self.policy.view(self.model, self.state, X[row][None], t=self.t)
             own = None if mask is None else mask[row]
-            counts = decision.frequencies(self.policy, view, rng, n=draws, eps=eps, arms=shape[-1], dim=dim, mask=own)
-            shares[row] = counts / draws
-        return shares
+            hits[row] = decision.frequencies(self.policy, view, rng, n=draws, arms=shape[-1], dim=dim, mask=own)
+        smooth = (hits + 1) / (draws + 2)
+        se = (1 - eps) * np.sqrt(smooth * (1 - smooth) / draws)
+        offered = np.ones(shape, dtype=bool) if mask is None else mask
+        certain = ~offered | (np.sum(offered, axis=-1, keepdims=True) == 1)
+        return (1 - eps) * hits / draws + eps * decision.uniform(shape, mask), np.where(certain, 0.0, se)
 
-    def _hits(self, X: np.ndarray, mask: np.ndarray | None, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _shown(self, X: np.ndarray, mask: np.ndarray | None, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The estimate for the arm shown, which counts as one draw more: never 0."""
         n = self.monte_carlo
-        p = (1 + n * arrays.pick(self._frequencies(X, mask, n), arm, rank=0)) / (1 + n)
-        return p, np.sqrt(p * (1 - p) / n)
+        p, se = (arrays.pick(part, arm, rank=0) for part in self._estimate(X, mask, n))
+        return (1 + n * p) / (1 + n), se
 
 
 def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
@@ -261,10 +278,12 @@ def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
         for name in _STREAMS:
             getattr(bandit, name).bit_generator.state = saving.unplain(header["streams"][name])
         columns = header["columns"]
-        if columns is not None and (len(columns) != bandit.dim or not all(isinstance(c, str) for c in columns)):
+        names = columns if isinstance(columns, list) else []
+        if columns is not None and (len({c for c in names if isinstance(c, str)}) != bandit.dim or names[bandit.dim :]):
             raise ValueError(f"its columns {columns!r} are not {bandit.dim} names")
         bandit._columns = columns
         bandit.state = saving.filled(bandit.state, content)
+        bandit.model.check(bandit.state)
         return bandit
 
     return saving.read(path, build)

@@ -24,15 +24,29 @@ UNIFORMS = 3  # a request spends: the tie-break, the coin of eps, the arm if it 
 
 
 def check(policy: Any, model: Any) -> None:
-    """Refuse a policy that asks for what the model does not give."""
+    """Refuse what is no policy, and a policy that asks for what the model does not give."""
+    if isinstance(policy, type):
+        raise TypeError(f"a policy is an instance: pass {policy.__name__}() for {policy.__name__}")
+    lacking = [name for name in ("needs", "draw", "view", "scores") if not hasattr(policy, name)]
+    if lacking:
+        raise TypeError(f"{type(policy).__name__} is no policy: it lacks {', '.join(lacking)}")
     for ability in sorted(policy.needs - model.abilities):
         raise errors.lacks(model, ability, policy=policy)
+
+
+def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+    """What the policy draws for n requests, which must be a tuple: an array would be taken for one."""
+    chance = policy.draw(rng, n, arms=arms, dim=dim)
+    if type(chance) is not tuple or any(len(kind) != n for kind in chance):
+        name = type(policy).__name__
+        raise TypeError(f"{name}.draw must return a tuple of arrays with {n} entries each, as in 'return (z,)'")
+    return chance
 
 
 def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
     """The share of uniform choices in round t, the policy's own and the floor together."""
     own = policy.eps(t) if hasattr(policy, "eps") else 0.0
-    return 1 - (1 - own) * (1 - floor) if floor else own
+    return own + floor * (1 - own)
 
 
 def choose(policy: Any, view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
@@ -76,13 +90,13 @@ def uniform(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
     return np.full(shape, 1 / shape[-1]) if mask is None else mask / np.sum(mask, axis=-1, keepdims=True)
 
 
-def frequencies(policy: Any, view: Any, rng, *, n: int, eps: float, arms: int, dim: int, mask=None) -> np.ndarray:
-    """How often n decisions of one request show each arm, (K,) of counts; the view is of that one request."""
+def frequencies(policy: Any, view: Any, rng, *, n: int, arms: int, dim: int, mask=None) -> np.ndarray:
+    """How often n decisions of one request show each arm, (K,) of counts; without uniform choices."""
     counts = np.zeros(arms)
     for start in range(0, n, 1000):
         k = min(1000, n - start)
-        chance = policy.draw(rng, k, arms=arms, dim=dim)
+        chance = draw(policy, rng, k, arms=arms, dim=dim)
         u, offered = rng.random((k, UNIFORMS)), None if mask is None else np.broadcast_to(mask, (k, arms))
-        arm = choose(policy, view, chance, u, eps=eps, mask=offered)
+        arm = choose(policy, view, chance, u, eps=0.0, mask=offered)
         counts += np.bincount(arm, minlength=arms)
     return counts

@@ -9,11 +9,16 @@ from collections.abc import Iterable
 def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
     """A name that is in no table: the near match, or all that there are."""
     names = list(known)
-    near = [known for known in names if str(name) and known.startswith(str(name))]
-    near = near or difflib.get_close_matches(str(name), names, n=1)
-    return LookupError(
-        f"no {what} {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"one of {', '.join(names)}")
-    )
+    best = _nearest(str(name).casefold(), {n.casefold(): n for n in reversed(names)})
+    return LookupError(f"no {what} {name!r}: " + (f"did you mean {best!r}?" if best else f"one of {', '.join(names)}"))
+
+
+def _nearest(typed: str, known: dict[str, str]) -> str | None:
+    """What is spelt nearly so, or else what begins so, or else what is spelt a little so."""
+    begins = [n for n in known if len(typed) > 2 and n.startswith(typed[:4])]
+    found = difflib.get_close_matches(typed, known, n=1, cutoff=0.75) or begins
+    found = found or difflib.get_close_matches(typed, known, n=1, cutoff=0.6)
+    return known[found[0]] if found and typed else None
 
 
 def missing_extra(package: str, *, extra: str) -> ImportError:
@@ -23,8 +28,16 @@ def missing_extra(package: str, *, extra: str) -> ImportError:
 
 def positive(name: str, value: object) -> None:
     """Refuse all but a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
+    if not 0 < _number(value) < math.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+
+
+def _number(value: object) -> float:
+    """As a float; NaN for what is no real number or too large for one."""
+    try:
+        return math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
+    except OverflowError:
+        return math.nan
 
 
 def at_least(name: str, value: object, least: int) -> None:
@@ -35,8 +48,14 @@ def at_least(name: str, value: object, least: int) -> None:
 
 def within(name: str, value: object, low: float, high: float) -> None:
     """Refuse all but a number in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low <= float(value) <= high:
+    if not low <= _number(value) <= high:
         raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
+
+
+def true_or_false(name: str, value: object) -> None:
+    """Refuse all but True and False."""
+    if value not in (True, False) or isinstance(value, (str, bytes)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 def lacks(model: object, ability: str, *, policy: object) -> TypeError:

@@ -17,6 +17,8 @@ def replace(path: Path, write: Callable[[IO[bytes]], object], *, parents: bool =
     if parents:
         path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
     try:
         with part.open("xb") as file:
             with contextlib.suppress(FileNotFoundError):

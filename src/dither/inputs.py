@@ -12,7 +12,7 @@ from scipy import sparse
 
 from dither import errors
 
-LARGEST = 1e150  # the squares of larger numbers overflow
+LARGEST = 1e100  # of larger numbers, products with 1/√λ (at most 1e50) and their squares overflow
 
 
 def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
@@ -46,10 +46,16 @@ def numbers(x: Any, *, name: str) -> np.ndarray:
         array = np.asarray(x)
     except (ValueError, TypeError) as reason:
         raise ValueError(f"{name} must be a rectangular array of real numbers: {reason}") from None
-    if array.dtype.kind == "O" and all(isinstance(value, numeric.Real) for value in array.flat):
-        array = array.astype(np.float64)  # as of nullable columns
+    if array.dtype.kind == "O" and all(isinstance(value, (numeric.Real, np.bool_)) for value in array.flat):
+        try:
+            array = array.astype(np.float64)  # as of nullable columns
+        except OverflowError:
+            raise ValueError(f"{name} holds whole numbers too large for float64") from None
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        odd = next((v for v in array.flat if not isinstance(v, (numeric.Real, np.bool_))), None)
+        raise ValueError(
+            f"{name} must hold real numbers, got dtype {array.dtype}" + f" with {odd!r}" * (array.size > 0)
+        )
     return array.astype(np.float64, copy=False)
 
 

@@ -51,7 +51,7 @@ class Gaussian:
     c_prime = 2.0
     p = 1 / (4 * math.sqrt(math.e * math.pi))  # anti-concentration: P(u'ζ >= 1) >= p
     reach = math.inf
-    panels = (-8.5, -6.5, -5.0, -3.75, -2.5, -1.25, 0.0, 1.25, 2.5, 3.75, 5.0, 6.5, 8.5)
+    panels = (-8.5, *(0.625 * k for k in range(-11, 12)), 8.5)
 
     def marginal(self, dim: int) -> "Gaussian":
         """The law of u'ζ: the same in every dimension."""
@@ -111,11 +111,12 @@ class BallMarginal:
 
     @property
     def panels(self) -> tuple[float, ...]:
-        """Halving towards the ends, where the density of few dimensions has a root; a Gaussian's for many."""
-        if self.dim > 200:
-            return tuple(z for z in Gaussian.panels if abs(z) <= self.reach)
-        half = [self.reach * (1 - 2.0**-k) for k in range(24)] + [self.reach]
-        return (*(-z for z in half[:0:-1]), *half)
+        """A Gaussian's, and in few dimensions halving towards the ends, where the density has a root."""
+        inside = {z for z in Gaussian.panels if abs(z) < self.reach}
+        if self.dim <= 200:
+            inside |= {sign * self.reach * (1 - 2.0**-k) for k in range(24) for sign in (-1, 1)}
+            inside |= {-self.reach, self.reach}
+        return tuple(sorted(inside))
 
     @property
     def _a(self) -> float:

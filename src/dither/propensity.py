@@ -11,6 +11,7 @@ The tie rule is that of `arrays.argmax`: lines whose m and w agree to RTOL share
 """
 
 import math
+import warnings
 
 import numpy as np
 
@@ -25,8 +26,8 @@ def chosen(
     """The probability of `arm` (...) under a continuous z. m, w (..., K), mask (..., K) -> (...)"""
     m_arm, w_arm = arrays.pick(m, arm, rank=0)[..., None], arrays.pick(w, arm, rank=0)[..., None]
     rise, steeper = m_arm - m, w - w_arm  # the arm beats j at z where z * steeper <= rise
-    rivals = ~arrays.ties((m, w), arm, mask=mask)
-    count = np.sum(~rivals, axis=-1)
+    one = arrays.ties((m, w), arm, mask=mask)
+    rivals, count = ~one, np.sum(one, axis=-1)
     if mask is not None:
         rivals &= mask
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -34,7 +35,24 @@ def chosen(
     high = np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf)
     low = np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf)
     beaten = np.any(rivals & (steeper == 0) & (rise < 0), axis=-1)
-    return np.where(beaten, 0.0, noise.mass(law, low, high) / count)
+    p = np.where(beaten, 0.0, noise.mass(law, low, high) / count)
+    chained = ~_closed(m, w, one, mask=mask)
+    if np.any(chained):  # some arm is one with part of the group only: the envelope tells them apart
+        p = np.where(chained, arrays.pick(envelope(m, w, law=law, mask=mask), arm, rank=0), p)
+    return p
+
+
+def _closed(m: np.ndarray, w: np.ndarray, one: np.ndarray, *, mask: np.ndarray | None) -> np.ndarray:
+    """Whether the arms of the group `one` (..., K) are one with each other and with no other arm. -> (...)"""
+    near, alike = np.ones(one.shape, dtype=bool) if mask is None else mask, True
+    for key in (m, w):
+        size = np.abs(key) if mask is None else np.where(mask, np.abs(key), 0.0)
+        slack = arrays.RTOL * size + arrays.ROUNDING * np.max(size, axis=-1, keepdims=True)
+        low = np.min(key, axis=-1, where=one, initial=np.inf, keepdims=True)
+        high = np.max(key, axis=-1, where=one, initial=-np.inf, keepdims=True)
+        near = near & (key >= low - slack) & (key <= high + slack)
+        alike = alike & np.all(~one | (high - low <= slack), axis=-1)
+    return alike & (np.sum(near, axis=-1) == np.sum(one, axis=-1))
 
 
 def decide(m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Law) -> tuple[int, float] | None:
@@ -47,7 +65,7 @@ def decide(m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Law) -> tuple[i
     s = m + z * w
     arm = int(s.argmax())
     gain, gap = w - w[arm], s[arm] - s
-    if np.count_nonzero(np.abs(gain) <= arrays.RTOL * math.sqrt(w @ w)) > 1:
+    if np.count_nonzero(np.abs(gain) <= 2 * arrays.RTOL * math.sqrt(w @ w)) > 1:
         return None
     gap[arm] = 1.0
     if np.count_nonzero(gap) < len(gap):
@@ -92,13 +110,16 @@ def _envelope(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
 def _shared(m: np.ndarray, w: np.ndarray, hull: np.ndarray, won: np.ndarray) -> np.ndarray:
     """Give what each line of the hull won to all lines that are one with it: hull (H,), won (H,) -> p (K,)."""
     order = np.argsort(w)
-    slack_m, slack_w = arrays.RTOL * np.max(np.abs(m)), arrays.RTOL * np.max(w)
-    first = np.searchsorted(w[order], w[hull] - slack_w, side="left")
-    after = np.searchsorted(w[order], w[hull] + slack_w, side="right")
+    slack = 2 * arrays.RTOL * w[hull] + arrays.ROUNDING * np.max(w)
+    first = np.searchsorted(w[order], w[hull] - slack, side="left")
+    after = np.searchsorted(w[order], w[hull] + slack, side="right")
     p = np.zeros(m.shape)
     for i, mass, a, b in zip(hull, won, first, after, strict=True):
-        near = order[a:b]
-        one = near[np.abs(m[near] - m[i]) <= slack_m] if b - a > 1 else near
+        near = order[a:b]  # all lines that may be one with line i, itself among them
+        one = near
+        if b - a > 1:
+            keys = (np.r_[m[near], np.max(np.abs(m))], np.r_[w[near], np.max(w)])  # the largest set the tolerance
+            one = near[arrays.ties(keys, np.flatnonzero(near == i)[0])[:-1]]
         p[one] += mass / len(one)
     return p
 
@@ -117,14 +138,15 @@ def uncoupled(m: np.ndarray, w: np.ndarray, *, law: noise.Law, mask: np.ndarray 
 
 
 def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
-    fixed = w <= arrays.RTOL * np.max(w)  # arms that do not move: only the best of them matters, and where it stands
+    m = m - np.max(m)  # the probabilities are those of differences; a common height would cost their digits
+    fixed = w <= arrays.ROUNDING * np.max(np.abs(m))  # arms that do not move: the best of them matters, no other
     if np.all(fixed):
         return arrays.share(m)
     p = np.zeros(m.shape)
     floor = np.max(m[fixed]) if np.any(fixed) else -np.inf
     moving, M, W = np.flatnonzero(~fixed), m[~fixed], w[~fixed]
     if np.any(fixed):
-        best = fixed & (m >= floor - arrays.RTOL * np.max(np.abs(m)))
+        best = fixed & (m >= floor - arrays.RTOL * abs(floor))
         p[best] = np.prod(law.cdf((floor - M) / W)) / np.sum(best)
     # By the winning score s: arm i wins at s with density f((s - m_i)/w_i)/w_i Π_{j≠i} F((s - m_j)/w_j). Panels end
     # where some arm's z passes one of the law's panel ends, so that inside a panel the integrand is smooth.
@@ -138,7 +160,14 @@ def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
         s, weight = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
         size = max(1, 2**20 // len(M))  # nodes at once: 8 MB an array
         p[moving] = sum(weight[k : k + size] @ _winning(s[k : k + size], M, W, law) for k in range(0, len(s), size))
-    return p / np.sum(p)
+    total = np.sum(p)
+    if abs(total - 1) > 1e-8:
+        warnings.warn(
+            f"uncoupled probabilities are good to {abs(total - 1):.0e} only: the widths span too many powers of 10",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return p / total
 
 
 def _winning(s: np.ndarray, M: np.ndarray, W: np.ndarray, law: noise.Law) -> np.ndarray:

@@ -7,8 +7,10 @@ absent.
 
 import dataclasses
 import json
+import lzma
 import numbers
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -17,13 +19,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dither import errors, files, models, noise, policies, trees
+from dither import files, models, noise, policies, trees
 
 FORMAT = 1
 KNOWN: dict[str, type] = {
     cls.__name__: cls for cls in (getattr(m, n) for m in (models, policies) for n in m.__all__)
 } | {cls.__name__: cls for cls in (noise.Gaussian, noise.Ball, noise.Points)}
 T = TypeVar("T")
+_DAMAGED = (  # what reading a file that was not written by `write` may raise, besides ValueError and LookupError
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, EOFError, KeyError, IndexError),
+    *(TypeError, AttributeError, OverflowError, RecursionError, MemoryError),
+)
 
 
 def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -41,14 +47,16 @@ def read(path: str | os.PathLike, build: Callable[[dict[str, Any], dict[str, np.
     try:
         content = _arrays(path)
         header = json.loads(content.pop("header").tobytes())
+        if type(header["format"]) is not int or header["format"] < 1:
+            raise ValueError(f"its format is {header['format']!r}")
         if header["format"] > FORMAT:
             raise ValueError(f"its format is {header['format']}, this version reads up to {FORMAT}: upgrade dither")
         built = build(header, content)
         if content:
             raise ValueError(f"it holds {sorted(content)}, which its configuration does not")
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, AttributeError, IndexError) as reason:
+    except _DAMAGED as reason:
         raise ValueError(f"{path} is not a dither file, or a damaged one: {reason!r}") from None
-    except (ValueError, LookupError, NotImplementedError) as reason:
+    except (ValueError, LookupError, NotImplementedError, RuntimeError) as reason:
         raise ValueError(f"{path} is not a dither file, or a damaged one: {reason}") from None
     return built
 
@@ -78,7 +86,8 @@ def pack(value: Any) -> Any:
     if isinstance(value, numbers.Real):
         return int(value) if isinstance(value, numbers.Integral) else float(value)
     raise TypeError(
-        f"a file cannot hold {value!r}: pass a number or a named schedule, or build the bandit again and copy its state"
+        f"a file cannot hold {value!r}: settings must be numbers, texts, tuples or dataclasses (for c a number or a "
+        f"named schedule rather than a function)"
     )
 
 
@@ -87,7 +96,7 @@ def unpack(value: Any, table: dict[str, type]) -> Any:
     if isinstance(value, dict):
         name = value.pop("class")
         if name not in table:
-            raise errors.unknown("configuration", name, known=table)
+            raise LookupError(f"it holds a {name}, which is not of this library: pass known=({name},) to load")
         return table[name](**{k: unpack(v, table) for k, v in value.items()})
     return tuple(unpack(v, table) for v in value) if isinstance(value, list) else value
 
@@ -102,6 +111,8 @@ def filled(template: Any, content: dict[str, np.ndarray]) -> Any:
         grown = ".history." in name and array.ndim == fresh.ndim
         if (array.shape != fresh.shape and not grown) or array.dtype != fresh.dtype:
             raise ValueError(f"{name} is {array.dtype}{array.shape}, its configuration has {fresh.dtype}{fresh.shape}")
+        if array.dtype.kind == "i" and array.size and array.min() < 0:
+            raise ValueError(f"{name} counts below 0")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"{name} holds values that are not finite")
         return array

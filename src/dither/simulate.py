@@ -33,6 +33,10 @@ class Results:
     realised: np.ndarray  # (A, R, P) cumulative, of the rewards
     seed: int
 
+    def __repr__(self) -> str:
+        names = ", ".join(self.algorithms)
+        return f"Results({names}; {len(self.runs)} runs of {self.rounds[-1]} rounds, seed {self.seed})"
+
     def table(self, *, realised: bool = False) -> Any:
         """A polars frame with columns algorithm, run, round, regret; and realised if asked (extra "experiments")."""
         try:
@@ -82,11 +86,12 @@ def simulate(
     Raises ValueError, LookupError or TypeError for settings that make no sense, before anything runs.
     """
     errors.at_least("rounds", rounds, 1)
+    _environment(env)
     if batch is None:
         batch = min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
     errors.at_least("batch", batch, 1)
     errors.at_least("jobs", jobs, 1)
-    if isinstance(runs, int):
+    if not isinstance(runs, Iterable):
         errors.at_least("runs", runs, 1)
         runs = range(runs)
     numbers = _whole("runs", sorted(set(runs)))
@@ -102,6 +107,9 @@ def simulate(
     }
     for model, policy in agents.values():
         decision.check(policy, model)
+        if hasattr(model, "slots") != bool(env.disjoint) or getattr(model, "slots", env.arms) != env.arms:
+            kind = f"{env.arms} disjoint slots" if env.disjoint else "arms with features of their own"
+            raise ValueError(f"the environment has {kind}, which {model} does not fit")
     marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
@@ -116,6 +124,17 @@ def simulate(
         pieces = _parallel(env, agents, parts, jobs=jobs, done=done, **settings)
     regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
     return Results(tuple(agents), numbers, marks, regret, realised, seed)
+
+
+def _environment(env: Any) -> None:
+    if isinstance(env, type):
+        raise TypeError(f"an environment is an instance: pass {env.__name__}() for {env.__name__}")
+    names = ("arms", "dim", "disjoint", "start", "fill", "means", "reward_noise")
+    lacking = [name for name in names if not hasattr(env, name)]
+    if lacking:
+        raise TypeError(f"{type(env).__name__} is no environment (dither.envs.base): it lacks {', '.join(lacking)}")
+    errors.at_least("the environment's dim", env.dim, 1)
+    errors.at_least("the environment's arms", env.arms, 1)
 
 
 def _whole(name: str, values: list) -> np.ndarray:
@@ -135,7 +154,11 @@ def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
         raise ValueError(f"algorithms must differ, got {[str(a) for a in algorithms]}; in a dict they may have labels")
     if not named:
         raise ValueError("algorithms must name at least one algorithm")
-    return {label: Spec.parse(what) if isinstance(what, str) else what for label, what in named.items()}
+    found = {label: Spec.parse(what) if isinstance(what, str) else what for label, what in named.items()}
+    for label, what in found.items():
+        if not isinstance(what, (Spec, tuple)) or (isinstance(what, tuple) and len(what) != 2):
+            raise TypeError(f"{label!r} must be a name such as 'LinFP:c=0.3' or (model, policy), got {what!r}")
+    return found
 
 
 def recorded(T: int) -> np.ndarray:
@@ -246,7 +269,7 @@ class _World:
         self.env, self.runs, self.seed, self.xp, self.device = env, runs, seed, xp, device
         self.arms, self.dim, self.disjoint = env.arms, env.dim, env.disjoint
         self.shape = (env.dim,) if env.disjoint else (env.arms, env.dim)
-        self.width = int(np.prod(self.shape))
+        self.width, self.begun = int(np.prod(self.shape)), False
         self.instances = [env.start(streams.stream(seed, int(run), "instance")) for run in runs]
         self.contexts, self.noise, self.late = (self.streams(p) for p in ("contexts", "noise", "delay"))
 
@@ -258,19 +281,36 @@ class _World:
         """The next n rounds."""
         env, R = self.env, len(self.runs)
         X, mean = np.empty((R, n, *self.shape)), np.empty((R, n, self.arms))
+        if not self.begun:
+            X[:] = np.nan  # to see what `fill` leaves out; it cannot cost much once
         reward = np.empty_like(mean)
         for r, run in enumerate(self.instances):
             more = env.fill(run, self.contexts[r], X[r])
-            mean[r] = env.means(run, X[r], more)
+            mean[r] = self.rows("means", env.means(run, X[r], more), n)
             noise = env.reward_noise(self.noise[r], n)
+            if noise is not None:
+                noise = self.rows("reward_noise", noise, n)
             reward[r] = mean[r] if noise is None else mean[r] + noise
+        if not self.begun and not np.isfinite(X).all():
+            raise ValueError(f"{type(env).__name__}.fill must fill out {X.shape[1:]} with finite numbers, and did not")
+        self.begun = True
         top = np.argmax(mean, axis=-1)[..., None]
         delay = None
         if hasattr(env, "delays"):
-            delay = np.stack([env.delays(rng, n) for rng in self.late])
+            delay = np.stack([np.asarray(env.delays(rng, n)) for rng in self.late])
+            if delay.shape != mean.shape[:2] or delay.dtype.kind not in "iu" or delay.min() < 0:
+                raise ValueError(f"{type(env).__name__}.delays must return {n} whole numbers of at least 0")
         best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
         X, mean, reward, best, best_reward = (self.array(part) for part in (X, mean, reward, best, best_reward))
         return _Rows(n, X, mean, reward, best, best_reward, delay)
+
+    def rows(self, method: str, answer: Any, n: int) -> np.ndarray:
+        """What a method of the environment answered, which must be finite and (n, K)."""
+        answer = np.asarray(answer)
+        if answer.shape != (n, self.arms) or not np.isfinite(answer).all():
+            name = f"{type(self.env).__name__}.{method}"
+            raise ValueError(f"{name} must return finite numbers of shape {(n, self.arms)}, got {answer.shape}")
+        return answer
 
     def array(self, x: np.ndarray) -> Array:
         """In the library and on the device of this simulation."""
@@ -291,7 +331,7 @@ class _Agent:
     def prepare(self, n: int) -> None:
         """Draw the chance of the next n rounds."""
         dim = self.model.ambient(self.world.dim)
-        drawn = [self.policy.draw(rng, n, arms=self.world.arms, dim=dim) for rng in self.rngs]
+        drawn = [decision.draw(self.policy, rng, n, arms=self.world.arms, dim=dim) for rng in self.rngs]
         self.chance = tuple(self.world.array(np.stack(kind)) for kind in zip(*drawn, strict=True))
         self.u = self.world.array(np.stack([rng.random((n, decision.UNIFORMS)) for rng in self.tie_rngs]))
 

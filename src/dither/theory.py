@@ -14,16 +14,18 @@ from dither import arrays
 C, C_PRIME = 2.0, 2.0  # the constants c and c' of concentration, for both noises of Appendix B
 
 
-def beta(t: int, *, d: int, lam: float, S: float, M: float, L: Any, delta: float) -> Any:
+def beta(t: int, *, d: int, lam: float, S: float, M: float, L: Any, delta: float, R: float = 1.0) -> Any:
     """β_t(δ), the radius of the confidence set (paper, Lemma 1 and its proof in Appendix E).
 
     β_t(δ)² = 4S²λ + 2(1 + S M_μ)(log(1/δ) + d log(2eS L_t/d)); the logarithm is taken of at least e, for L_1 = 0.
 
     t: the round (all dependence on it is through L); L: L_t at that round, a number or an array (...).
+    R: the sd of the reward noise where it is not 1 (footnote to equation (density)): the bound for the rewards and
+    parameters over R, times R, so that 2R² and L_t/R² stand for 2 and L_t.
     """
     L, xp = (L, arrays.namespace(L)) if hasattr(L, "ndim") else (np.float64(L), np)
-    inside = xp.clip(2 * math.e * S * L / d, min=math.e)
-    radius = xp.sqrt(4 * S**2 * lam + 2 * (1 + S * M) * (math.log(1 / delta) + d * xp.log(inside)))
+    inside = xp.clip(2 * math.e * S * L / (R**2 * d), min=math.e)
+    radius = xp.sqrt(4 * S**2 * lam + 2 * R**2 * (1 + S * M) * (math.log(1 / delta) + d * xp.log(inside)))
     return float(radius) if radius.ndim == 0 else radius
 
 

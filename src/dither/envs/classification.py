@@ -57,13 +57,16 @@ class Classification:
                 f"y must hold one label for each of the {X.shape[0]} rows of X, got shape {np.shape(self.y)}"
             )
         if self.scale == "standard":
-            X = X[:, X.std(axis=0) > 0]
+            X = X[:, X.max(axis=0) > X.min(axis=0)]
             X = (X - X.mean(axis=0)) / X.std(axis=0)
         elif self.scale == "unit":
-            length = np.linalg.norm(X, axis=1, keepdims=True)
-            X = X / np.where(length > 0, length, 1.0)
+            largest = np.max(np.abs(X), axis=1, keepdims=True, initial=0.0)  # first: squares of tiny rows are 0
+            X = X / np.where(largest > 0, largest, 1.0)
+            X = X / np.where(largest > 0, np.linalg.norm(X, axis=1, keepdims=True), 1.0)
         elif self.scale is not None:
             raise ValueError(f"scale must be 'standard', 'unit' or None, got {self.scale!r}")
+        if X.shape[1] == 0:
+            raise ValueError("X has no column, or none that is not constant: nothing to learn from")
         for key, value in {"X": X, "y": y, "labels": labels}.items():
             object.__setattr__(self, key, value)
 

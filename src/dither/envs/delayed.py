@@ -24,6 +24,8 @@ class Delayed:
         errors.at_least("delay", self.delay, 0)
         if self.mean is not None:
             errors.positive("mean", self.mean)
+            if self.delay:
+                raise ValueError(f"give delay or mean, not both: got {self.delay} and {self.mean}")
 
     def __getattr__(self, name: str) -> Any:
         if name == "env":  # not there yet, as while unpickling

@@ -33,6 +33,7 @@ class Diagonal:
 
     def __post_init__(self) -> None:
         errors.positive("lam", self.lam)
+        errors.within("lam", self.lam, 1e-100, 1e100)
 
     def ambient(self, dim: int) -> int:
         """The dimension of θ."""
@@ -42,10 +43,15 @@ class Diagonal:
         """θ as one vector: (..., d), as it is."""
         return theta
 
+    def check(self, state: DiagonalState) -> None:
+        """Refuse a state that no data can lead to, as of a file that something else wrote."""
+        if float(arrays.namespace(state.v).min(state.v)) <= 0:
+            raise ValueError("its v must be above 0")
+
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> DiagonalState:
         """V = λI, θ̂ = 0, with leading axes `batch`."""
         v, b, theta = (xp.zeros((*batch, dim), dtype=xp.float64, device=device) for _ in range(3))
-        return DiagonalState(v + self.lam, b, theta, xp.zeros((*batch, 2), dtype=xp.float64, device=device))
+        return DiagonalState(v + float(self.lam), b, theta, xp.zeros((*batch, 2), dtype=xp.float64, device=device))
 
     def update(self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None) -> DiagonalState:
         """One more observation: x (..., d), r (...), weight (...)."""

@@ -41,6 +41,10 @@ class Disjoint:
         """θ as one vector: (..., K, d) -> (..., K d)."""
         return arrays.namespace(theta).reshape(theta, (*theta.shape[:-2], -1))
 
+    def check(self, state: Any) -> None:
+        """Refuse a state that no data can lead to, as of a file that something else wrote."""
+        self.model.check(state)
+
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> Any:
         """V = λI, θ̂ = 0 in all slots, with leading axes `batch`."""
         return self.model.init(dim, batch=(*batch, self.slots), needs=needs, xp=xp, device=device)

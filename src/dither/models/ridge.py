@@ -19,7 +19,9 @@ from dither import arrays, errors
 from dither.arrays import Array
 from dither.models import statistics
 
-LIMIT = 1e20  # x'V⁻¹x above which F has under 6 digits left (2⁻⁵³ √LIMIT = 1e-6): refused
+LONG = 1e3  # s above which F is checked after an update: shortening x to w <= 1 may have cost it its digits
+WRONG = 1e-6  # relative error of w² above which an update is refused
+BULK = 1e6  # x'V⁻¹x above which observations are taken one by one: QR keeps fewer digits than the recursion
 MEMORY = 2**28  # bytes that F may take
 
 
@@ -42,6 +44,7 @@ class Ridge:
 
     def __post_init__(self) -> None:
         errors.positive("lam", self.lam)
+        errors.within("lam", self.lam, 1e-100, 1e100)
 
     def ambient(self, dim: int) -> int:
         """The dimension of θ."""
@@ -50,6 +53,14 @@ class Ridge:
     def flat(self, theta: Array) -> Array:
         """θ as one vector: (..., d), as it is."""
         return theta
+
+    def check(self, state: RidgeState) -> None:
+        """Refuse a state that no data can lead to, as of a file that something else wrote."""
+        V = state.F @ state.F.mT
+        if float(arrays.namespace(V).min(arrays.namespace(V).linalg.diagonal(V))) <= 0:
+            raise ValueError("its F is no square root of a positive definite matrix")
+        if state.extra is not None:
+            statistics.check(state.extra)
 
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> RidgeState:
         """V = λI, θ̂ = 0, with leading axes `batch`."""
@@ -62,7 +73,7 @@ class Ridge:
                 f"{self.memory / 2**30:.2f} GiB: pass diagonal=True, fewer runs at once, or models.Ridge(memory=...)"
             )
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
-        eye = xp.eye(dim, dtype=xp.float64, device=device) / self.lam**0.5
+        eye = xp.eye(dim, dtype=xp.float64, device=device) / float(self.lam) ** 0.5
         F = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device) + eye
         logdet = xp.zeros(batch, dtype=xp.float64, device=device) if "logdet" in needs else None
         return RidgeState(F, zeros, logdet, statistics.init(needs, zeros))
@@ -75,10 +86,11 @@ class Ridge:
         p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
         s = 1 + xp.vecdot(p, p)
-        _resolved(s, self.lam)
         e = (r - xp.vecdot(x, state.theta)) / s
         F = arrays.outer(u / -(s + xp.sqrt(s))[..., None], p)
         F += state.F  # in place: a second temporary of this size costs more than the sum
+        if arrays.some(s > LONG):
+            self._resolved(F, x, s)
         theta = state.theta + u * e[..., None]
         logdet = None if state.logdet is None else state.logdet + xp.log(s)
         return RidgeState(F, theta, logdet, extra)
@@ -88,13 +100,19 @@ class Ridge:
 
         With P = X F and QR of [[I, 0], [P, r - Xθ̂]] = Q [[R, z], [0, ·]]: F ← F R⁻¹, θ̂ ← θ̂ + F R⁻¹ z.
         """
-        xp = arrays.namespace(X)
+        xp, done, n = arrays.namespace(X), 0, X.shape[-2]
+        P, step = X @ state.F, 2 * X.shape[-1]
+        while done < n and arrays.some(xp.vecdot(P, P) > BULK):
+            for k in range(done, min(done + step, n)):
+                own = None if weight is None else weight[..., k]
+                state = self.update(state, X[..., k, :], r[..., k], weight=own)
+            done, step = min(done + step, n), 2 * step
+            P = X[..., done:, :] @ state.F
+        X, r, weight = X[..., done:, :], r[..., done:], None if weight is None else weight[..., done:]
         extra = None if state.extra is None else statistics.update_many(state.extra, X, r, weight=weight)
         X, r = statistics.weighted(X, weight), statistics.weighted(r, weight, last=False)
-        d = X.shape[-1]
+        P, d = X @ state.F, X.shape[-1]
         e = r - arrays.dot(X, state.theta)
-        P = X @ state.F
-        _resolved(1 + xp.vecdot(P, P), self.lam)
         data = xp.concat([P, e[..., None]], axis=-1)
         top = xp.zeros((*data.shape[:-2], d, d + 1), dtype=xp.float64, device=array_api_compat.device(X))
         top = top + xp.eye(d, d + 1, dtype=xp.float64, device=array_api_compat.device(X))
@@ -144,11 +162,12 @@ class Ridge:
         """Every distinct x with its count and its sum of rewards: `statistics.History`."""
         return state.extra.history
 
-
-def _resolved(s: Array, lam: float) -> None:
-    """Refuse an observation after which F could not tell the other directions apart."""
-    if arrays.some(s > LIMIT):
+    def _resolved(self, F: Array, x: Array, s: Array) -> None:
+        """Refuse an observation after which F does not give x its width, √((s - 1)/s), any more."""
+        xp, p = arrays.namespace(x), arrays.dot(F.mT, x)
+        if not arrays.some((s > LONG) & (xp.abs(xp.vecdot(p, p) - (1 - 1 / s)) > WRONG)):
+            return
         raise ValueError(
-            f"x is too long beside lam={lam:g}: x'V⁻¹x must be at most {LIMIT:g} for float64 to resolve the other "
-            f"directions, got {float(arrays.namespace(s).max(s)):.3g}; scale the features down or raise lam"
+            f"x is too long beside lam={self.lam:g} and what was learnt before: x'V⁻¹x is {float(xp.max(s)) - 1:.3g}, "
+            f"and float64 cannot hold so short a width beside those of other directions; scale x down or raise lam"
         )

@@ -118,3 +118,16 @@ def _history(state: History, x: Array, r: Array, weight: Array) -> History:
 def _grown(A: Array, axis: int) -> Array:
     xp = arrays.namespace(A)
     return xp.concat([A, xp.zeros_like(A)], axis=axis)
+
+
+def check(extra: Extra) -> None:
+    """Refuse statistics of no data: rows that are not there, counts below 0."""
+    gram, _, history = extra
+    if gram is not None and int(gram.fill.max()) >= gram.G.shape[-1]:
+        raise ValueError("its gram.fill counts more rows than there are")
+    if history is not None:
+        X, count, total, rows = history
+        if X.shape[:-1] != count.shape or count.shape != total.shape or X.shape[-1] < 1:
+            raise ValueError(f"its history has shapes {X.shape}, {count.shape}, {total.shape}, which do not fit")
+        if int(rows.max()) > count.shape[-1] or float(count.min()) < 0:
+            raise ValueError("its history counts rows that are not there, or below 0")

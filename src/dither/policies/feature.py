@@ -42,6 +42,8 @@ class FeaturePerturbation:
 
     def __post_init__(self) -> None:
         scale.check(self.c, sigma=self.sigma, S=self.S, horizon=self.horizon, delta=self.delta)
+        if not isinstance(self.noise, (Gaussian, Ball)):
+            raise ValueError(f"noise must be dither.noise.Gaussian() or dither.noise.Ball(), got {self.noise!r}")
         if self.form not in ("scalar", "vector"):
             raise ValueError(f"form must be 'scalar' or 'vector', got {self.form!r}")
         if self.form == "vector" and not self.coupled:
@@ -72,14 +74,18 @@ class FeaturePerturbation:
         return lines.scores(view.lines, zeta)
 
     def keys(self, view: Seen) -> tuple[Array, ...] | None:
-        """What must agree for two arms to be one: their lines."""
-        return tuple(view.lines) if self.coupled else None
+        """What must agree for two arms to be one: their lines; uncoupled, arms that move never are."""
+        if self.coupled:
+            return tuple(view.lines)
+        xp, (m, w) = arrays.namespace(view.lines.m), view.lines
+        number = xp.astype(xp.arange(1, m.shape[-1] + 1), m.dtype)
+        return xp.where(w > 0, number, xp.zeros_like(m)), xp.where(w > 0, xp.zeros_like(m), m)
 
     def decide(self, view: Seen, zeta: Array, u: Array) -> tuple[int, float]:
         """The arm and its probability for one request at once."""
         if self.coupled:
             return lines.decide(view.lines, zeta if view.u is None else zeta @ view.u, u, view.law)
-        arm = arrays.argmax(self.scores(view, zeta), u=u)
+        arm = arrays.argmax(self.scores(view, zeta), u=u, keys=self.keys(view))
         return int(arm), float(self.chosen(view, arm))
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:

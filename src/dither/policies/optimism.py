@@ -60,7 +60,7 @@ def check(policy: Any) -> None:
     if policy.radius not in RADII:
         raise errors.unknown("radius", policy.radius, known=RADII)
     if policy.beta is not None:
-        errors.within("beta", policy.beta, 0, 1e300)
+        errors.within("beta", policy.beta, 0, scale.LARGEST)
     for name, number in (("sigma", policy.sigma), ("Lam", policy.Lam), ("S", policy.S)):
         if number is not None:
             errors.positive(name, number)

@@ -3,8 +3,9 @@
 PerturbedHistory   θ̃ = V⁻¹(Σ r x + √(a/4) N(0, Σ x x')): the pseudo-rewards centred and in their Gaussian form,
                    where the factor 1/(1 + a) of the refit does not matter to the argmax; O(d²), no history
 PseudoRewards      the paper's own: every distinct x seen n times gets Binomial(⌈a n⌉, ½) pseudo-rewards, fresh in
-                   each round; θ̃ = (Σ (n + ⌈a n⌉) x x' + Λ)⁻¹ Σ x (Σ r + Binomial), Λ = (1 + a) λI, or λI as the
-                   authors' code has it; for rewards in [0, 1]; O(t) a round, so memory grows with the history
+                   each round; θ̃ = (Σ (n + ⌈a n⌉) x x' + Λ)⁻¹ Σ x (Σ r + Binomial), with Λ = (1 + a) λI the
+                   paper's refit for whole a, with Λ = λI the authors' code; for rewards in [0, 1]; O(t) a round, so
+                   memory grows with the history
 """
 
 import math
@@ -59,11 +60,11 @@ class PseudoRewards:
     a: float = 2.0  # pseudo-rewards for each reward; the theory has a whole number above 1
     inflate: bool = True  # Λ = (1 + a) λI (paper); False: λI (the authors' code)
     forced: bool = False  # rounds 1..d show arms 1..d (the authors' code, whose arms are fixed)
-    jitter: float = 0.0  # a uniform tie-break of this size, drawn once an arm (the authors' code: 1e-6)
+    jitter: float = 0.0  # a uniform tie-break of this size, the same for an arm in all rounds and runs (theirs: 1e-6)
     needs = frozenset({"mean", "history"})
 
     def __post_init__(self) -> None:
-        errors.positive("a", self.a)
+        errors.within("a", self.a, 0, 1e6)
         errors.within("jitter", self.jitter, 0, 1)
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:

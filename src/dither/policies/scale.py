@@ -1,11 +1,11 @@
 """c_t: how many widths one unit of the perturbation is worth. Policies that perturb share these choices.
 
-    a number     c_t = c
-    "oful"       √λ S + √(2 log T + d log(1 + t/(λ d)))     `theory.oful`; figure 2b of the paper
-    "theory"     β_t(δ/(4T))                               `theory.beta`; Theorem 1 of the paper
-    a function   c_t = c(t)
+    a number     σ c
+    a function   σ c(t)
+    "oful"       √λ S + σ √(2 log T + d log(1 + t/(λ d)))   `theory.oful`; figure 2b of the paper
+    "theory"     β_t(δ/(4T)) with R = σ                    `theory.beta`; Theorem 1 of the paper
 
-T is the horizon, or t where there is none; δ = 1/T unless given; all are multiplied by σ, the sd of the reward noise.
+T is the horizon, or t where there is none; δ = 1/T unless given; σ is the sd of the reward noise.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,16 @@ from dither import errors, theory
 
 Scale = float | str | Callable[[int], float]
 NAMES = ("oful", "theory")
+LARGEST = 1e100
 
 
 def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float | None) -> None:
     """Refuse what is none of the four, or not a positive number where one must stand."""
     if isinstance(c, str):
         if c not in NAMES:
-            raise errors.unknown("schedule of c", c, known=NAMES)
+            raise errors.unknown("schedule of c", c, known=("a number", *NAMES))
     elif not callable(c):
-        errors.within("c", c, 0, 1e300)
+        errors.within("c", c, 0, LARGEST)
     errors.positive("sigma", sigma)
     errors.positive("S", S)
     if horizon is not None:
@@ -38,19 +39,21 @@ def needs(c: Scale) -> frozenset[str]:
 
 
 def value(policy: Any, model: Any, state: Any, t: int) -> Any:
-    """σ c_t: a number, or an array (...) where it depends on the data. policy has c, sigma, S, horizon, delta."""
+    """c_t, a number, or an array (...) where it depends on the data. policy has c, sigma, S, horizon, delta."""
     c = policy.c
     if callable(c):
-        return policy.sigma * c(t)
+        at_t = c(t)
+        errors.within(f"c({t})", at_t, 0, LARGEST)
+        return policy.sigma * at_t
     if not isinstance(c, str):
         return policy.sigma * c
     d, T = model.ambient(state.theta.shape[-1]), policy.horizon or t
     if c == "oful":
-        return policy.sigma * theory.oful(t, d=d, lam=model.lam, S=policy.S, T=T)
+        return theory.oful(t, d=d, lam=model.lam, S=policy.S, R=policy.sigma, T=T)
     norms = model.norms(state)
     L = policy.S * norms[..., 0] + norms[..., 1]  # Σ ‖x‖ max_{|η| <= S‖x‖} |η - r|
     delta = min(policy.delta or 1 / T, 0.5) / (4 * T)
-    return policy.sigma * theory.beta(t, d=d, lam=model.lam, S=policy.S, M=0.0, L=L, delta=delta)
+    return theory.beta(t, d=d, lam=model.lam, S=policy.S, M=0.0, L=L, delta=delta, R=policy.sigma)
 
 
 def times(scale: Any, w: Any) -> Any:

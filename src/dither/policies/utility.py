@@ -36,6 +36,8 @@ class RandUCB:
     sigma_again: bool = False  # σ w for w (preset as_run)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.law, (noise.Points, noise.Gaussian, noise.Ball)):
+            raise ValueError(f"law must be one of dither.noise: Points, Gaussian or Ball; got {self.law!r}")
         optimism.check(self)
 
     @property
