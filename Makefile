@@ -35,10 +35,12 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/demo: pyproject.toml | .venv/bin/python
+	@echo "installing into .venv: about a minute"
 	$(PIP) -e '.[experiments]'
 	touch $@
 
 .venv/test: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "installing into .venv: two minutes or so"
 	$(PIP) -c constraints.txt -e '.[test,lint]' torch
 	touch $@
 

@@ -25,13 +25,17 @@ Jobs = Annotated[int, typer.Option(help="Processes.")]
 Block = Annotated[
     int | None,
     typer.Option(
-        help="Runs computed at once and stored in a file: what an interruption can lose.",
-        show_default=f"{run.BLOCK} in a file, up to {run.BLOCK * run.AT_ONCE} at once",
+        help="Runs computed at once and stored in one file: an interruption loses at most these. "
+        f"If left out, up to {run.BLOCK * run.AT_ONCE} are computed at once, which is quickest, and {run.BLOCK} stand "
+        "in a file.",
+        show_default=False,
     ),
 ]
 Out = Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")]
 Band = Annotated[str, typer.Option(help="Band of the plots: se (±1 standard error) or quantiles (quartiles).")]
 Log = Annotated[bool, typer.Option("--log", help="Logarithmic axes.")]
+
+_LINEAR = environments.describe("linear")
 
 
 def _version_and_exit(wanted: bool) -> None:
@@ -81,13 +85,20 @@ def reproduce(
 def compare(
     algorithms: Annotated[list[str], typer.Argument(metavar="ALGORITHM...", help="NAME or NAME:setting=value,...")],
     env: Annotated[str, typer.Option(help="Environment: " + " or ".join(environments.ENVIRONMENTS))] = "linear",
-    dim: Annotated[int | None, typer.Option(help="Features d (linear).", show_default=False)] = None,
-    arms: Annotated[int | None, typer.Option(help="Arms K (linear).", show_default=False)] = None,
+    dim: Annotated[int | None, typer.Option(help="Features d (linear).", show_default=str(_LINEAR["dim"]))] = None,
+    arms: Annotated[int | None, typer.Option(help="Arms K (linear).", show_default=str(_LINEAR["arms"]))] = None,
     contexts: Annotated[
         int | None, typer.Option(help="Fixed sets of arms (linear).", show_default="new arms each round")
     ] = None,
-    norm: Annotated[float | None, typer.Option(help="Length of θ* (linear).", show_default=False)] = None,
-    noise: Annotated[float | None, typer.Option(help="Sd of the reward noise (linear).", show_default=False)] = None,
+    norm: Annotated[
+        float | None, typer.Option(help="Length of θ* (linear).", show_default=str(_LINEAR["norm"]))
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Sd of the reward noise (linear).", show_default=str(_LINEAR["noise"]))
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="Scaling of the features (digits): standard or unit.", show_default="unit")
+    ] = None,
     rounds: Annotated[int, typer.Option(help="Horizon.")] = 2000,
     runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
     seed: Seed = 0,
@@ -98,7 +109,7 @@ def compare(
     log: Log = False,
 ) -> None:
     """Compare algorithms on the same contexts and the same reward noise; LinFP, or else the first, is the reference."""
-    given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise}
+    given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
     setting = environments.describe(env, **{k: v for k, v in given.items() if v is not None})
     figure = figures.adhoc(setting, algorithms, rounds=rounds, runs=runs)
     _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, band=band, log=log)
@@ -124,8 +135,12 @@ def _run(
     from dither.experiments import outputs  # matplotlib takes a second to import
 
     words.check_band(band)
-    with render.progress(figure.name) as tell:
-        run.reproduce(figure, out=out, runs=runs, seed=seed, jobs=jobs, block=block, on_progress=tell)
+    try:
+        with render.progress(figure.name) as tell:
+            run.reproduce(figure, out=out, runs=runs, seed=seed, jobs=jobs, block=block, on_progress=tell)
+    except KeyboardInterrupt:
+        render.interrupted(render.console(), out)
+        raise typer.Exit(130) from None
     whole = next(known for known, _ in asked.figures(out) if known.name == figure.name)
     made = outputs.write(whole, out, seed=seed, band=band, log=log)
     render.results(render.console(), whole, made.values, made.differences)

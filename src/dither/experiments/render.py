@@ -71,6 +71,9 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
         console.print(words.verdict(panel, values, differences), highlight=False)
         for sentence in words.not_reproduced(panel, values, differences):
             console.print(f"Not reproduced: {sentence}", highlight=False)
+    for note in figure.notes:
+        if not note.algorithms:  # the others are reasons, told where they apply
+            console.print(f"Note: {note.text}", highlight=False)
 
 
 def _panel(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
@@ -101,6 +104,13 @@ def _panel(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> Tab
     for row in values.iter_rows(named=True):
         table.add_row(row["algorithm"], *(cell(row) for cell in columns.values()))
     return table
+
+
+def interrupted(console: Console, out: Path) -> None:
+    """What an interruption leaves."""
+    console.print(
+        f"interrupted: finished blocks are kept in {out}; the same command goes on from there", soft_wrap=True
+    )
 
 
 def written(console: Console, paths: list[Path]) -> None:

@@ -24,6 +24,9 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
     if not found:
         raise ValueError(f"{folder} holds no results: make some with 'dither reproduce NAME --out {folder}'")
     sections = [section(figure, Store(folder / STORE), seed=seed, band=band, log=log) for figure, seed in found]
+    if not any(part["picture"] for part in sections):
+        raise ValueError(f"{folder} holds no finished results yet: run the command that began them again")
+    sections = [part for part in sections if part["picture"]]
     html = template().render(sections=sections, version=_version.__version__, now=datetime.now(UTC))
     files.replace(path, lambda file: file.write(html.encode()), parents=True)
     return path
