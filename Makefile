@@ -26,7 +26,7 @@ docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
 check-release: .venv/test
-	sh .ci/check-release
+	bash .ci/check-release
 
 clean:
 	rm -rf .venv demo docs/_build build dist
