@@ -15,7 +15,7 @@ from dither import arrays, decision, errors, streams, trees
 from dither.algorithms import Spec
 from dither.arrays import Array
 
-CHUNK = 2**22  # bytes of contexts drawn at once: they stay in the cache while the policies read them
+CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and they stay in the cache
 BATCH = 50  # runs in lockstep at most, by default: more share the cost of a call no better
 STATES = 50_000  # entries of F that all runs in lockstep may have, by default: they stay in the cache
 
