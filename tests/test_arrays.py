@@ -18,7 +18,7 @@ class Library:
         self.name = name
         if name == "torch":
             pytest.importorskip("torch")
-            self.xp = arrays.library("cpu")
+            self.xp = arrays.backend("cpu")
         else:
             self.xp = array_api_strict if name == "strict" else array_api_compat.numpy
 

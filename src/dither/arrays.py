@@ -27,7 +27,7 @@ def namespace(*xs: Array) -> Any:
     return array_api_compat.array_namespace(*xs)
 
 
-def library(device: str | None) -> Any:
+def backend(device: str | None) -> Any:
     """NumPy for None, else torch (which then holds all arrays on that device)."""
     if device is None:
         return array_api_compat.numpy

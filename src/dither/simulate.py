@@ -115,7 +115,7 @@ def simulate(
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
     parts = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
     settings = dict(
-        rounds=rounds, seed=seed, marks=marks, xp=arrays.library(device) if xp is None else xp, device=device
+        rounds=rounds, seed=seed, marks=marks, xp=arrays.backend(device) if xp is None else xp, device=device
     )
     done = _Count(len(numbers) * rounds, on_progress)
     if jobs == 1:
@@ -314,7 +314,7 @@ class _World:
 
     def array(self, x: np.ndarray) -> Array:
         """In the library and on the device of this simulation."""
-        return x if self.xp is arrays.library(None) else self.xp.asarray(x, device=self.device)
+        return x if self.xp is arrays.backend(None) else self.xp.asarray(x, device=self.device)
 
 
 class _Agent:
