@@ -101,7 +101,7 @@ def argmax(s: Array, *, u: Array, keys: tuple[Array, ...] | None = None, mask: A
     each (..., K) (None: s itself); mask (..., K), True: on offer. -> (...) integers
     """
     xp = namespace(s)
-    best = xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
+    best = _first(s, mask)
     tied = ties(keys or (s,), best, mask=mask)
     if int(xp.count_nonzero(tied)) == math.prod(best.shape):
         return best  # the usual case: nobody is tied
@@ -116,19 +116,29 @@ def ties(keys: tuple[Array, ...], arm: Array, *, mask: Array | None = None) -> A
     xp = namespace(keys[0])
     tied = mask
     for key in keys:
-        size = xp.abs(key) if mask is None else xp.where(mask, xp.abs(key), 0.0)
-        slack = RTOL * size + ROUNDING * xp.max(size, axis=-1, keepdims=True)
-        near = xp.abs(key - pick(key, arm, rank=0)[..., None]) <= slack
+        near = xp.abs(key - pick(key, arm, rank=0)[..., None]) <= slack(key, mask=mask)
         tied = near if tied is None else tied & near
     return tied
+
+
+def slack(key: Array, *, mask: Array | None = None) -> Array:
+    """How far another arm's key may lie from each of these (..., K) and still be one with it. -> (..., K)"""
+    xp = namespace(key)
+    size = xp.abs(key) if mask is None else xp.where(mask, xp.abs(key), 0.0)
+    return RTOL * size + ROUNDING * xp.max(size, axis=-1, keepdims=True)
 
 
 def share(s: Array, *, mask: Array | None = None) -> Array:
     """The probabilities with which `argmax` answers when u is all the chance there is: s (..., K) -> (..., K)."""
     xp = namespace(s)
-    best = xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
-    tied = xp.astype(ties((s,), best, mask=mask), xp.float64)
+    tied = xp.astype(ties((s,), _first(s, mask), mask=mask), xp.float64)
     return tied / xp.sum(tied, axis=-1, keepdims=True)
+
+
+def _first(s: Array, mask: Array | None) -> Array:
+    """The first of the highest scores on offer."""
+    xp = namespace(s)
+    return xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
 
 
 def _grid(batch: tuple[int, ...], like: Array) -> tuple[Array, ...]:

@@ -122,11 +122,8 @@ class Bandit:
             if decision.exact(self.policy):
                 view = self.policy.view(self.model, self.state, X, t=self.t)
                 eps = decision.eps(self.policy, self.t, floor=self.floor)
-                p, se, kind = (
-                    decision.propensities(self.policy, view, eps=eps, shape=self._shape(X), mask=mask),
-                    None,
-                    "exact",
-                )
+                se, kind = None, "exact"
+                p = decision.propensities(self.policy, view, eps=eps, shape=self._shape(X), mask=mask)
             else:
                 (p, se), kind = self._estimate(X, mask, draws), "monte_carlo"
         return (p, se, kind) if detail else p

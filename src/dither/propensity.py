@@ -6,8 +6,8 @@
     points      z of finitely many values: the winners at each value
     uncoupled   a z_i for each arm: P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz
 
-The tie rule is that of `arrays.argmax`: lines whose m and w agree to RTOL share their mass equally. Here w is the slope
-(the width times c_t and σ), not negative. NumPy only: probabilities leave the library here.
+The tie rule is that of `arrays.argmax`: lines whose m and w agree to rounding share their mass equally. Here w is the
+slope (the width times c_t and σ), not negative. NumPy only: probabilities leave the library here.
 """
 
 import math
@@ -46,8 +46,7 @@ def _closed(m: np.ndarray, w: np.ndarray, one: np.ndarray, *, mask: np.ndarray |
     """Whether the arms of the group `one` (..., K) are one with each other and with no other arm. -> (...)"""
     near, alike = np.ones(one.shape, dtype=bool) if mask is None else mask, True
     for key in (m, w):
-        size = np.abs(key) if mask is None else np.where(mask, np.abs(key), 0.0)
-        slack = arrays.RTOL * size + arrays.ROUNDING * np.max(size, axis=-1, keepdims=True)
+        slack = arrays.slack(key, mask=mask)
         low = np.min(key, axis=-1, where=one, initial=np.inf, keepdims=True)
         high = np.max(key, axis=-1, where=one, initial=-np.inf, keepdims=True)
         near = near & (key >= low - slack) & (key <= high + slack)
@@ -110,7 +109,7 @@ def _envelope(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
 def _shared(m: np.ndarray, w: np.ndarray, hull: np.ndarray, won: np.ndarray) -> np.ndarray:
     """Give what each line of the hull won to all lines that are one with it: hull (H,), won (H,) -> p (K,)."""
     order = np.argsort(w)
-    slack = 2 * arrays.RTOL * w[hull] + arrays.ROUNDING * np.max(w)
+    slack = 2 * arrays.slack(w)[hull]  # a little too far: `ties` has the last word
     first = np.searchsorted(w[order], w[hull] - slack, side="left")
     after = np.searchsorted(w[order], w[hull] + slack, side="right")
     p = np.zeros(m.shape)

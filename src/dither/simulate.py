@@ -98,12 +98,9 @@ def simulate(
     if numbers.size == 0 or numbers[0] < 0:
         raise ValueError(f"runs must name at least one run, and none below 0; got {numbers}")
     seed = streams.entropy(seed)
-    facts = {"horizon": rounds} | {k: getattr(env, k) for k in ("sigma", "S") if hasattr(env, k)}
     agents = {
-        label: (spec.configure(env.dim, disjoint=env.arms if env.disjoint else None, facts=facts))
-        if isinstance(spec, Spec)
-        else spec
-        for label, spec in entries(algorithms).items()
+        label: configured(what, env, rounds=rounds) if isinstance(what, Spec) else what
+        for label, what in entries(algorithms).items()
     }
     for model, policy in agents.values():
         decision.check(policy, model)
@@ -159,6 +156,12 @@ def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
         if not isinstance(what, (Spec, tuple)) or (isinstance(what, tuple) and len(what) != 2):
             raise TypeError(f"{label!r} must be a name such as 'LinFP:c=0.3' or (model, policy), got {what!r}")
     return found
+
+
+def configured(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
+    """The model and the policy as they are run in this environment, with what the algorithm is told of it."""
+    facts = {"horizon": rounds} | {k: getattr(env, k) for k in ("sigma", "S") if hasattr(env, k)}
+    return spec.configure(env.dim, disjoint=env.arms if env.disjoint else None, facts=facts)
 
 
 def recorded(T: int) -> np.ndarray:

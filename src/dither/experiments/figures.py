@@ -12,6 +12,7 @@ from typing import Any
 from dither import errors
 from dither.algorithms import ALGORITHMS, Spec
 from dither.experiments.environments import build, describe
+from dither.simulate import configured
 
 REFERENCE = "LinFP"  # the algorithm that the others are compared with
 
@@ -245,7 +246,7 @@ def check(figure: Figure) -> None:
         errors.at_least("rounds", panel.rounds, 1)
         env = build(panel.env)
         for name in panel.algorithms:
-            Spec.parse(name).configure(env.dim, disjoint=env.arms if env.disjoint else None, facts={})
+            configured(Spec.parse(name), env, rounds=panel.rounds)
 
 
 def adhoc(env: Mapping[str, Any], algorithms: Iterable[str], *, rounds: int, runs: int) -> Figure:

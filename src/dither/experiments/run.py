@@ -21,7 +21,7 @@ from dither.experiments.cells import Cell, of_panel
 from dither.experiments.environments import build
 from dither.experiments.figures import Figure, Panel
 from dither.experiments.store import Store
-from dither.simulate import simulate
+from dither.simulate import configured, simulate
 
 STORE = "store"  # the folder of the results, below that of the figures
 BLOCK = 10  # runs in a file, by default
@@ -176,9 +176,8 @@ def _compute(store: Store, block: Block, *, tell: Callable[[float], None]) -> No
             seed=next(iter(block.cells.values())).seed,
             on_progress=lambda done, total: tell(done / total),
         )
-    facts = {"horizon": block.panel.rounds, "sigma": env.sigma, "S": env.S}
     for i, cell in enumerate(block.cells.values()):
-        model, policy = cell.algorithm.configure(env.dim, disjoint=env.arms if env.disjoint else None, facts=facts)
+        model, policy = configured(cell.algorithm, env, rounds=block.panel.rounds)
         for runs in stretches(set(block.runs), block=block.size):
             rows = slice(runs.start - block.runs.start, runs.stop - block.runs.start)
             store.write(

@@ -56,8 +56,7 @@ class Ridge:
 
     def check(self, state: RidgeState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
-        V = state.F @ state.F.mT
-        if float(arrays.namespace(V).min(arrays.namespace(V).linalg.diagonal(V))) <= 0:
+        if float(arrays.namespace(state.F).min(arrays.norms(state.F))) <= 0:
             raise ValueError("its F is no square root of a positive definite matrix")
         if state.extra is not None:
             statistics.check(state.extra)
@@ -101,18 +100,18 @@ class Ridge:
         With P = X F and QR of [[I, 0], [P, r - Xθ̂]] = Q [[R, z], [0, ·]]: F ← F R⁻¹, θ̂ ← θ̂ + F R⁻¹ z.
         """
         xp, done, n = arrays.namespace(X), 0, X.shape[-2]
-        P, step = X @ state.F, 2 * X.shape[-1]
+        P, step = statistics.weighted(X, weight) @ state.F, 2 * X.shape[-1]
         while done < n and arrays.some(xp.vecdot(P, P) > BULK):
             for k in range(done, min(done + step, n)):
                 own = None if weight is None else weight[..., k]
                 state = self.update(state, X[..., k, :], r[..., k], weight=own)
             done, step = min(done + step, n), 2 * step
-            P = X[..., done:, :] @ state.F
+            rest = None if weight is None else weight[..., done:]
+            P = statistics.weighted(X[..., done:, :], rest) @ state.F
         X, r, weight = X[..., done:, :], r[..., done:], None if weight is None else weight[..., done:]
         extra = None if state.extra is None else statistics.update_many(state.extra, X, r, weight=weight)
         X, r = statistics.weighted(X, weight), statistics.weighted(r, weight, last=False)
-        P, d = X @ state.F, X.shape[-1]
-        e = r - arrays.dot(X, state.theta)
+        d, e = X.shape[-1], r - arrays.dot(X, state.theta)
         data = xp.concat([P, e[..., None]], axis=-1)
         top = xp.zeros((*data.shape[:-2], d, d + 1), dtype=xp.float64, device=array_api_compat.device(X))
         top = top + xp.eye(d, d + 1, dtype=xp.float64, device=array_api_compat.device(X))
