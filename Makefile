@@ -21,6 +21,9 @@ lint: .venv/test
 
 bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/glm.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/glm.py --fixed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/online.py
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

@@ -86,7 +86,7 @@ def arrays_of(state, name):
     return {} if state is None else {name: np.asarray(state)}
 
 
-def unchanged(b, twin, X):
-    """The same state and the same next 100 choices."""
+def unchanged(b, twin, X, *, n=100):
+    """The same state and the same next n choices."""
     assert rows(b) == rows(twin)
-    assert [b.choose(X).arm for _ in range(100)] == [twin.choose(X).arm for _ in range(100)]
+    assert [b.choose(X).arm for _ in range(n)] == [twin.choose(X).arm for _ in range(n)]

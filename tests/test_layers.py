@@ -95,7 +95,14 @@ def test_public_names_have_docstrings(name, value):
 
 
 def test_the_public_names_are_there():
-    assert list(dither.ALGORITHMS) == ["LinFP", "LinTS", "LinPHE", "RandLinUCB", "LinUCB", "EpsGreedy", "Greedy"]
+    linear = ["LinFP", "LinTS", "LinPHE", "RandLinUCB", "LinUCB", "EpsGreedy", "Greedy"]
+    assert list(dither.ALGORITHMS)[:7] == linear
+    assert set(dither.ALGORITHMS) - set(linear) == {
+        *("GLMFP", "LogEpsGreedy", "LogGreedy", "OFUGLB", "OFUGLB-e", "LogTS"),
+        *("LogFPL", "LogPHE", "RandUCBLog", "UCB-GLM", "GLM-UCB", "EVILL"),
+    }
     for name, algorithm in dither.ALGORITHMS.items():
-        assert getattr(dither, name) is algorithm
+        assert getattr(dither, name.replace("-", "")) is algorithm
+        assert name.replace("-", "") in dither.__all__
+    assert not set(dither.algorithms.NOT_BUILT) & set(dither.ALGORITHMS)
     assert sorted(dither.__all__) == sorted(set(dither.__all__))

@@ -23,6 +23,7 @@ from dither.policies import (
     feature,
     lines,
 )
+from properties import ask, bounded, every, shares, slack, uncertainty
 
 
 def learnt(d=4, n=30, *, lam=0.5, needs=frozenset(), seed=0, model=None):
@@ -436,14 +437,14 @@ def test_perturbations_that_make_no_sense_are_refused(build):
 
 
 @pytest.mark.parametrize("preset", dither.algorithms.PRESETS)
-@pytest.mark.parametrize("name", dither.ALGORITHMS)
+@every()
 def test_every_preset_constructs_and_runs(name, preset):
     b = dither.ALGORITHMS[name](dim=3, preset=preset, seed=0)
     rng = np.random.default_rng(0)
     for _ in range(10):
         X = rng.normal(size=(4, 3))
         b.update(X[b.choose(X).arm], rng.random())
-    assert abs(b.propensities(X).sum() - 1) < 1e-9
+    assert abs(ask(b, X).sum() - 1) < 1e-9
 
 
 def test_presets_are_what_the_methods_papers_say():
@@ -464,7 +465,7 @@ def test_presets_are_what_the_methods_papers_say():
     assert build("LinUCB", preset="own_paper", lam=3.0)[0] == Ridge(3.0)  # what is passed wins
 
 
-@pytest.mark.parametrize("name", dither.ALGORITHMS)
+@every()
 def test_a_model_that_lacks_an_ability_is_named(name):
     class Poor:
         lam, abilities = 1.0, frozenset()
@@ -473,24 +474,25 @@ def test_a_model_that_lacks_an_ability_is_named(name):
         dither.Bandit(Poor(), dither.ALGORITHMS[name].configure(2)[1], dim=2)
 
 
-@pytest.mark.parametrize("name", dither.ALGORITHMS)
-def test_slots_work_with_every_policy_that_does_not_need_the_history(name):
+@every("slots")
+def test_slots_are_arms_that_are_block_vectors(name):
     b = dither.ALGORITHMS[name](dim=2, disjoint=3, seed=0)
     for k in range(6):
         b.update([1.0, k], 0.1 * k, arm=k % 3)
     x = np.array([1.0, 0.5])
-    p, d = b.propensities(x), b.choose(np.broadcast_to(x, (20_000, 2)))
-    se = 0.0 if d.propensity_kind == "exact" else np.sqrt(np.maximum(p * (1 - p), 0) / 10_000)
-    assert oracles.agree(np.bincount(d.arm, minlength=3) / 20_000, p, n=20_000, se=se)
-    # The same as arms that are block vectors.
+    p, (found, n) = ask(b, x), shares(b, x)
+    assert oracles.agree(found, p, n=n, se=slack(b, p))
     whole = dither.ALGORITHMS[name](dim=6, seed=0)
     for k in range(6):
         row = np.zeros((3, 2))
         row[k % 3] = [1.0, k]
         whole.update(row.ravel(), 0.1 * k)
-    X = np.kron(np.eye(3), x)
-    slack = 0.0 if d.propensity_kind == "exact" else 5 * math.sqrt(0.5 / 10_000)
-    assert_allclose(p, whole.propensities(X), rtol=1e-9, atol=slack + 1e-12)
+    if (whole.model.constrain if bounded(name) else None) is not None:
+        return  # ‖θ‖ <= S for each slot is not ‖θ‖ <= S for all
+    off = np.sum(uncertainty(whole)) + np.sum(uncertainty(b))
+    assert_allclose(
+        p, ask(whole, np.kron(np.eye(3), x)), rtol=1e-9, atol=1e-12 + off + 5 * math.sqrt(2) * np.max(slack(b, p))
+    )
 
 
 # Theory

@@ -5,10 +5,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oracles
-from dither import trees
 from dither.models import Diagonal, Disjoint, Ridge
+from properties import same_arrays
 
-ALL = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "history"})
+ALL = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "gram_width", "history", "predict"})
 
 
 def data(n, d, *, seed=0, scale=1.0):
@@ -98,11 +98,7 @@ def test_n_updates_at_once_are_n_in_turn(n):
     for x, y, v in zip(X, r, weight, strict=True):
         one = model.update(one, x, y, weight=v)
     same(many, one)
-    assert_allclose(many.extra.norms, one.extra.norms, rtol=1e-12)
-    for a, b in zip(many.extra.gram, one.extra.gram, strict=True):
-        assert_allclose(a, b, rtol=1e-12)
-    for a, b in zip(many.extra.history, one.extra.history, strict=True):
-        assert_allclose(a, b, rtol=1e-12)
+    same_arrays(many.extra, one.extra, rtol=1e-12)
 
 
 @pytest.mark.parametrize("model", [Ridge(0.5), Diagonal(0.5)])
@@ -113,7 +109,7 @@ def test_a_weight_counts_observations(model):
     assert_allclose(weighted.theta, twice.theta, rtol=1e-11)
     assert_allclose(model.width(weighted, at), model.width(twice, at), rtol=1e-11)
     assert_allclose(model.logdet(weighted), model.logdet(twice), rtol=1e-11)
-    assert_allclose(model.norms(weighted), model.norms(twice), rtol=1e-11)
+    assert_allclose(model.lipschitz(weighted, 2.0), model.lipschitz(twice, 2.0), rtol=1e-11)
     nothing = model.update(twice, X[0], r[0], weight=np.array(0.0))
     assert_allclose(nothing.theta, twice.theta, rtol=1e-14)
     assert_allclose(model.width(nothing, at), model.width(twice, at), rtol=1e-14)
@@ -141,7 +137,7 @@ def test_leading_axes_are_a_loop(model, batch):
         assert_allclose(model.sample(state, eta)[i], model.sample(own, eta[i]), rtol=1e-12)
         assert_allclose(model.perturb(state, more)[i], model.perturb(own, more[i]), rtol=1e-9, atol=1e-12)
         assert_allclose(model.logdet(state)[i], model.logdet(own), rtol=1e-12)
-        assert_allclose(model.norms(state)[i], model.norms(own), rtol=1e-12)
+        assert_allclose(model.lipschitz(state, 2.0)[i], model.lipschitz(own, 2.0), rtol=1e-12)
 
 
 def test_batched_updates_of_many_rows_are_a_loop():
@@ -185,7 +181,7 @@ def test_disjoint_slots_are_one_model_on_block_vectors(inner, at_once):
     assert slots.ambient(d) == K * d
     assert_allclose(slots.flat(small.theta), large.theta, rtol=1e-11, atol=1e-13)
     assert_allclose(slots.logdet(small), whole.logdet(large), rtol=1e-11)
-    assert_allclose(slots.norms(small), whole.norms(large), rtol=1e-11)
+    assert_allclose(slots.lipschitz(small, 2.0), whole.lipschitz(large, 2.0), rtol=1e-11)
     # Laws of the draws: a linear map of normals, so its matrix times its transpose is the covariance.
     for draw, size in (("sample", K * d), ("perturb", 2 * K * d)):
         A = np.array([slots.flat(getattr(slots, draw)(small, e)) for e in np.eye(size)]).T
@@ -254,6 +250,30 @@ def test_a_history_grows_with_distinct_arms():
     assert_array_equal(history.total[:100], r)
     assert not history.X[100:].any()
     assert not history.count[100:].any()
+
+
+@pytest.mark.parametrize("model", [Ridge(0.5), Diagonal(0.5), Disjoint(Ridge(0.5), 3)])
+@pytest.mark.parametrize("S", [0.5, 3.0])
+def test_the_losses_are_as_steep_as_they_say(model, S):
+    X, r, _ = data(30, 3)
+    weight, arm = np.random.default_rng(8).uniform(0, 2, size=30), np.arange(30) % 3
+    slot = {"arm": arm} if isinstance(model, Disjoint) else {}
+    state = fold(model, X, r, needs=frozenset({"norms"}), weight=weight, **slot)
+    # At the worst θ of each observation, which is along its x: |x'θ - r| ‖x‖, with x'θ = ±S‖x‖.
+    worst = [
+        v * np.linalg.norm(x) * max(abs(s * x @ x / np.linalg.norm(x) - y) for s in (-S, S))
+        for x, y, v in zip(X, r, weight, strict=True)
+    ]
+    assert_allclose(model.lipschitz(state, S), sum(worst), rtol=1e-12)
+    # seen red: Σ ‖x‖ (S + |r|)
+
+
+@pytest.mark.parametrize("model", [Ridge(0.5), Diagonal(0.5)])
+def test_the_width_in_the_gram_matrix_is_the_width(model):
+    X, r, at = data(12, 3)
+    state = fold(model, X, r, needs=frozenset({"gram_width"}))
+    assert_array_equal(model.gram_width(state, at), model.width(state, at))
+    assert_array_equal(model.predict(state, at), model.mean(state, at))
 
 
 def test_only_what_was_asked_for_is_kept():
@@ -336,8 +356,7 @@ def test_a_state_given_up_may_be_overwritten_and_nothing_else(inner, batch):
     for _ in range(20):
         x, r, arm = rng.normal(size=(*batch, 3)), rng.normal(size=batch), rng.integers(4, size=batch)
         kept, given = model.update(kept, x, r, arm=arm), model.update(given, x, r, arm=arm, own=True)
-        for a, b in zip(oracles.arrays_of(kept, "").values(), oracles.arrays_of(given, "").values(), strict=True):
-            assert_array_equal(a, b)
+        same_arrays(given, kept)
     # seen red: two fields of a fresh state that are one array
 
 
@@ -345,8 +364,7 @@ def test_no_observations_at_once_change_nothing():
     model = Ridge(lam=0.3)
     state = model.update(model.init(3), np.array([1.0, 2.0, -1.0]), np.float64(0.5))
     after = model.update_many(state, np.empty((0, 3)), np.empty(0))
-    for old, new in zip(trees.leaves(state, "s").values(), trees.leaves(after, "s").values(), strict=True):
-        assert_allclose(new, old, rtol=1e-14)  # seen red: the signs that QR leaves open, which turn F's columns
+    same_arrays(after, state, rtol=1e-14)  # seen red: the signs that QR leaves open, which turn F's columns
 
 
 @pytest.mark.parametrize("long", [1e2, 1e5, 1e7])

@@ -1,6 +1,6 @@
 """Contextual bandits by feature perturbation (Yi, Oh, NeurIPS 2025), with the exact probability of every choice."""
 
-from dither import envs, models, noise, policies, theory
+from dither import envs, links, models, noise, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS
 from dither.bandit import Bandit, Decision, load
@@ -13,10 +13,27 @@ RandLinUCB = ALGORITHMS["RandLinUCB"]
 LinUCB = ALGORITHMS["LinUCB"]
 EpsGreedy = ALGORITHMS["EpsGreedy"]
 Greedy = ALGORITHMS["Greedy"]
+GLMFP = ALGORITHMS["GLMFP"]
+LogEpsGreedy = ALGORITHMS["LogEpsGreedy"]
+LogGreedy = ALGORITHMS["LogGreedy"]
+LogTS = ALGORITHMS["LogTS"]
+LogFPL = ALGORITHMS["LogFPL"]
+LogPHE = ALGORITHMS["LogPHE"]
+RandUCBLog = ALGORITHMS["RandUCBLog"]
+OFUGLB = ALGORITHMS["OFUGLB"]
+OFUGLBe = ALGORITHMS["OFUGLB-e"]
+UCBGLM = ALGORITHMS["UCB-GLM"]
+GLMUCB = ALGORITHMS["GLM-UCB"]
+EVILL = ALGORITHMS["EVILL"]
 
 
 __all__ = [
     "ALGORITHMS",
+    "EVILL",
+    "GLMFP",
+    "GLMUCB",
+    "OFUGLB",
+    "UCBGLM",
     "Bandit",
     "Decision",
     "EpsGreedy",
@@ -25,10 +42,18 @@ __all__ = [
     "LinPHE",
     "LinTS",
     "LinUCB",
+    "LogEpsGreedy",
+    "LogFPL",
+    "LogGreedy",
+    "LogPHE",
+    "LogTS",
+    "OFUGLBe",
     "RandLinUCB",
+    "RandUCBLog",
     "Results",
     "__version__",
     "envs",
+    "links",
     "load",
     "models",
     "noise",

@@ -12,6 +12,7 @@ from typing import Any
 import array_api_compat
 import array_api_compat.numpy
 import numpy as np
+import scipy.special
 
 from dither import errors
 
@@ -42,11 +43,39 @@ def numpy(x: Array) -> np.ndarray:
     return x if type(x) is np.ndarray else np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
 
 
+def device(x: Array) -> Any:
+    """Where the array lives."""
+    return array_api_compat.device(x)
+
+
+def special(name: str, x: Array) -> Array:
+    """A special function by its name in both scipy.special and torch.special, such as "ndtr" and "erfcx"."""
+    if type(x) is np.ndarray or isinstance(x, np.generic):
+        return getattr(scipy.special, name)(x)
+    if array_api_compat.is_torch_array(x):
+        return getattr(importlib.import_module("torch").special, name)(x)
+    return namespace(x).asarray(getattr(scipy.special, name)(numpy(x)), device=array_api_compat.device(x))
+
+
 def dot(X: Array, theta: Array) -> Array:
     """x_i'θ for X (..., K, d), theta (..., d) -> (..., K)."""
     if theta.ndim == 1:
         return X @ theta
     return (X @ theta[..., None])[..., 0]
+
+
+def gram(X: Array, w: Array, rho: Array) -> Array:
+    """ρI + Σ w xx' for X (..., n, d), w (..., n) >= 0, ρ (...) -> (..., d, d), symmetric."""
+    Y = namespace(w).sqrt(w)[..., None] * X
+    return Y.mT @ Y + rho[..., None, None] * namespace(w).eye(X.shape[-1], dtype=w.dtype, device=device(w))
+
+
+def cholesky(H: Array) -> Array | None:
+    """The upper triangular R of H = R'R, (..., d, d); None where some H is not positive definite in float64."""
+    try:
+        return namespace(H).linalg.cholesky(H).mT
+    except (np.linalg.LinAlgError, RuntimeError):  # of NumPy; of torch, as torch.linalg.LinAlgError
+        return None
 
 
 def norms(X: Array) -> Array:
@@ -73,6 +102,8 @@ def pick(A: Array, i: Array, *, rank: int) -> Array:
     """A[..., i, <rank axes>]: one entry of the axis before the last `rank`; A (..., K, *), i (...) -> (..., *)."""
     axis = A.ndim - rank - 1
     batch = A.shape[:axis]
+    if not batch and type(A) is np.ndarray and np.ndim(i) == 0:
+        return A[int(i)]  # a view
     if type(A) is np.ndarray or array_api_compat.is_torch_array(A):
         return A[(*_grid(batch, A), i)]
     xp = namespace(A)

@@ -142,7 +142,8 @@ class Bandit:
                 raise ValueError(f"x must be ({self.dim},) or (n, {self.dim}), got {X.shape}")
             inputs.finite(X, name="x")
             r = _rewards(r, X.shape[:-1])
-            settings: dict[str, Any] = {}
+            _supported(r, self.model)
+            settings: dict[str, Any] = {"own": True}  # the old state is given up, unless this is refused
             if weight is not None:
                 settings["weight"] = _weights(weight, X.shape[:-1])
             if self.slots is not None:
@@ -156,7 +157,7 @@ class Bandit:
             else:
                 state = self.model.update_many(self.state, X, r, **settings)
             if not (np.vdot(state.theta, state.theta) < np.inf or np.isfinite(state.theta).all()):
-                raise ValueError("x and r are too large for float64: the estimate overflows; scale them down")
+                raise errors.overflow()
             self.state, self._columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
 
@@ -182,8 +183,19 @@ class Bandit:
         return self.state.theta.copy()
 
     def mean(self, X: Any) -> np.ndarray:
-        """m_i = x_i'θ̂: X as for `choose` -> (K,) or (B, K)."""
+        """m_i = x_i'θ̂, before the link where there is one: X as for `choose` -> (K,) or (B, K)."""
         return self._ask("mean", X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """μ(m_i), the expected rewards; the means themselves for linear models: X as for `choose` -> (K,) or (B, K)."""
+        return self._ask("predict", X)
+
+    @property
+    def bound(self) -> np.ndarray:
+        """How exact θ̂ and Ĥ are, for models that know (`models.GLM.bound`): (2,); with disjoint slots (K, 2)."""
+        if "bound" not in self.model.abilities:
+            raise errors.lacks(self.model, "bound", policy=self.policy)
+        return self.model.bound(self.state)
 
     def width(self, X: Any) -> np.ndarray:
         """w_i, the standard deviation of x_i'θ̂ for reward noise of sd 1: X as for `choose` -> (K,) or (B, K)."""
@@ -295,6 +307,22 @@ def _rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(f"r must be {wanted}; got shape {r.shape}")
     inputs.finite(r, name="r")
     return r
+
+
+def _supported(r: np.ndarray, model: Any) -> None:
+    low, high = getattr(model, "support", (-np.inf, np.inf))
+    if low == -np.inf and high == np.inf:
+        return
+    wrong = (r < low) | (r > high)
+    if not np.any(wrong):
+        return
+    where = f" at row {int(np.argmax(wrong))} ({int(np.sum(wrong))} such values)" if np.ndim(r) else ""
+    what = f"not be below {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
+    value = float(np.ravel(r)[np.argmax(wrong)])
+    raise ValueError(
+        f"r must {what}, where rewards of the {model.function.name} link are; got {value!r}{where}: rescale the rewards "
+        f"or choose another link"
+    )
 
 
 def _weights(weight: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -64,3 +64,8 @@ def lacks(model: object, ability: str, *, policy: object) -> TypeError:
         f"{type(policy).__name__} needs {ability!r} of its model, which {type(model).__name__} does not give: "
         f"choose another model or another policy"
     )
+
+
+def overflow() -> ValueError:
+    """An estimate that is not finite."""
+    return ValueError("x and r are too large for float64: the estimate overflows; scale them down")

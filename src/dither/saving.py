@@ -102,13 +102,13 @@ def unpack(value: Any, table: dict[str, type]) -> Any:
 
 
 def filled(template: Any, content: dict[str, np.ndarray]) -> Any:
-    """The template, a state, with its arrays taken out of `content`; a history may have more rows than a fresh one."""
+    """The template, a state, with its arrays taken out of `content`; a history or buffer may have grown."""
     names = iter(trees.leaves(template, "state"))
 
     def rule(fresh: np.ndarray) -> np.ndarray:
         name = next(names)
         array, fresh = content.pop(name), np.asarray(fresh)
-        grown = ".history." in name and array.ndim == fresh.ndim
+        grown = (".history." in name or ".buffer." in name) and array.ndim == fresh.ndim
         if (array.shape != fresh.shape and not grown) or array.dtype != fresh.dtype:
             raise ValueError(f"{name} is {array.dtype}{array.shape}, its configuration has {fresh.dtype}{fresh.shape}")
         if array.dtype.kind == "i" and array.size and array.min() < 0:

@@ -5,6 +5,7 @@ All policies see the same contexts and the same reward noise (common random numb
 the means; `realised` is r(best) - r(chosen), the noise of each arm its own, which is what the paper's figures show.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from dither.arrays import Array
 CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and they stay in the cache
 BATCH = 50  # runs in lockstep at most, by default: more share the cost of a call no better
 STATES = 50_000  # entries of F that all runs in lockstep may have, by default: they stay in the cache
+MEMORY = 4 * 10**8  # bytes that the states of all runs in lockstep may reach, by default: models may keep the history
+FIRST = 32  # rounds of rewards that are looked at before anything runs
 
 Algorithms = Sequence[str | Spec] | Mapping[str, "str | Spec | tuple[Any, Any]"]
 
@@ -87,9 +90,8 @@ def simulate(
     """
     errors.at_least("rounds", rounds, 1)
     _environment(env)
-    if batch is None:
-        batch = min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
-    errors.at_least("batch", batch, 1)
+    if batch is not None:
+        errors.at_least("batch", batch, 1)
     errors.at_least("jobs", jobs, 1)
     if not isinstance(runs, Iterable):
         errors.at_least("runs", runs, 1)
@@ -107,6 +109,10 @@ def simulate(
         if hasattr(model, "slots") != bool(env.disjoint) or getattr(model, "slots", env.arms) != env.arms:
             kind = f"{env.arms} disjoint slots" if env.disjoint else "arms with features of their own"
             raise ValueError(f"the environment has {kind}, which {model} does not fit")
+    models = [model for model, _ in agents.values()]
+    check_rewards(env, models, seed=seed, run=int(numbers[0]))
+    if batch is None:
+        batch = _batch(env, models, rounds=rounds)
     marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
@@ -126,12 +132,47 @@ def simulate(
 def _environment(env: Any) -> None:
     if isinstance(env, type):
         raise TypeError(f"an environment is an instance: pass {env.__name__}() for {env.__name__}")
-    names = ("arms", "dim", "disjoint", "start", "fill", "means", "reward_noise")
+    names = ("arms", "dim", "disjoint", "start", "fill", "means")
     lacking = [name for name in names if not hasattr(env, name)]
+    if not hasattr(env, "rewards") and not hasattr(env, "reward_noise"):
+        lacking.append("reward_noise or rewards")
     if lacking:
         raise TypeError(f"{type(env).__name__} is no environment (dither.envs.base): it lacks {', '.join(lacking)}")
     errors.at_least("the environment's dim", env.dim, 1)
     errors.at_least("the environment's arms", env.arms, 1)
+
+
+def _batch(env: Any, models: Iterable[Any], *, rounds: int) -> int:
+    """As many runs in lockstep as are quickest and as memory holds."""
+    quick = min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
+    size = sum(model.bytes(env.dim, rounds) for model in models if hasattr(model, "bytes"))
+    return max(1, min(quick, int(MEMORY // size) if size else quick))
+
+
+def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0) -> None:
+    """Refuse models whose `support` does not hold the rewards of the run's first rounds."""
+    bounded = [model for model in models if not _holds(model, -math.inf, math.inf)]
+    if bounded:
+        world = _World(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
+        _refuse(env, bounded, world.advance(FIRST).reward)
+
+
+def _holds(model: Any, low: float, high: float) -> bool:
+    """Whether the model takes all rewards from low to high; one without `support` takes all there are."""
+    least, most = getattr(model, "support", (-math.inf, math.inf))
+    return least <= low and high <= most
+
+
+def _refuse(env: Any, models: Iterable[Any], reward: np.ndarray) -> None:
+    low, high = float(reward.min()), float(reward.max())
+    for model in models:
+        if not _holds(model, low, high):
+            least, most = model.support
+            wrong = low if low < least else high
+            raise ValueError(
+                f"rewards must lie in [{least:g}, {most:g}] for {model}, and {env} pays {wrong:.4g}: take an "
+                "environment with such rewards, or a model for these (Ridge, that of the Lin algorithms, takes any)"
+            )
 
 
 def _whole(name: str, values: list) -> np.ndarray:
@@ -211,6 +252,7 @@ def _lockstep(
     done: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once."""
+    bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
     world = _World(env, runs, seed, xp=xp, device=device)
     crew = [_Agent(model, policy, world) for model, policy in agents.values()]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
@@ -218,6 +260,8 @@ def _lockstep(
     mark, t = 0, 0
     while t < rounds:
         rows = world.advance(min(n, rounds - t))
+        if bounded:
+            _refuse(env, bounded, arrays.numpy(rows.reward))
         for agent in crew:
             agent.prepare(rows.n)
         for i in range(rows.n):
@@ -290,10 +334,7 @@ class _World:
         for r, run in enumerate(self.instances):
             more = env.fill(run, self.contexts[r], X[r])
             mean[r] = self.rows("means", env.means(run, X[r], more), n)
-            noise = env.reward_noise(self.noise[r], n)
-            if noise is not None:
-                noise = self.rows("reward_noise", noise, n)
-            reward[r] = mean[r] if noise is None else mean[r] + noise
+            reward[r] = self.pay(self.noise[r], mean[r])
         if not self.begun and not np.isfinite(X).all():
             raise ValueError(f"{type(env).__name__}.fill must fill out {X.shape[1:]} with finite numbers, and did not")
         self.begun = True
@@ -306,6 +347,14 @@ class _World:
         best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
         X, mean, reward, best, best_reward = (self.array(part) for part in (X, mean, reward, best, best_reward))
         return _Rows(n, X, mean, reward, best, best_reward, delay)
+
+    def pay(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
+        """The rewards (n, K) of these means."""
+        n = len(mean)
+        if hasattr(self.env, "rewards"):
+            return self.rows("rewards", self.env.rewards(rng, mean), n)
+        noise = self.env.reward_noise(rng, n)
+        return mean if noise is None else mean + self.rows("reward_noise", noise, n)
 
     def rows(self, method: str, answer: Any, n: int) -> np.ndarray:
         """What a method of the environment answered, which must be finite and (n, K)."""
@@ -349,7 +398,7 @@ class _Agent:
         x = scene.X if self.world.disjoint else arrays.pick(scene.X, arm, rank=1)
         slot = {"arm": arm} if self.world.disjoint else {}
         if scene.delay is None:
-            self.state = self.model.update(self.state, x, r, **slot, **({"own": True} if slot else {}))
+            self.state = self.model.update(self.state, x, r, **slot, own=True)
             return
         for delay in np.unique(scene.delay):
             self.late.setdefault(t + int(delay), []).append((x, r, slot, scene.delay == delay))

@@ -16,6 +16,24 @@ def map_arrays(rule: Callable[..., Array], tree: Any, *others: Any) -> Any:
     return rule(tree, *others)
 
 
+def take(tree: Any, runs: list[int]) -> Any:
+    """The entries `runs` of the leading axis of every array; a view where it is one alone."""
+    if len(runs) == 1:
+        return map_arrays(lambda A: A[runs[0] : runs[0] + 1, ...], tree)
+    return map_arrays(lambda A: arrays.namespace(A).stack([A[i, ...] for i in runs]), tree)
+
+
+def put(tree: Any, runs: list[int], part: Any) -> None:
+    """Overwrite the entries `runs` of the leading axis of every array by those of `part`, in place."""
+
+    def rule(A: Array, own: Array) -> Array:
+        for k, i in enumerate(runs):
+            A[i, ...] = own[k, ...]
+        return A
+
+    map_arrays(rule, tree, part)
+
+
 def leaves(tree: Any, prefix: str) -> dict[str, Array]:
     """The arrays by dotted name; what is None is left out."""
     if tree is None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dither.experiments import asked, figures, report, run
-from dither.experiments.figures import FIGURES, Note
+from dither.experiments.figures import FIGURES
+from dither.experiments.panels import Note
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from dither.experiments import figures, run
 from dither.experiments.cells import Cell, of_panel
 from dither.experiments.environments import describe
 from dither.experiments.store import COLUMNS, Store
+from dither.simulate import recorded
 
 SMALL = ["fig3-linear", "--panel", "d=10", "--rounds", "60", "--algorithm", "LinFP", "--algorithm", "EpsGreedy"]
 FIGURE = figures.select(figures.find("fig3-linear"), panels=["d=10"], rounds=60, algorithms=["LinFP", "EpsGreedy"])
@@ -184,6 +185,15 @@ def test_a_file_that_is_not_ours_is_named(tmp_path, break_it):
     with pytest.raises(ValueError, match=path.name):
         run.reproduce(FIGURE, out=tmp_path, runs=1)
     # seen red: `_files` without the comparison of keys; without its `except`
+
+
+def test_ours_are_recorded_where_published_curves_end(tmp_path, monkeypatch):
+    figure = figures.select(FIGURE, rounds=2000, algorithms=["Greedy"])
+    plain = set(recorded(2000).tolist())
+    assert not {1777, 1888} & plain
+    monkeypatch.setattr(run.published, "marks", lambda panel: {1777, 1888})
+    run.reproduce(figure, out=tmp_path, runs=1)
+    assert set(rows(tmp_path, figure)["round"]) == plain | {1777, 1888}  # seen red: `recorded` alone
 
 
 @pytest.mark.parametrize(("jobs", "blocks"), [(1, 1), (2, 2)])

@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 
 from dither.experiments import figures, published, tables, words
-from dither.experiments.figures import FIGURES, Note
+from dither.experiments.figures import FIGURES
+from dither.experiments.panels import Note
+from dither.experiments.published import End
 
 FIGURE = replace(
     figures.select(
@@ -20,12 +22,12 @@ LAST = {  # regret at the horizon, run by run
     "LinUCB": [290.0, 300.0, 310.0],
     "Greedy": [290.0, 330.0],
 }
-THEIRS = {"LinFP": (305.0, 10.0), "LinTS": (600.0, None), "LinUCB": (500.0, 10.0)}
+THEIRS = {"LinFP": End(9, 305.0, 10.0), "LinTS": End(9, 600.0, None), "LinUCB": End(9, 500.0, 10.0)}
 
 
 @pytest.fixture
 def curves(monkeypatch):
-    monkeypatch.setattr(published, "last", lambda figure, panel, algorithm: THEIRS.get(algorithm, (None, None)))
+    monkeypatch.setattr(published, "last", lambda figure, panel, algorithm: THEIRS.get(algorithm))
     rows = [("d=10", a, run, t, r * t / 9) for a, rs in LAST.items() for run, r in enumerate(rs) for t in (1, 9)]
     return pl.DataFrame(rows, schema=["panel", "algorithm", "run", "round", "regret"], orient="row")
 
@@ -87,7 +89,62 @@ def test_an_interval_that_holds_zero_decides_nothing(curves):
     ],
 )
 def test_what_within_means(mean, se, published_se, verdict):
-    assert tables._value(mean, se, published=100.0, published_se=published_se) == verdict
+    assert tables._value(mean, se, end=End(9, 100.0, published_se)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("mean", "se", "verdict"),
+    [
+        (90.0, 0.1, "undecided"),  # 10 % below a lower bound of 100
+        (5000.0, 0.1, "undecided"),
+        (89.0, 4.0, "undecided"),
+        (89.0, 3.0, "differs"),
+        (89.0, None, "undecided"),
+    ],
+)
+def test_a_lower_bound_decides_little(mean, se, verdict):
+    assert tables._value(mean, se, end=End(9, 100.0, None, True)) == verdict
+    # seen red: a bound as a value
+
+
+@pytest.mark.parametrize(
+    ("end", "base", "gap"),
+    [
+        (End(9, 5.0, None), End(9, 3.0, None), 2.0),
+        (End(9, 5.0, None, True), End(9, 3.0, None), 2.0),  # at least 2
+        (End(9, 2.0, None, True), End(9, 3.0, None), None),
+        (End(9, 5.0, None), End(9, 3.0, None, True), None),  # at most 2
+        (End(9, 2.0, None), End(9, 3.0, None, True), -1.0),
+        (End(9, 5.0, None, True), End(9, 3.0, None, True), None),
+        (None, End(9, 3.0, None), None),
+    ],
+)
+def test_what_bounds_say_of_an_order(end, base, gap):
+    assert tables._gap(end, base) == gap
+    # seen red: the difference of bounds as that of values
+
+
+def test_curves_that_end_early_are_met_where_they_end(curves, monkeypatch):
+    ends = {"LinFP": End(1, 30.0, 1.0), "LinTS": End(1, 70.0, None, True)}
+    monkeypatch.setattr(published, "last", lambda figure, panel, algorithm: ends.get(algorithm))
+    figure = replace(FIGURE, compares="order")
+    values, differences = tables.values(figure, curves), tables.differences(figure, curves)
+    assert values["round"].to_list() == [1] * 4 + [9] * 4
+    early = values.filter(round=1)
+    assert early["published"].to_list() == [30.0, 70.0, None, None]
+    assert early["regret"].to_list() == pytest.approx([310 / 9, 512 / 9, 300 / 9, 310 / 9])
+    assert [words.published(row) for row in early.iter_rows(named=True)] == ["30.0", "> 70.0", "–", "–"]
+    assert early["ratio"].to_list() == [pytest.approx(310 / 270), None, None, None]
+    assert early["value"].to_list() == ["order only", "order only", "-", "-"]
+    assert values.filter(round=9)["published"].null_count() == 4
+    assert values.filter(round=9)["regret"].to_list() == pytest.approx([310, 512, 300, 310])
+    orders = {(t, a): order for t, a, order in differences.select("round", "algorithm", "order").iter_rows()}
+    assert orders[1, "LinTS"] == "agrees"
+    assert orders[9, "LinTS"] == orders[1, "LinUCB"] == "-"
+    assert differences.filter(round=1, algorithm="LinTS")["difference"].item() == pytest.approx(202 / 9)
+    assert "at round 1: LinUCB" in words.verdict(figure.panels[0], 1, values, differences)
+    assert words.not_reproduced(figure.panels[0], 1, values, differences) == []
+    # seen red: ours at the horizon beside the published end; a verdict on values in a figure that compares orders
 
 
 def test_the_bands(curves):
@@ -98,12 +155,12 @@ def test_the_bands(curves):
 
 def test_the_words(curves):
     values, differences = tables.values(FIGURE, curves), tables.differences(FIGURE, curves)
-    text = words.verdict(FIGURE.panels[0], values, differences)
+    text = words.verdict(FIGURE.panels[0], 9, values, differences)
     assert "Lowest regret at round 9: LinUCB, 300.0 ± 5.77." in text
     assert "Below LinFP (95 % interval of the paired difference): LinUCB." in text
     assert "Not told apart from LinFP: Greedy." in text
     assert "Above it: LinTS." in text
-    missed = words.not_reproduced(FIGURE.panels[0], values, differences)
+    missed = words.not_reproduced(FIGURE.panels[0], 9, values, differences)
     assert [sentence.split(":")[0] for sentence in missed] == ["LinTS", "LinUCB", "LinUCB against LinFP"]
     assert "a known reason" in missed[1]
 

@@ -3,6 +3,17 @@
 from dither.envs.base import Environment
 from dither.envs.classification import Classification
 from dither.envs.delayed import Delayed
+from dither.envs.glm import Kappas, Logistic, Poisson, Probit, kappas
 from dither.envs.linear import Linear
 
-__all__ = ["Classification", "Delayed", "Environment", "Linear"]
+__all__ = [
+    "Classification",
+    "Delayed",
+    "Environment",
+    "Kappas",
+    "Linear",
+    "Logistic",
+    "Poisson",
+    "Probit",
+    "kappas",
+]

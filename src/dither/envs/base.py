@@ -6,6 +6,7 @@
         def fill(self, run, rng, out): ...      # write contexts into out (n, K, d), or (n, d) with disjoint slots
         def means(self, run, X, more): ...      # the arms' expected rewards (n, K); more: what `fill` returned
         def reward_noise(self, rng, n): ...     # what is added to the means, (n, K); None for nothing
+        def rewards(self, rng, mean): ...       # or, in its place: the rewards (n, K) of these means, such as 0 and 1
 
 A method draws from the stream that it is given and from no other, one kind of draw a method, so that n rounds at once
 are the n rounds one by one. Optional: `sigma` (sd of the noise) and `S` (‖θ*‖), which `simulate` tells a policy whose
@@ -19,7 +20,7 @@ import numpy as np
 
 @runtime_checkable
 class Environment(Protocol):
-    """The protocol that `simulate` runs."""
+    """The protocol that `simulate` runs, and besides it either `Noisy` or `Paying`."""
 
     arms: int
     dim: int
@@ -34,5 +35,18 @@ class Environment(Protocol):
     def means(self, run: Any, X: np.ndarray, more: Any) -> np.ndarray:
         """The expected rewards (n, K) in those contexts."""
 
+
+@runtime_checkable
+class Noisy(Protocol):
+    """Rewards are the means and noise that does not depend on them."""
+
     def reward_noise(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
         """The reward noise of the next n rounds, (n, K), added to the means; None where there is none."""
+
+
+@runtime_checkable
+class Paying(Protocol):
+    """Rewards are drawn given the means; where it is there, `reward_noise` is not asked."""
+
+    def rewards(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
+        """The rewards (n, K) of the next n rounds, whose expectations are `mean` (n, K)."""

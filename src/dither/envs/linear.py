@@ -1,22 +1,13 @@
-"""Linear bandits: r = x'θ* + ε (paper, Section 7.1 and Appendix H.1.1).
-
-θ* is uniform on the sphere of radius S. Contexts are standard normal and scaled to unit length (the paper's
-normalisation; unit=False leaves them as drawn): new arms in each round, or one of a few fixed sets of arms.
-"""
+"""Linear bandits: r = x'θ* + ε (paper, Section 7.1 and Appendix H.1.1); `sphere` says what θ* and the contexts are."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dither import errors
-
-
-class Run(NamedTuple):
-    """What is fixed for one run."""
-
-    theta: np.ndarray  # (d,)  θ*
-    sets: np.ndarray | None  # (|C|, K, d)  the fixed sets of arms
+from dither.envs import sphere
+from dither.envs.sphere import Run
 
 
 @dataclass(frozen=True)
@@ -36,13 +27,10 @@ class Linear:
     noise: float = 1.0
     unit: bool = True
     disjoint = False
+    start, fill = sphere.start, sphere.fill
 
     def __post_init__(self) -> None:
-        errors.at_least("dim", self.dim, 1)
-        errors.at_least("arms", self.arms, 1)
-        if self.contexts is not None:
-            errors.at_least("contexts", self.contexts, 1)
-        errors.positive("norm", self.norm)
+        sphere.check(self)
         errors.within("noise", self.noise, 0, 1e300)
 
     @property
@@ -55,25 +43,6 @@ class Linear:
         """The standard deviation of the reward noise."""
         return self.noise
 
-    def start(self, rng: np.random.Generator) -> Run:
-        """θ*, and the sets of arms where they are fixed."""
-        theta = rng.standard_normal(self.dim)
-        theta *= self.norm / np.linalg.norm(theta)
-        if self.contexts is None:
-            return Run(theta, None)
-        sets = np.empty((self.contexts, self.arms, self.dim))
-        self._draw(rng, sets)
-        return Run(theta, sets)
-
-    def fill(self, run: Run, rng: np.random.Generator, out: np.ndarray) -> None:
-        """The next n contexts into out (n, K, d)."""
-        if run.sets is None:
-            self._draw(rng, out)
-        elif len(run.sets) == 1:
-            out[:] = run.sets
-        else:
-            out[:] = run.sets[rng.integers(len(run.sets), size=out.shape[0])]
-
     def means(self, run: Run, X: np.ndarray, more: Any) -> np.ndarray:
         """x'θ*: (n, K)."""
         return X @ run.theta
@@ -81,8 +50,3 @@ class Linear:
     def reward_noise(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
         """ε of every arm, (n, K)."""
         return self.noise * rng.standard_normal((n, self.arms)) if self.noise else None
-
-    def _draw(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        rng.standard_normal(out=out)
-        if self.unit:
-            out *= (1 / np.sqrt(np.vecdot(out, out)))[..., None]

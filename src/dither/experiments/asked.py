@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from dither import files
-from dither.experiments.figures import FIGURES, Figure, Panel, from_data, to_data
+from dither.experiments.figures import FIGURES, from_data, to_data
+from dither.experiments.panels import Figure, Panel
 
 FOLDER = "asked"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.algorithms import Spec
-from dither.experiments.figures import Panel
+from dither.experiments.panels import Panel
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from dither import _version
-from dither.experiments import asked, environments, figures, render, run, words
-from dither.experiments.figures import Figure
+from dither.experiments import asked, environments, figures, render, run, theory_commands, words
+from dither.experiments.panels import Figure
 
 app = typer.Typer(
     help="Contextual bandits by feature perturbation: reproduce figures, compare algorithms, report.",
@@ -54,9 +54,13 @@ def _options(
 
 
 @app.command(name="figures")
-def list_figures() -> None:
+def list_figures(
+    table: Annotated[
+        bool, typer.Option("--table", help="Instead, the algorithms: where each is random, and what is known of it.")
+    ] = False,
+) -> None:
     """List what can be reproduced, with the time it takes."""
-    render.catalogue(render.console())
+    (render.taxonomy if table else render.catalogue)(render.console())
 
 
 @app.command(epilog="Example: dither reproduce fig3-linear --panel d=10 --runs 20 --jobs 2 --out results/")
@@ -85,13 +89,13 @@ def reproduce(
 def compare(
     algorithms: Annotated[list[str], typer.Argument(metavar="ALGORITHM...", help="NAME or NAME:setting=value,...")],
     env: Annotated[str, typer.Option(help="Environment: " + " or ".join(environments.ENVIRONMENTS))] = "linear",
-    dim: Annotated[int | None, typer.Option(help="Features d (linear).", show_default=str(_LINEAR["dim"]))] = None,
-    arms: Annotated[int | None, typer.Option(help="Arms K (linear).", show_default=str(_LINEAR["arms"]))] = None,
+    dim: Annotated[int | None, typer.Option(help="Features d (not digits).", show_default=str(_LINEAR["dim"]))] = None,
+    arms: Annotated[int | None, typer.Option(help="Arms K (not digits).", show_default=str(_LINEAR["arms"]))] = None,
     contexts: Annotated[
-        int | None, typer.Option(help="Fixed sets of arms (linear).", show_default="new arms each round")
+        int | None, typer.Option(help="Fixed sets of arms (not digits).", show_default="new arms each round")
     ] = None,
     norm: Annotated[
-        float | None, typer.Option(help="Length of θ* (linear).", show_default=str(_LINEAR["norm"]))
+        float | None, typer.Option(help="Length of θ* (not digits).", show_default=str(_LINEAR["norm"]))
     ] = None,
     noise: Annotated[
         float | None, typer.Option(help="Sd of the reward noise (linear).", show_default=str(_LINEAR["noise"]))
@@ -108,7 +112,7 @@ def compare(
     band: Band = "se",
     log: Log = False,
 ) -> None:
-    """Compare algorithms on the same contexts and the same reward noise; LinFP, or else the first, is the reference."""
+    """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
     given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
     setting = environments.describe(env, **{k: v for k, v in given.items() if v is not None})
     figure = figures.adhoc(setting, algorithms, rounds=rounds, runs=runs)
@@ -128,6 +132,9 @@ def write_report(
     render.written(render.console(), [report.write(folder, output, band=band, log=log)])
 
 
+app.command(epilog="Example: dither theory --figure optimism --figure fig1 --out theory/")(theory_commands.theory)
+
+
 def _run(
     figure: Figure, *, runs: int | None, seed: int, jobs: int, block: int | None, out: Path, band: str, log: bool
 ) -> None:
@@ -143,5 +150,5 @@ def _run(
         raise typer.Exit(130) from None
     whole = next(known for known, _ in asked.figures(out) if known.name == figure.name)
     made = outputs.write(whole, out, seed=seed, band=band, log=log)
-    render.results(render.console(), whole, made.values, made.differences)
+    render.results(render.console(), whole, made.values, made.differences, seed=seed)
     render.written(render.console(), made.paths)

@@ -18,7 +18,14 @@ def digits(scale: str | None = "unit") -> envs.Classification:
     return envs.Classification(X, y, scale=scale, name="digits")
 
 
-ENVIRONMENTS: dict[str, Callable[..., Any]] = {"linear": envs.Linear, "digits": digits}
+ENVIRONMENTS: dict[str, Callable[..., Any]] = {
+    "linear": envs.Linear,
+    "logistic": envs.Logistic,
+    "poisson": envs.Poisson,
+    "probit": envs.Probit,
+    "digits": digits,
+}
+LOOKED_AT = dict(runs=50, rounds=50)  # for κ* and κ
 
 
 def describe(name: str, **given: Any) -> dict[str, Any]:
@@ -36,6 +43,12 @@ def build(env: Mapping[str, Any]) -> Any:
     """The environment that the data describes."""
     settings = dict(env)
     return _built(settings.pop("name"), tuple(sorted(settings.items())))
+
+
+def kappas(env: Mapping[str, Any], *, seed: int) -> envs.Kappas | None:
+    """κ* and κ of the environment that the data describes; None for one whose link is not curved."""
+    built = build(env)
+    return envs.kappas(built, seed=seed, **LOOKED_AT) if hasattr(built, "kappa_star") else None
 
 
 @functools.lru_cache(maxsize=32)

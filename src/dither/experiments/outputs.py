@@ -7,7 +7,7 @@ import polars as pl
 
 from dither import files
 from dither.experiments import plots, tables
-from dither.experiments.figures import Figure
+from dither.experiments.panels import Figure
 from dither.experiments.run import STORE
 from dither.experiments.store import Store
 

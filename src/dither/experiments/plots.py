@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from dither import files
 from dither.algorithms import ALGORITHMS, Spec
 from dither.experiments import published, words
-from dither.experiments.figures import Figure, Panel
+from dither.experiments.panels import Figure, Panel
 from dither.experiments.tables import summary
 
 # Okabe and Ito's palette (colour-blind safe) without its yellow, which white paper swallows.
@@ -89,7 +89,7 @@ def _over_rounds(ax: Any, figure: Figure, panel: Panel, rows: pl.DataFrame, *, l
         look = looks[name]
         ax.plot(mine["round"], mine["mean"], linewidth=1.6, markevery=0.12, markersize=4.5, **look)
         ax.fill_between(mine["round"], low, high, color=look["color"], alpha=0.18, linewidth=0)
-        theirs = published.curve(figure, panel, algorithm=name)
+        theirs = published.curve(figure, panel, algorithm=name).filter(bound=False)
         ax.plot(theirs["round"], theirs["mean"], linestyle=DASHED, linewidth=1.1, color=look["color"])
     ax.set_title(panel.name, fontsize=10.5)
     ax.set_xlabel("round")
@@ -110,8 +110,8 @@ def _over_setting(ax: Any, figure: Figure, panels: list, rows: pl.DataFrame, *, 
         look = looks[name] | {"marker": looks[name]["marker"] or "."}
         ax.plot(mine["x"], mine["mean"], linewidth=1.6, **look)
         ax.fill_between(mine["x"], low, high, color=look["color"], alpha=0.18, linewidth=0)
-        theirs = [(p.env[figure.x], published.last(figure, p, algorithm=name)[0]) for p in panels]
-        theirs = sorted((x, y) for x, y in theirs if y is not None)
+        ends = ((p, published.last(figure, p, algorithm=name)) for p in panels)
+        theirs = sorted((p.env[figure.x], end.mean) for p, end in ends if end and end.round == p.rounds)
         ax.plot(*zip(*theirs, strict=True), linestyle=DASHED, linewidth=1.1, color=look["color"]) if theirs else None
     ax.set_xlabel({"dim": "d"}.get(figure.x, figure.x))
     ax.set_title(f"at round {panels[0].rounds:,}", fontsize=10.5)

@@ -1,18 +1,31 @@
 """The paper's own curves, to stand beside ours.
 
-`published.csv` holds numbers read off the vector graphics of Figures 2b and 3 (top) of Yi and Oh, "Feature
+`published.csv` holds numbers read off the vector graphics of Figures 2b and 3 (top and middle) of Yi and Oh, "Feature
 perturbation" (NeurIPS 2025): figure, panel, algorithm as in the legend without "(ours)", round, regret_mean, and
 regret_low and regret_high where an error bar is drawn. They are good to 0.1 % of the height of a panel. The regret is
 the realised one, and the bars fit ±1 standard error over 100 runs. In Figure 2b, d is the axis: one row a d.
+
+A curve that leaves the drawing has one row more, at the last round of the panel, with clipped = 1: a lower bound.
 """
 
 import functools
 from importlib import resources
+from typing import NamedTuple
 
 import polars as pl
 
 from dither.algorithms import ALGORITHMS, Spec
-from dither.experiments.figures import FIGURES, Figure, Panel
+from dither.experiments.figures import FIGURES
+from dither.experiments.panels import Figure, Panel
+
+
+class End(NamedTuple):
+    """The last point of a curve."""
+
+    round: int
+    mean: float
+    se: float | None  # that of the last bar, where bars are drawn
+    bound: bool = False  # the mean is a lower bound: the curve has left the drawing
 
 
 @functools.cache
@@ -24,12 +37,12 @@ def rows() -> pl.DataFrame:
 
 
 def curve(figure: Figure, panel: Panel, *, algorithm: str) -> pl.DataFrame:
-    """Columns round, mean, se (null where no bar stands near); no rows where the paper has no such curve.
+    """Columns round, mean, se (null where no bar stands near), bound; no rows where the paper has no such curve.
 
     Only the figure's own algorithms at its own horizon have one: other settings are another experiment.
     """
     if not _is_the_papers(figure, panel, algorithm=algorithm):
-        return rows().clear().select("round", mean="regret_mean", se="regret_low")
+        return rows().clear().select("round", mean="regret_mean", se="regret_low", bound=pl.lit(False))
     label = ALGORITHMS[Spec.parse(algorithm).name].label[figure.name].removesuffix(" (ours)")
     return (
         rows()
@@ -37,14 +50,26 @@ def curve(figure: Figure, panel: Panel, *, algorithm: str) -> pl.DataFrame:
         .sort("round")
         .with_columns(se=(pl.col("regret_high") - pl.col("regret_low")) / 2)
         .with_columns(se=pl.coalesce(pl.col("se").forward_fill(), pl.col("se").backward_fill()))
-        .select("round", mean="regret_mean", se="se")
+        .select("round", mean="regret_mean", se="se", bound=pl.col("clipped") == 1)
     )
 
 
-def last(figure: Figure, panel: Panel, *, algorithm: str) -> tuple[float | None, float | None]:
-    """The published regret at the horizon, and its standard error: that of the last bar, where bars are drawn."""
-    found = curve(figure, panel, algorithm=algorithm).filter(round=panel.rounds)
-    return (None, None) if found.is_empty() else (found["mean"].item(), found["se"].item())
+def last(figure: Figure, panel: Panel, *, algorithm: str) -> End | None:
+    """The end of the curve, which may come before the panel's horizon; None where the paper has no such curve."""
+    found = curve(figure, panel, algorithm=algorithm)
+    return None if found.is_empty() else End(*found.row(-1))
+
+
+def ends(figure: Figure, panel: Panel) -> list[int]:
+    """The rounds at which a panel is looked at: where its published curves end, and its horizon."""
+    found = (last(figure, panel, algorithm=name) for name in panel.algorithms)
+    return sorted({end.round for end in found if end is not None} | {panel.rounds})
+
+
+def marks(panel: Panel) -> set[int]:
+    """The rounds at which ours must be recorded: where curves of this environment and horizon end in any figure."""
+    same = ((f, p) for f in FIGURES.values() for p in f.panels if (p.env, p.rounds) == (panel.env, panel.rounds))
+    return {t for f, p in same for t in ends(f, p)}
 
 
 def _is_the_papers(figure: Figure, panel: Panel, *, algorithm: str) -> bool:

@@ -9,9 +9,12 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-from dither.experiments import figures, words
-from dither.experiments.figures import FIGURES, Figure, Panel, reference
+from dither import algorithms
+from dither.experiments import environments, figures, published, words
+from dither.experiments.figures import FIGURES
+from dither.experiments.panels import Figure, Panel, reference
 from dither.experiments.run import Progress as Tell
 
 WIDTH = 110  # characters
@@ -50,33 +53,57 @@ def catalogue(console: Console) -> None:
     """What can be reproduced."""
     table = Table("name", "what", "panels", "algorithms", "runs", "cost", title="Figures", title_justify="left")
     for name, figure in FIGURES.items():
-        cost = sum(figures.seconds(p, algorithms=len(p.algorithms), runs=figure.runs) for p in figure.panels)
+        cost = sum(figures.seconds(p, algorithms=p.algorithms, runs=figure.runs) for p in figure.panels)
         table.add_row(
             name,
-            figure.title,
+            figure.title + _kappas(figure),
             "\n".join(p.name for p in figure.panels) if len(figure.panels) < 7 else _ends(figure),
             "\n".join(figure.algorithms),
             str(figure.runs),
             words.duration(cost),
         )
     console.print(table)
-    console.print("cost: one core, all panels and runs, roughly; --jobs, --panel and --runs bring it down")
+    console.print(
+        "cost: one core, all panels and runs, roughly; --jobs, --panel and --runs bring it down\n"
+        "κ*: average μ' at the best arm of each panel, κ: smallest μ' for ‖θ‖ ≤ S, where the link is curved",
+        highlight=False,
+    )
 
 
-def results(console: Console, figure: Figure, values: pl.DataFrame, differences: pl.DataFrame) -> None:
-    """A table a panel, and what it says."""
+def taxonomy(console: Console) -> None:
+    """The algorithms by where they are random, and those that are not built (paper, Table A.1 and more)."""
+    table = Table(title="Algorithms", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("algorithm", no_wrap=True)
+    for name in ("regret bound", "random in", "needs of a model", "propensity", "source"):
+        table.add_column(name)
+    for name, algorithm in algorithms.ALGORITHMS.items():
+        needs = ", ".join(algorithm.needs)
+        row = (name, algorithm.bound or "–", algorithm.perturbs, needs, algorithm.propensity, algorithm.source)
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for name, reason in algorithms.NOT_BUILT.items():
+        console.print(f"Not built: {name}. {reason}", highlight=False, markup=False)
+
+
+def results(console: Console, figure: Figure, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int) -> None:
+    """A table for each panel and round that is looked at, and what it says."""
     console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± standard error")
     for panel in figure.panels:
-        console.print(_panel(panel, values.filter(panel=panel.name), differences.filter(panel=panel.name)))
-        console.print(words.verdict(panel, values, differences), highlight=False)
-        for sentence in words.not_reproduced(panel, values, differences):
-            console.print(f"Not reproduced: {sentence}", highlight=False)
+        constants = environments.kappas(panel.env, seed=seed)
+        for t in published.ends(figure, panel):
+            here = {"panel": panel.name, "round": t}
+            table = _panel(panel, t, values.filter(**here), differences.filter(**here))
+            table.caption = words.kappas(constants) if constants else None
+            console.print(table)
+            console.print(words.verdict(panel, t, values, differences), highlight=False)
+            for sentence in words.not_reproduced(panel, t, values, differences):
+                console.print(f"Not reproduced: {sentence}", highlight=False)
     for note in figure.notes:
         if not note.algorithms:  # the others are reasons, told where they apply
             console.print(f"Note: {note.text}", highlight=False)
 
 
-def _panel(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
+def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
     """Published | ours | ratio | runs | difference; what is published has columns only where something is."""
     base, gaps = reference(panel.algorithms), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
 
@@ -85,7 +112,7 @@ def _panel(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> Tab
         return words.interval(gap) if gap else "reference" if row["algorithm"] == base else "–"
 
     columns: dict[str, Callable[[dict], str]] = {
-        "published": lambda row: words.number(row["published"]),
+        "published": words.published,
         "ours": words.with_error,
         "ratio": lambda row: "–" if row["ratio"] is None else f"{row['ratio']:.2f}",
         "value": lambda row: row["value"],
@@ -96,7 +123,11 @@ def _panel(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> Tab
     if values["published"].null_count() == values.height:
         columns = {name: cell for name, cell in columns.items() if name not in ("published", "ratio", "value", "order")}
     table = Table(
-        title=f"{panel.name}, round {panel.rounds:,}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+        title=f"{panel.name}, round {t:,}",
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
     )
     table.add_column("algorithm", no_wrap=True)
     for name in columns:
@@ -117,6 +148,13 @@ def written(console: Console, paths: list[Path]) -> None:
     """Every file that was written, a line each."""
     for path in paths:
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def _kappas(figure: Figure) -> str:
+    """κ* of each panel, and κ, of which most figures have one."""
+    found = [k for k in (environments.kappas(panel.env, seed=0) for panel in figure.panels) if k]
+    stars, least = ", ".join(f"{k.star:.2g}" for k in found), dict.fromkeys(f"{k.least:.2g}" for k in found)
+    return f"\nκ* {stars}\nκ {', '.join(least)}" if found else ""
 
 
 def _ends(figure: Figure) -> str:

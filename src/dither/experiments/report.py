@@ -10,9 +10,9 @@ import jinja2
 import polars as pl
 
 from dither import _version, files
-from dither.experiments import asked, plots, tables, words
+from dither.experiments import asked, environments, plots, published, tables, words
 from dither.experiments.cells import of_panel
-from dither.experiments.figures import Figure, Panel, reference
+from dither.experiments.panels import Figure, Panel, reference
 from dither.experiments.run import STORE
 from dither.experiments.store import Store
 
@@ -42,7 +42,7 @@ def section(figure: Figure, store: Store, *, seed: int, band: str, log: bool) ->
         "seed": seed,
         "shows": words.SHOWS[figure.shows],
         "picture": base64.b64encode(picture).decode() if picture else None,
-        "panels": [_panel(figure, panel, values, differences) for panel in figure.panels],
+        "panels": [_panel(figure, panel, values, differences, seed=seed) for panel in figure.panels],
         "algorithms": _configurations(figure, store, seed=seed),
         "versions": _versions(figure, store, seed=seed),
     }
@@ -51,24 +51,36 @@ def section(figure: Figure, store: Store, *, seed: int, band: str, log: bool) ->
 def template() -> jinja2.Template:
     """The page."""
     env = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.filters |= {"number": words.number, "interval": words.interval, "short": words.short}
+    env.filters |= {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
     return env.from_string(resources.files("dither.experiments").joinpath("report.html.jinja").read_text("utf-8"))
 
 
-def _panel(figure: Figure, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> dict[str, Any]:
-    gaps = {gap["algorithm"]: gap for gap in differences.filter(panel=panel.name).iter_rows(named=True)}
-    mine = values.filter(panel=panel.name)
-    rows = [row | {"gap": gaps.get(row["algorithm"])} for row in mine.iter_rows(named=True)]
+def _panel(
+    figure: Figure, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int
+) -> dict[str, Any]:
+    constants = environments.kappas(panel.env, seed=seed)
     return {
         "name": panel.name,
         "setting": words.setting(panel.env),
+        "constants": words.kappas(constants) if constants else "",
         "rounds": panel.rounds,
         "reference": reference(panel.algorithms),
+        "tables": [_table(panel, t, values, differences) for t in published.ends(figure, panel)],
+    }
+
+
+def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> dict[str, Any]:
+    """What is known of a panel at round t."""
+    here = {"panel": panel.name, "round": t}
+    gaps = {gap["algorithm"]: gap for gap in differences.filter(**here).iter_rows(named=True)}
+    rows = [row | {"gap": gaps.get(row["algorithm"])} for row in values.filter(**here).iter_rows(named=True)]
+    return {
+        "round": t,
         "published": any(row["published"] is not None for row in rows),
         "lowest": min(rows, key=lambda row: row["regret"])["algorithm"] if rows else None,
         "rows": rows,
-        "verdict": words.verdict(panel, values, differences),
-        "not_reproduced": words.not_reproduced(panel, values, differences),
+        "verdict": words.verdict(panel, t, values, differences),
+        "not_reproduced": words.not_reproduced(panel, t, values, differences),
     }
 
 

@@ -16,12 +16,12 @@ import numpy as np
 import threadpoolctl
 
 from dither import errors
-from dither.experiments import asked, figures
+from dither.experiments import asked, figures, published
 from dither.experiments.cells import Cell, of_panel
 from dither.experiments.environments import build
-from dither.experiments.figures import Figure, Panel
+from dither.experiments.panels import Figure, Panel
 from dither.experiments.store import Store
-from dither.simulate import configured, simulate
+from dither.simulate import configured, recorded, simulate
 
 STORE = "store"  # the folder of the results, below that of the figures
 BLOCK = 10  # runs in a file, by default
@@ -42,7 +42,7 @@ class Block:
     @property
     def work(self) -> float:
         """Estimated seconds on one core."""
-        return figures.seconds(self.panel, algorithms=len(self.cells), runs=len(self.runs))
+        return figures.seconds(self.panel, algorithms=self.cells, runs=len(self.runs))
 
 
 def reproduce(
@@ -173,6 +173,7 @@ def _compute(store: Store, block: Block, *, tell: Callable[[float], None]) -> No
             specs,
             runs=block.runs,
             rounds=block.panel.rounds,
+            record=recorded(block.panel.rounds).tolist() + sorted(published.marks(block.panel)),
             seed=next(iter(block.cells.values())).seed,
             on_progress=lambda done, total: tell(done / total),
         )

@@ -1,7 +1,9 @@
-"""Tables of a figure, as polars frames: the regret at the horizon beside the published one, and paired differences.
+"""Tables of a figure, as polars frames: the regret beside the published one, and paired differences.
 
+round       where the published curves of the panel end, and its horizon
 value       'within' if |ours - published| is at most 10 % of the published value, or at most three combined
-standard errors √(se² + se_published²); else 'differs'
+standard errors √(se² + se_published²); else 'differs'; a lower bound that ours keeps decides nothing: 'undecided';
+'order only' in a figure whose values are not compared
 difference  regret - regret of the reference in the same run, which saw the same contexts and noise; mean and 95 %
 t-interval over the runs
 order       'agrees' or 'disagrees' with the sign of the published difference; 'undecided' where the interval
@@ -9,6 +11,7 @@ holds 0; '-' where nothing is published
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -16,7 +19,7 @@ from scipy import stats
 
 from dither.experiments import published
 from dither.experiments.cells import of_panel
-from dither.experiments.figures import Figure, Panel, reference
+from dither.experiments.panels import Figure, Panel, reference
 from dither.experiments.store import Store
 
 CLOSE = 0.10  # of the published value
@@ -53,42 +56,41 @@ def summary(curves: pl.DataFrame) -> pl.DataFrame:
 
 
 def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
-    """Columns panel, algorithm, published, regret, se, ratio, runs, value, note; a row for each that has results."""
+    """Columns panel, round, algorithm, published, bound, regret, se, ratio, runs, value, note.
+
+    A row for each panel, round and algorithm that has results; bound: what is published is a lower bound.
+    """
     rows = []
-    for panel in figure.panels:
-        for name in panel.algorithms:
-            regret = np.array(list(_last(curves, panel, algorithm=name).values()))
-            if regret.size == 0:
-                continue
-            mean, se = float(regret.mean()), _se(regret)
-            theirs, their_se = published.last(figure, panel, algorithm=name)
-            verdict = _value(mean, se, published=theirs, published_se=their_se)
-            note = "" if verdict != "differs" else _why(figure, panel, algorithm=name)
-            ratio = mean / theirs if theirs else None
-            rows.append((panel.name, name, theirs, mean, se, ratio, regret.size, verdict, note))
-    kinds = [pl.String, pl.String, pl.Float64, pl.Float64, pl.Float64, pl.Float64, pl.Int64, pl.String, pl.String]
-    names = ["panel", "algorithm", "published", "regret", "se", "ratio", "runs", "value", "note"]
+    for panel, t, name in _places(figure):
+        regret = np.array(list(_at(curves, panel, t, algorithm=name).values()))
+        if regret.size == 0:
+            continue
+        mean, se = float(regret.mean()), _se(regret)
+        end = _end(figure, panel, t, algorithm=name)
+        theirs, bound = (end.mean, end.bound) if end else (None, False)
+        verdict = "order only" if end and figure.compares == "order" else _value(mean, se, end=end)
+        note = "" if verdict != "differs" else _why(figure, panel, algorithm=name)
+        ratio = mean / theirs if theirs and not bound else None
+        rows.append((panel.name, t, name, theirs, bound, mean, se, ratio, regret.size, verdict, note))
+    kinds = [pl.String, pl.Int64, pl.String, pl.Float64, pl.Boolean, *[pl.Float64] * 3, pl.Int64, pl.String, pl.String]
+    names = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "runs", "value", "note"]
     return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
 
 
 def differences(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
-    """Columns panel, algorithm, reference, difference, low, high, runs, published, order."""
+    """Columns panel, round, algorithm, reference, difference, low, high, runs, published, order."""
     rows = []
-    for panel in figure.panels:
+    for panel, t, name in _places(figure):
         base = reference(panel.algorithms)
-        of_base = _last(curves, panel, algorithm=base)
-        their_base, _ = published.last(figure, panel, algorithm=base)
-        for name in panel.algorithms:
-            found = _last(curves, panel, algorithm=name)
-            pairs = np.array([found[run] - of_base[run] for run in found if run in of_base])
-            if name == base or pairs.size == 0:
-                continue
-            theirs, _ = published.last(figure, panel, algorithm=name)
-            gap = None if theirs is None or their_base is None else theirs - their_base
-            mean, low, high = interval(pairs)
-            rows.append((panel.name, name, base, mean, low, high, pairs.size, gap, _order(low, high, published=gap)))
-    names = ["panel", "algorithm", "reference", "difference", "low", "high", "runs", "published", "order"]
-    kinds = [pl.String] * 3 + [pl.Float64] * 3 + [pl.Int64, pl.Float64, pl.String]
+        found, of_base = (_at(curves, panel, t, algorithm=a) for a in (name, base))
+        pairs = np.array([found[run] - of_base[run] for run in found if run in of_base])
+        if name == base or pairs.size == 0:
+            continue
+        gap = _gap(*(_end(figure, panel, t, algorithm=a) for a in (name, base)))
+        mean, low, high = interval(pairs)
+        rows.append((panel.name, t, name, base, mean, low, high, pairs.size, gap, _order(low, high, published=gap)))
+    names = ["panel", "round", "algorithm", "reference", "difference", "low", "high", "runs", "published", "order"]
+    kinds = [pl.String, pl.Int64, pl.String, pl.String] + [pl.Float64] * 3 + [pl.Int64, pl.Float64, pl.String]
     return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
 
 
@@ -101,25 +103,50 @@ def interval(x: np.ndarray) -> tuple[float, float | None, float | None]:
     return mean, mean - half, mean + half
 
 
-def _last(curves: pl.DataFrame, panel: Panel, *, algorithm: str) -> dict[int, float]:
-    """Run -> regret at the horizon."""
-    rows = curves.filter(panel=panel.name, algorithm=algorithm, round=panel.rounds).sort("run")
+def _places(figure: Figure) -> Iterator[tuple[Panel, int, str]]:
+    """Every panel, round to look at and algorithm."""
+    for panel in figure.panels:
+        for t in published.ends(figure, panel):
+            yield from ((panel, t, name) for name in panel.algorithms)
+
+
+def _at(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str) -> dict[int, float]:
+    """Run -> regret at round t."""
+    rows = curves.filter(panel=panel.name, algorithm=algorithm, round=t).sort("run")
     return dict(rows.select("run", "regret").iter_rows())
+
+
+def _end(figure: Figure, panel: Panel, t: int, *, algorithm: str) -> published.End | None:
+    """The end of the published curve, if that is at round t."""
+    end = published.last(figure, panel, algorithm=algorithm)
+    return end if end and end.round == t else None
+
+
+def _gap(end: published.End | None, base: published.End | None) -> float | None:
+    """The published difference; with bounds, as far as it decides an order."""
+    if end is None or base is None:
+        return None
+    gap = end.mean - base.mean
+    least, most = (-math.inf if base.bound else gap), (math.inf if end.bound else gap)
+    return gap if least > 0 or most < 0 or least == most else None
 
 
 def _se(x: np.ndarray) -> float | None:
     return float(x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else None
 
 
-def _value(mean: float, se: float | None, *, published: float | None, published_se: float | None) -> str:
-    if published is None:
+def _value(mean: float, se: float | None, *, end: published.End | None) -> str:
+    if end is None:
         return "-"
-    gap = abs(mean - published)
-    if gap <= CLOSE * published:
+    gap = abs(mean - end.mean)
+    if end.bound and mean >= (1 - CLOSE) * end.mean:
+        return "undecided"
+    if gap <= CLOSE * end.mean:
         return "within"
     if se is None:
         return "undecided"
-    return "within" if gap <= ERRORS * math.hypot(se, published_se or 0) else "differs"
+    close = gap <= ERRORS * math.hypot(se, end.se or 0)
+    return "differs" if not close else "undecided" if end.bound else "within"
 
 
 def _order(low: float | None, high: float | None, *, published: float | None) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from dither import errors
-from dither.experiments.figures import Panel, reference
+from dither.envs import Kappas
+from dither.experiments.panels import Panel, reference
 
 SHOWS = {
     "regret": "cumulative regret of the means",
@@ -29,14 +30,27 @@ def with_error(row: dict) -> str:
     return number(row["regret"]) + ("" if row["se"] is None else f" ± {number(row['se'])}")
 
 
-def verdict(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> str:
-    """Who has the lowest regret in the panel, and who is below the reference (feature perturbation) for certain."""
-    rows = values.filter(panel=panel.name).sort("regret")
+def published(row: dict) -> str:
+    """The published value, or what it is known to lie above."""
+    return ("> " if row["bound"] else "") + number(row["published"])
+
+
+def kappas(found: Kappas) -> str:
+    """The constants of an environment, and over what."""
+    return (
+        f"κ* = {found.star:.3g} ± {found.se:.1g} (average μ' at the best arm, over the first {found.rounds} rounds of "
+        f"{found.runs} runs), κ = {found.least:.3g} (smallest μ' of their arms for ‖θ‖ ≤ S)"
+    )
+
+
+def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> str:
+    """Who has the lowest regret at round t, and who is below the reference (feature perturbation) for certain."""
+    rows = values.filter(panel=panel.name, round=t).sort("regret")
     if rows.is_empty():
         return "No results yet."
     base, best = reference(panel.algorithms), rows["algorithm"][0]
-    text = f"Lowest regret at round {panel.rounds:,}: {best}, {with_error(rows.row(0, named=True))}."
-    gaps = differences.filter(panel=panel.name)
+    text = f"Lowest regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}."
+    gaps = differences.filter(panel=panel.name, round=t)
     below = gaps.filter(pl.col("high") < 0).sort("difference")["algorithm"].to_list()
     unclear = gaps.filter((pl.col("low") <= 0) & (pl.col("high") >= 0)).sort("difference")["algorithm"].to_list()
     above = gaps.filter(pl.col("low") > 0)
@@ -58,17 +72,18 @@ def verdict(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> st
     return text
 
 
-def not_reproduced(panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> list[str]:
-    """A sentence for each published value or order that ours does not give; empty where all do or none is published."""
+def not_reproduced(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> list[str]:
+    """A sentence for each value or order published at round t that ours does not give; empty where all do."""
     found = [
-        f"{row['algorithm']}: {number(row['regret'])} where {number(row['published'])} is published "
-        f"(ratio {row['ratio']:.2f}). {row['note'] or 'No reason is known.'}"
-        for row in values.filter(panel=panel.name, value="differs").iter_rows(named=True)
+        f"{row['algorithm']}: {number(row['regret'])} where {published(row)} is published"
+        + ("" if row["ratio"] is None else f" (ratio {row['ratio']:.2f})")
+        + f". {row['note'] or 'No reason is known.'}"
+        for row in values.filter(panel=panel.name, round=t, value="differs").iter_rows(named=True)
     ]
     found += [
         f"{row['algorithm']} against {row['reference']}: {number(row['difference'], signed=True)}, where the published "
         f"difference is {number(row['published'], signed=True)}."
-        for row in differences.filter(panel=panel.name, order="disagrees").iter_rows(named=True)
+        for row in differences.filter(panel=panel.name, round=t, order="disagrees").iter_rows(named=True)
     ]
     return found
 

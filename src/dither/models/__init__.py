@@ -2,6 +2,7 @@
 
 from dither.models.diagonal import Diagonal
 from dither.models.disjoint import Disjoint
+from dither.models.glm import GLM
 from dither.models.ridge import Ridge
 
-__all__ = ["Diagonal", "Disjoint", "Ridge"]
+__all__ = ["GLM", "Diagonal", "Disjoint", "Ridge"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import array_api_compat.numpy
 
-from dither import arrays, errors
+from dither import arrays, errors, links
 from dither.arrays import Array
 
 
@@ -29,7 +29,9 @@ class Diagonal:
     """Linear regression with penalty λ‖θ‖² and a diagonal V, for X (..., K, d)."""
 
     lam: float = 1e-4  # λ; feature²
-    abilities = frozenset({"mean", "width", "sample", "logdet", "norms", "gram"})
+    abilities = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "gram_width", "predict"})
+    function = links.LINKS["identity"]  # μ and its kin
+    support = function.support  # between which the rewards lie
 
     def __post_init__(self) -> None:
         errors.positive("lam", self.lam)
@@ -53,13 +55,17 @@ class Diagonal:
         v, b, theta = (xp.zeros((*batch, dim), dtype=xp.float64, device=device) for _ in range(3))
         return DiagonalState(v + float(self.lam), b, theta, xp.zeros((*batch, 2), dtype=xp.float64, device=device))
 
-    def update(self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None) -> DiagonalState:
-        """One more observation: x (..., d), r (...), weight (...)."""
+    def update(
+        self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None, own: bool = False
+    ) -> DiagonalState:
+        """One more observation: x (..., d), r (...), weight (...); own: the old state is given up."""
         return self.update_many(
             state, x[..., None, :], r[..., None], weight=None if weight is None else weight[..., None]
         )
 
-    def update_many(self, state: DiagonalState, X: Array, r: Array, *, weight: Array | None = None) -> DiagonalState:
+    def update_many(
+        self, state: DiagonalState, X: Array, r: Array, *, weight: Array | None = None, own: bool = False
+    ) -> DiagonalState:
         """n observations at once: X (..., n, d), r (..., n), weight (..., n)."""
         xp = arrays.namespace(X)
         if weight is not None:
@@ -82,6 +88,14 @@ class Diagonal:
         """w_i = √(Σ x_i²/v): X (..., K, d) -> (..., K)."""
         return arrays.norms(X / arrays.namespace(X).sqrt(state.v)[..., None, :])
 
+    def gram_width(self, state: DiagonalState, X: Array) -> Array:
+        """The width: V is the matrix of this model."""
+        return self.width(state, X)
+
+    def predict(self, state: DiagonalState, X: Array) -> Array:
+        """The expected rewards, which are the means here: X (..., K, d) -> (..., K)."""
+        return self.mean(state, X)
+
     def sample(self, state: DiagonalState, eta: Array) -> Array:
         """N(0, V⁻¹) from η ~ N(0, I): (..., d) -> (..., d)."""
         return eta / arrays.namespace(eta).sqrt(state.v)
@@ -91,9 +105,9 @@ class Diagonal:
         xp = arrays.namespace(state.v)
         return xp.sum(xp.log(state.v / self.lam), axis=-1)
 
-    def norms(self, state: DiagonalState) -> Array:
-        """Σ ‖x‖² and Σ ‖x‖ |r|, (..., 2)."""
-        return state.norms
+    def lipschitz(self, state: DiagonalState, S: float) -> Array:
+        """L_t = Σ ‖x‖ (S‖x‖ + |r|) for ‖θ‖ <= S, (...)."""
+        return S * state.norms[..., 0] + state.norms[..., 1]
 
     def perturb(self, state: DiagonalState, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I), of which the first half is used: (..., 2d) -> (..., d)."""

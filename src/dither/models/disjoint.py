@@ -11,6 +11,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, trees
 from dither.arrays import Array
+from dither.models import history
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,19 @@ class Disjoint:
         return self.model.lam
 
     @property
+    def function(self) -> Any:
+        """μ and its kin."""
+        return self.model.function
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Between which the rewards lie."""
+        return self.model.support
+
+    @property
     def abilities(self) -> frozenset[str]:
-        """Those of the inner model, but for the history, which would need one slot's rows apart."""
-        return self.model.abilities - {"history"}
+        """Those of the inner model, but for what reads a history, of which each slot has one of its own."""
+        return self.model.abilities - {"history", "refit"}
 
     def ambient(self, dim: int) -> int:
         """The dimension of θ: K d."""
@@ -55,13 +66,17 @@ class Disjoint:
         """One more observation in slot `arm` (...): x (..., d), r (...), weight (...).
 
         own : the caller gives the old state up, and its arrays may be overwritten (copying K slots to change one is
-            most of the cost when d is large)
+            most of the cost when d is large); where this raises, the old state is as it was
         """
         slot = _slot(state, arm, batch=r.ndim)
-        slot = self.model.update(slot, x, r, weight=weight)
+        slot = self.model.update(slot, x, r, weight=weight, own=own)
+        if own and not arrays.namespace(x).all(arrays.namespace(x).isfinite(slot.theta)):
+            raise errors.overflow()  # before the old state is written to
         return _filled(state, arm, slot, batch=r.ndim, own=own)
 
-    def update_many(self, state: Any, X: Array, r: Array, *, arm: Array, weight: Array | None = None) -> Any:
+    def update_many(
+        self, state: Any, X: Array, r: Array, *, arm: Array, weight: Array | None = None, own: bool = False
+    ) -> Any:
         """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,); no leading axes."""
         xp = arrays.namespace(X)
         for k in xp.unique_values(arm):
@@ -85,6 +100,14 @@ class Disjoint:
         """w_k of slot k: x (..., d) -> (..., K)."""
         return self.model.width(state, x[..., None, None, :])[..., 0]
 
+    def predict(self, state: Any, x: Array) -> Array:
+        """μ(x'θ̂_k), the expected rewards: x (..., d) -> (..., K)."""
+        return self.function.mu(self.mean(state, x))
+
+    def gram_width(self, state: Any, x: Array) -> Array:
+        """‖x‖ in the norm of V⁻¹ of slot k: x (..., d) -> (..., K)."""
+        return self.model.gram_width(state, x[..., None, None, :])[..., 0]
+
     def sample(self, state: Any, eta: Array) -> Array:
         """N(0, V⁻¹) from η ~ N(0, I): (..., K d) -> (..., K, d)."""
         return self.model.sample(state, _slots(eta, self.slots))
@@ -94,10 +117,18 @@ class Disjoint:
         logdet = self.model.logdet(state)
         return arrays.namespace(logdet).sum(logdet, axis=-1)
 
-    def norms(self, state: Any) -> Array:
-        """Σ ‖x‖² and Σ ‖x‖ |r| over all slots, (..., 2)."""
-        norms = self.model.norms(state)
-        return arrays.namespace(norms).sum(norms, axis=-2)
+    def lipschitz(self, state: Any, S: float) -> Array:
+        """L_t for ‖θ‖ <= S, (...): the sum of those of the slots."""
+        L = self.model.lipschitz(state, S)
+        return arrays.namespace(L).sum(L, axis=-1)
+
+    def bytes(self, dim: int, rounds: int) -> int:
+        """About how much memory one run takes after so many rounds: each slot has room for the rows of the fullest."""
+        return self.slots * self.model.bytes(dim, rounds) if hasattr(self.model, "bytes") else 0
+
+    def bound(self, state: Any) -> Array:
+        """Those of the slots, (..., K, 2)."""
+        return self.model.bound(state)
 
     def perturb(self, state: Any, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2 K d) -> (..., K, d)."""
@@ -115,4 +146,14 @@ def _slot(state: Any, arm: Array, *, batch: int) -> Any:
 
 def _filled(state: Any, arm: Array, slot: Any, *, batch: int, own: bool = False) -> Any:
     """The state with that of one slot replaced."""
-    return trees.map_arrays(lambda A, new: arrays.replace(A, arm, new, rank=A.ndim - batch - 1, own=own), state, slot)
+    return trees.map_arrays(lambda A, new: _with(A, arm, new, batch=batch, own=own), state, slot)
+
+
+def _with(A: Array, arm: Array, new: Array, *, batch: int, own: bool) -> Array:
+    for axis in range(batch, new.ndim):  # histories grow slot by slot: the shorter ones get as much room
+        here, there = A.shape[axis + 1], new.shape[axis]
+        if there > here:
+            A, own = history.grown(A, there, rank=A.ndim - axis - 2), True
+        elif there < here:
+            new = history.grown(new, here, rank=new.ndim - axis - 1)
+    return arrays.replace(A, arm, new, rank=A.ndim - batch - 1, own=own)

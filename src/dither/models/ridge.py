@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 import array_api_compat
 import array_api_compat.numpy
 
-from dither import arrays, errors
+from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import statistics
+from dither.models import factor, statistics
 
-LONG = 1e3  # s above which F is checked after an update: shortening x to w <= 1 may have cost it its digits
-WRONG = 1e-6  # relative error of w² above which an update is refused
 BULK = 1e6  # x'V⁻¹x above which observations are taken one by one: QR keeps fewer digits than the recursion
 MEMORY = 2**28  # bytes that F may take
 
@@ -39,7 +37,9 @@ class Ridge:
     """Linear regression with penalty λ‖θ‖², for X (..., K, d) shared by all arms."""
 
     lam: float = 1e-4  # λ; feature²
-    abilities = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "history"})
+    abilities = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "gram_width", "history", "predict"})
+    function = links.LINKS["identity"]  # μ and its kin
+    support = function.support  # between which the rewards lie
     memory: int = field(default=MEMORY, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,10 +75,15 @@ class Ridge:
         eye = xp.eye(dim, dtype=xp.float64, device=device) / float(self.lam) ** 0.5
         F = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device) + eye
         logdet = xp.zeros(batch, dtype=xp.float64, device=device) if "logdet" in needs else None
-        return RidgeState(F, zeros, logdet, statistics.init(needs, zeros))
+        return RidgeState(F, zeros, logdet, statistics.init(needs - {"gram_width"}, zeros, lam=self.lam))
 
-    def update(self, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
-        """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing)."""
+    def update(
+        self, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None, own: bool = False
+    ) -> RidgeState:
+        """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing).
+
+        own : the caller gives the old state up (which saves nothing here)
+        """
         xp = arrays.namespace(x)
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
         x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
@@ -86,15 +91,14 @@ class Ridge:
         u = arrays.dot(state.F, p)
         s = 1 + xp.vecdot(p, p)
         e = (r - xp.vecdot(x, state.theta)) / s
-        F = arrays.outer(u / -(s + xp.sqrt(s))[..., None], p)
-        F += state.F  # in place: a second temporary of this size costs more than the sum
-        if arrays.some(s > LONG):
-            self._resolved(F, x, s)
+        F = factor.grown(state.F, x, p=p, u=u, s=s, lam=self.lam)
         theta = state.theta + u * e[..., None]
         logdet = None if state.logdet is None else state.logdet + xp.log(s)
         return RidgeState(F, theta, logdet, extra)
 
-    def update_many(self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
+    def update_many(
+        self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None, own: bool = False
+    ) -> RidgeState:
         """n observations at once: X (..., n, d), r (..., n), weight (..., n); the same as n updates.
 
         With P = X F and QR of [[I, 0], [P, r - Xθ̂]] = Q [[R, z], [0, ·]]: F ← F R⁻¹, θ̂ ← θ̂ + F R⁻¹ z.
@@ -103,8 +107,8 @@ class Ridge:
         P, step = statistics.weighted(X, weight) @ state.F, 2 * X.shape[-1]
         while done < n and arrays.some(xp.vecdot(P, P) > BULK):
             for k in range(done, min(done + step, n)):
-                own = None if weight is None else weight[..., k]
-                state = self.update(state, X[..., k, :], r[..., k], weight=own)
+                part = None if weight is None else weight[..., k]
+                state = self.update(state, X[..., k, :], r[..., k], weight=part)
             done, step = min(done + step, n), 2 * step
             rest = None if weight is None else weight[..., done:]
             P = statistics.weighted(X[..., done:, :], rest) @ state.F
@@ -138,6 +142,14 @@ class Ridge:
         """w_i = ‖x_i‖_{V⁻¹}: X (..., K, d) -> (..., K)."""
         return arrays.norms(X @ state.F)
 
+    def gram_width(self, state: RidgeState, X: Array) -> Array:
+        """The width: V is the matrix of this model."""
+        return self.width(state, X)
+
+    def predict(self, state: RidgeState, X: Array) -> Array:
+        """The expected rewards, which are the means here: X (..., K, d) -> (..., K)."""
+        return self.mean(state, X)
+
     def sample(self, state: RidgeState, eta: Array) -> Array:
         """F η ~ N(0, V⁻¹) for η ~ N(0, I): (..., d) -> (..., d)."""
         return arrays.dot(state.F, eta)
@@ -146,27 +158,14 @@ class Ridge:
         """log(det V/det λI), (...)."""
         return state.logdet
 
-    def norms(self, state: Any) -> Array:
-        """Σ ‖x‖² and Σ ‖x‖ |r|, (..., 2)."""
-        return state.extra.norms
+    def lipschitz(self, state: Any, S: float) -> Array:
+        """L_t for ‖θ‖ <= S, (...): `statistics.lipschitz`."""
+        return statistics.lipschitz(state.extra.norms, S=S, link=self.function)
 
     def perturb(self, state: Any, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
-        gram = state.extra.gram
-        d = state.theta.shape[-1]
-        b = arrays.dot(gram.G.mT, eta[..., :d]) + arrays.dot(gram.recent.mT, eta[..., d:])
-        return arrays.dot(state.F, arrays.dot(state.F.mT, b))
+        return arrays.dot(state.F, arrays.dot(state.F.mT, statistics.gram_sample(state.extra.gram, eta)))
 
     def history(self, state: Any) -> Any:
-        """Every distinct x with its count and its sum of rewards: `statistics.History`."""
+        """Every distinct x with its count and its sum of rewards: `history.History`."""
         return state.extra.history
-
-    def _resolved(self, F: Array, x: Array, s: Array) -> None:
-        """Refuse an observation after which F does not give x its width, √((s - 1)/s), any more."""
-        xp, p = arrays.namespace(x), arrays.dot(F.mT, x)
-        if not arrays.some((s > LONG) & (xp.abs(xp.vecdot(p, p) - (1 - 1 / s)) > WRONG)):
-            return
-        raise ValueError(
-            f"x is too long beside lam={self.lam:g} and what was learnt before: x'V⁻¹x is {float(xp.max(s)) - 1:.3g}, "
-            f"and float64 cannot hold so short a width beside those of other directions; scale x down or raise lam"
-        )

@@ -1,8 +1,9 @@
 """What some policies ask of a linear model besides θ̂ and V⁻¹, kept only when they ask.
 
-gram     a factor G of Σ x x' (not of V): QR of the factor and the last rows, every d observations
-norms    Σ ‖x‖² and Σ ‖x‖ |r|, from which L_t of the paper follows
-history  every distinct x with its count and its sum of rewards (own-paper perturbed history only: memory grows)
+gram        a factor G of Σ x x' (not of V): QR of the factor and the last rows, every d observations
+gram_width  a factor of V⁻¹, V = λI + Σ xx', for models whose own matrix is another
+norms       sums of ‖x‖, ‖x‖² and ‖x‖ |r|, and the largest ‖x‖, from which L_t of the paper follows
+history     every distinct x with its count and its sum of rewards (own-paper perturbed history only: memory grows)
 """
 
 from typing import Any, NamedTuple
@@ -11,6 +12,9 @@ import array_api_compat
 
 from dither import arrays
 from dither.arrays import Array
+from dither.links import Link
+from dither.models import factor, history
+from dither.models.history import History
 
 
 class Gram(NamedTuple):
@@ -21,24 +25,16 @@ class Gram(NamedTuple):
     fill: Array  # (...)  rows in use; int64
 
 
-class History(NamedTuple):
-    """Distinct feature vectors in the order of their first observation; rows beyond `rows` are zero."""
-
-    X: Array  # (..., N, d)
-    count: Array  # (..., N)  observations of that x
-    total: Array  # (..., N)  Σ r of that x
-    rows: Array  # (...)  rows in use; int64
-
-
 class Extra(NamedTuple):
     """Statistics by name; None where no policy asked."""
 
     gram: Gram | None = None
-    norms: Array | None = None  # (..., 2)  Σ ‖x‖², Σ ‖x‖ |r|
+    norms: Array | None = None  # (..., 4)  Σ ‖x‖², Σ ‖x‖ |r|, Σ ‖x‖, max ‖x‖
     history: History | None = None
+    gram_width: Array | None = None  # (..., d, d)  F with FF' = V⁻¹
 
 
-def init(needs: frozenset[str], zeros: Array) -> Extra | None:
+def init(needs: frozenset[str], zeros: Array, *, lam: float) -> Extra | None:
     """Empty statistics for those of `needs` that are kept here (None for none); shaped after zeros (..., d)."""
     if not needs & set(Extra._fields):
         return None
@@ -49,18 +45,23 @@ def init(needs: frozenset[str], zeros: Array) -> Extra | None:
 
     return Extra(
         gram=Gram(empty(d, d), empty(d, d), empty(dtype=xp.int64)) if "gram" in needs else None,
-        norms=empty(2) if "norms" in needs else None,
-        history=History(empty(8, d), empty(8), empty(8), empty(dtype=xp.int64)) if "history" in needs else None,
+        norms=empty(4) if "norms" in needs else None,
+        history=history.init(zeros) if "history" in needs else None,
+        gram_width=empty(d, d) + xp.eye(d, dtype=zeros.dtype, device=device) / lam**0.5
+        if "gram_width" in needs
+        else None,
     )
 
 
 def update(extra: Extra, x: Array, r: Array, *, weight: Array | None = None) -> Extra:
     """One more observation: x (..., d), r (...), weight (...)."""
-    gram, norms, history = extra
-    if history is not None:
-        history = _history(history, x, r, arrays.namespace(x).ones_like(x[..., 0]) if weight is None else weight)
-    x, r = weighted(x, weight), weighted(r, weight, last=False)
-    return Extra(None if gram is None else _gram(gram, x), None if norms is None else _norms(norms, x, r), history)
+    gram, norms, rows, V = extra
+    if norms is not None:
+        norms = _norms(norms, x, r, arrays.namespace(x).ones_like(x[..., 0]) if weight is None else weight)
+    if rows is not None:
+        rows = history.append(rows, x, r, weight, distinct=True)
+    x = weighted(x, weight)
+    return Extra(None if gram is None else _gram(gram, x), norms, rows, None if V is None else _more(V, x))
 
 
 def update_many(extra: Extra, X: Array, r: Array, *, weight: Array | None = None) -> Extra:
@@ -91,43 +92,41 @@ def _gram(state: Gram, x: Array) -> Gram:
     return Gram(xp.where(pick, R, state.G), xp.where(pick, 0.0, recent), xp.where(full, 0, fill))
 
 
-def _norms(state: Array, x: Array, r: Array) -> Array:
+def _norms(state: Array, x: Array, r: Array, weight: Array) -> Array:
     xp = arrays.namespace(x)
     square = xp.vecdot(x, x)
-    return state + xp.stack([square, xp.sqrt(square) * xp.abs(r)], axis=-1)
+    length = xp.sqrt(square)
+    sums = state[..., :3] + weight[..., None] * xp.stack([square, length * xp.abs(r), length], axis=-1)
+    return xp.concat([sums, xp.maximum(state[..., 3:], length[..., None])], axis=-1)
 
 
-def _history(state: History, x: Array, r: Array, weight: Array) -> History:
-    xp = arrays.namespace(x)
-    N = state.X.shape[-2]
-    known = xp.all(x[..., None, :] == state.X, axis=-1) & (state.count > 0)
-    found = xp.any(known, axis=-1)
-    row = xp.where(found, xp.argmax(xp.astype(known, xp.int8), axis=-1), state.rows)
-    rows = xp.where(found, state.rows, state.rows + 1)
-    if int(xp.max(rows)) > N:
-        state = state._replace(X=_grown(state.X, -2), count=_grown(state.count, -1), total=_grown(state.total, -1))
-    count, total = arrays.pick(state.count, row, rank=0), arrays.pick(state.total, row, rank=0)
-    return History(
-        arrays.replace(state.X, row, x, rank=1),
-        arrays.replace(state.count, row, count + weight, rank=0),
-        arrays.replace(state.total, row, total + weight * r, rank=0),
-        rows,
-    )
+def _more(F: Array, x: Array) -> Array:
+    p = arrays.dot(F.mT, x)
+    return factor.grown(F, x, p=p, u=arrays.dot(F, p), s=1 + arrays.namespace(x).vecdot(p, p), lam=0.0)
 
 
-def _grown(A: Array, axis: int) -> Array:
-    xp = arrays.namespace(A)
-    return xp.concat([A, xp.zeros_like(A)], axis=axis)
+def gram_sample(gram: Gram, eta: Array) -> Array:
+    """N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
+    d = gram.G.shape[-1]
+    return arrays.dot(gram.G.mT, eta[..., :d]) + arrays.dot(gram.recent.mT, eta[..., d:])
+
+
+def lipschitz(norms: Array, *, S: float, link: Link) -> Array:
+    """L_t = Σ ‖x‖ max |μ(η) - r| over |η| <= S‖x‖, at most, from `norms` (..., 4) -> (...) (paper, Lemma 1).
+
+    Exact for the identity, Σ ‖x‖ (S‖x‖ + |r|); else |μ(η) - r| <= μ(S max ‖x‖), or 1 where rewards are in [0, 1], + |r|
+    for the log link.
+    """
+    square, paid, length, longest = (norms[..., k] for k in range(4))
+    if link.name == "identity":
+        return S * square + paid
+    return length if link.support[1] == 1 else length * link.mu(S * longest) + paid
 
 
 def check(extra: Extra) -> None:
     """Refuse statistics of no data: rows that are not there, counts below 0."""
-    gram, _, history = extra
+    gram, _, rows, _ = extra
     if gram is not None and int(gram.fill.max()) >= gram.G.shape[-1]:
         raise ValueError("its gram.fill counts more rows than there are")
-    if history is not None:
-        X, count, total, rows = history
-        if X.shape[:-1] != count.shape or count.shape != total.shape or X.shape[-1] < 1:
-            raise ValueError(f"its history has shapes {X.shape}, {count.shape}, {total.shape}, which do not fit")
-        if int(rows.max()) > count.shape[-1] or float(count.min()) < 0:
-            raise ValueError("its history counts rows that are not there, or below 0")
+    if rows is not None:
+        history.check(rows)

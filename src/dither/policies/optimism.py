@@ -1,8 +1,14 @@
-"""Optimism: a bonus without chance (LinUCB = OFUL; Abbasi-Yadkori, Pál, Szepesvári 2011).
+"""Optimism: a bonus without chance.
 
-s_i = m_i + β w_i
-radius="constant"   β = √Λ S + R √(d log((1 + T/Λ)/δ)), ‖x‖ <= 1, δ = 1/T           `theory.ucb`
-radius="oful"       β_t = √λ S + R √(2 log(1/δ) + log(det V/det λI))               `theory.self_normalised`
+UCB      s_i = m_i + β w_i
+    radius="constant"   β = √Λ S + R √(d log((1 + T/Λ)/δ)), ‖x‖ <= 1, δ = 1/T                     `theory.ucb`
+    radius="oful"       β_t = √λ S + R √(2 log(1/δ) + log(det V/det λI))                  `theory.self_normalised`
+    radius="ucb-glm"    β = (R/κ) √((d/2) log(1 + 2T/d) + log(1/δ))                              `theory.ucb_glm`
+    radius="ofuglb"     β_t = √(2 (1 + S M_μ)(1 + W_t²)), L_t = (1 + S/2)(t - 1) for logit        `theory.ofuglb_e`
+GLMUCB   s_i = μ(m_i) + ρ ‖x_i‖ in the norm of V⁻¹, the bonus outside μ                          `theory.glm_ucb`
+
+LinUCB = OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011) is UCB with the first two; UCB-GLM (Li, Lu, Zhou 2017) with the
+third and widths in V = λI + Σ xx' (gram=True); OFUGLB-e (Lee, Yun, Jun 2024) with the fourth.
 """
 
 import math
@@ -15,7 +21,7 @@ from dither import arrays, errors, theory
 from dither.arrays import Array
 from dither.policies import scale
 
-RADII = ("constant", "oful")
+RADII = ("constant", "oful", "ucb-glm", "ofuglb")
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,8 @@ class UCB:
     horizon: int | None = None  # T; None: t
     Lam: float = 1.0  # Λ in β
     sigma_again: bool = False  # σ w for w: the ancestor code counts σ twice (preset as_run)
+    kappa: float = 0.25  # κ of "ucb-glm", the least μ'
+    gram: bool = False  # widths in V, where the model's own are in another matrix
 
     def __post_init__(self) -> None:
         check(self)
@@ -44,7 +52,7 @@ class UCB:
 
     def view(self, model, state, X: Array, *, t: int) -> Array:
         """The scores m + β w (..., K)."""
-        return model.mean(state, X) + scale.times(radius(self, model, state, t), model.width(state, X))
+        return model.mean(state, X) + scale.times(radius(self, model, state, t), width(self, model, state, X))
 
     def scores(self, view: Array) -> Array:
         """The view itself."""
@@ -55,13 +63,58 @@ class UCB:
         return arrays.share(view, mask=mask)
 
 
+@dataclass(frozen=True)
+class GLMUCB:
+    """GLM-UCB (Filippi, Cappé, Garivier, Szepesvári 2010), on any model with `predict` and `gram_width`."""
+
+    rho: float | None = None  # ρ; None: the one of the formula
+    k_mu: float = 0.25  # Lipschitz constant of μ
+    c_mu: float = 0.25  # least slope of μ; own paper: of |η| <= S
+    R: float = 1.0  # the largest reward
+    horizon: int | None = None  # T; None: t
+    needs = frozenset({"predict", "gram_width"})
+
+    def __post_init__(self) -> None:
+        if self.rho is not None:
+            errors.within("rho", self.rho, 0, scale.LARGEST)
+        for name in ("k_mu", "c_mu", "R"):
+            errors.positive(name, getattr(self, name))
+        if self.horizon is not None:
+            errors.at_least("horizon", self.horizon, 1)
+
+    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+        """Nothing."""
+        return ()
+
+    def view(self, model, state, X: Array, *, t: int) -> Array:
+        """The scores μ(m) + ρ w (..., K)."""
+        d, T = model.ambient(state.theta.shape[-1]), self.horizon or t
+        rho = self.rho
+        if rho is None:
+            rho = theory.glm_ucb(T, d=d, delta=1 / T, k_mu=self.k_mu, c_mu=self.c_mu, R=self.R)
+        return model.predict(state, X) + scale.times(rho, model.gram_width(state, X))
+
+    def scores(self, view: Array) -> Array:
+        """The view itself."""
+        return view
+
+    def propensities(self, view: Array, *, mask: Array | None = None) -> Array:
+        """1 for the best arm; shared where arms tie."""
+        return arrays.share(view, mask=mask)
+
+
+def width(policy: Any, model: Any, state: Any, X: Array) -> Array:
+    """The widths of UCB or RandUCB, (..., K)."""
+    return model.gram_width(state, X) if policy.gram else model.width(state, X)
+
+
 def check(policy: Any) -> None:
     """Refuse settings of UCB or RandUCB that make no sense."""
     if policy.radius not in RADII:
         raise errors.unknown("radius", policy.radius, known=RADII)
     if policy.beta is not None:
         errors.within("beta", policy.beta, 0, scale.LARGEST)
-    for name, number in (("sigma", policy.sigma), ("Lam", policy.Lam), ("S", policy.S)):
+    for name, number in (("sigma", policy.sigma), ("Lam", policy.Lam), ("S", policy.S), ("kappa", policy.kappa)):
         if number is not None:
             errors.positive(name, number)
     if policy.horizon is not None:
@@ -70,7 +123,8 @@ def check(policy: Any) -> None:
 
 def needs(policy: Any) -> frozenset[str]:
     """What UCB or RandUCB asks of a model."""
-    return frozenset({"mean", "width"} | ({"logdet"} if policy.radius == "oful" else set()))
+    more = {"oful": {"logdet"}, "ofuglb": {"norms"}}.get(policy.radius, set())
+    return frozenset({"mean", "gram_width" if policy.gram else "width"} | more)
 
 
 def radius(policy: Any, model: Any, state: Any, t: int) -> Any:
@@ -82,5 +136,11 @@ def radius(policy: Any, model: Any, state: Any, t: int) -> Any:
     S = math.sqrt(d) if policy.S is None else policy.S
     if policy.radius == "constant":
         return theory.ucb(T, d=d, lam=policy.Lam, S=S, R=policy.sigma, delta=1 / T) * twice
+    if policy.radius == "ucb-glm":
+        return theory.ucb_glm(T, d=d, sigma=policy.sigma, kappa=policy.kappa, delta=1 / T) * twice
+    if policy.radius == "ofuglb":
+        L = (1 + S / 2) * (t - 1) if model.function.name == "logit" else model.lipschitz(state, S)
+        W = theory.W(t, d=d, S=S, L=L, delta=1 / T)
+        return theory.ofuglb_e(W, S=S, M=model.function.concordance(S)) * twice
     logdet = model.logdet(state)
     return theory.self_normalised(logdet, lam=model.lam, S=S, R=policy.sigma, delta=1 / T) * twice

@@ -50,10 +50,9 @@ def value(policy: Any, model: Any, state: Any, t: int) -> Any:
     d, T = model.ambient(state.theta.shape[-1]), policy.horizon or t
     if c == "oful":
         return theory.oful(t, d=d, lam=model.lam, S=policy.S, R=policy.sigma, T=T)
-    norms = model.norms(state)
-    L = policy.S * norms[..., 0] + norms[..., 1]  # Σ ‖x‖ max_{|η| <= S‖x‖} |η - r|
+    L, M = model.lipschitz(state, policy.S), model.function.concordance(policy.S)
     delta = min(policy.delta or 1 / T, 0.5) / (4 * T)
-    return theory.beta(t, d=d, lam=model.lam, S=policy.S, M=0.0, L=L, delta=delta, R=policy.sigma)
+    return theory.beta(t, d=d, lam=model.lam, S=policy.S, M=M, L=L, delta=delta, R=policy.sigma)
 
 
 def times(scale: Any, w: Any) -> Any:

@@ -28,12 +28,14 @@ class RandUCB:
 
     law: noise.Points | noise.Gaussian | noise.Ball = noise.half_gaussian()  # of a; coupled over the arms
     beta: float | None = None  # β; None: the radius below
-    radius: str = "constant"  # "constant" or "oful": as of `optimism.UCB`
+    radius: str = "constant"  # as of `optimism.UCB`
     sigma: float = 1.0  # R, sd of the reward noise
     S: float | None = 1.0  # bound on ‖θ*‖; None: √d
     horizon: int | None = None  # T; None: t
     Lam: float = 1.0  # Λ in β
     sigma_again: bool = False  # σ w for w (preset as_run)
+    kappa: float = 0.25  # κ of radius="ucb-glm"
+    gram: bool = False  # widths in V, as RandUCBLog has them
 
     def __post_init__(self) -> None:
         if not isinstance(self.law, (noise.Points, noise.Gaussian, noise.Ball)):
@@ -51,7 +53,7 @@ class RandUCB:
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """The lines m + a β w."""
-        w = scale.times(optimism.radius(self, model, state, t), model.width(state, X))
+        w = scale.times(optimism.radius(self, model, state, t), optimism.width(self, model, state, X))
         return Seen(lines.Lines(model.mean(state, X), w), self._marginal(model.ambient(state.theta.shape[-1])))
 
     def scores(self, view: Seen, a: Array) -> Array:

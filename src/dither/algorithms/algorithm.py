@@ -1,0 +1,148 @@
+"""An algorithm by name: a model class, a policy class and presets, which construct a bandit together."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dither import errors, models
+from dither.bandit import Bandit
+
+PRESETS = ("default", "as_run", "own_paper")
+Given = Mapping[str, Any]
+Settings = Given | Callable[[int, Given], Given]  # what a preset sets, or that from (dimension of θ, what was given)
+
+
+class Labels(dict):
+    """Figure name -> the label that the paper's figure gives the algorithm; elsewhere its own name."""
+
+    def __init__(self, name: str, given: Mapping[str, str]) -> None:
+        super().__init__(given)
+        self.name = name
+
+    def __missing__(self, figure: str) -> str:
+        return self.name
+
+
+class Algorithm:
+    """A constructor of bandits: `LinFP(dim=5, lam=1e-4, c=1.0, floor=0.0, seed=0)` -> Bandit.
+
+    Settings are the fields of its model and of its policy, and besides
+    disjoint : K slots for one shared context, instead of arms with features of their own
+    diagonal : keep the diagonal of V alone (d above some thousands)
+    preset : "default", "as_run" or "own_paper"; settings that are passed win over it
+    seed, floor, monte_carlo : as for `Bandit`
+    """
+
+    def __init__(
+        self,
+        name: str,
+        policy: Callable[..., Any],
+        *,
+        summary: str,
+        source: str,
+        perturbs: str,
+        propensity: str,
+        bound: str = "",
+        model: Callable[..., Any] = models.Ridge,
+        presets: Mapping[str, Settings] | None = None,
+        policy_of: Mapping[str, Callable[..., Any]] | None = None,
+        told: Iterable[str] | Mapping[str, Callable[[Any], Any]] = (),
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name, self.policy, self.summary, self.model = name, policy, summary, model
+        self.source, self.perturbs, self.propensity, self.bound = source, perturbs, propensity, bound
+        self.presets: dict[str, Settings] = {preset: {} for preset in PRESETS} | dict(presets or {})
+        self.policy_of = dict(policy_of or {})
+        self.told = dict(told) if isinstance(told, Mapping) else dict.fromkeys(told, _as_it_is)
+        self.label = Labels(name, labels or {})
+        self.__name__ = name
+        self.__doc__ = f"{summary}\n\n{inspect.getdoc(type(self))}\n\nIts policy: {inspect.getdoc(policy)}"
+        self.__signature__ = _signature(model, policy)
+
+    def __call__(
+        self,
+        dim: int | None = None,
+        *,
+        seed: int | None = None,
+        preset: str = "default",
+        floor: float = 0.0,
+        monte_carlo: int = 0,
+        **settings: Any,
+    ) -> Bandit:
+        """A bandit with these settings."""
+        if dim is None:
+            raise TypeError(f"{self.name} needs dim, the number of features: {self.name}(dim=5)")
+        errors.at_least("dim", dim, 1)
+        model, policy = self.configure(dim, preset=preset, **settings)
+        return Bandit(model, policy, dim=dim, seed=seed, floor=floor, monte_carlo=monte_carlo)
+
+    def __repr__(self) -> str:
+        return f"dither.{self.name}"
+
+    def __reduce__(self) -> tuple[Callable[[str], "Algorithm"], tuple[str]]:
+        """By name: the table has the rest."""
+        return named, (self.name,)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What its policy, as it is by default, asks of a model."""
+        return tuple(sorted(self.configure(2)[1].needs))
+
+    def configure(
+        self, dim: int, *, preset: str = "default", disjoint: int | None = None, diagonal: bool = False, **settings: Any
+    ) -> tuple[Any, Any]:
+        """The model and the policy of these settings, for d features."""
+        if preset not in self.presets:
+            raise errors.unknown("preset", preset, known=self.presets)
+        if disjoint is not None:
+            errors.at_least("disjoint, the number of slots,", disjoint, 1)
+        errors.true_or_false("diagonal", diagonal)
+        of_preset = self.presets[preset]
+        ambient = dim * (disjoint or 1)
+        settings = {**(of_preset(ambient, settings) if callable(of_preset) else of_preset), **settings}
+        if diagonal and self.model is not models.Ridge:
+            raise ValueError(f"diagonal is for linear models alone; {self.name} runs on {self.model.__name__}")
+        model_class = models.Diagonal if diagonal else self.model
+        policy_class = self.policy_of.get(preset, self.policy)
+        of_model, of_policy = _fields(model_class), _fields(policy_class)
+        for name, value in settings.items():
+            if name not in of_model | of_policy:
+                known = [*of_policy, *of_model, "disjoint", "diagonal", "preset"]
+                raise errors.unknown(f"setting of {self.name}", name, known=known)
+            if isinstance((of_model | of_policy)[name], bool):
+                errors.true_or_false(name, value)
+        model = model_class(**{k: v for k, v in settings.items() if k in of_model})
+        policy = policy_class(**{k: v for k, v in settings.items() if k in of_policy})
+        return (model if disjoint is None else models.Disjoint(model, disjoint)), policy
+
+    def knows(self, setting: str, *, preset: str = "default") -> bool:
+        """Whether its policy has such a setting."""
+        return setting in _fields(self.policy_of.get(preset, self.policy))
+
+
+def _fields(configuration: Any) -> dict[str, Any]:
+    """The names of its settings and their defaults."""
+    return {field.name: field.default for field in dataclasses.fields(configuration)}
+
+
+def _as_it_is(fact: Any) -> Any:
+    return fact
+
+
+def named(name: str) -> Algorithm:
+    """The algorithm of that name in the table."""
+    from dither.algorithms.table import find  # the table is made of this class
+
+    return find(name)
+
+
+def _signature(model: Any, policy: Any) -> inspect.Signature:
+    """What help() shows: dim, then every setting with its default."""
+    kw = inspect.Parameter.KEYWORD_ONLY
+    fields = [*dataclasses.fields(model), *dataclasses.fields(policy)]
+    parameters = [inspect.Parameter("dim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)]
+    parameters += [inspect.Parameter(f.name, kw, default=f.default, annotation=f.type) for f in fields]
+    own = dict(disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0)
+    parameters += [inspect.Parameter(name, kw, default=value) for name, value in own.items()]
+    return inspect.Signature(parameters, return_annotation=Bandit)

@@ -1,0 +1,62 @@
+"""An algorithm with settings as text: "LinFP:c=0.3,preset=as_run"."""
+
+import ast
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from dither import errors
+from dither.algorithms.table import find
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """An algorithm with settings, as the command line and the results store write it: "LinFP:c=0.3,preset=as_run"."""
+
+    name: str
+    settings: tuple[tuple[str, Any], ...] = ()  # in sorted order
+    preset: str = "default"
+
+    @classmethod
+    def parse(cls, text: str) -> "Spec":
+        """From text; values are Python literals, or else strings."""
+        name, _, rest = text.partition(":")
+        settings: dict[str, Any] = {}
+        for part in filter(None, rest.split(",")):
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise ValueError(f"a setting is written key=value, got {part!r} in {text!r}")
+            if key.strip() in settings:
+                raise ValueError(f"{key.strip()} is set twice in {text!r}")
+            settings[key.strip()] = _literal(value.strip())
+        preset = settings.pop("preset", "default")
+        algorithm = find(name)
+        if preset not in algorithm.presets:
+            raise errors.unknown("preset", preset, known=algorithm.presets)
+        return cls(name, tuple(sorted(settings.items())), preset)
+
+    def __str__(self) -> str:
+        parts = [f"{k}={v}" for k, v in self.settings]
+        parts += [f"preset={self.preset}"] if self.preset != "default" else []
+        return self.name + (":" + ",".join(parts) if parts else "")
+
+    def told(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Its settings, and of the environment's facts those that the algorithm is told and that are not set."""
+        algorithm, given = find(self.name), dict(self.settings)
+        known = algorithm.told.items()
+        told = {k: of(facts[k]) for k, of in known if k in facts and algorithm.knows(k, preset=self.preset)}
+        return told | given
+
+    def configure(self, dim: int, *, disjoint: int | None, facts: Mapping[str, Any]) -> tuple[Any, Any]:
+        """The model and the policy in an environment of these facts."""
+        return find(self.name).configure(dim, preset=self.preset, disjoint=disjoint, **self.told(facts))
+
+
+def _literal(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,295 @@
+"""`ALGORITHMS`: one dict, name -> constructor. The CLI, the docs, the tests and the errors' near matches all read it.
+
+Presets say where the default, the code that the paper's curves follow ("as_run") and the method's own paper
+("own_paper") differ; what a preset does not name is the default of the policy or of the model. Bounds are as Table A.1
+of the paper gives them, for linear models as its text does.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dither import errors, links, models, policies
+from dither.algorithms.algorithm import PRESETS, Algorithm
+
+LINEAR = dict.fromkeys(("fig3-linear", "h1", "h2"), "GLM-FP (ours)") | {"h3": "LinFP (ours)"}
+LOGISTIC = ("fig3-logistic", "h4", "h5")
+GREEK = "ε-Greedy"
+
+
+def _ancestor(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The Gram matrix of the code that the curves follow, 1e-4 I + Σ x x'/σ²: that of λ = σ² 1e-4, over σ²."""
+    return {"lam": 1e-4 * given.get("sigma", 1.0) ** 2}
+
+
+def _level(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """OFUGLB's estimate over ‖θ‖ <= S; its ridge of 1e-6 stands for none and makes it unique."""
+    S = given.get("S", 1.0)
+    errors.positive("S", S)
+    return {"constrain": S, "ridge": 1e-6}
+
+
+def _relaxed(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """OFUGLB-e: the same estimate, and widths in ℓI + Σ μ'(x'θ̂) xx' with ℓ = 1/(8S²(1 + S))."""
+    level, S = _level(dim, given), given.get("S", 1.0)
+    return level | {"lam": 1 / (8 * S**2 * (1 + S)), "S": S, "radius": "ofuglb"}
+
+
+def _li(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """UCB-GLM's bonus; own paper: with the least slope of μ for ‖θ‖ <= S rather than its largest."""
+    return {"radius": "ucb-glm", "sigma": 0.5, "gram": True}
+
+
+def _li_own(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    link = links.find(given.get("link", "logit"))
+    return _li(dim, given) | {"kappa": link.kappa(given.get("S") or 1.0)}
+
+
+def _filippi_own(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"c_mu": links.find(given.get("link", "logit")).kappa(1.0)}
+
+
+def _above(S: float) -> float:
+    """What OFUGLB's authors are told of ‖θ*‖ in simulations."""
+    return S + 1
+
+
+_ALL = (
+    Algorithm(
+        "LinFP",
+        policies.FeaturePerturbation,
+        summary="Linear feature perturbation (paper, Algorithm C.2).",
+        source="Yi, Oh 2025",
+        perturbs="feature",
+        propensity="exact",
+        bound="d√T",
+        presets={"own_paper": lambda dim, _: {"c": "theory", "lam": float(dim)}},  # Theorem 1: β_t(δ/4T), λ = O(d)
+        told=("horizon",),
+        labels=LINEAR,
+    ),
+    Algorithm(
+        "LinTS",
+        policies.ThompsonSampling,
+        summary="Linear Thompson sampling (Agrawal, Goyal 2013; Abeille, Lazaric 2017).",
+        source="Agrawal, Goyal 2013; Abeille, Lazaric 2017",
+        perturbs="parameter",
+        propensity="Monte Carlo",
+        bound="d^{3/2}√T/κ",
+        presets={"as_run": _ancestor, "own_paper": {"c": "anytime", "lam": 1.0}},
+        told=("horizon",),
+    ),
+    Algorithm(
+        "LinPHE",
+        policies.PerturbedHistory,
+        summary="Linear perturbed-history exploration (Kveton et al., UAI 2019).",
+        source="Kveton, Szepesvári, Ghavamzadeh, Boutilier 2019",
+        perturbs="reward",
+        propensity="Monte Carlo",
+        bound="d√(T log K)",
+        presets={"as_run": {"a": 0.5, "inflate": False, "forced": True, "jitter": 1e-6}, "own_paper": {"a": 2.0}},
+        policy_of={"as_run": policies.PseudoRewards, "own_paper": policies.PseudoRewards},
+    ),
+    Algorithm(
+        "RandLinUCB",
+        policies.RandUCB,
+        summary="Randomised LinUCB (Vaswani, Mehrabian, Durand, Kveton 2020).",
+        source="Vaswani, Mehrabian, Durand, Kveton 2020",
+        perturbs="utility",
+        propensity="exact",
+        bound="d√T",
+        presets={
+            "as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True},
+            "own_paper": {"lam": 1.0},  # one λ, as in β; all else is the default
+        },
+        told=("horizon",),
+    ),
+    Algorithm(
+        "LinUCB",
+        policies.UCB,
+        summary="LinUCB, also known as OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011).",
+        source="Abbasi-Yadkori, Pál, Szepesvári 2011",
+        perturbs="none (optimism)",
+        propensity="0/1",
+        bound="d√T",
+        presets={
+            "as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True},
+            "own_paper": {"radius": "oful", "lam": 1.0},
+        },
+        told=("horizon",),
+    ),
+    Algorithm(
+        "EpsGreedy",
+        policies.EpsGreedy,
+        summary="ε-greedy with an annealed ε.",
+        source="common practice",
+        perturbs="none (greedy + uniform)",
+        propensity="exact",
+        presets={"own_paper": {"decay": "text"}},
+        told=("horizon",),
+        labels=dict.fromkeys(LINEAR, GREEK),
+    ),
+    Algorithm(
+        "Greedy",
+        policies.Greedy,
+        summary="No exploration: the arm of the highest mean.",
+        source="common practice",
+        perturbs="none (greedy)",
+        propensity="0/1",
+    ),
+    Algorithm(
+        "GLMFP",
+        policies.FeaturePerturbation,
+        summary="Feature perturbation in generalised linear models (paper, Algorithm 1).",
+        source="Yi, Oh 2025",
+        perturbs="feature",
+        propensity="exact",
+        bound="d√(κ* T) + d²/κ",
+        model=models.GLM,
+        presets={"own_paper": lambda dim, _: {"c": "theory", "lam": float(dim)}},  # Theorem 1: β_t(δ/4T), λ = O(d)
+        told=("horizon",),
+        labels=dict.fromkeys(LOGISTIC, "GLM-FP (ours)"),
+    ),
+    Algorithm(
+        "LogEpsGreedy",
+        policies.EpsGreedy,
+        summary="ε-greedy with an annealed ε, on a generalised linear model.",
+        source="common practice",
+        perturbs="none (greedy + uniform)",
+        propensity="exact",
+        model=models.GLM,
+        presets={"own_paper": {"decay": "text"}},
+        told=("horizon",),
+        labels=dict.fromkeys(LOGISTIC, GREEK),
+    ),
+    Algorithm(
+        "LogGreedy",
+        policies.Greedy,
+        summary="No exploration, on a generalised linear model.",
+        source="common practice",
+        perturbs="none (greedy)",
+        propensity="0/1",
+        model=models.GLM,
+    ),
+    Algorithm(
+        "OFUGLB",
+        policies.OFUGLB,
+        summary="Optimism over the likelihood's confidence set (Lee, Yun, Jun 2024): slow, for small problems.",
+        source="Lee, Yun, Jun 2024",
+        perturbs="none (optimism)",
+        propensity="0/1",
+        bound="d√(κ* T) + d²/κ",
+        model=models.GLM,
+        presets=dict.fromkeys(PRESETS, _level),
+        told={"horizon": int, "S": _above},
+    ),
+    Algorithm(
+        "OFUGLB-e",
+        policies.UCB,
+        summary="OFUGLB with its confidence set relaxed to an ellipsoid (Lee, Yun, Jun 2024).",
+        source="Lee, Yun, Jun 2024",
+        perturbs="none (optimism)",
+        propensity="0/1",
+        bound="d√(κ* T) + d²/κ",
+        model=models.GLM,
+        presets=dict.fromkeys(PRESETS, _relaxed),
+        told={"horizon": int, "S": _above},
+    ),
+    Algorithm(
+        "LogTS",
+        policies.ThompsonSampling,
+        summary="GLM-TSL: Thompson sampling from Laplace's approximation (Kveton et al. 2020).",
+        source="Kveton, Zaheer, Szepesvári, Li, Ghavamzadeh, Boutilier 2020",
+        perturbs="parameter",
+        propensity="Monte Carlo",
+        bound="d^{3/2}√T/κ",
+        model=models.GLM,
+    ),
+    Algorithm(
+        "LogFPL",
+        policies.PerturbedRewards,
+        summary="GLM-FPL: follow the perturbed leader (Kveton et al. 2020).",
+        source="Kveton, Zaheer, Szepesvári, Li, Ghavamzadeh, Boutilier 2020",
+        perturbs="reward",
+        propensity="Monte Carlo",
+        bound="d^{3/2}√T/κ",
+        model=models.GLM,
+        presets={"as_run": {"a": 1.0, "forced": True}},
+    ),
+    Algorithm(
+        "LogPHE",
+        policies.PseudoSuccesses,
+        summary="Perturbed-history exploration in logistic models (Kveton et al., UAI 2019).",
+        source="Kveton, Szepesvári, Ghavamzadeh, Boutilier 2019",
+        perturbs="reward",
+        propensity="Monte Carlo",
+        model=models.GLM,
+        presets={  # "counts": equal feature vectors share their pseudo-trials, whose number is rounded up
+            "default": {"a": 0.5, "solver": "counts"},
+            "as_run": {"a": 0.5, "forced": True, "jitter": 1e-6, "solver": "counts"},
+            "own_paper": {"a": 2.0, "solver": "counts"},
+        },
+    ),
+    Algorithm(
+        "RandUCBLog",
+        policies.RandUCB,
+        summary="Randomised UCB-GLM (Vaswani, Mehrabian, Durand, Kveton 2020).",
+        source="Vaswani, Mehrabian, Durand, Kveton 2020",
+        perturbs="utility",
+        propensity="exact",
+        bound="d√T/κ",
+        model=models.GLM,
+        presets={"default": _li, "as_run": _li, "own_paper": _li_own},
+        told=("horizon",),
+    ),
+    Algorithm(
+        "UCB-GLM",
+        policies.UCB,
+        summary="UCB-GLM (Li, Lu, Zhou 2017), without its first uniform rounds.",
+        source="Li, Lu, Zhou 2017",
+        perturbs="none (optimism)",
+        propensity="0/1",
+        bound="d√T/κ",
+        model=models.GLM,
+        presets={"default": _li, "as_run": _li, "own_paper": _li_own},
+        told=("horizon",),
+    ),
+    Algorithm(
+        "GLM-UCB",
+        policies.GLMUCB,
+        summary="GLM-UCB (Filippi, Cappé, Garivier, Szepesvári 2010), without its first rounds and its projection.",
+        source="Filippi, Cappé, Garivier, Szepesvári 2010",
+        perturbs="none (optimism)",
+        propensity="0/1",
+        bound="d√T/κ",
+        model=models.GLM,
+        presets={"own_paper": _filippi_own},
+        told=("horizon",),
+    ),
+    Algorithm(
+        "EVILL",
+        policies.LossPerturbation,
+        summary="Exploration by a random linear term in the loss (Janz et al. 2024), without its warm-up.",
+        source="Janz, Liu, Ayoub, Szepesvári 2024",
+        perturbs="reward (loss)",
+        propensity="Monte Carlo",
+        bound="d^{3/2}√T",
+        model=models.GLM,
+        presets={preset: {"lam": 1.0} for preset in PRESETS},
+    ),
+)
+
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in _ALL}
+
+NOT_BUILT = {
+    "Logistic-UCB-2": "Faury, Abeille, Calauzènes, Fercoq 2020 (the paper's Table A.1 credits Jun et al. 2017): each "
+    "round solves a non-convex problem over an admissible set that every earlier round narrows, and its constants "
+    "could not be checked against its paper. OFUGLB has the same bound or a better one.",
+    "GLOC": "Jun, Bhargava, Nowak, Willett 2017: one term of its radius could not be checked against its paper. "
+    "GLM(solver='online') is the estimate of constant memory here.",
+}
+
+
+def find(name: str) -> Algorithm:
+    """The algorithm of that name, or an error with the nearest one."""
+    if name not in ALGORITHMS:
+        raise errors.unknown("algorithm", name, known=ALGORITHMS)
+    return ALGORITHMS[name]

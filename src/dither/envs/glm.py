@@ -1,0 +1,121 @@
+"""Generalised linear bandits: E r = μ(x'θ*) (paper, Section 3); `sphere` says what θ* and the contexts are.
+
+Logistic  μ(η) = 1/(1 + e^{-η})   r ~ Bernoulli
+Probit    μ(η) = Φ(η)             r ~ Bernoulli
+Poisson   μ(η) = e^η              r ~ Poisson: counts
+
+How hard an instance is, two constants say (paper, equation (min derivative) in Section 5): κ* is the average of
+μ'(x'θ*) at the best arm of each round, κ the smallest μ'(x'θ) over all arms and ‖θ‖ <= S. The regret bound of feature
+perturbation is d √(κ* T) + d²/κ up to logarithms.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dither import errors, links, streams, theory
+from dither.envs import sphere
+from dither.envs.sphere import Run
+
+LARGEST = 2.0**53  # the largest mean count: float64 holds no odd number above it
+
+
+def bernoulli(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
+    """1 with probability `mean` (n, K), else 0: one uniform an arm, whatever the mean."""
+    return (rng.random(mean.shape) < mean).astype(np.float64)
+
+
+def counts(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
+    """Poisson counts of mean `mean` (n, K)."""
+    if mean.size and mean.max() > LARGEST:
+        raise ValueError(
+            f"the mean of a count must be at most 2^53, got {mean.max():.3g} with {env}: lower norm"
+            + ("" if env.unit else ", or take unit=True")
+        )
+    return rng.poisson(mean).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _GLM:
+    """K arms of d features with mean μ(x'θ*); the fields are those of `Linear`."""
+
+    dim: int = 20
+    arms: int = 100
+    contexts: int | None = None
+    norm: float = 1.0
+    unit: bool = True
+    disjoint = False
+    sigma = 1.0
+    link: ClassVar[links.Link]
+    start, fill = sphere.start, sphere.fill
+
+    def __post_init__(self) -> None:
+        sphere.check(self)
+
+    @property
+    def S(self) -> float:
+        """‖θ*‖."""
+        return self.norm
+
+    def means(self, run: Run, X: np.ndarray, more: Any) -> np.ndarray:
+        """μ(x'θ*): (n, K)."""
+        return self.link.mu(X @ run.theta)
+
+    def kappa_star(self, run: Run, X: np.ndarray) -> float:
+        """κ* of the rounds X (n, K, d): the average of μ'(x'θ*) at the best arms."""
+        return float(theory.kappa_star(X, run.theta, self.link))
+
+    def kappa(self, X: np.ndarray) -> float:
+        """κ of the rounds X (n, K, d): the smallest μ'(x'θ) over their arms and ‖θ‖ <= S."""
+        return theory.kappa(X, self.norm, self.link)
+
+
+class Logistic(_GLM):
+    """K arms of d features, rewards 1 with probability 1/(1 + e^{-x'θ*}), else 0.
+
+    dim : d; arms : K
+    contexts : |C|, the number of arm sets, one of which is drawn in each round; None: new arms in each round
+    norm : S = ‖θ*‖
+    unit : features scaled to length 1
+    """
+
+    link = links.LINKS["logit"]
+    rewards = bernoulli
+
+
+class Probit(_GLM):
+    """K arms of d features, rewards 1 with probability Φ(x'θ*), else 0; the fields are those of `Logistic`."""
+
+    link = links.LINKS["probit"]
+    rewards = bernoulli
+
+
+class Poisson(_GLM):
+    """K arms of d features, rewards that are Poisson counts of mean e^{x'θ*}; the fields are those of `Logistic`."""
+
+    link = links.LINKS["log"]
+    rewards = counts
+
+
+class Kappas(NamedTuple):
+    """The constants of an environment, over the first rounds of the first runs of a seed."""
+
+    star: float  # κ*, averaged over the runs
+    se: float  # the standard error of that average
+    least: float  # κ, the smallest over the runs
+    runs: int
+    rounds: int
+
+
+def kappas(env: Any, *, runs: int = 20, rounds: int = 100, seed: int = 0) -> Kappas:
+    """κ* and κ of what `simulate` shows in the first rounds of the first runs; `env` has `kappa_star` and `kappa`."""
+    errors.at_least("runs", runs, 2)
+    errors.at_least("rounds", rounds, 1)
+    stars, least = np.empty(runs), np.empty(runs)
+    X = np.empty((rounds, env.arms, env.dim))
+    for i in range(runs):
+        run = env.start(streams.stream(seed, i, "instance"))
+        env.fill(run, streams.stream(seed, i, "contexts"), X)
+        stars[i], least[i] = env.kappa_star(run, X), env.kappa(X)
+    return Kappas(float(stars.mean()), float(stars.std(ddof=1) / np.sqrt(runs)), float(least.min()), runs, rounds)

@@ -1,0 +1,56 @@
+"""What linear and generalised linear environments share: a hidden θ* and arms with features of their own.
+
+θ* is uniform on the sphere of radius S. Contexts are standard normal and scaled to unit length (the paper's
+normalisation; unit=False leaves them as drawn): new arms in each round, or one of a few fixed sets of arms. An
+environment with the fields dim, arms, contexts, norm and unit takes `start` and `fill` for its methods, so that all of
+them have the same θ* and the same contexts in the same run.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import errors
+
+
+class Run(NamedTuple):
+    """What is fixed for one run."""
+
+    theta: np.ndarray  # (d,)  θ*
+    sets: np.ndarray | None  # (|C|, K, d)  the fixed sets of arms
+
+
+def check(env: Any) -> None:
+    """Refuse fields that make no sense."""
+    errors.at_least("dim", env.dim, 1)
+    errors.at_least("arms", env.arms, 1)
+    if env.contexts is not None:
+        errors.at_least("contexts", env.contexts, 1)
+    errors.positive("norm", env.norm)
+
+
+def start(env: Any, rng: np.random.Generator) -> Run:
+    """θ*, and the sets of arms where they are fixed."""
+    theta = rng.standard_normal(env.dim)
+    theta *= env.norm / np.linalg.norm(theta)
+    if env.contexts is None:
+        return Run(theta, None)
+    sets = np.empty((env.contexts, env.arms, env.dim))
+    _draw(rng, sets, unit=env.unit)
+    return Run(theta, sets)
+
+
+def fill(env: Any, run: Run, rng: np.random.Generator, out: np.ndarray) -> None:
+    """The next n contexts into out (n, K, d)."""
+    if run.sets is None:
+        _draw(rng, out, unit=env.unit)
+    elif len(run.sets) == 1:
+        out[:] = run.sets
+    else:
+        out[:] = run.sets[rng.integers(len(run.sets), size=out.shape[0])]
+
+
+def _draw(rng: np.random.Generator, out: np.ndarray, *, unit: bool) -> None:
+    rng.standard_normal(out=out)
+    if unit:
+        out *= (1 / np.sqrt(np.vecdot(out, out)))[..., None]

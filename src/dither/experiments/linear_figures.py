@@ -1,0 +1,148 @@
+"""The paper's figures of linear bandits, and the digits that scikit-learn bundles."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from dither.algorithms import ALGORITHMS
+from dither.experiments.environments import describe
+from dither.experiments.panels import Figure, Note, Panel, over
+
+PAPER = ("LinFP", "EpsGreedy", "LinUCB", "LinTS", "LinPHE", "RandLinUCB")
+OURS = ("Greedy",)
+
+
+def _linear(dims: Iterable[int], *, algorithms: tuple[str, ...], rounds: int = 20_000, **settings: Any):
+    return over(dims, "linear", algorithms=algorithms, rounds=rounds, **settings)
+
+
+def _told(sigma: float, *, algorithms: Iterable[str]) -> tuple[str, ...]:
+    """The algorithms, with σ for those that ask for it."""
+    return tuple(f"{name}:sigma={sigma}" if ALGORITHMS[name].knows("sigma") else name for name in algorithms)
+
+
+FIGURES = (
+    Figure(
+        "fig2b",
+        "Figure 2b: regret against d, one fixed set of arms",
+        _linear(
+            range(1, 16),
+            arms=50,
+            contexts=1,
+            rounds=200_000,
+            algorithms=("LinFP:c=oful,lam=1.0", "LinTS:c=oful,lam=1.0"),
+        ),
+        x="dim",
+        notes=(
+            Note(
+                "The paper states the horizon, the number of arms and the runs. One fixed set of unit arms, ‖θ*‖ = 1, "
+                "λ = 1 and the scale c_t of both algorithms are inferred from the curves, where c_t = 1 or new arms in "
+                "each round end more than ten times too low. With them 50 runs end within 5 % of the published values "
+                "at d = 5, 16 to 18 % above them at d = 2 and 8 to 11 % below at d = 10 and 15, so some setting of "
+                "the paper's must differ still."
+            ),
+            Note(
+                "At d = 1 there are two kinds of arms, x and −x, and little to lose (0.6 and 17.7 published): a ratio "
+                "says little there.",
+                algorithms=("LinFP:c=oful,lam=1.0", "LinTS:c=oful,lam=1.0"),
+                panels=("d=1",),
+            ),
+        ),
+    ),
+    Figure(
+        "fig3-linear",
+        "Figure 3, top: linear bandits, new arms in each round",
+        _linear((10, 20, 40), algorithms=PAPER + OURS),
+        extra=OURS,
+        notes=(
+            Note("‖θ*‖ = 1 is not stated in the paper; the regret of the first round fits it."),
+            Note(
+                "ε-greedy: the published curve fits half the schedule of the paper's text, and that half is the "
+                "default here. The schedule of the text (EpsGreedy:decay=text) ends 1.7 times as high at d = 10."
+            ),
+            Note(
+                "Which bound S on ‖θ*‖ LinUCB and RandLinUCB were given is not stated: the published curves fit S = 1 "
+                "(the default) at d = 10, and S = √d better at d = 20.",
+                algorithms=("LinUCB", "RandLinUCB"),
+                panels=("d=20", "d=40"),
+            ),
+            Note(
+                "LinPHE has two forms, centred noise (the default) and pseudo-rewards. They end alike at d = 10; at "
+                "d = 20 and 40 the published curve lies between the two.",
+                algorithms=("LinPHE",),
+                panels=("d=20", "d=40"),
+            ),
+            Note(
+                "The paper's text says that FP is lowest at every d. In its own figure FP and RandLinUCB differ by "
+                "less than the error of their difference at d = 10 and d = 40."
+            ),
+        ),
+    ),
+    Figure(
+        "h1",
+        "Figure H.1: linear bandits, one fixed set of arms",
+        _linear((5, 10, 20), contexts=1, algorithms=(*PAPER, "LinPHE:preset=as_run", *OURS)),
+        extra=OURS,
+        notes=(
+            Note(
+                "LinPHE: this figure fits the form with uncentred pseudo-rewards (LinPHE:preset=as_run), about 700 "
+                "at d = 10 with wide bars, where the default ends near 270."
+            ),
+        ),
+    ),
+    Figure(
+        "h2",
+        "Figure H.2: linear bandits, ‖θ*‖ = 2",
+        _linear((10, 20, 40), norm=2.0, algorithms=PAPER + OURS),
+        extra=OURS,
+    ),
+    Figure(
+        "h3",
+        "Figure H.3: linear bandits, reward noise of sd 0.1",
+        tuple(
+            panel
+            for S in (2.0, 1.0)
+            for panel in _linear(
+                (10, 20, 40), norm=S, noise=0.1, prefix=f"S={S:g}, ", algorithms=_told(0.1, algorithms=PAPER + OURS)
+            )
+        ),
+        extra=OURS,
+        notes=(
+            Note("The caption says ‖θ*‖ = 2, the slopes of the first rounds fit ‖θ*‖ = 1: both are here."),
+            Note("The published curves fit algorithms that were told σ = 0.1, so those that take σ are told it here."),
+            Note(
+                "The published LinUCB and RandLinUCB keep growing. No variant that was tried does: they end between "
+                "11 and 32. This part of the figure is not reproduced."
+            ),
+        ),
+    ),
+    Figure(
+        "digits",
+        "Handwritten digits: real data, 10 arms, one regret for each wrong label",
+        (
+            Panel(
+                "digits",
+                describe("digits"),
+                5000,
+                (
+                    "LinFP",
+                    "LinFP:c=0.1",
+                    "Greedy",
+                    "EpsGreedy",
+                    "LinTS",
+                    "LinTS:c=0.1",
+                    "LinPHE",
+                    "RandLinUCB",
+                    "LinUCB",
+                ),
+            ),
+        ),
+        runs=20,
+        notes=(
+            Note("Not in the paper: its data sets are not bundled with a package. 5,000 rounds are 2.8 passes."),
+            Note(
+                "c = 1 is the scale for reward noise of sd 1, and a label is nearly certain; c = 0.1, a tenth of it, "
+                "was set beforehand and is not tuned."
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,45 @@
+"""What a part of the command comes to: rows of a table, a picture and sentences."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+from matplotlib.figure import Figure as Canvas
+
+from dither.experiments import plots
+
+
+class Row(NamedTuple):
+    """One number."""
+
+    part: str
+    setting: str  # which environment, estimate, scale
+    quantity: str
+    value: float
+    theory: float | None = None  # what the paper has for it
+
+
+class Part(NamedTuple):
+    """A part as measured."""
+
+    name: str
+    title: str
+    rows: Sequence[Row]
+    says: Sequence[str]
+    canvas: Canvas
+
+
+def canvas(panels: int, *, title: str, width: float = 4.6, height: float = 3.9) -> tuple[Canvas, list[Any]]:
+    """A picture with that many axes in a row."""
+    with mpl.rc_context(plots.STYLE):
+        made = Canvas(figsize=(width * panels, height), layout="constrained")
+        axes = list(made.subplots(1, panels, squeeze=False).flat)
+    made.suptitle(title, fontsize=11, fontweight="bold")
+    for ax in axes:
+        ax.grid(alpha=0.25, linewidth=0.6)
+    return made, axes
+
+
+def colours(names: Sequence[str]) -> Mapping[str, str]:
+    """A colour a name."""
+    return {name: plots.PALETTE[i % len(plots.PALETTE)] for i, name in enumerate(names)}

@@ -1,0 +1,50 @@
+"""How far an estimate is from the exact one, at most, without a look at the history (self-concordance).
+
+The objective is J(θ) = Σ ω [g(x'θ) - r x'θ] + ρ‖θ‖²/2, its Hessian H(θ) = ρI + Σ ω μ'(x'θ) xx', and |μ''| <= M μ' on
+the logits at hand. Known is a matrix Ht and, for the θ at hand,
+    a     >= M |x'θ - ζ| for all x, where ζ is the logit at which that x entered Ht: e^{-a} Ht <= H(θ) <= e^{a} Ht
+    rem   >= ‖∇J(θ)‖ in the norm of Ht⁻¹
+    reach >= ‖x‖ in the norm of Ht⁻¹ for all x
+Then, with ν = e^{a/2} rem and R = e^{a/2} reach, the minimiser lies within e = -log(1 - M R ν)/(M R) of θ in the norm
+of H(θ): on the sphere of radius e around θ all slopes point outwards, since along a ray of length s the curvature is at
+least e^{-M R s} of that at θ. Infinite beyond M R ν = 0.79, below which e <= 2ν: so M need hold only for logits up to
+2Rν further than those at θ (probit has no M for all logits). In the norms of Ht, H(θ) and H(minimiser) alike
+    ‖θ - minimiser‖ <= E = e exp(max(a, M R e)/2),     |log eigenvalues of Ht against H(minimiser)| <= a + M R e
+"""
+
+from dither import arrays
+from dither.arrays import Array
+from dither.links import Link
+
+LIMIT = 0.79  # of M R ν
+HUGE = 1e60  # stands for all larger numbers
+FAR = 50.0  # a above which nothing is certain
+SMALL = 1e-3  # arguments below which series stand for the quotients
+
+
+def bounds(a: Array, rem: Array, reach: Array, *, zmax: Array, link: Link) -> Array:
+    """E and the bound on the log-eigenvalues: (...) -> (..., 2); infinite where nothing is certain.
+
+    a, rem, reach (...) as above; zmax (...) the largest |x'θ|
+    """
+    xp = arrays.namespace(a)
+    half = xp.exp(xp.where(a < FAR, a, FAR) / 2)
+    nu, R = (half * xp.where(size < HUGE, size, HUGE) for size in (rem, reach))
+    M = link.M(zmax + 2 * R * nu)
+    y = M * R * nu
+    known = (a < FAR) & (y < LIMIT)
+    y = xp.where(known, y, 0.0)
+    small = y < SMALL
+    safe = xp.where(small, 0.5, y)
+    e = nu * xp.where(small, 1 + y * (1 / 2 + y * (1 / 3 + y / 4)), -xp.log1p(-safe) / safe)
+    drift = xp.where(known, M * R * e, 0.0)
+    E = e * xp.exp(xp.where(a > drift, xp.where(known, a, 0.0), drift) / 2)
+    return xp.where(known[..., None], xp.stack([E, a + drift], axis=-1), xp.inf)
+
+
+def phi(a: Array) -> Array:
+    """(e^a - 1 - a)/a², with |μ(z + d) - μ(z) - μ'(z) d| <= M μ'(z) d² φ(M |d|); a >= 0."""
+    xp = arrays.namespace(a)
+    small = a < SMALL
+    safe = xp.where(small, 1.0, xp.where(a < 700, a, 700.0))
+    return xp.where(small, 0.5 + a * (1 / 6 + a / 24), (xp.expm1(safe) - safe) / (safe * safe))

@@ -1,0 +1,31 @@
+"""The factor F of an inverse, A⁻¹ = FF', when A grows by v xx' (Potter's square-root recursion).
+
+p = F'x,  u = F p,  s = 1 + v p'p,  F ← F - v u p'/(s + √s)
+"""
+
+from dither import arrays
+from dither.arrays import Array
+
+LONG = 1e3  # s above which F is checked after an update: shortening x to w <= 1 may have cost it its digits
+WRONG = 1e-6  # relative error of w² above which an update is refused
+
+
+def grown(F: Array, x: Array, *, p: Array, u: Array, s: Array, v: Array | None = None, lam: float | None) -> Array:
+    """F after one more v xx' (v None: 1), with p, u, s as above: F (..., d, d), x (..., d), s, v (...).
+
+    Raises ValueError where F cannot hold the result, as its width √((s - 1)/(v s)) of x shows; lam: for the message,
+    None where F is about to be made anew and may be wrong until then.
+    """
+    xp = arrays.namespace(x)
+    scale = -(s + xp.sqrt(s))[..., None]
+    new = arrays.outer(u / scale if v is None else u * (v[..., None] / scale), p)
+    new += F  # in place: a second temporary of this size costs more than the sum
+    if lam is not None and arrays.some(s > LONG):
+        q = new.mT @ x[..., None]
+        w = xp.vecdot(q[..., 0], q[..., 0]) * (1 if v is None else v)
+        if arrays.some((s > LONG) & (xp.abs(w - (1 - 1 / s)) > WRONG)):
+            raise ValueError(
+                f"x is too long beside lam={lam:g} and what was learnt before: x'V⁻¹x is {float(xp.max(s)) - 1:.3g}, "
+                f"and float64 cannot hold so short a width beside those of other directions; scale x down or raise lam"
+            )
+    return new

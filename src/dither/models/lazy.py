@@ -1,0 +1,173 @@
+"""What is kept between two passes over the history, so that the distance to the exact estimate stays known.
+
+The model of the objective: quadratic at `base` for the rows of the last pass, with the matrix R'R that is its curvature
+there to within `offset`, and at ζ, the logit after its own update, for each row since, which the buffer holds. Its
+minimum is at the current θ but for a slope of `slope`. The remainder, by which the slope of the objective itself at θ
+differs, follows from how far the logits have moved: with D = θ - base, δ_j = x_j'θ - ζ_j and s >= |x'D|, |δ_j|
+
+    ‖∇J(θ)‖ <= slope + (e^offset - 1)‖D‖_H + e^offset M φ(M s) √(s_0² ‖D‖_H² + Σ v_j δ_j⁴),   s_0 >= |x'D| for old rows
+
+in the norm of the inverse of the current matrix, since ‖Σ c_i x_i‖² <= Σ c_i²/v_i where that matrix is at least
+Σ v_i x_i x_i'.
+"""
+
+from typing import NamedTuple
+
+import array_api_compat
+
+from dither import arrays
+from dither.arrays import Array
+from dither.links import Link
+from dither.models import certificate, history, newton
+
+FIRST = 16  # rows that the buffer has room for at the start
+NEAR = 1e-8  # relative size of a Newton step after which the root is found
+LEAST_CAP = 512  # rows in the buffer above which the history is read whatever the bound
+
+
+class Buffer(NamedTuple):
+    """Rows since the last pass, in buffers that grow."""
+
+    X: Array  # (..., B, d)
+    zeta: Array  # (..., B)
+    v: Array  # (..., B)  ω μ'(ζ)
+
+
+class Lazy(NamedTuple):
+    """Shapes (...) are replications."""
+
+    base: Array  # (..., d)
+    R: Array  # (..., d, d)  of the last pass
+    offset: Array  # (...)  |log eigenvalues| of R'R against the curvature at base, at most
+    slope: Array  # (...)  that of the model at its minimum θ, in the norm of (R'R)⁻¹, at most
+    zmax: Array  # (...)  max |x'base| of the old rows and |ζ| of the others
+    xmax: Array  # (...)  max ‖x‖
+    old: Array  # (...)  max ‖x‖ in the norm of (R'R)⁻¹ over the old rows, at most
+    reach: Array  # (...)  the same for all rows, in the norm of the current inverse
+    buffer: Buffer
+    fill: Array  # (...)  rows of the buffer in use; int64
+    bound: Array  # (..., 2)  E and that on |log eigenvalues|
+    passes: Array  # (...)  over the history, so far; int64
+    exact: Array  # (...)  rows when `old` was last computed and not carried on; int64
+    nu: Array  # (...)  multiplier of ‖θ‖ <= S
+    stretch: Array  # (...)  length in the norm of Ĥ of what has length 1 in that of the objective's Hessian, at most
+
+
+def init(zeros: Array, rho: float, lam: float) -> Lazy:
+    """Before the first observation; shaped after zeros (..., d)."""
+    xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
+
+    def empty(*shape: int, whole: bool = False) -> Array:
+        return xp.zeros((*batch, *shape), dtype=xp.int64 if whole else zeros.dtype, device=device)
+
+    R = empty(d, d) + rho**0.5 * xp.eye(d, dtype=zeros.dtype, device=device)
+    return Lazy(
+        *(empty(d), R, empty(), empty(), empty(), empty(), empty(), empty()),
+        *(Buffer(empty(FIRST, d), empty(FIRST), empty(FIRST)), empty(whole=True)),
+        *(empty(2), empty(whole=True), empty(whole=True), empty(), empty() + max(1.0, (lam / rho) ** 0.5)),
+    )
+
+
+def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array]:
+    """The root ζ of ζ - z + ωq (μ(ζ) - r), and v = ω μ'(ζ): all (...). Newton, inside a bracket that halves."""
+    xp = arrays.namespace(z)
+    k = omega * q
+    f, slope = link.residual(z, k, k * r)
+    end = z - xp.where(xp.abs(f) < 1e200, f, xp.sign(f) * 1e200)
+    low, high = xp.minimum(z, end), xp.maximum(z, end)
+    zeta, last = z - f / (1 + k * slope), xp.abs(f)
+    zeta = xp.where((zeta > low) & (zeta < high), zeta, (low + high) / 2)
+    done = xp.zeros_like(z) > 0
+    for step in range(200):
+        pull, slope = link.residual(zeta, k, k * r)
+        f = zeta - z + pull
+        low, high = xp.where(f < 0, zeta, low), xp.where(f >= 0, zeta, high)
+        size, near = xp.abs(f), NEAR * (1 + xp.abs(zeta))
+        new = zeta - f / (1 + k * slope)
+        slow = (size > last / 2) | (new < low) | (new > high) | (step % 6 == 5)
+        new = xp.where(slow & (xp.abs(new - zeta) > near), (low + high) / 2, new)
+        close, last = xp.abs(new - zeta) <= near, size
+        zeta = xp.where(done, zeta, new)
+        done = done | close  # the error is now the square of that
+        if bool(xp.all(done)):
+            break
+    return zeta, omega * link.residual(zeta, k, k * r)[1]
+
+
+def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bool) -> Lazy:
+    """One more row in the buffer: x (..., d); zeta, v, width (...), ‖x‖ in the norm of the current inverse."""
+    xp, rows = arrays.namespace(x), lazy.buffer
+    if int(xp.max(lazy.fill)) == rows.zeta.shape[-1]:
+        size, own = 2 * rows.zeta.shape[-1], True
+        rows = Buffer(*(history.grown(A, size, rank=rank) for A, rank in zip(rows, (1, 0, 0), strict=True)))
+    parts = zip(rows, (x, zeta, v), (1, 0, 0), strict=True)
+    return lazy._replace(
+        buffer=Buffer(*(arrays.replace(A, lazy.fill, new, rank=rank, own=own) for A, new, rank in parts)),
+        fill=lazy.fill + 1,
+        zmax=xp.maximum(lazy.zmax, xp.abs(zeta)),
+        reach=xp.maximum(lazy.reach, width),
+    )
+
+
+def measured(lazy: Lazy, theta: Array, *, link: Link) -> Lazy:
+    """With the bound at theta (..., d)."""
+    xp = arrays.namespace(theta)
+    D = theta - lazy.base
+    size = arrays.norms(arrays.dot(lazy.R, D))
+    s0 = xp.minimum(lazy.xmax * arrays.norms(D), lazy.old * size)
+    n = int(xp.max(lazy.fill))
+    used = xp.arange(n, device=array_api_compat.device(theta)) < lazy.fill[..., None]
+    delta = arrays.dot(lazy.buffer.X[..., :n, :], theta) - lazy.buffer.zeta[..., :n]
+    square = xp.where(used, delta * delta, 0.0)
+    s = xp.maximum(s0, xp.sqrt(xp.max(square, axis=-1)))
+    M = link.M(lazy.zmax + s)
+    a = M * s
+    quartic = s0 * s0 * size * size + xp.vecdot(lazy.buffer.v[..., :n] * square, square)
+    rem = lazy.slope + xp.expm1(lazy.offset) * size
+    rem = rem + xp.exp(lazy.offset) * M * certificate.phi(a) * xp.sqrt(quartic)
+    bound = certificate.bounds(a + lazy.offset, rem, lazy.reach, zmax=lazy.zmax + s, link=link)
+    return lazy._replace(bound=stretched(bound, lazy.stretch))
+
+
+def stretched(bound: Array, stretch: Array) -> Array:
+    """E in the norm of Ĥ from that of the objective's Hessian: (..., 2)."""
+    xp = arrays.namespace(bound)
+    drift = xp.exp(xp.where(bound[..., 1] < certificate.FAR, bound[..., 1], 0.0) / 2)  # both matrices are off by that
+    return xp.stack([bound[..., 0] * xp.where(stretch > 1, stretch * drift, 1.0), bound[..., 1]], axis=-1)
+
+
+def renewed(lazy: Lazy, solution: newton.Solution, nu: Array, stretch: Array, rows: Array, *, exact: bool) -> Lazy:
+    """After a pass over `rows` (...) rows."""
+    xp = arrays.namespace(nu)
+    return lazy._replace(
+        base=solution.base,
+        R=solution.R,
+        offset=solution.offset,
+        slope=solution.slope,
+        zmax=solution.zmax,
+        old=solution.reach,
+        reach=solution.reach,
+        fill=xp.zeros_like(lazy.fill),
+        bound=stretched(solution.bound, stretch),
+        passes=lazy.passes + solution.steps,
+        exact=rows if exact else lazy.exact,
+        nu=nu,
+        stretch=stretch,
+    )
+
+
+def cap(rows: int, dim: int) -> int:
+    """How many rows the buffer may have: where its reading costs what a pass does, spread over as many rounds."""
+    return max(LEAST_CAP, int((2 * rows * dim) ** 0.5))
+
+
+def full(fill: Array, rows: Array, dim: int) -> Array:
+    """Whether the buffer has so many, (...)."""
+    return (fill >= LEAST_CAP) & (fill * fill >= 2 * dim * rows)
+
+
+def check(lazy: Lazy) -> None:
+    """Refuse what no data can lead to."""
+    X, zeta, v = lazy.buffer
+    if X.shape[:-1] != zeta.shape or zeta.shape != v.shape or int(lazy.fill.max()) > zeta.shape[-1]:
+        raise ValueError(f"its buffer has shapes {X.shape}, {zeta.shape}, {v.shape}, which do not fit")

@@ -1,0 +1,217 @@
+"""How a `GLM` learns: one observation at a time, and the history when the bound asks for it.
+
+Runs in lockstep are learnt together, and what becomes of one does not depend on the others: every decision is taken for
+each run alone, rows are read in blocks of `history.PAD`, and only runs with equally many blocks share a call.
+"""
+
+import math
+from typing import Any
+
+from dither import arrays, links, trees
+from dither.arrays import Array
+from dither.models import factor, history, lazy, newton, statistics
+
+SOLVED = 1000  # rows below which "certified" solves after every observation
+WARM = 1024  # rows that "online" keeps, and solves after every observation
+TIGHT = 1e-8  # E of a history that is solved
+CURVED = {"certified": 9e-4, "exact": 9e-7, "counts": 9e-7, "online": 9e-4}  # |log eigenvalues| of one that is solved
+TOGETHER = 1000  # rows below which runs in lockstep share a call
+TRIES = 3  # solutions, where the norms of Ĥ and of the objective's Hessian differ
+EDGE = 1e-10  # relative distance from S at which ‖θ‖ = S
+
+
+def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
+    """`GLM.update` for R runs: x (R, d), r, weight (R,)."""
+    xp = arrays.namespace(x)
+    online = model.solver == "online"
+    full = state.history.rows >= WARM if online else None
+    unread, zeta, v, q, s = _recursion(model, state, x, r, weight, checked=online)
+    if full is not None and bool(xp.all(full)):
+        extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
+        unknown = xp.full_like(state.lazy.bound, xp.inf)
+        return unread._replace(extra=extra, lazy=state.lazy._replace(bound=unknown))
+    lost = ~xp.isfinite(state.lazy.bound[..., 0]) | (s > factor.LONG)
+    new = _noted(model, unread, x, r, weight, own=own)
+    due = (new.history.rows < SOLVED) | (model.solver != "certified")
+    if not bool(xp.all(due)):
+        kept = lazy.extend(new.lazy, x, zeta, v, xp.sqrt(q / s), own=own)
+        new = new._replace(lazy=lazy.measured(kept, new.theta, link=model.function))
+        due = due | lost | _uncertain(model, new)
+    if arrays.some(due):
+        try:
+            new = _read(model, new, due)
+        except ValueError:
+            history.forget(new.history, state.history.rows)
+            raise
+    if full is None or not arrays.some(full):
+        return new
+    unread = unread._replace(extra=new.extra, lazy=unread.lazy._replace(bound=xp.full_like(unread.lazy.bound, xp.inf)))
+    return trees.choose(full, unread, new)
+
+
+def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
+    """With rows X (..., n, d) in the history and the statistics, but θ̂ and Ĥ as they were: an update must follow."""
+    xp, kept = arrays.namespace(X), state.lazy
+    extra = None if state.extra is None else statistics.update_many(state.extra, X, r, weight=weight)
+    later = kept._replace(
+        xmax=xp.maximum(kept.xmax, xp.max(arrays.norms(X), axis=-1)),
+        bound=xp.full_like(kept.bound, xp.inf),
+        exact=xp.zeros_like(kept.exact),
+    )
+    return state._replace(extra=extra, history=history.append_many(state.history, X, r, weight), lazy=later)
+
+
+def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, checked: bool) -> tuple:
+    """The state with θ and the factors after one step, the history unread; ζ, v, q and s of that step."""
+    xp = arrays.namespace(x)
+    omega = xp.ones_like(r) if weight is None else weight
+    G = state.F if state.G is None else state.G
+    p = arrays.dot(G.mT, x)
+    u, q = arrays.dot(G, p), xp.vecdot(p, p)
+    z = xp.vecdot(x, state.theta)
+    zeta, v = lazy.proximal(z, q, r, omega, link=model.function)
+    moved = xp.where(q > 0, (zeta - z) / xp.where(q > 0, q, 1.0), 0.0)
+    theta, s = state.theta + u * moved[..., None], 1 + v * q
+    F = G = factor.grown(G, x, p=p, u=u, s=s, v=v, lam=model.rho if checked else None)
+    kept = state.lazy
+    if state.G is not None:
+        p, wide = arrays.dot(state.F.mT, x), omega * _floored(model, v / xp.where(omega > 0, omega, 1.0))
+        own_s = 1 + wide * xp.vecdot(p, p)
+        lam = model.lam if checked else None
+        F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=own_s, v=wide, lam=lam)
+        kept = kept._replace(stretch=xp.maximum(kept.stretch, xp.sqrt(wide / xp.where(v > 0, v, 1e-300))))
+    return state._replace(F=F, theta=theta, G=None if state.G is None else G, lazy=kept), zeta, v, q, s
+
+
+def _noted(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
+    """With the row in the history and the statistics."""
+    extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
+    rows = history.append(state.history, x, r, weight, distinct=model.solver == "counts", own=own)
+    longest = arrays.namespace(x).maximum(state.lazy.xmax, arrays.norms(x))
+    return state._replace(extra=extra, history=rows, lazy=state.lazy._replace(xmax=longest))
+
+
+def _floored(model: Any, slope: Array) -> Array:
+    return arrays.namespace(slope).where(slope > model.min_derivative, slope, model.min_derivative)
+
+
+def _uncertain(model: Any, state: Any) -> Array:
+    """Which runs must read their history, (R,)."""
+    kept, d = state.lazy, state.theta.shape[-1]
+    E, drift = kept.bound[..., 0], kept.bound[..., 1]
+    due = (model.tol < E) | (drift > 2 * math.log1p(model.tol)) | lazy.full(kept.fill, state.history.rows, d)
+    return due if model.constrain is None else due | _near_edge(model, state)
+
+
+def _near_edge(model: Any, state: Any) -> Array:
+    """Which runs' estimates may have ‖θ‖ = S, (R,)."""
+    size = arrays.norms(arrays.norms(state.G))  # >= the length of the longest vector of length 1 in the norm of H
+    inside = arrays.norms(state.theta) + state.lazy.bound[..., 0] * size < model.constrain
+    return (state.lazy.nu > 0) | ~inside
+
+
+def _read(model: Any, state: Any, due: Array) -> Any:
+    """The state after a pass over the history of the runs that are due, (R,)."""
+    rows = [history.blocks(int(n)) for n in state.history.rows]
+    runs = [i for i, wanted in enumerate(due) if bool(wanted)]
+    if len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= TOGETHER or len(runs) == 1):
+        return _solved(model, state, rows[0])
+    new = trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), _slim(state))
+    for n in sorted({rows[i] for i in runs}):
+        same = [i for i in runs if rows[i] == n]
+        for group in [same] if n <= TOGETHER else [[i] for i in same]:
+            part = trees.take(state._replace(extra=None), group)
+            trees.put(new, group, _slim(_solved(model, part, n)))
+    kept = new.lazy._replace(buffer=state.lazy.buffer, xmax=state.lazy.xmax)
+    return new._replace(lazy=kept, history=state.history, extra=state.extra)
+
+
+def _slim(state: Any) -> Any:
+    """Without what a pass leaves as it is."""
+    return state._replace(history=None, extra=None, lazy=state.lazy._replace(buffer=None, xmax=None))
+
+
+def _solved(model: Any, state: Any, n: int) -> Any:
+    """The state after a pass over n rows, for all its runs."""
+    rows, kept, xp = state.history, state.lazy, arrays.namespace(state.theta)
+    problem = newton.Problem(
+        rows.X[..., :n, :], rows.count[..., :n], rows.total[..., :n], kept.nu + model.rho, kept.xmax
+    )
+    brief = model.solver == "certified" and n > TOGETHER and int(rows.rows[0]) >= SOLVED
+    if brief and model.constrain is not None:
+        brief = not arrays.some(_near_edge(model, state))
+    again = 10 * int(rows.rows[0]) > 13 * int(kept.exact[0])
+    if brief:
+        reach = (
+            None if again else kept.reach * xp.exp(xp.where(kept.bound[..., 1] < 100, kept.bound[..., 1], 100.0) / 2)
+        )
+        aim, most = model.tol / 2, model.tol
+        how: dict[str, Any] = dict(link=model.function, drift=math.log1p(model.tol), lazy=True, reach=reach)
+    else:
+        aim, most = TIGHT / 2, TIGHT
+        how = dict(link=model.function, drift=CURVED[model.solver])
+        if model.constrain is None:
+            how |= dict(F=state.F if state.G is None else state.G)
+    solution: Any = None
+    nu, stretch, F, live = kept.nu, kept.stretch, state.F, None
+    for _ in range(TRIES):
+        tol = aim / stretch
+        found = newton.solve(problem, state.theta if solution is None else solution.theta, tol=tol, **how)
+        if model.constrain is not None:
+            found, nu = _projected(model, problem, found, nu, tol / 4)
+        solution = found if live is None else newton.kept(live, found, solution)
+        if state.G is None:
+            F = solution.F
+            break
+        F = _widths(model, state, problem, solution, nu)
+        stretch = _stretch(F, solution.F)
+        live = solution.bound[..., 0] * stretch > most
+        if not arrays.some(live):
+            break
+    new = lazy.renewed(kept, solution, nu, stretch, rows.rows, exact=brief and again)
+    return state._replace(F=F, theta=solution.theta, G=None if state.G is None else solution.F, lazy=new)
+
+
+def _widths(model: Any, state: Any, problem: newton.Problem, solution: newton.Solution, nu: Array) -> Array:
+    """F of Ĥ, where the objective's Hessian is another matrix."""
+    xp, link = arrays.namespace(nu), model.function
+    if model.min_derivative >= link.L(links.LARGEST):
+        return state.F  # λI + Σ m xx', whatever θ̂ is
+    slope = _floored(model, link.slopes(arrays.dot(problem.X, solution.theta))[1])
+    return newton.factors(problem._replace(rho=xp.full_like(nu, model.lam)), problem.count * slope)[1]
+
+
+def _stretch(F: Array, G: Array) -> Array:
+    """‖F⁻¹G‖, and at least 1: (...)."""
+    xp = arrays.namespace(F)
+    size = xp.linalg.svdvals(xp.linalg.solve(F, G))[..., 0]
+    return xp.where(size > 1, size, 1.0)
+
+
+def _projected(
+    model: Any, problem: newton.Problem, solution: newton.Solution, nu: Array, tol: Array
+) -> tuple[newton.Solution, Array]:
+    """The solution over ‖θ‖ <= S and its multiplier ν >= 0, by Newton's method on 1/‖θ(ν)‖ inside a bracket."""
+    xp, S = arrays.namespace(nu), model.constrain
+    low, high = xp.zeros_like(nu), xp.full_like(nu, xp.inf)
+    for _ in range(100):
+        length = arrays.norms(solution.theta)
+        own = arrays.norms(arrays.dot(solution.F.mT, solution.theta))
+        own = xp.where(own > 0, own, 1.0)
+        slack = EDGE * S + tol * own / xp.where(length > 0, length, 1.0)  # what the solution's own error may do
+        over = (length > S + slack) | ((nu > 0) & (length < S - slack))
+        if not arrays.some(over):
+            break
+        low, high = xp.where(length > S, nu, low), xp.where(length < S, nu, high)
+        new = nu + (length / S - 1) * (length / own) ** 2
+        middle = xp.where(xp.isfinite(high), (low + high) / 2, 4 * nu + model.rho)
+        new = xp.where((new <= 0) & (low == 0), 0.0, new)
+        new = xp.where((new > low) & (new < high) | (new == 0) & (low == 0), new, middle)
+        nu = xp.where(over, new, nu)
+        harder = problem._replace(rho=nu + model.rho)
+        how: dict[str, Any] = dict(link=model.function, tol=tol, drift=CURVED[model.solver])
+        solution = newton.kept(over, newton.solve(harder, solution.theta, **how), solution)
+    gap = xp.where(nu > 0, xp.abs(length - S) * length / own, 0.0)
+    inside = (S / xp.where(length > S, length, S))[..., None]
+    bound = solution.bound + xp.stack([gap, xp.zeros_like(gap)], axis=-1)
+    return solution._replace(theta=solution.theta * inside, bound=bound), nu

@@ -1,0 +1,93 @@
+"""OFUGLB (Lee, Yun, Jun 2024): the largest score that a parameter of the likelihood's confidence set gives an arm.
+
+    C_t = {‖θ‖ <= S, L_t(θ) - L_t(θ̂_t) <= W_t²},  θ̂_t the minimiser of L_t over ‖θ‖ <= S,     s_i = max_{θ ∈ C_t} x_i'θ
+
+One convex problem an arm and round, solved by SciPy's SLSQP from θ̂, each evaluation reading the history: for small
+problems. `optimism.UCB(radius="ofuglb")` is its ellipsoidal relaxation, OFUGLB-e.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from dither import arrays, errors, theory
+from dither.arrays import Array
+
+TOLERANCE = 1e-6  # of SLSQP
+
+
+@dataclass(frozen=True)
+class OFUGLB:
+    """On any model with `mean`, `history` and `norms` that was fitted over ‖θ‖ <= S (`GLM(constrain=S)`)."""
+
+    S: float = 1.0  # bound on ‖θ*‖
+    horizon: int | None = None  # T; None: t
+    needs = frozenset({"mean", "refit", "norms"})
+
+    def __post_init__(self) -> None:
+        errors.positive("S", self.S)
+        if self.horizon is not None:
+            errors.at_least("horizon", self.horizon, 1)
+
+    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+        """Nothing."""
+        return ()
+
+    def view(self, model, state, X: Array, *, t: int) -> Array:
+        """The scores (..., K)."""
+        xp, (K, d) = arrays.namespace(X), X.shape[-2:]
+        L = (1 + self.S / 2) * (t - 1) if model.function.name == "logit" else model.lipschitz(state, self.S)
+        W = np.broadcast_to(arrays.numpy(theory.W(t, d=d, S=self.S, L=L, delta=1 / (self.horizon or t))), X.shape[:-2])
+        arms, theta = arrays.numpy(X), np.broadcast_to(arrays.numpy(state.theta), (*X.shape[:-2], d))
+        history = model.rows(state)
+        scores = np.empty((*X.shape[:-2], K))
+        for row in np.ndindex(X.shape[:-2]):
+            own = row if history.rows.ndim else ()
+            n = int(history.rows[own])
+            rows = tuple(arrays.numpy(part)[own][:n] for part in history[:3])
+            scores[row] = _highest(arms[row], rows, theta[row], level=float(W[row]) ** 2, S=self.S, link=model.function)
+        return xp.asarray(scores, device=arrays.device(X))
+
+    def scores(self, view: Array) -> Array:
+        """The view itself."""
+        return view
+
+    def propensities(self, view: Array, *, mask: Array | None = None) -> Array:
+        """1 for the best arm; shared where arms tie."""
+        return arrays.share(view, mask=mask)
+
+
+def _highest(arms: np.ndarray, rows: tuple, theta: np.ndarray, *, level: float, S: float, link: Any) -> np.ndarray:
+    """max x'θ over the confidence set, for arms (K, d); rows: features (n, d), counts and sums (n,). -> (K,)"""
+    if not len(rows[0]):
+        return S * np.linalg.norm(arms, axis=1)
+    X, count, total = rows
+
+    def loss(theta: np.ndarray) -> float:
+        return float(count @ link.g(X @ theta) - total @ (X @ theta))
+
+    def slope(theta: np.ndarray) -> np.ndarray:
+        return (count * link.mu(X @ theta) - total) @ X
+
+    least, longest = loss(theta), S * np.linalg.norm(arms, axis=1)
+    limits = (
+        {"type": "ineq", "fun": lambda v: level - loss(v) + least, "jac": lambda v: -slope(v)},
+        {"type": "ineq", "fun": lambda v: S * S - v @ v, "jac": lambda v: -2 * v},
+    )
+    found = np.empty(len(arms))
+    for i, x in enumerate(arms):
+        if longest[i] == 0 or loss(S * x / np.linalg.norm(x)) - least <= level:
+            found[i] = longest[i]  # where the ball alone bounds the score
+            continue
+        answer = optimize.minimize(
+            lambda v, x=x: -(v @ x),
+            theta,
+            jac=lambda v, x=x: -x,
+            constraints=limits,
+            method="SLSQP",
+            tol=TOLERANCE,
+        )
+        found[i] = min(max(-answer.fun if answer.success else -np.inf, float(x @ theta)), longest[i])
+    return found

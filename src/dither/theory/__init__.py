@@ -1,0 +1,72 @@
+"""The paper's analysis as functions, each named after its symbol: radii, constants, lemmas, the bound of Theorem 1.
+
+    radii      β_t, W_t, γ_t, c_{δ'}; oful, ucb, self_normalised (radii of other papers)
+    curvature  L_t, κ, κ_*
+    events     p, the probability of optimism, P(Ẽ_T)
+    potential  the elliptical potential lemma and the count lemma, both sides
+    regret     R_1, R_2, ε, A, B, C, D, the warm-up, Theorem 1, and the T from which it says something
+
+docs/theory.md says where the paper contradicts itself, what is computed there, and what was measured.
+"""
+
+from dither.theory.baselines import glm_ucb, ofuglb_e, ucb_glm
+from dither.theory.curvature import kappa, kappa_star, lipschitz, lipschitz_logistic
+from dither.theory.events import concentration, optimism, p, p_given
+from dither.theory.potential import count, count_bound, potential, potential_bound, widths
+from dither.theory.radii import W, beta, c_delta, gamma, oful, self_normalised, ucb
+from dither.theory.regret import (
+    R_1,
+    R_2,
+    A,
+    B,
+    Bound,
+    C,
+    D,
+    epsilon,
+    informative_from,
+    poly_root,
+    poly_solve,
+    theorem,
+    warm_up,
+    warm_up_rounds,
+)
+
+__all__ = [
+    "R_1",
+    "R_2",
+    "A",
+    "B",
+    "Bound",
+    "C",
+    "D",
+    "W",
+    "beta",
+    "c_delta",
+    "concentration",
+    "count",
+    "count_bound",
+    "epsilon",
+    "gamma",
+    "glm_ucb",
+    "informative_from",
+    "kappa",
+    "kappa_star",
+    "lipschitz",
+    "lipschitz_logistic",
+    "ofuglb_e",
+    "oful",
+    "optimism",
+    "p",
+    "p_given",
+    "poly_root",
+    "poly_solve",
+    "potential",
+    "potential_bound",
+    "self_normalised",
+    "theorem",
+    "ucb",
+    "ucb_glm",
+    "warm_up",
+    "warm_up_rounds",
+    "widths",
+]

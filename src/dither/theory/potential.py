@@ -1,0 +1,44 @@
+"""The elliptical potential lemma and the count lemma: both sides (paper, Lemmas EPL and EPCL of Appendix F)."""
+
+from typing import Any
+
+import numpy as np
+
+from dither.theory.radii import plain
+
+
+def widths(X: np.ndarray, lam: float) -> np.ndarray:
+    """‖x_t‖_{V_t⁻¹} with V_t = λI + Σ_{s<t} x_s x_s', in turn: X (..., T, d) -> (..., T)."""
+    d = X.shape[-1]
+    F = np.zeros((*X.shape[:-2], d, d)) + np.eye(d) / np.sqrt(lam)  # V⁻¹ = F F', as in models/ridge.py
+    found = np.empty(X.shape[:-1])
+    for t in range(X.shape[-2]):
+        p = (X[..., t, None, :] @ F)[..., 0, :]
+        square = np.vecdot(p, p)
+        found[..., t] = np.sqrt(square)
+        s = (1 + square)[..., None]
+        u = (F @ p[..., None])[..., 0]
+        F = F - (u / (s + np.sqrt(s)))[..., :, None] * p[..., None, :]
+    return found
+
+
+def potential(X: np.ndarray, lam: float) -> Any:
+    """Σ min{1, ‖x_t‖²_{V_t⁻¹}}, the left-hand side of the elliptical potential lemma: X (..., T, d) -> (...)."""
+    return plain(np.sum(np.minimum(1.0, np.square(widths(X, lam))), axis=-1))
+
+
+def potential_bound(T: Any, *, d: int, lam: Any, R: float = 1.0) -> Any:
+    """2d log(1 + R²T/(dλ)), the elliptical potential lemma; R >= ‖x‖ (paper, Lemma EPL)."""
+    return plain(2 * d * np.log1p(R**2 * T / (d * lam)))
+
+
+def count(X: np.ndarray, lam: float, *, c: float = 1.0) -> Any:
+    """|{t: ‖x_t‖_{V_t⁻¹} > c}|, the left-hand side of the count lemma: X (..., T, d) -> (...)."""
+    found = np.count_nonzero(widths(X, lam) > c, axis=-1)
+    return int(found) if np.ndim(found) == 0 else found
+
+
+def count_bound(*, d: int, lam: Any, R: float = 1.0, c: float = 1.0) -> Any:
+    """2d/log(1 + c²) log(1 + R²/(λ log(1 + c²))), the elliptical potential count lemma (paper, Lemma EPCL)."""
+    unit = np.log1p(c**2)
+    return plain(2 * d / unit * np.log1p(R**2 / (lam * unit)))

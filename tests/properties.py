@@ -1,0 +1,112 @@
+"""What the tests of a property over all algorithms share: what an algorithm is excused from, rewards that its model
+takes, how much may be asked of it, and how nearly two bandits must agree.
+
+All of it is read from the model and the policy. `EXCUSED` is the only list of names; who is on it must fail.
+"""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import special
+
+import dither
+from dither import decision
+from oracles import arrays_of
+
+_ONE_HISTORY = "reads the history, of which each slot has one of its own"
+_WIDE = "its radius is tens to hundreds of widths: uniform in effect for so few rounds"
+EXCUSED = {  # algorithm -> property -> why it does not have it
+    "OFUGLB": {"slots": _ONE_HISTORY},
+    "OFUGLB-e": {"beats uniform choice": _WIDE},
+    "GLM-UCB": {"beats uniform choice": _WIDE, "beats uniform choice among slots": _WIDE},
+    "LogFPL": {"slots": _ONE_HISTORY},
+    "LogPHE": {"slots": _ONE_HISTORY},
+    "EVILL": {"slots": _ONE_HISTORY},
+}
+MONTE_CARLO = {name for name, algorithm in dither.ALGORITHMS.items() if algorithm.propensity == "Monte Carlo"}
+
+
+def every(of=None, *, names=dither.ALGORITHMS):
+    """One test for each algorithm; those that are excused from the property `of` must refuse it."""
+
+    def case(name):
+        reason = EXCUSED.get(name, {}).get(of)
+        return pytest.param(name, marks=pytest.mark.xfail(reason=reason, raises=TypeError, strict=True) if reason else ())
+
+    return pytest.mark.parametrize("name", [case(name) for name in names])
+
+
+def able(of, names=dither.ALGORITHMS):
+    """The algorithms that have a property, where one test runs many side by side."""
+    return [name for name in names if of not in EXCUSED.get(name, {})]
+
+
+def bounded(name):
+    """Whether an algorithm's model takes rewards in [0, 1] alone."""
+    return np.isfinite(dither.ALGORITHMS[name].configure(2)[0].support).all()
+
+
+def paid(model, r):
+    """Real numbers as rewards in the support of the model, in the same order."""
+    low, high = model.support
+    if high < np.inf:
+        return low + (high - low) * special.ndtr(r)
+    return r if low == -np.inf else low + np.logaddexp(0, r)
+
+
+def few(policy, n):
+    """n draws, or fewer where every one reads the history: a refit each, or for a 0/1 policy a problem for each arm."""
+    if "refit" not in policy.needs:
+        return n
+    return max(n // 200, 20) if decision.exact(policy) else n // 10
+
+
+def brief(model, policy, n):
+    """n rounds, or fewer where a round reads the history once, for every draw, or for every arm."""
+    if "bound" not in model.abilities:
+        return n
+    return -(-n // (3 if "refit" not in policy.needs else 10 if decision.exact(policy) else 5))
+
+
+def ask(b, X, *, draws=10_000, **settings):
+    """The propensities, from fewer draws where `few` says so."""
+    return b.propensities(X, draws=few(b.policy, draws), **settings)
+
+
+def slack(b, p, draws=10_000):
+    """The standard error of what `ask` answers."""
+    if decision.exact(b.policy):
+        return np.zeros_like(p)
+    n = few(b.policy, draws)
+    return np.sqrt(np.maximum(p * (1 - p), 1 / n) / n)
+
+
+def shares(b, X, *, mask=None, n=20_000):
+    """How often each arm is chosen, and of how many times."""
+    X, n = np.asarray(X, dtype=float), few(b.policy, n)
+    K = X.shape[0] if b.slots is None else b.slots
+    return np.bincount(b.choose(np.broadcast_to(X, (n, *X.shape)), mask=mask).arm, minlength=K) / n, n
+
+
+def same_arrays(a, b, **tolerance):
+    """Two states, however they are nested, hold the same arrays by name (NumPy's tolerances; none: bit for bit)."""
+    a, b = arrays_of(a, "state"), arrays_of(b, "state")
+    assert a.keys() == b.keys()
+    for name in a:
+        assert_allclose(a[name], b[name], **{"rtol": 0, "atol": 0} | tolerance, err_msg=name)
+
+
+def uncertainty(b):
+    """E and the bound on |log eigenvalues| of a bandit's estimate, as it certifies them; 0 where it is closed."""
+    return b.bound if "bound" in b.model.abilities else np.zeros(2)
+
+
+def agree(a, b, X, *, rtol=1e-10, atol=0.0):
+    """Two bandits know the same: to rtol, and as nearly as their certificates say where θ̂ is found by iteration."""
+    E, spread = uncertainty(a) + uncertainty(b)
+    assert_allclose(b.width(X), a.width(X), rtol=rtol + np.expm1(spread / 2), atol=atol)
+    if E:
+        gap = np.linalg.norm(np.linalg.solve(a.state.F, b.theta - a.theta))
+        assert gap <= np.exp(spread) * E + 1e-9 * np.linalg.norm(np.linalg.solve(a.state.F, a.theta))
+    else:
+        assert_allclose(b.theta, a.theta, rtol=rtol, atol=atol)
