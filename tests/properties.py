@@ -31,7 +31,8 @@ def every(of=None, *, names=dither.ALGORITHMS):
 
     def case(name):
         reason = EXCUSED.get(name, {}).get(of)
-        return pytest.param(name, marks=pytest.mark.xfail(reason=reason, raises=TypeError, strict=True) if reason else ())
+        refused = pytest.mark.xfail(reason=reason, raises=TypeError, strict=True)
+        return pytest.param(name, marks=refused if reason else ())
 
     return pytest.mark.parametrize("name", [case(name) for name in names])
 

@@ -347,12 +347,12 @@ ARMS = np.array([[1.0, 0.2, 0.0], [0.0, 1.0, 0.5], [0.3, 0.3, 0.9]])
 SHOWN = np.repeat([0, 1, 2], [6, 3, 1])
 
 
-@pytest.mark.parametrize("solver", ["counts", "certified"])
-@pytest.mark.parametrize("a", [0.5, 2.0])
-def test_logphe_adds_binomial_successes_and_failures(a, solver):
-    policy, lam, n = PseudoSuccesses(a=a), 0.4, 2000
+@pytest.mark.parametrize(("a", "preset"), [(0.5, "default"), (2.0, "default"), (0.5, "as_run"), (2.0, "own_paper")])
+def test_logphe_adds_binomial_successes_and_failures(a, preset):
+    lam, n = 0.4, 2000
+    model, policy = dither.LogPHE.configure(3, preset=preset, a=a, lam=lam, forced=False, jitter=0.0)
     r = np.array([1, 0, 0, 1, 1, 0, 1, 1, 0, 1.0])
-    model, state, _, _ = learnt(policy, model=GLM(lam=lam, solver=solver), X=ARMS[SHOWN], r=r)
+    model, state, _, _ = learnt(policy, model=model, X=ARMS[SHOWN], r=r)
     theta = scores(policy, model, state, np.eye(3), *policy.draw(np.random.default_rng(1), n, arms=3, dim=3), t=11)
     count, total = np.bincount(SHOWN), np.bincount(SHOWN, weights=r)
     extra = np.array([math.ceil(a * k) for k in count])
@@ -497,8 +497,9 @@ def test_presets_are_what_the_methods_papers_say():
         assert build("OFUGLB-e", preset=preset, S=3.0) == relaxed
     assert build("LogFPL") == (GLM(), PerturbedRewards(a=0.5, forced=False))
     assert build("LogFPL", preset="as_run") == (GLM(), PerturbedRewards(a=1.0, forced=True))
-    assert build("LogPHE") == (GLM(), PseudoSuccesses(a=0.5, forced=False, jitter=0.0))
-    assert build("LogPHE", preset="as_run") == (GLM(), PseudoSuccesses(a=0.5, forced=True, jitter=1e-6))
+    alike = GLM(solver="counts")  # ⌈a n⌉ is of the n times that an x was seen
+    assert build("LogPHE") == (alike, PseudoSuccesses(a=0.5, forced=False, jitter=0.0))
+    assert build("LogPHE", preset="as_run") == (alike, PseudoSuccesses(a=0.5, forced=True, jitter=1e-6))
     assert build("LogPHE", preset="own_paper")[1] == PseudoSuccesses(a=2.0)
     for preset in ("default", "as_run"):
         of = dict(radius="ucb-glm", sigma=0.5, kappa=0.25, gram=True)

@@ -320,8 +320,8 @@ def _supported(r: np.ndarray, model: Any) -> None:
     what = f"not be below {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
     value = float(np.ravel(r)[np.argmax(wrong)])
     raise ValueError(
-        f"r must {what}, where rewards of the {model.function.name} link are; got {value!r}{where}: rescale the rewards "
-        f"or choose another link"
+        f"r must {what}, where rewards of the {model.function.name} link are; got {value!r}{where}: "
+        f"rescale the rewards or choose another link"
     )
 
 

@@ -51,7 +51,7 @@ def choose(mask: Array, new: Any, old: Any) -> Any:
         for axis, (n, m) in enumerate(zip(a.shape, b.shape, strict=True)):
             if n > m:
                 more = tuple(n - m if k == axis else size for k, size in enumerate(b.shape))
-                b = xp.concat([b, xp.zeros(more, dtype=b.dtype)], axis=axis)
+                b = xp.concat([b, xp.zeros(more, dtype=b.dtype, device=arrays.device(b))], axis=axis)
         return xp.where(xp.reshape(mask, (-1, *(1,) * (a.ndim - 1))), a, b)
 
     return map_arrays(rule, new, old)

@@ -169,7 +169,9 @@ class GLM:
             return self.update(state, X[..., -1, :], r[..., -1], weight=last, own=True)
         for k in range(n):
             part = None if weight is None else weight[..., k]
-            state = self.update(state, X[..., k, :], r[..., k], weight=part, own=own or k > 0)
+            state = self.update(
+                state, X[..., k, :], r[..., k], weight=part, own=k > 0
+            )  # the old one outlives a refusal
         return state
 
     def scores(self, theta: Array, X: Array) -> Array:

@@ -7,7 +7,7 @@ each run alone, rows are read in blocks of `history.PAD`, and only runs with equ
 import math
 from typing import Any
 
-from dither import arrays, links, trees
+from dither import arrays, errors, links, trees
 from dither.arrays import Array
 from dither.models import factor, history, lazy, newton, statistics
 
@@ -15,7 +15,7 @@ SOLVED = 1000  # rows below which "certified" solves after every observation
 WARM = 1024  # rows that "online" keeps, and solves after every observation
 TIGHT = 1e-8  # E of a history that is solved
 CURVED = {"certified": 9e-4, "exact": 9e-7, "counts": 9e-7, "online": 9e-4}  # |log eigenvalues| of one that is solved
-TOGETHER = 1000  # rows below which runs in lockstep share a call
+TOGETHER = 1024  # rows up to which runs in lockstep share a call, and a pass is a solution
 TRIES = 3  # solutions, where the norms of Ĥ and of the objective's Hessian differ
 EDGE = 1e-10  # relative distance from S at which ‖θ‖ = S
 
@@ -40,7 +40,9 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     if arrays.some(due):
         try:
             new = _read(model, new, due)
-        except ValueError:
+            if not bool(xp.all(xp.isfinite(new.theta))):
+                raise errors.overflow()
+        except BaseException:
             history.forget(new.history, state.history.rows)
             raise
     if full is None or not arrays.some(full):

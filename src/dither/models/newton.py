@@ -17,6 +17,7 @@ from dither.links import Link
 from dither.models import certificate
 
 STEPS = 300  # at most; a few are enough
+LATE = 8  # a lazy solution that has looked again must be that much better than the bound asks: it is all error
 IDLE = 12  # steps without progress after which no more is to be had
 SAFE = 0.5  # change of a logit below which a full step is taken
 LONGEST = 1e6  # change of a logit to which a step is shortened before its line is searched
@@ -116,8 +117,8 @@ def solve(
             end = live & (idle > IDLE)  # as exact as rounding lets it be, which the bound then says
             if arrays.some(end | (live & (slope <= tol))):
                 bound = certificate.bounds(offset, slope, reach, zmax=zmax, link=link)
-                limit = 2 * drift if lazy else drift + 2 * tol
-                end = end | (known & (bound[..., 0] <= tol) & (bound[..., 1] <= limit + 2 * blur))
+                least_E, limit = (tol / LATE, 2 * drift) if lazy else (tol, drift + 2 * tol)
+                end = end | (known & (bound[..., 0] <= least_E) & (bound[..., 1] <= limit + 2 * blur))
                 new = Solution(theta, F, R, offset, slope, reach, theta, zmax, bound, count)
                 answer = new if answer is None else kept(live, new, answer)
                 live = live & ~end
@@ -131,7 +132,7 @@ def solve(
         size = xp.where(live, xp.ones_like(move), xp.zeros_like(move))
         far = live & (move > SAFE)
         if arrays.some(far):
-            size = xp.where(far, _along(problem, theta, N, z, dz, link=link), size)
+            size = xp.where(far, _along(problem, theta, N, z, dz, far=far, link=link), size)
         elif lazy and arrays.some(fresh):
             a = link.M(zmax + move) * move + blur
             bound = certificate.bounds(a, certificate.phi(a) * a * slope + noise, reach, zmax=zmax + move, link=link)
@@ -170,23 +171,46 @@ def factors(problem: Problem, w: Array, *, only: Array | None = None, old: tuple
 
 
 def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple | None) -> tuple:
-    """`factors` one after the other, by LAPACK."""
-    (G, _), d = w.shape, problem.X.shape[-1]
-    shapes = ((G, d, d), (G, d, d), (G,))
-    old = (None, None, None) if old is None else old
-    R, F, blur = (np.zeros(shape) if A is None else A.copy() for A, shape in zip(old, shapes, strict=True))
-    for i in range(G) if only is None else np.flatnonzero(only):
+    """`factors` in NumPy, where every problem is computed as if it were alone."""
+    (G, n), d = w.shape, problem.X.shape[-1]
+    runs = np.arange(G) if only is None else np.flatnonzero(only)
+    root, H = np.sqrt(w[runs])[..., None], np.empty((len(runs), d, d))
+    if problem.X.ndim == 3 and n <= FEW:  # all at once, where the rows fit into the cache
+        Y = (problem.X if len(runs) == G else problem.X[runs]) * root
+        np.matmul(Y.mT, Y, out=H)
+    else:
+        for k, i in enumerate(runs):
+            Y = (problem.X if problem.X.ndim == 2 else problem.X[i]) * root[k]
+            np.matmul(Y.T, Y, out=H[k])
+    H[:, range(d), range(d)] += problem.rho[runs, None]
+    try:
+        R = np.linalg.cholesky(H).mT
+    except np.linalg.LinAlgError:
+        R = np.stack([_root(own) for own in H]).mT
+    blur = ROUNDING * ratio(R) ** 2
+    for k in np.flatnonzero(~(blur <= ILL)):
+        i = runs[k]
         X = problem.X if problem.X.ndim == 2 else problem.X[i]
-        Y = X * np.sqrt(w[i])[:, None]
-        H = Y.T @ Y
-        H.flat[:: d + 1] += problem.rho[i]
-        R[i], failed = lapack.dpotrf(H)
-        blur[i] = np.inf if failed else ROUNDING * ratio(R[i]) ** 2
-        if not blur[i] <= ILL:
-            R[i] = np.linalg.qr(np.concatenate([problem.rho[i] ** 0.5 * np.eye(d), Y]), mode="r")
-            blur[i] = ROUNDING * ratio(R[i])
-        F[i] = lapack.dtrtri(R[i])[0]
-    return R, F, blur
+        R[k] = np.linalg.qr(np.concatenate([problem.rho[i] ** 0.5 * np.eye(d), X * root[k]]), mode="r")
+        blur[k] = ROUNDING * ratio(R[k])
+    F = np.empty_like(H)
+    for k, own in enumerate(R):
+        F[k] = lapack.dtrtri(own)[0]
+    if len(runs) == G:
+        return R, F, blur
+    old = (None, None, None) if old is None else old
+    parts = [np.zeros((G, *A.shape[1:])) if B is None else B.copy() for A, B in zip((R, F, blur), old, strict=True)]
+    for all_of, own in zip(parts, (R, F, blur), strict=True):
+        all_of[runs] = own
+    return tuple(parts)
+
+
+def _root(H: np.ndarray) -> np.ndarray:
+    """The lower factor, or one that is certain to be refused."""
+    try:
+        return np.linalg.cholesky(H)
+    except np.linalg.LinAlgError:
+        return np.diag(np.r_[np.ones(len(H) - 1), 1e-90])
 
 
 def ratio(R: Array) -> Array:
@@ -249,8 +273,8 @@ def _spread(F: Array) -> Array:
     return xp.sqrt(size * arrays.norms(arrays.norms(A)) ** (1 / 8))
 
 
-def _along(problem: Problem, theta: Array, N: Array, z: Array, dz: Array, *, link: Link) -> Array:
-    """s (G,) near the minimum of J(θ + sN), where the slope has lost nine tenths of its size at s = 0."""
+def _along(problem: Problem, theta: Array, N: Array, z: Array, dz: Array, *, far: Array, link: Link) -> Array:
+    """s (G,) near the minimum of J(θ + sN): the slope has lost nine tenths of its size at s = 0. 1 but for `far`."""
     xp = arrays.namespace(theta)
     fixed, bend = problem.rho * xp.vecdot(theta, N), problem.rho * xp.vecdot(N, N)
     if problem.b is not None:
@@ -262,7 +286,7 @@ def _along(problem: Problem, theta: Array, N: Array, z: Array, dz: Array, *, lin
 
     s = xp.ones_like(fixed)
     low, high = xp.zeros_like(s), xp.full_like(s, xp.inf)
-    enough = 0.1 * xp.abs(slopes(low)[0])
+    enough = xp.where(far, 0.1 * xp.abs(slopes(low)[0]), xp.inf)
     for step in range(LINE):
         up, curve = slopes(s)
         if not arrays.some(xp.abs(up) > enough):
