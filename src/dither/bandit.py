@@ -143,9 +143,9 @@ class Bandit:
             inputs.finite(X, name="x")
             r = _rewards(r, X.shape[:-1])
             _supported(r, self.model)
-            settings: dict[str, Any] = {"own": True}  # the old state is given up, unless this is refused
+            settings: dict[str, Any] = decision.given_up(self.model)
             if weight is not None:
-                settings["weight"] = _weights(weight, X.shape[:-1])
+                settings["weight"] = _weights(weight, X.shape[:-1], most=getattr(self.model, "heaviest", np.inf))
             if self.slots is not None:
                 if arm is None:
                     raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
@@ -195,10 +195,10 @@ class Bandit:
         """How exact θ̂ and Ĥ are, for models that know (`models.GLM.bound`): (2,); with disjoint slots (K, 2)."""
         if "bound" not in self.model.abilities:
             raise errors.lacks(self.model, "bound", policy=self.policy)
-        return self.model.bound(self.state)
+        return self.model.bound(self.state).copy()
 
     def width(self, X: Any) -> np.ndarray:
-        """w_i, the standard deviation of x_i'θ̂ for reward noise of sd 1: X as for `choose` -> (K,) or (B, K)."""
+        """w_i, the standard deviation of x_i'θ̂ (noise of sd 1, or the link's): X as for `choose` -> (K,) or (B, K)."""
         return self._ask("width", X)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -325,11 +325,15 @@ def _supported(r: np.ndarray, model: Any) -> None:
     )
 
 
-def _weights(weight: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _weights(weight: Any, shape: tuple[int, ...], *, most: float) -> np.ndarray:
     weight = inputs.numbers(weight, name="weight")
     if weight.shape not in (shape, ()):
         raise ValueError(f"weight must have shape {shape} or be one number, got {weight.shape}")
     inputs.finite(weight, name="weight")
     if np.any(weight < 0):
         raise ValueError(f"weight must not be negative, got {weight.min()}")
+    if np.any(weight > most):
+        raise ValueError(
+            f"weight must be at most {most:g} for this model, got {weight.max():g}: scale the weights down"
+        )
     return np.broadcast_to(weight, shape)

@@ -13,7 +13,7 @@ def main() -> None:
         from dither.experiments.commands import app
 
         app()
-    except (LookupError, ValueError, ImportError, OSError) as error:
+    except (LookupError, ValueError, TypeError, ImportError, OSError) as error:
         sys.stderr.write(f"dither: {_line(error)}\n")
         sys.exit(2)
 

@@ -34,6 +34,11 @@ def check(policy: Any, model: Any) -> None:
         raise errors.lacks(model, ability, policy=policy)
 
 
+def given_up(model: Any) -> dict[str, bool]:
+    """What to pass to a model's update where nobody keeps the old state: own=True, if the model `owns` its states."""
+    return {"own": True} if getattr(model, "owns", False) else {}
+
+
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
     """What the policy draws for n requests, which must be a tuple: an array would be taken for one."""
     chance = policy.draw(rng, n, arms=arms, dim=dim)

@@ -61,8 +61,8 @@ def true_or_false(name: str, value: object) -> None:
 def lacks(model: object, ability: str, *, policy: object) -> TypeError:
     """A policy that asks a model for what the model does not give."""
     return TypeError(
-        f"{type(policy).__name__} needs {ability!r} of its model, which {type(model).__name__} does not give: "
-        f"choose another model or another policy"
+        f"{type(policy).__name__} needs {ability!r} of its model, which {model} does not give: "
+        f"choose another model, other settings of it, or another policy"
     )
 
 

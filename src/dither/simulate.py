@@ -171,7 +171,7 @@ def _refuse(env: Any, models: Iterable[Any], reward: np.ndarray) -> None:
             wrong = low if low < least else high
             raise ValueError(
                 f"rewards must lie in [{least:g}, {most:g}] for {model}, and {env} pays {wrong:.4g}: take an "
-                "environment with such rewards, or a model for these (Ridge, that of the Lin algorithms, takes any)"
+                "environment with such rewards, or a model for these (another link=; the Lin algorithms take any)"
             )
 
 
@@ -398,7 +398,7 @@ class _Agent:
         x = scene.X if self.world.disjoint else arrays.pick(scene.X, arm, rank=1)
         slot = {"arm": arm} if self.world.disjoint else {}
         if scene.delay is None:
-            self.state = self.model.update(self.state, x, r, **slot, own=True)
+            self.state = self.model.update(self.state, x, r, **slot, **decision.given_up(self.model))
             return
         for delay in np.unique(scene.delay):
             self.late.setdefault(t + int(delay), []).append((x, r, slot, scene.delay == delay))

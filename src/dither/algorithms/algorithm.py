@@ -57,7 +57,8 @@ class Algorithm:
         self.told = dict(told) if isinstance(told, Mapping) else dict.fromkeys(told, _as_it_is)
         self.label = Labels(name, labels or {})
         self.__name__ = name
-        self.__doc__ = f"{summary}\n\n{inspect.getdoc(type(self))}\n\nIts policy: {inspect.getdoc(policy)}"
+        general = (inspect.getdoc(type(self)) or "").replace("LinFP(", f"{name}(")
+        self.__doc__ = f"{summary}\n\n{general}\n\nIts policy: {inspect.getdoc(policy)}"
         self.__signature__ = _signature(model, policy)
 
     def __call__(

@@ -29,7 +29,7 @@ class Diagonal:
     """Linear regression with penalty λ‖θ‖² and a diagonal V, for X (..., K, d)."""
 
     lam: float = 1e-4  # λ; feature²
-    abilities = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "gram_width", "predict"})
+    abilities = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "gram_width", "perturb", "predict"})
     function = links.LINKS["identity"]  # μ and its kin
     support = function.support  # between which the rewards lie
 
@@ -55,17 +55,13 @@ class Diagonal:
         v, b, theta = (xp.zeros((*batch, dim), dtype=xp.float64, device=device) for _ in range(3))
         return DiagonalState(v + float(self.lam), b, theta, xp.zeros((*batch, 2), dtype=xp.float64, device=device))
 
-    def update(
-        self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None, own: bool = False
-    ) -> DiagonalState:
-        """One more observation: x (..., d), r (...), weight (...); own: the old state is given up."""
+    def update(self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None) -> DiagonalState:
+        """One more observation: x (..., d), r (...), weight (...)."""
         return self.update_many(
             state, x[..., None, :], r[..., None], weight=None if weight is None else weight[..., None]
         )
 
-    def update_many(
-        self, state: DiagonalState, X: Array, r: Array, *, weight: Array | None = None, own: bool = False
-    ) -> DiagonalState:
+    def update_many(self, state: DiagonalState, X: Array, r: Array, *, weight: Array | None = None) -> DiagonalState:
         """n observations at once: X (..., n, d), r (..., n), weight (..., n)."""
         xp = arrays.namespace(X)
         if weight is not None:

@@ -4,6 +4,7 @@ The same as one model on the Kd-vectors (x; 0; ...; 0), (0; x; ...; 0), ..., who
 cost: a slot is a leading axis of the inner model's state. The context x (..., d) stands where other models take X.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ class Disjoint:
 
     model: Any
     slots: int
+    owns = True  # update takes own=
 
     def __post_init__(self) -> None:
         errors.at_least("slots", self.slots, 1)
@@ -33,6 +35,11 @@ class Disjoint:
     def function(self) -> Any:
         """μ and its kin."""
         return self.model.function
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight of an observation."""
+        return getattr(self.model, "heaviest", math.inf)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -69,7 +76,8 @@ class Disjoint:
             most of the cost when d is large); where this raises, the old state is as it was
         """
         slot = _slot(state, arm, batch=r.ndim)
-        slot = self.model.update(slot, x, r, weight=weight, own=own)
+        inner = {"own": own} if getattr(self.model, "owns", False) else {}
+        slot = self.model.update(slot, x, r, weight=weight, **inner)
         if own and not arrays.namespace(x).all(arrays.namespace(x).isfinite(slot.theta)):
             raise errors.overflow()  # before the old state is written to
         return _filled(state, arm, slot, batch=r.ndim, own=own)

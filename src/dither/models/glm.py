@@ -73,6 +73,8 @@ class GLM:
     min_derivative: float = 0.0
     constrain: float | None = None
     ridge: float | None = None
+    owns = True  # update takes own=
+    heaviest = 1e15  # weight that float64 can hold beside those of other observations
 
     def __post_init__(self) -> None:
         links.find(self.link)

@@ -82,7 +82,10 @@ def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple
         pull, slope = link.residual(zeta, k, k * r)
         f = zeta - z + pull
         low, high = xp.where(f < 0, zeta, low), xp.where(f >= 0, zeta, high)
-        size, near = xp.abs(f), NEAR * (1 + xp.abs(zeta))
+        size, near = xp.abs(f), xp.abs(zeta)
+        near = NEAR * (
+            1 + xp.where(near < 100, near, 100.0)
+        )  # not relative to a ζ that is far beyond all that e^ζ can be
         new = zeta - f / (1 + k * slope)
         slow = (size > last / 2) | (new < low) | (new > high) | (step % 6 == 5)
         new = xp.where(slow & (xp.abs(new - zeta) > near), (low + high) / 2, new)

@@ -177,7 +177,8 @@ def _solved(model: Any, state: Any, n: int) -> Any:
 def _widths(model: Any, state: Any, problem: newton.Problem, solution: newton.Solution, nu: Array) -> Array:
     """F of Ĥ, where the objective's Hessian is another matrix."""
     xp, link = arrays.namespace(nu), model.function
-    if model.min_derivative >= link.L(links.LARGEST):
+    learnt = not arrays.some(~xp.isfinite(state.lazy.bound[..., 0]))  # one by one, and not by `taken`
+    if learnt and model.min_derivative >= link.L(links.LARGEST):
         return state.F  # λI + Σ m xx', whatever θ̂ is
     slope = _floored(model, link.slopes(arrays.dot(problem.X, solution.theta))[1])
     return newton.factors(problem._replace(rho=xp.full_like(nu, model.lam)), problem.count * slope)[1]

@@ -97,7 +97,7 @@ def solve(
         if arrays.some(fresh):
             R, F, blur = factors(problem, problem.count * w, only=fresh, old=(R, F, blur))
             carried = None if reach is None else reach * xp.exp(xp.where(offset < 300, offset, 300.0) / 2)
-            found = _reach(problem, F, problem.count * w, known=carried, exact=lazy or n <= FEW)
+            found = _reach(problem, F, problem.count * w, known=carried, exact=(lazy and reach is None) or n <= FEW)
             reach = found if reach is None else xp.where(fresh, found, reach)
             anchor, offset = xp.where(fresh[..., None], z, anchor), xp.where(fresh, blur, offset)
             known = known | fresh
@@ -139,7 +139,11 @@ def solve(
             if not arrays.some((bound[..., 0] > tol) | (bound[..., 1] > drift)):
                 return Solution(theta + N, F, R, blur, noise, reach, theta, zmax, bound, count)
         theta = theta + size[..., None] * N
-        z = z + size[..., None] * dz if step % 8 else _logits(problem.X, theta)
+        moved = z + size[..., None] * dz
+        if arrays.some(far) or step % 8 == 7:  # the sum keeps the rounding of the longest step
+            anew = far | (live & (step % 8 == 7))
+            moved = xp.where(anew[..., None], _logits(problem.X, theta), moved)
+        z = moved
     raise ValueError(
         f"x or r is too large beside the others: no estimate was found in {STEPS} steps of Newton's method; scale "
         f"features and rewards, or raise lam"
@@ -188,11 +192,11 @@ def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple |
     except np.linalg.LinAlgError:
         R = np.stack([_root(own) for own in H]).mT
     blur = ROUNDING * ratio(R) ** 2
-    for k in np.flatnonzero(~(blur <= ILL)):
-        i = runs[k]
-        X = problem.X if problem.X.ndim == 2 else problem.X[i]
-        R[k] = np.linalg.qr(np.concatenate([problem.rho[i] ** 0.5 * np.eye(d), X * root[k]]), mode="r")
-        blur[k] = ROUNDING * ratio(R[k])
+    for bad in np.flatnonzero(~(blur <= ILL)):
+        run = runs[bad]
+        X = problem.X if problem.X.ndim == 2 else problem.X[run]
+        R[bad] = np.linalg.qr(np.concatenate([problem.rho[run] ** 0.5 * np.eye(d), X * root[bad]]), mode="r")
+        blur[bad] = ROUNDING * ratio(R[bad])
     F = np.empty_like(H)
     for k, own in enumerate(R):
         F[k] = lapack.dtrtri(own)[0]
@@ -254,9 +258,9 @@ def _offset(z: Array, anchor: Array, *, link: Link) -> Array:
 def _reach(problem: Problem, F: Array, w: Array, *, known: Array | None, exact: bool) -> Array:
     """max ‖F'x‖ over the rows that count, at most, (G,): as known, from the smallest weight, or the longest row."""
     xp, counts = arrays.namespace(F), problem.count > 0
-    if exact and known is None:
+    if exact:
         return xp.max(xp.where(counts, arrays.norms(problem.X @ F), 0.0), axis=-1)
-    spread = _spread(F) if exact else arrays.norms(arrays.norms(F))
+    spread = _spread(F) if known is not None else arrays.norms(arrays.norms(F))
     least = xp.min(xp.where(counts, problem.count * w, xp.inf), axis=-1)
     reach = xp.minimum(problem.longest * spread, 1 / xp.sqrt(xp.where(least > 0, least, 1e-300)))
     return reach if known is None else xp.minimum(reach, known)

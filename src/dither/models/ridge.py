@@ -37,7 +37,9 @@ class Ridge:
     """Linear regression with penalty λ‖θ‖², for X (..., K, d) shared by all arms."""
 
     lam: float = 1e-4  # λ; feature²
-    abilities = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "gram_width", "history", "predict"})
+    abilities = frozenset(
+        {"mean", "width", "sample", "logdet", "norms", "gram", "gram_width", "perturb", "history", "predict"}
+    )
     function = links.LINKS["identity"]  # μ and its kin
     support = function.support  # between which the rewards lie
     memory: int = field(default=MEMORY, repr=False)
@@ -77,13 +79,8 @@ class Ridge:
         logdet = xp.zeros(batch, dtype=xp.float64, device=device) if "logdet" in needs else None
         return RidgeState(F, zeros, logdet, statistics.init(needs - {"gram_width"}, zeros, lam=self.lam))
 
-    def update(
-        self, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None, own: bool = False
-    ) -> RidgeState:
-        """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing).
-
-        own : the caller gives the old state up (which saves nothing here)
-        """
+    def update(self, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
+        """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing)."""
         xp = arrays.namespace(x)
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
         x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
@@ -96,9 +93,7 @@ class Ridge:
         logdet = None if state.logdet is None else state.logdet + xp.log(s)
         return RidgeState(F, theta, logdet, extra)
 
-    def update_many(
-        self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None, own: bool = False
-    ) -> RidgeState:
+    def update_many(self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
         """n observations at once: X (..., n, d), r (..., n), weight (..., n); the same as n updates.
 
         With P = X F and QR of [[I, 0], [P, r - Xθ̂]] = Q [[R, z], [0, ·]]: F ← F R⁻¹, θ̂ ← θ̂ + F R⁻¹ z.

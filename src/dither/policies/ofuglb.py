@@ -20,7 +20,7 @@ TOLERANCE = 1e-6  # of SLSQP
 
 @dataclass(frozen=True)
 class OFUGLB:
-    """On any model with `mean`, `history` and `norms` that was fitted over ‖θ‖ <= S (`GLM(constrain=S)`)."""
+    """On any model with `mean`, `refit` and `norms` that was fitted over ‖θ‖ <= S (`GLM(constrain=S)`)."""
 
     S: float = 1.0  # bound on ‖θ*‖
     horizon: int | None = None  # T; None: t

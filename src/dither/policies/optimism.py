@@ -26,7 +26,7 @@ RADII = ("constant", "oful", "ucb-glm", "ofuglb")
 
 @dataclass(frozen=True)
 class UCB:
-    """On any model with `mean` and `width` (and `logdet` for radius="oful")."""
+    """On any model with `mean` and `width` (and `logdet` for "oful", `norms` for "ofuglb", `gram_width` if gram)."""
 
     beta: float | None = None  # β; None: the radius below
     radius: str = "constant"

@@ -29,11 +29,11 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class PerturbedHistory:
-    """LinPHE, centred: on any model with `mean` and `gram`."""
+    """LinPHE, centred: on any model with `mean`, `gram` and `perturb`."""
 
     a: float = 1.0  # pseudo-rewards for each reward
     sigma: float = 1.0  # scales the perturbation: pseudo-rewards of sd σ/2
-    needs = frozenset({"mean", "gram"})
+    needs = frozenset({"mean", "gram", "perturb"})
 
     def __post_init__(self) -> None:
         errors.positive("a", self.a)
