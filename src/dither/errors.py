@@ -1,5 +1,6 @@
 """Errors that state the rule, the value and the cure."""
 
+import dataclasses
 import difflib
 import math
 import numbers
@@ -60,8 +61,9 @@ def true_or_false(name: str, value: object) -> None:
 
 def lacks(model: object, ability: str, *, policy: object) -> TypeError:
     """A policy that asks a model for what the model does not give."""
+    shown = repr(model) if dataclasses.is_dataclass(model) else type(model).__name__
     return TypeError(
-        f"{type(policy).__name__} needs {ability!r} of its model, which {model} does not give: "
+        f"{type(policy).__name__} needs {ability!r} of its model, which {shown} does not give: "
         f"choose another model, other settings of it, or another policy"
     )
 
