@@ -61,13 +61,12 @@ def test_links_between_the_pages_lead_somewhere():
             if anchor:
                 found = re.findall(r"^#+ (.*)$", (page.parent / target).read_text(encoding="utf-8"), flags=re.MULTILINE)
                 assert anchor in [heading(text) for text in found], f"{page.name}: {target}#{anchor}"
-        # seen red: a heading renamed
 
 
 def test_what_there_is_is_named():
     readme, guide = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/glm.md"))
     words = set(re.findall(r"[\w-]+", readme))
-    assert set(dither.ALGORITHMS) | set(figures.FIGURES) <= words  # seen red: OFUGLB-e left out
+    assert set(dither.ALGORITHMS) | set(figures.FIGURES) <= words
     assert {name for name in dither.envs.__all__ if name not in ("Environment", "Kappas", "kappas")} <= words
     of_glm = {name for name, algorithm in dither.ALGORITHMS.items() if algorithm.model is glm.GLM}
     assert of_glm <= set(re.findall(r"[\w-]+", guide))

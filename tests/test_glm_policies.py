@@ -305,7 +305,6 @@ def test_logts_draws_from_laplaces_approximation():
     A = scores(policy, model, state, np.eye(3), np.eye(3), t=21) - state.theta
     assert_allclose(A.T @ A, cov, rtol=1e-5, atol=1e-7)
     assert dither.LogTS.configure(3)[1] == ThompsonSampling(c=1.0)
-    # seen red: the draw in V
 
 
 # Refits
@@ -441,7 +440,6 @@ def test_a_refit_does_not_know_its_neighbours(name):
     alone = b.policy.view(b.model, b.state, arms, t=31)
     one = [b.policy.scores(alone, *(kind[i] for kind in chance)) for i in range(60)]
     assert_allclose(many, one, rtol=1e-7, atol=1e-7)
-    # seen red: a new curvature for all as soon as one needs it, and refits to 1e-3
 
 
 @pytest.mark.parametrize("name", ["LogFPL", "LogPHE"])
