@@ -93,3 +93,14 @@ def test_a_model_of_ones_own_need_not_know_of_own():
     env = dither.envs.Linear(dim=2, arms=3)
     found = dither.simulate(env, {"mine": (Mine(), policy), "LinFP": "LinFP:lam=1.0"}, runs=2, rounds=20)
     assert_array_equal(found.regret[0], found.regret[1])
+
+
+def test_heavy_rows_reach_no_less_far_than_they_do():
+    """What the certificate takes for the longest row must be so where rows count many times and are too many to look."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 4))
+    r = (rng.random(400) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
+    model = dither.models.GLM()
+    state = model.update_many(model.init(4), X, r, weight=np.full(400, 1e4))
+    longest = np.linalg.norm(X @ state.F, axis=1).max()
+    assert float(state.lazy.reach) >= longest * (1 - 1e-3)  # seen red: the weights counted twice

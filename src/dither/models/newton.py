@@ -97,7 +97,7 @@ def solve(
         if arrays.some(fresh):
             R, F, blur = factors(problem, problem.count * w, only=fresh, old=(R, F, blur))
             carried = None if reach is None else reach * xp.exp(xp.where(offset < 300, offset, 300.0) / 2)
-            found = _reach(problem, F, problem.count * w, known=carried, exact=(lazy and reach is None) or n <= FEW)
+            found = _reach(problem, F, w, known=carried, exact=(lazy and reach is None) or n <= FEW)
             reach = found if reach is None else xp.where(fresh, found, reach)
             anchor, offset = xp.where(fresh[..., None], z, anchor), xp.where(fresh, blur, offset)
             known = known | fresh
