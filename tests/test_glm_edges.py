@@ -96,7 +96,7 @@ def test_a_model_of_ones_own_need_not_know_of_own():
 
 
 def test_heavy_rows_reach_no_less_far_than_they_do():
-    """What the certificate takes for the longest row must be so where rows count many times and are too many to look."""
+    """What the certificate takes for the longest row must be so where rows count many times and are many."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 4))
     r = (rng.random(400) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
