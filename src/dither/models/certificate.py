@@ -33,13 +33,18 @@ def bounds(a: Array, rem: Array, reach: Array, *, zmax: Array, link: Link) -> Ar
     M = link.M(zmax + 2 * R * nu)
     y = M * R * nu
     known = (a < FAR) & (y < LIMIT)
-    y = xp.where(known, y, 0.0)
+    sure = bool(xp.all(known))
+    y = y if sure else xp.where(known, y, 0.0)
+    e = nu * (1 + y * (1 / 2 + y * (1 / 3 + y / 4)))
     small = y < SMALL
-    safe = xp.where(small, 0.5, y)
-    e = nu * xp.where(small, 1 + y * (1 / 2 + y * (1 / 3 + y / 4)), -xp.log1p(-safe) / safe)
-    drift = xp.where(known, M * R * e, 0.0)
-    E = e * xp.exp(xp.where(a > drift, xp.where(known, a, 0.0), drift) / 2)
-    return xp.where(known[..., None], xp.stack([E, a + drift], axis=-1), xp.inf)
+    if not bool(xp.all(small)):
+        safe = xp.where(small, 0.5, y)
+        e = xp.where(small, e, nu * (-xp.log1p(-safe) / safe))
+    drift = M * R * e
+    if not sure:
+        drift, a = xp.where(known, drift, 0.0), xp.where(known, a, 0.0)
+    bound = xp.stack([e * xp.exp(xp.where(a > drift, a, drift) / 2), a + drift], axis=-1)
+    return bound if sure else xp.where(known[..., None], bound, xp.inf)
 
 
 def phi(a: Array) -> Array:

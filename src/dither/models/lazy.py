@@ -11,9 +11,10 @@ in the norm of the inverse of the current matrix, since ‖Σ c_i x_i‖² <= Σ
 Σ v_i x_i x_i'.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import array_api_compat
+import numpy as np
 
 from dither import arrays
 from dither.arrays import Array
@@ -22,6 +23,7 @@ from dither.models import certificate, history, newton
 
 FIRST = 16  # rows that the buffer has room for at the start
 NEAR = 1e-8  # relative size of a Newton step after which the root is found
+FAR = 100.0  # |log eigenvalues| to which a bound is carried on
 LEAST_CAP = 512  # rows in the buffer above which the history is read whatever the bound
 
 
@@ -74,19 +76,20 @@ def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple
     k = omega * q
     f, slope = link.residual(z, k, k * r)
     end = z - xp.where(xp.abs(f) < 1e200, f, xp.sign(f) * 1e200)
-    low, high = xp.minimum(z, end), xp.maximum(z, end)
     zeta, last = z - f / (1 + k * slope), xp.abs(f)
+    low, high = xp.minimum(z, end), xp.maximum(z, end)
     zeta = xp.where((zeta > low) & (zeta < high), zeta, (low + high) / 2)
     done = xp.zeros_like(z) > 0
     for step in range(200):
         pull, slope = link.residual(zeta, k, k * r)
         f = zeta - z + pull
+        new = zeta - f / (1 + k * slope)
+        if step == 0 and bool(xp.all(xp.abs(new - zeta) <= NEAR)):  # nearly always: no brackets
+            zeta = new
+            break
         low, high = xp.where(f < 0, zeta, low), xp.where(f >= 0, zeta, high)
         size, near = xp.abs(f), xp.abs(zeta)
-        near = NEAR * (
-            1 + xp.where(near < 100, near, 100.0)
-        )  # not relative to a ζ that is far beyond all that e^ζ can be
-        new = zeta - f / (1 + k * slope)
+        near = NEAR * (1 + xp.where(near < 100, near, 100.0))  # a ζ beyond all that e^ζ can be is no measure
         slow = (size > last / 2) | (new < low) | (new > high) | (step % 6 == 5)
         new = xp.where(slow & (xp.abs(new - zeta) > near), (low + high) / 2, new)
         close, last = xp.abs(new - zeta) <= near, size
@@ -157,6 +160,18 @@ def renewed(lazy: Lazy, solution: newton.Solution, nu: Array, stretch: Array, ro
         nu=nu,
         stretch=stretch,
     )
+
+
+def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Array) -> None:
+    """`renewed` in place, in NumPy, for the `runs` alone: found, of `quick`, with bound (G, 2), rows, exact (G,)."""
+    kept = state.lazy
+    state.theta[runs], state.F[runs] = found.theta, found.F
+    kept.base[runs], kept.R[runs] = found.base, found.R
+    kept.offset[runs], kept.slope[runs], kept.zmax[runs] = found.offset, found.slope, found.zmax
+    kept.old[runs] = kept.reach[runs] = found.reach
+    kept.fill[runs], kept.bound[runs] = 0, bound
+    kept.passes[runs] += found.steps
+    kept.exact[runs] = np.where(exact, rows, kept.exact[runs])
 
 
 def cap(rows: int, dim: int) -> int:

@@ -7,9 +7,11 @@ each run alone, rows are read in blocks of `history.PAD`, and only runs with equ
 import math
 from typing import Any
 
+import numpy as np
+
 from dither import arrays, errors, links, trees
 from dither.arrays import Array
-from dither.models import factor, history, lazy, newton, statistics
+from dither.models import certificate, factor, history, lazy, newton, quick, statistics
 
 SOLVED = 1000  # rows below which "certified" solves after every observation
 WARM = 1024  # rows that "online" keeps, and solves after every observation
@@ -116,9 +118,13 @@ def _read(model: Any, state: Any, due: Array) -> Any:
     """The state after a pass over the history of the runs that are due, (R,)."""
     rows = [history.blocks(int(n)) for n in state.history.rows]
     runs = [i for i, wanted in enumerate(due) if bool(wanted)]
-    if len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= TOGETHER or len(runs) == 1):
+    apt = type(state.theta) is np.ndarray and not model.apart
+    easy = apt and int(state.history.rows.max()) > quick.LEAST
+    if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= TOGETHER or len(runs) == 1):
         return _solved(model, state, rows[0])
     new = trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), _slim(state))
+    if easy:
+        runs = _quickly(model, state, new, runs)
     for n in sorted({rows[i] for i in runs}):
         same = [i for i in runs if rows[i] == n]
         for group in [same] if n <= TOGETHER else [[i] for i in same]:
@@ -126,6 +132,51 @@ def _read(model: Any, state: Any, due: Array) -> Any:
             trees.put(new, group, _slim(_solved(model, part, n)))
     kept = new.lazy._replace(buffer=state.lazy.buffer, xmax=state.lazy.xmax)
     return new._replace(lazy=kept, history=state.history, extra=state.extra)
+
+
+def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
+    """Put the solutions of those `runs` into `new` for which `quick.solve` finds one; the others."""
+    rows, kept, link = state.history, state.lazy, model.function
+    found: dict[int, quick.Found] = {}
+    limits, exact = [], []
+    for i in runs:
+        n = int(rows.rows[i])
+        if n <= quick.LEAST:
+            continue
+        problem = newton.Problem(rows.X[i, :n], rows.count[i, :n], rows.total[i, :n], model.rho, float(kept.xmax[i]))
+        brief = _brief(model, n, n)
+        again = brief and _again(n, int(kept.exact[i]))
+        aim, drift = (model.tol / 2, math.log1p(model.tol)) if brief else (TIGHT / 2, CURVED[model.solver])
+        near: dict[str, Any] = {}
+        if brief:
+            near = {"exact": again, "reach": float(kept.reach[i] * np.exp(min(kept.bound[i, 1], lazy.FAR) / 2))}
+        elif np.isfinite(kept.bound[i, 0]):
+            near = {"F": state.F[i]}
+        solution = quick.solve(problem, state.theta[i], link=link, tol=aim, drift=drift, **near)
+        if solution is not None:
+            found[i] = solution
+            limits.append((aim, drift if brief else drift + 2 * aim))
+            exact.append(again)
+    if not found:
+        return runs
+    parts = quick.Found(*(np.asarray(A) for A in zip(*found.values(), strict=True)))
+    a, rem, zmax = parts.ends.T
+    bound = certificate.bounds(a, rem, parts.reach, zmax=zmax, link=link)
+    good, done, looked = (bound <= limits).all(axis=-1), np.array(list(found)), np.array(exact)
+    if not good.all():
+        parts, bound, done, looked = trees.map_arrays(lambda A: A[good], parts), bound[good], done[good], looked[good]
+    lazy.put(new, done, parts, bound, rows.rows[done], looked)
+    return [i for i in runs if i not in done]
+
+
+def _brief(model: Any, n: int, rows: int) -> bool:
+    """Whether a pass over n rows need not solve the history of so many."""
+    return model.solver == "certified" and n > TOGETHER and rows >= SOLVED
+
+
+def _again(rows: int, exact: int) -> bool:
+    """Whether the longest row is to be looked for, which costs as much as a curvature."""
+    return 10 * rows > 13 * exact
 
 
 def _slim(state: Any) -> Any:
@@ -139,13 +190,16 @@ def _solved(model: Any, state: Any, n: int) -> Any:
     problem = newton.Problem(
         rows.X[..., :n, :], rows.count[..., :n], rows.total[..., :n], kept.nu + model.rho, kept.xmax
     )
-    brief = model.solver == "certified" and n > TOGETHER and int(rows.rows[0]) >= SOLVED
+    brief = _brief(model, n, int(rows.rows[0]))
     if brief and model.constrain is not None:
         brief = not arrays.some(_near_edge(model, state))
-    again = 10 * int(rows.rows[0]) > 13 * int(kept.exact[0])
+    again = _again(int(rows.rows[0]), int(kept.exact[0]))
+    known = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
     if brief:
         reach = (
-            None if again else kept.reach * xp.exp(xp.where(kept.bound[..., 1] < 100, kept.bound[..., 1], 100.0) / 2)
+            None
+            if again
+            else kept.reach * xp.exp(xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR) / 2)
         )
         aim, most = model.tol / 2, model.tol
         how: dict[str, Any] = dict(link=model.function, drift=math.log1p(model.tol), lazy=True, reach=reach)

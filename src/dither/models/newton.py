@@ -260,13 +260,13 @@ def _reach(problem: Problem, F: Array, w: Array, *, known: Array | None, exact: 
     xp, counts = arrays.namespace(F), problem.count > 0
     if exact:
         return xp.max(xp.where(counts, arrays.norms(problem.X @ F), 0.0), axis=-1)
-    spread = _spread(F) if known is not None else arrays.norms(arrays.norms(F))
+    size = spread(F) if known is not None else arrays.norms(arrays.norms(F))
     least = xp.min(xp.where(counts, problem.count * w, xp.inf), axis=-1)
-    reach = xp.minimum(problem.longest * spread, 1 / xp.sqrt(xp.where(least > 0, least, 1e-300)))
+    reach = xp.minimum(problem.longest * size, 1 / xp.sqrt(xp.where(least > 0, least, 1e-300)))
     return reach if known is None else xp.minimum(reach, known)
 
 
-def _spread(F: Array) -> Array:
+def spread(F: Array) -> Array:
     """‖F‖₂, at most, and at most 1.2 times too large: ‖A‖₂ <= ‖A⁸‖^(1/8) in Frobenius' norm, for A = F'F."""
     A = F.mT @ F
     xp = arrays.namespace(A)
