@@ -196,11 +196,7 @@ def _solved(model: Any, state: Any, n: int) -> Any:
     again = _again(int(rows.rows[0]), int(kept.exact[0]))
     known = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
     if brief:
-        reach = (
-            None
-            if again
-            else kept.reach * xp.exp(xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR) / 2)
-        )
+        reach = None if again else kept.reach * xp.exp(known / 2)
         aim, most = model.tol / 2, model.tol
         how: dict[str, Any] = dict(link=model.function, drift=math.log1p(model.tol), lazy=True, reach=reach)
     else:
