@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from dither import models, policies, simulate, streams, theory
+from dither.experiments import theory_commands
 from dither.experiments.theory import coverage, curvature, illustrations, optimism, parts, slopes, width
 from dither.experiments.theory.play import Size, fp, play, setting
 
@@ -54,6 +55,17 @@ def test_one_part_alone(dither, tiny, tmp_path):
     found = sorted(path.name for path in tmp_path.iterdir())
     assert found == ["fig1.png", "fig2a.png", "theory.csv", "theory.md", "theory.parquet"]
     assert "Example: dither theory" in dither("theory", "--help")[1]
+
+
+def test_reproduce_draws_the_illustrations_too(dither, tiny, tmp_path):
+    """`reproduce` takes every figure's name; its list of those that are drawn is that of the parts."""
+    assert tuple(parts.DRAWN) == theory_commands.DRAWN
+    code, _, err = dither("reproduce", "fig1", "fig2a", "--out", tmp_path)
+    assert code == 0, err
+    assert {path.name for path in (tmp_path / "theory").iterdir()} >= {"fig1.png", "fig2a.png"}
+    code, _, err = dither("reproduce", "fig1", "fig9", "--out", tmp_path / "none")
+    assert (code, (tmp_path / "none").exists()) == (2, False)  # seen red: drawn before the names were looked at
+    assert "no figure 'fig9'" in err
 
 
 @pytest.mark.parametrize(

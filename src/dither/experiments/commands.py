@@ -80,7 +80,14 @@ def reproduce(
     log: Log = False,
 ) -> None:
     """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will."""
-    chosen = [figures.select(figures.find(name), panels=panel, algorithms=algorithm, rounds=rounds) for name in names]
+    drawn = [name for name in names if name in theory_commands.DRAWN]
+    chosen = [
+        figures.select(figures.find(name), panels=panel, algorithms=algorithm, rounds=rounds)
+        for name in names
+        if name not in drawn
+    ]
+    if drawn:
+        theory_commands.theory(drawn, seed=seed, out=out / "theory")
     for figure in chosen:
         _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, band=band, log=log)
 

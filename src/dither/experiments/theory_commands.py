@@ -9,6 +9,8 @@ from rich.table import Table
 
 from dither.experiments import render
 
+DRAWN = ("fig1", "fig2a")  # the paper's illustrations: drawn, not measured
+
 
 def theory(
     figure: Annotated[
