@@ -5,6 +5,7 @@ from dither.envs.classification import Classification
 from dither.envs.delayed import Delayed
 from dither.envs.glm import Kappas, Logistic, Poisson, Probit, kappas
 from dither.envs.linear import Linear
+from dither.envs.replay import Replay, Replayed
 
 __all__ = [
     "Classification",
@@ -15,5 +16,7 @@ __all__ = [
     "Logistic",
     "Poisson",
     "Probit",
+    "Replay",
+    "Replayed",
     "kappas",
 ]

@@ -1,0 +1,38 @@
+"""The decision log: what was decided, with which probability, and what came of it (docs/log.md).
+
+Log                                 the writer: decide, record, reward
+read, batches                       a log with NumPy views, whole or in pieces of constant memory
+from_columns, open_bandit           tables of others
+dsjson, vw_text                     logs of Vowpal Wabbit
+receipt                             the least exposure that each arm had
+warm_start                          teach a bandit what a log has paid for
+"""
+
+from dither.log.check import Finding, Report
+from dither.log.exposure import Receipt, receipt
+from dither.log.foreign import from_columns, open_bandit
+from dither.log.logged import ByArm, Logged
+from dither.log.reader import batches, read
+from dither.log.vw_json import dsjson
+from dither.log.vw_text import vw_text
+from dither.log.warm import Learnt, warm_start
+from dither.log.writer import Log, Recorded
+
+__all__ = [
+    "ByArm",
+    "Finding",
+    "Learnt",
+    "Log",
+    "Logged",
+    "Receipt",
+    "Recorded",
+    "Report",
+    "batches",
+    "dsjson",
+    "from_columns",
+    "open_bandit",
+    "read",
+    "receipt",
+    "vw_text",
+    "warm_start",
+]

@@ -1,0 +1,284 @@
+"""What a reader checks before an estimate: findings with counts and row numbers; nothing leaves a log silently.
+
+For a row with logged probabilities π_j, the shown arm drawn from them, S the arms with π_j > 0 and p = π_a:
+
+    E[1/p] = |S|,    Var[1/p] = Σ_{j in S} 1/π_j - |S|²,    0 < 1/p <= max_{j in S} 1/π_j
+
+so the mean of 1/p over the log must agree with the mean of |S|. The same holds of the arms with π_j >= LEAST alone,
+where a row counts 0 if another was shown; that is what is tested, as 1/p then has a bound. Where a floor f is logged
+and no probabilities, |S| = K, 1/p <= K/f =: B and Var[1/p] <= K B - K². The policy may have learnt from earlier rows,
+so the differences are a martingale's, and Freedman's inequality (Annals of Probability 3, 1975, Theorem 1.6) bounds
+their mean over n rows: with V the sum of the variances it exceeds √(2 V l)/n + B l/(3n), l = log(2/δ), with probability
+at most δ. Exact propensities only: the mean of the inverse of a Monte Carlo one is another (docs/propensities.md).
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither.log import schema
+
+DELTA = 1e-4  # how often a log without fault fails the test of the mean of 1/p, at most
+ROUNDING = 1e-6  # by how much a probability may miss what it must be: other libraries log in float32
+LEAST = 1e-3  # arms that are less probable stay out of both sides of the test: their inverse would drown it
+SHOWN = 10  # row numbers that a finding prints
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of thing that is wrong, or worth knowing."""
+
+    kind: str  # "propensity", "kind", "arm", "reward", "duplicate", "missing", "floor", "weights", "thinned"
+    text: str
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)  # numbers in the log
+    refused: bool = False  # an estimate refuses such rows unless they are left out
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.rows[:SHOWN].tolist())) + ", ..." * (self.count > SHOWN)
+        where = f" ({self.count} row{'s' * (self.count != 1)}: {shown})" if self.count else ""
+        return f"{'refused' if self.refused else 'note'}: {self.text}{where}"
+
+
+class Inverse(NamedTuple):
+    """The test of the mean of 1/p as sums, which add up over parts of a log."""
+
+    n: int = 0  # rows that can be checked
+    inverse: float = 0.0  # Σ 1/p, of shown arms with at least LEAST
+    support: float = 0.0  # Σ |S|
+    variance: float = 0.0  # Σ Var[1/p]
+    largest: float = 0.0  # B, the largest that 1/p could be
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether the means agree; None: not checkable."""
+        return None if self.n == 0 else abs(self.inverse - self.support) / self.n <= self.bound
+
+    @property
+    def bound(self) -> float:
+        """How far apart the means of a log without fault lie, but for a chance of DELTA."""
+        length = math.log(2 / DELTA)
+        return (math.sqrt(2 * self.variance * length) + self.largest * length / 3) / self.n + ROUNDING * self.largest
+
+    def merge(self, other: "Inverse") -> "Inverse":
+        """Both parts of a log."""
+        sums = {name: getattr(self, name) + getattr(other, name) for name in self._fields[:4]}
+        return Inverse(**sums | {"largest": max(self.largest, other.largest)})
+
+    def __str__(self) -> str:
+        if self.n == 0:
+            return "mean of 1/p: not checkable, as no exact propensities with all probabilities or a floor are logged"
+        return (
+            f"mean of 1/p: {self.inverse / self.n:.4g}, where {self.support / self.n:.4g} arms could be chosen: "
+            f"{'agree' if self.ok else 'DISAGREE'} within {self.bound:.2g} ({self.n} rows)"
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was read, used and left out, and what was found; reports of parts of a log add up."""
+
+    read: int
+    used: int
+    left_out: dict[str, int] = field(default_factory=dict)  # reason -> rows
+    filled: int = 0  # missing rewards that a number stands for
+    findings: tuple[Finding, ...] = ()
+    inverse: Inverse = Inverse()  # the mean of 1/p against the number of arms that could be chosen
+
+    @property
+    def ok(self) -> bool:
+        """Whether an estimate may use all rows, and nothing speaks against the propensities."""
+        doubts = ("floor", "weights")
+        return self.inverse.ok is not False and not any(f.refused or f.kind in doubts for f in self.findings)
+
+    def __add__(self, other: "Report") -> "Report":
+        reasons = [*self.left_out, *(reason for reason in other.left_out if reason not in self.left_out)]
+        left_out = {reason: self.left_out.get(reason, 0) + other.left_out.get(reason, 0) for reason in reasons}
+        findings = {(f.kind, f.text, f.refused): f for f in self.findings}
+        for f in other.findings:
+            key = (f.kind, f.text, f.refused)
+            findings[key] = replace(f, rows=np.r_[findings[key].rows, f.rows]) if key in findings else f
+        filled, inverse = self.filled + other.filled, self.inverse.merge(other.inverse)
+        return Report(
+            self.read + other.read, self.used + other.used, left_out, filled, tuple(findings.values()), inverse
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{self.read} rows read, {self.used} used, {self.read - self.used} left out"]
+        lines += [f"  left out: {count} ({reason})" for reason, count in self.left_out.items()]
+        if self.filled:
+            lines.append(f"  {self.filled} missing rewards filled in")
+        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings), f"  {self.inverse}"])
+
+
+def check(log: Any) -> Report:
+    """All findings on a `Logged`; reads it and changes nothing."""
+    rules = (_kinds, _propensities, _arms, _rewards, _duplicates, _floors, _weights, _thinned)
+    findings = tuple(finding for rule in rules for finding in rule(log))
+    return Report(len(log), len(log), findings=findings, inverse=_inverse(log))
+
+
+def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> Any:
+    """See `Logged.usable`."""
+    for name, value in (("invalid", invalid), ("duplicates", duplicates)):
+        if value not in ("error", "leave out"):
+            raise ValueError(f"{name} must be 'error' or 'leave out', got {value!r}")
+    fill = not isinstance(missing, str)
+    if missing not in ("error", "leave out") and not (isinstance(missing, (int, float)) and math.isfinite(missing)):
+        raise ValueError(f"missing must be 'error', 'leave out' or a finite number, got {missing!r}")
+    read, numbers, left_out = len(log), log.numbers, {}
+    asked = {"duplicate": duplicates, "missing": "fill in" if fill else missing}
+    findings = [f for rule in (_kinds, _propensities, _arms, _rewards, _duplicates) for f in rule(log) if f.count]
+    keep, filled = np.ones(read, dtype=bool), 0
+    for finding in sorted(findings, key=lambda f: f.kind == "missing"):
+        what = asked.get(finding.kind, invalid)
+        hit = np.isin(numbers, finding.rows) & keep
+        if what == "error":
+            name = {"duplicate": "duplicates", "missing": "missing"}.get(finding.kind, "invalid")
+            number = " or missing=<the reward that stands for it>" if name == "missing" else ""
+            raise ValueError(f"{finding}: mend the log, or ask for {name}='leave out'{number}")
+        if what == "leave out":
+            keep &= ~hit
+            if hit.any():
+                left_out[finding.text] = int(hit.sum())
+        else:
+            filled = int(hit.sum())
+    kept = log.filter(keep)
+    if filled:
+        pl = schema.polars()
+        column = pl.col("reward").fill_null(float(missing)).fill_nan(float(missing))
+        kept = replace(kept, frame=kept.frame.with_columns(column))
+    notes = tuple(f for rule in (_floors, _weights, _thinned) for f in rule(kept))
+    report = Report(read, len(kept), left_out, filled, notes, _inverse(kept))
+    return replace(kept, report=report if log.report is None else _after(log.report, report))
+
+
+def _after(before: Report, report: Report) -> Report:
+    """What was left out earlier, as in reading, is left out still."""
+    left_out = before.left_out | {
+        reason: before.left_out.get(reason, 0) + count for reason, count in report.left_out.items()
+    }
+    return replace(report, read=before.read, left_out=left_out, filled=before.filled + report.filled)
+
+
+def _found(log: Any, kind: str, text: str, hit: np.ndarray, *, refused: bool = True) -> list[Finding]:
+    return [Finding(kind, text, log.numbers[hit], refused)] if hit.any() else []
+
+
+def _kinds(log: Any) -> list[Finding]:
+    kinds = log.kinds
+    known = np.isin(kinds, schema.KINDS)
+    cure = "estimate them, or log with monte_carlo= or a policy with exact ones"
+    return [
+        *_found(log, "kind", f"propensities of kind 'none' cannot be used: {cure}", kinds == "none"),
+        *_found(log, "kind", f"propensity_kind must be one of {', '.join(schema.KINDS)}", ~known),
+    ]
+
+
+def _propensities(log: Any) -> list[Finding]:
+    p, stated = log.p, log.kinds != "none"
+    return [
+        *_found(log, "propensity", "propensity is NaN or null", np.isnan(p) & stated),
+        *_found(log, "propensity", "propensity is 0, of an arm that was shown", (p == 0) & stated),
+        *_found(log, "propensity", "propensity is negative", (p < 0) & stated),
+        *_found(log, "propensity", "propensity is above 1", (p > 1 + ROUNDING) & stated),
+        *_found(log, "propensity", "propensity_se is negative", log.se < 0),
+    ]
+
+
+def _arms(log: Any) -> list[Finding]:
+    a, K = log.a, log.K
+    return [
+        *_found(log, "arm", "no arm was on offer", K < 1),
+        *_found(log, "arm", "arm is not among those on offer", ((a < 0) | (a >= K)) & (K >= 1)),
+    ]
+
+
+def _rewards(log: Any) -> list[Finding]:
+    r = log.r
+    return [
+        *_found(log, "reward", "reward is infinite", np.isinf(r)),
+        *_found(log, "missing", "no reward came", np.isnan(r)),
+    ]
+
+
+def _duplicates(log: Any) -> list[Finding]:
+    repeats = log.repeats
+    if repeats is None:
+        if "id" not in log.frame.columns:
+            return []
+        ids = log.frame["id"]
+        repeats = (~ids.is_first_distinct() & ids.is_not_null()).to_numpy()
+    return _found(log, "duplicate", "id came before", repeats)
+
+
+def _floors(log: Any) -> list[Finding]:
+    floor, K, p = log.floor, log.K, log.p
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = (p < floor / K * (1 - ROUNDING)) & (log.kinds == "exact") & (p > 0)
+    return [
+        *_found(log, "floor", "floor is not in [0, 1]", (floor < 0) | (floor > 1), refused=False),
+        *_found(log, "floor", "propensity is below floor / arms on offer, which it cannot be", low, refused=False),
+    ]
+
+
+def _weights(log: Any) -> list[Finding]:
+    """Evaluating the logging policy itself: all weights π_a/p are 1."""
+    if not _has(log, "probabilities"):
+        return []
+    P, p, a = log.P, log.p, log.a
+    total = P.sum(axis=1)
+    inside = (a >= 0) & (a < log.K)
+    own = P[np.arange(len(log)), np.where(inside, a, 0)]
+    exact = inside & ~np.isnan(total) & (log.kinds == "exact")
+    return [
+        *_found(log, "weights", "probabilities do not sum to 1", abs(total - 1) > 10 * ROUNDING, refused=False),
+        *_found(log, "weights", "probabilities are negative", (P < 0).any(axis=1), refused=False),
+        *_found(
+            log,
+            "weights",
+            "propensity is not the logged probability of the shown arm: the policy's own weights are not 1",
+            exact & (abs(own - p) > ROUNDING * np.maximum(p, own)),
+            refused=False,
+        ),
+    ]
+
+
+def _inverse(log: Any) -> Inverse:
+    p, K = log.p, log.K.astype(np.float64)
+    S, V, B = np.full((3, len(log)), np.nan)
+    floor, rare = np.clip(log.floor, 0, 1), np.zeros(len(log), dtype=bool)
+    bounded = floor > 0
+    B[bounded] = K[bounded] / floor[bounded]
+    S[bounded], V[bounded] = K[bounded], (K * B - K**2)[bounded]
+    if _has(log, "probabilities"):
+        P = log.P
+        known, support = ~np.isnan(P).any(axis=1), P >= LEAST
+        inverse = np.divide(1.0, P, out=np.zeros_like(P), where=support)
+        count = np.count_nonzero(support, axis=1)
+        rare[known] = p[known] < LEAST
+        S[known], B[known] = count[known], inverse.max(axis=1, initial=0.0)[known]
+        V[known] = np.maximum(inverse.sum(axis=1) - count**2, 0.0)[known]
+    use = (log.kinds == "exact") & (p > 0) & (p <= 1 + ROUNDING) & ~np.isnan(S)
+    if not use.any():
+        return Inverse()
+    inverse, support, variance = (float(np.sum(part[use])) for part in (~rare / np.where(use, p, 1.0), S, V))
+    return Inverse(int(use.sum()), inverse, support, variance, float(B[use].max()))
+
+
+def _thinned(log: Any) -> list[Finding]:
+    if "weight" not in log.frame.columns:
+        return []
+    weight = log.frame["weight"].fill_null(1.0).to_numpy()
+    text = "rows stand for more than one decision (column weight): a plain mean over rows is not that of the traffic"
+    return _found(log, "thinned", text, weight != 1, refused=False)
+
+
+def _has(log: Any, name: str) -> bool:
+    return name in log.frame.columns and log.frame[name].null_count() < len(log)

@@ -1,0 +1,96 @@
+"""The receipt: from the log alone, the least exposure that each arm had.
+
+An arm on offer in row i had probability π_i where all exact probabilities are logged, else at least f_i/K_i where a
+floor f_i is logged; Monte Carlo probabilities prove nothing, a floor does. A promise of floor f holds for an arm when
+π_i K_i >= f in every row in which it was on offer.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither import errors
+from dither.log import check, schema
+from dither.log.logged import by_value
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What the log proves of one arm."""
+
+    arm: str
+    offers: int  # rows in which it was on offer
+    shown: int
+    least: float | None  # the least probability that is proved; None: some row proves nothing
+    floor: float | None  # the least of probability times arms on offer: the floor that was kept
+    unproved: int  # rows that prove nothing
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The exposure of all arms, and whether a promise was kept."""
+
+    arms: tuple[Exposure, ...]
+    promised: float | None  # the floor asked about
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every arm had the floor that was promised; None: the log does not prove it either way."""
+        if self.promised is None:
+            return None
+        kept = [None if e.floor is None else e.floor >= self.promised * (1 - check.ROUNDING) for e in self.arms]
+        return False if False in kept else None if None in kept else True
+
+    def table(self) -> Any:
+        """One row an arm, as a polars frame."""
+        pl = schema.polars()
+        names = ("arm", "offers", "shown", "least", "floor", "unproved")
+        types = (pl.String, pl.Int64, pl.Int64, pl.Float64, pl.Float64, pl.Int64)
+        rows = [tuple(getattr(e, name) for name in names) for e in self.arms]
+        return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
+
+    def __str__(self) -> str:
+        rows = [("arm", "offers", "shown", "least probability", "floor kept")]
+        for e in self.arms:
+            least = "no proof" if e.least is None or e.floor is None else f"{e.least:.6g}"
+            rows.append((e.arm, str(e.offers), str(e.shown), least, "" if e.floor is None else f"{e.floor:.6g}"))
+        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        if self.promised is not None:
+            words = {True: "proved", False: "NOT kept", None: "not proved by this log"}[self.holds]
+            lines.append(f"floor {self.promised:g} for every arm on offer: {words}")
+        return "\n".join(lines)
+
+
+def receipt(log: Any, *, floor: float | None = None) -> Receipt:
+    """The least exposure of each arm of a `Logged`, against the floor that was promised (None: no promise)."""
+    if floor is not None:
+        errors.within("floor", floor, 0, 1)
+    pl = schema.polars()
+    K = log.K
+    had = np.where((K > 0) & (log.floor >= 0), log.floor / np.maximum(K, 1), np.nan)
+    had[had == 0] = np.nan  # a floor of 0 proves nothing
+    proved = np.where(log.mask, had[:, None], np.nan)
+    if "probabilities" in log.frame.columns:
+        P, exact = log.P, log.kinds == "exact"
+        proved = np.where(exact[:, None] & ~np.isnan(P), P, proved)
+    place = np.arange(log.mask.shape[1])
+    flat = pl.DataFrame(
+        {
+            "arm": pl.Series([name for ids in log.arm_ids() for name in ids], dtype=pl.String),
+            "p": proved[log.mask],
+            "K": np.repeat(K, K),
+            "shown": (place == log.a[:, None])[log.mask],
+        }
+    )
+    by = flat.group_by("arm").agg(
+        pl.len().alias("offers"),
+        pl.col("shown").sum(),
+        pl.col("p").min().alias("least"),
+        (pl.col("p") * pl.col("K")).min().alias("floor"),
+        pl.col("p").is_nan().sum().alias("unproved"),
+    )
+    rows = sorted(by.iter_rows(named=True), key=lambda row: by_value(row["arm"]))
+    unproved = {"least": None, "floor": None}
+    return Receipt(tuple(Exposure(**row | (unproved if row["unproved"] else {})) for row in rows), floor)

@@ -1,0 +1,145 @@
+"""Logs of others that are tables: any, by naming its columns, and those of the Open Bandit Dataset.
+
+Open Bandit Dataset (Saito et al. 2021, Section 3): one row a shown position, with columns timestamp, item_id, position,
+click, propensity_score, user_feature_0, ..., user-item_affinity_0, ...
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dither import inputs
+from dither.log import parts, reader, schema
+from dither.log.logged import Logged, by_value
+
+
+def from_columns(
+    frame: Any,
+    *,
+    arm: str,
+    reward: str | None = None,
+    cost: str | None = None,
+    propensity: str | None = None,
+    kind: str = "exact",
+    arms: str | Sequence[Any] | None = None,
+    features: str | Sequence[str] | None = None,
+    **columns: str,
+) -> Logged:
+    """A log from any table: a path of a CSV or Parquet file, or a frame (polars, pandas, Arrow).
+
+    arm : the column with the id of the arm shown, of any type
+    reward, or cost : the column with the reward, or with what is minus the reward
+    propensity : the column with its probability; None: the table has none, and their kind is "none"
+    kind : of the propensities
+    arms : the column with lists of the ids on offer; or the ids on offer in every row (the catalogue); None: the
+        catalogue is all ids that were shown. An arm that is not among them is a finding of `check`.
+    features : the column with lists of features, (K, d) or (d,); or the columns that make the context of each row
+    columns : other columns of a log by name, as in id="event", time="ts", probabilities="ps", floor="eps"
+
+    What is not named stays, as columns of the user's own. Raises as `read` does, and for columns that are not there.
+    """
+    pl = schema.polars()
+    where = str(frame) if isinstance(frame, (str, Path)) else f"the {type(frame).__name__}"
+    if (reward is None) == (cost is None):
+        raise ValueError("give reward or cost, the column with what came of each decision")
+    odd = [name for name in columns if name not in schema.COLUMNS or name in ("arm", "K")]
+    if odd:
+        raise ValueError(f"a log has no column {odd[0]!r} to fill; it has {', '.join(schema.COLUMNS)}")
+    table = reader.scanned(Path(frame)) if isinstance(frame, (str, Path)) else reader.framed(frame)
+    with parts.readable(where):
+        table = table.lazy().collect()
+    named = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
+    context = list(features) if features is not None and not isinstance(features, str) else []
+    lists = {"arms": arms, "features": features}
+    named |= {name: column for name, column in lists.items() if isinstance(column, str)}
+    named = {name: column for name, column in named.items() if column is not None}
+    missing = [column for column in [*named.values(), *context] if column not in table.columns]
+    if missing:
+        raise ValueError(
+            f"{where} has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, table.columns))}"
+        )
+    if table.height == 0:
+        raise ValueError(f"{where} holds no rows: there is nothing to evaluate")
+    found = table.select(
+        *(pl.col(column).alias(name) for name, column in named.items()),
+        *(pl.col(c) for c in table.columns if c not in named.values() and c not in named and c not in context),
+    )
+    if context or _flat(found.schema.get("features")):
+        values = inputs.numbers(table.select(context), name="features") if context else _even(found["features"])
+        found = found.with_columns(pl.Series("features", values[:, None, :]).cast(schema.dtype("rows")))
+    shown, catalogue = texts(found["arm"]), None
+    if "arms" in named:
+        found = found.with_columns(_texts_in_lists(found["arms"]))
+        position = _within(shown, found["arms"])
+    else:
+        seen = sorted(shown.drop_nulls().unique().to_list(), key=by_value) if arms is None else None
+        catalogue = tuple(seen if seen is not None else [str(one) for one in arms or ()])
+        if len(set(catalogue)) < len(catalogue) or not catalogue:
+            raise ValueError(f"arms must be different ids, and at least one; got {len(catalogue)}")
+        position = shown.replace_strict(list(catalogue), range(len(catalogue)), default=None, return_dtype=pl.Int64)
+    found = found.with_columns(position.alias("arm"))
+    if "propensity" not in named:
+        kind, found = "none", found.with_columns(pl.lit(None, dtype=pl.Float64).alias("propensity"))
+    if "propensity_kind" not in named:
+        found = found.with_columns(pl.lit(kind).alias("propensity_kind"))
+    found = schema.checked(found, where=where)
+    if cost is not None:
+        found = found.with_columns(-pl.col("reward"))
+    return Logged(found, catalogue=catalogue, names=tuple(context) or None)
+
+
+def open_bandit(frame: Any, *, arms: Sequence[Any] | None = None) -> Logged:
+    """A log of the Open Bandit Dataset: item_id is the arm, click the reward, propensity_score its probability.
+
+    frame : a path of a CSV or Parquet file, or a frame
+    arms : the items that could be shown; None: those that were
+
+    A row is one item at one position; position and user_feature_* stay as columns (`log.column("position")`).
+    """
+    named = {"arm": "item_id", "reward": "click", "propensity": "propensity_score", "time": "timestamp"}
+    return from_columns(frame, arms=arms, **named)
+
+
+def texts(column: Any) -> Any:
+    """Ids of any type as text; whole floats as whole numbers."""
+    pl = schema.polars()
+    if column.dtype.is_float() and bool((column.drop_nulls() == column.drop_nulls().round()).all()):
+        column = column.cast(pl.Int64)
+    return column.cast(pl.String)
+
+
+def _texts_in_lists(column: Any) -> Any:
+    pl = schema.polars()
+    if not isinstance(column.dtype, (pl.List, pl.Array)):
+        raise ValueError(f"arms must name a column of lists of ids, got {column.dtype}; or pass the ids themselves")
+    return column.cast(pl.List(pl.String))
+
+
+def _flat(dtype: Any) -> bool:
+    pl = schema.polars()
+    return isinstance(dtype, (pl.List, pl.Array)) and dtype.inner.is_numeric()
+
+
+def _even(lists: Any) -> np.ndarray:
+    """Lists of one length as (n, d)."""
+    lengths = lists.list.len().unique().to_list()
+    if len(lengths) != 1 or lengths[0] is None:
+        raise ValueError(f"features must be lists of one length, got lengths {lengths}")
+    return inputs.numbers(lists.explode(), name="features").reshape(len(lists), lengths[0])
+
+
+def _within(shown: Any, lists: Any) -> Any:
+    """The position of each id in its list, null where it is not there."""
+    pl = schema.polars()
+    counts = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
+    full = lists.filter((lists.list.len() > 0).fill_null(False))
+    flat = full.explode().to_numpy() if len(full) else np.empty(0, dtype=object)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    hits = np.flatnonzero(flat == shown.to_numpy()[rows]) if flat.size else np.empty(0, dtype=np.int64)
+    found, first = np.unique(rows[hits], return_index=True)
+    position = np.full(len(counts), -1)
+    position[found] = hits[first] - (np.cumsum(counts) - counts)[found]
+    series = pl.Series("arm", position)
+    return series.set(series < 0, None)

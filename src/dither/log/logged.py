@@ -1,0 +1,281 @@
+"""A log in memory: a frame of decisions and NumPy views of it, ready for `dither.ope`.
+
+K is the largest number of arms on offer in a row; rows with fewer are padded, and `mask` says where arms are.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither.log import check, schema
+
+
+class ByArm(NamedTuple):
+    """A log in the order of a catalogue of arms."""
+
+    arms: tuple[str, ...]  # (K,) ids
+    a: np.ndarray  # (n,) int64, number of the shown arm in `arms`
+    P: np.ndarray  # (n, K) logged probabilities, 0 for arms not on offer; NaN where none were logged
+    mask: np.ndarray  # (n, K) True: on offer
+
+
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """Decisions with their rewards, one row each."""
+
+    frame: Any  # polars, with the columns of `schema` and the user's own
+    first: int = 0  # number of the first row in the whole log
+    catalogue: tuple[str, ...] | None = None  # (K,) ids by position, where the rows do not list theirs
+    repeats: np.ndarray | None = field(default=None, repr=False)  # (n,) ids that came before; None: look at these rows
+    report: check.Report | None = None  # of `usable`, and of readers that left rows out: read, used, left out
+    most: int | None = None  # arms in the whole log, where neither rows nor a catalogue say how many
+    names: tuple[str, ...] | None = field(default=None, repr=False)  # (d,) of the features, where they are known
+    rows: np.ndarray | None = field(
+        default=None, repr=False
+    )  # (n,) numbers in the whole log; None: first, first + 1, ...
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def __repr__(self) -> str:
+        return f"Logged({len(self)} rows; {', '.join(self.frame.columns)})"
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The number of each row in the whole log: (n,) int64."""
+        return self.first + np.arange(len(self)) if self.rows is None else self.rows
+
+    @property
+    def r(self) -> np.ndarray:
+        """Rewards (n,); NaN where none came."""
+        return self._numbers("reward")
+
+    @property
+    def p(self) -> np.ndarray:
+        """Logged propensities (n,); NaN where null."""
+        return self._numbers("propensity")
+
+    @property
+    def se(self) -> np.ndarray:
+        """Standard errors of the propensities (n,); NaN where they are exact."""
+        return self._numbers("propensity_se")
+
+    @property
+    def z(self) -> np.ndarray:
+        """The scalar of each decision (n,); NaN where there was none."""
+        return self._numbers("z")
+
+    @property
+    def floor(self) -> np.ndarray:
+        """Share of uniform choices (n,); NaN where it was not logged."""
+        return self._numbers("floor")
+
+    @property
+    def a(self) -> np.ndarray:
+        """Positions of the shown arms among those on offer (n,), int64; -1 where the arm is unknown."""
+        return self._whole("arm", missing=-1)
+
+    @property
+    def K(self) -> np.ndarray:
+        """Numbers of arms on offer (n,), int64: of `K`, else of the lists, else of the catalogue, else all shown."""
+        pl, has = schema.polars(), self.frame.columns
+        known = [self.frame["K"]] if "K" in has else []
+        known += [self.frame[name].list.len().cast(pl.Int64) for name in ("arms", "probabilities") if name in has]
+        if self.catalogue is None and "features" in has:
+            counts = self.frame["features"].list.len().cast(pl.Int64)
+            known += [counts] if counts.max() != 1 else []  # one row is a context, or the only arm
+        K = pl.select(pl.coalesce(pl.lit(None, dtype=pl.Int64), *known)).to_series() if known else None
+        rest = len(self.catalogue) if self.catalogue is not None else self.most
+        if rest is None:
+            rest = int(self.a.max(initial=-1)) + 1
+        return np.full(len(self), rest) if K is None else K.fill_null(rest).to_numpy()
+
+    @property
+    def mask(self) -> np.ndarray:
+        """(n, K): True where there is an arm, False where a row is padded."""
+        K = self.K
+        return np.arange(K.max(initial=0)) < K[:, None]
+
+    @property
+    def kinds(self) -> np.ndarray:
+        """The kind of each propensity (n,), text; "exact" where the log does not say."""
+        if "propensity_kind" not in self.frame.columns:
+            return np.full(len(self), "exact")
+        return self.frame["propensity_kind"].fill_null("exact").to_numpy().astype(str)
+
+    @property
+    def kind(self) -> str:
+        """The kind of all propensities, or "mixed"."""
+        if "propensity_kind" not in self.frame.columns:
+            return "exact"
+        found = self.frame["propensity_kind"].fill_null("exact").unique().to_list()
+        return found[0] if len(found) == 1 else "mixed"
+
+    @property
+    def P(self) -> np.ndarray:
+        """Probabilities of all arms on offer (n, K); 0 where padded, NaN in rows without."""
+        return self.matrix("probabilities")
+
+    @property
+    def X(self) -> np.ndarray:
+        """Features (n, K, d) of the arms on offer, 0 where padded; contexts (n, d) of disjoint slots."""
+        rows, counts = self._rows()
+        K = self.K
+        if self.slots:
+            return rows
+        if np.any(counts != K):
+            i = int(np.argmax(counts != K))
+            raise ValueError(f"row {self.numbers[i]} has {counts[i]} rows of features for {K[i]} arms on offer")
+        X = np.zeros((*self.mask.shape, rows.shape[1]))
+        X[self.mask] = rows
+        return X
+
+    @property
+    def x(self) -> np.ndarray:
+        """Features of the shown arms (n, d); the contexts of disjoint slots."""
+        rows, counts = self._rows()
+        a = self.a
+        if self.slots:
+            return rows
+        wrong = (a < 0) | (a >= counts)
+        if np.any(wrong):
+            i = int(np.argmax(wrong))
+            raise ValueError(f"row {self.numbers[i]} has no features for its arm {a[i]}: {counts[i]} rows of features")
+        return rows[np.cumsum(counts) - counts + a]
+
+    @property
+    def slots(self) -> bool:
+        """Whether each row has one context for all arms on offer, instead of features for each."""
+        counts = self._column("features").list.len().to_numpy()
+        return bool(np.all(counts == 1) and np.any(self.K > 1))
+
+    @property
+    def id(self) -> np.ndarray:
+        """Ids (n,), text or None."""
+        return self._column("id").to_numpy()
+
+    @property
+    def time(self) -> np.ndarray:
+        """Times (n,), datetime64[us] in UTC; NaT where null."""
+        return self._column("time").dt.replace_time_zone(None).to_numpy()
+
+    def column(self, name: str) -> np.ndarray:
+        """Any column as NumPy (n,), such as the user for clustered intervals."""
+        return self._column(name).to_numpy()
+
+    def matrix(self, name: str) -> np.ndarray:
+        """Any column of lists, one number an arm on offer, as (n, K): 0 where padded, NaN in rows without."""
+        lists, K = self._column(name), self.K
+        counts = lists.list.len()
+        absent = counts.is_null().to_numpy()
+        counts = counts.fill_null(0).to_numpy().astype(np.int64)
+        wrong = ~absent & (counts != K)
+        if np.any(wrong):
+            i = int(np.argmax(wrong))
+            raise ValueError(f"row {self.numbers[i]} has {counts[i]} numbers in {name!r} for {K[i]} arms on offer")
+        out = np.zeros((len(self), K.max(initial=0)))
+        out[np.arange(out.shape[1]) < counts[:, None]] = _flat(lists)
+        out[absent] = np.nan
+        return out
+
+    def arm_ids(self) -> list[list[str]]:
+        """The ids of the arms on offer, row by row: as listed, or of the catalogue, or their positions."""
+        K = self.K
+        known = self.catalogue or tuple(map(str, range(K.max(initial=0))))
+        listed = self.frame["arms"].to_list() if "arms" in self.frame.columns else [None] * len(self)
+        return [list(known[:k]) if ids is None else ids for ids, k in zip(listed, K.tolist(), strict=True)]
+
+    def by_arm(self, arms: Any = None) -> ByArm:
+        """The log in the order of a catalogue: arms (K,) ids; None: all that were on offer, sorted (numbers by value).
+
+        Raises ValueError for an arm of the log that `arms` lacks.
+        """
+        offered = self.arm_ids()
+        seen = set().union(*offered) if offered else set()
+        order = sorted(seen, key=by_value) if arms is None else [str(arm) for arm in arms]
+        place = {arm: i for i, arm in enumerate(order)}
+        unknown = sorted(seen - place.keys(), key=by_value)
+        if unknown:
+            raise ValueError(f"arms must name all that were on offer; it lacks {', '.join(map(repr, unknown[:5]))}")
+        counts = np.array([len(ids) for ids in offered], dtype=np.int64)
+        row, column = np.repeat(np.arange(len(self)), counts), np.array([place[i] for ids in offered for i in ids], int)
+        mask, P = np.zeros((len(self), len(order)), dtype=bool), np.full((len(self), len(order)), np.nan)
+        mask[row, column] = True
+        if "probabilities" in self.frame.columns:
+            P = np.zeros_like(P)
+            P[row, column] = self.P[np.arange(counts.max(initial=0)) < counts[:, None]]
+        first, a = np.cumsum(counts) - counts, self.a
+        return ByArm(tuple(order), np.where(a >= 0, column[first + np.maximum(a, 0)], -1), P, mask)
+
+    def check(self) -> check.Report:
+        """What is wrong with the log, and what cannot be told: findings with counts and row numbers."""
+        return check.check(self)
+
+    def usable(self, *, missing: str | float = "error", invalid: str = "error", duplicates: str = "error") -> "Logged":
+        """The rows that an estimate may use, with a `report` of what was read, used and left out.
+
+        missing : rows without a reward: "error", "leave out", or the number that stands for it
+        invalid : rows whose propensity, kind of propensity, arm or reward makes no sense: "error" or "leave out"
+        duplicates : rows whose id came before: "error" or "leave out" (the first is kept)
+
+        Raises ValueError, naming the rows and how many there are, for what was not asked to be left out.
+        """
+        return check.usable(self, missing=missing, invalid=invalid, duplicates=duplicates)
+
+    def filter(self, keep: np.ndarray, **changes: Any) -> "Logged":
+        """The rows where keep (n,) is True; they keep their numbers."""
+        repeats = None if self.repeats is None else self.repeats[keep]
+        frame = self.frame.filter(schema.polars().Series(keep))
+        settings = {
+            "catalogue": self.catalogue,
+            "report": self.report,
+            "names": self.names,
+            "most": self.most,
+        } | changes
+        return Logged(frame, self.first, repeats=repeats, rows=self.numbers[keep], **settings)
+
+    def write(self, path: Any) -> None:
+        """Write the whole log to one Parquet file, atomically."""
+        from dither.log import parts
+
+        parts.write(path, self.frame, {"catalogue": None if self.catalogue is None else list(self.catalogue)})
+
+    def _column(self, name: str) -> Any:
+        if name not in self.frame.columns:
+            raise ValueError(f"the log has no column {name!r}; it has {', '.join(map(repr, self.frame.columns))}")
+        return self.frame[name]
+
+    def _numbers(self, name: str) -> np.ndarray:
+        if name not in self.frame.columns:
+            return np.full(len(self), np.nan)
+        return self.frame[name].fill_null(np.nan).to_numpy()
+
+    def _whole(self, name: str, *, missing: int) -> np.ndarray:
+        return self._column(name).fill_null(missing).to_numpy()
+
+    def _rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """All rows of features (N, d), and how many each decision has (n,)."""
+        lists = self._column("features")
+        if lists.null_count():
+            i = int(np.argmax(lists.is_null().to_numpy()))
+            raise ValueError(f"row {self.numbers[i]} has no features ({lists.null_count()} such rows): log them")
+        counts = lists.list.len().to_numpy().astype(np.int64)
+        rows = lists.filter(lists.list.len() > 0).explode()
+        widths = rows.list.len().to_numpy()
+        if widths.size and np.any(widths != widths[0]):
+            i = int(np.searchsorted(np.cumsum(counts), np.argmax(widths != widths[0]), side="right"))
+            raise ValueError(f"row {self.numbers[i]} has features of another width than {widths[0]}")
+        d = int(widths[0]) if widths.size else 0
+        return _flat(rows).reshape(-1, d), counts
+
+
+def _flat(lists: Any) -> np.ndarray:
+    """All numbers of a column of lists, one after the other; NaN for null."""
+    full = lists.filter((lists.list.len() > 0).fill_null(False))
+    return full.explode().fill_null(np.nan).to_numpy() if len(full) else np.empty(0)
+
+
+def by_value(arm: str) -> tuple[int, int, str]:
+    """Whole numbers by value, then text."""
+    return (0, int(arm), arm) if arm.isdecimal() else (1, 0, arm)

@@ -1,0 +1,200 @@
+"""Logs from files and frames: whole (`read`) or in batches of constant memory (`batches`)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dither import errors
+from dither.log import joined, ledger, parts, schema
+from dither.log.logged import Logged
+
+
+def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Logged:
+    """A log, whole and checked for its columns; `check()` and `usable()` look at its values.
+
+    source : a Parquet or CSV file, a folder that `Log` wrote, a list of those, or a frame (polars, pandas, Arrow)
+    rewards : how several rewards of a decision count, "sum", "last" or "list"; None: as the log says
+    require : columns that must be there
+
+    Raises FileNotFoundError for a path that does not exist; ValueError for a missing column (naming it and those
+    present), a column of the wrong type, a file that is not whole, and a log without rows.
+    """
+    pieces = [_Source(piece, rewards, require) for piece in _pieces(source)]
+    pl = schema.polars()
+    frames = [piece.frame() for piece in pieces]
+    frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
+    if frame.height == 0:
+        raise ValueError(f"{_words(source)} holds no rows: there is nothing to evaluate")
+    return Logged(frame, catalogue=_catalogue(pieces), most=_most(pieces))
+
+
+def batches(
+    source: Any,
+    *,
+    rows: int = 100_000,
+    rewards: str | None = None,
+    require: tuple[str, ...] = schema.REQUIRED,
+) -> Iterator[Logged]:
+    """The log in pieces of at most `rows` rows, in order: memory for one piece, and 16 bytes a row for its id.
+
+    Arguments and errors as for `read`, raised before the first piece. An id that came in an earlier piece is a
+    duplicate, as in the whole.
+    """
+    errors.at_least("rows", rows, 1)
+    pieces = [_Source(piece, rewards, require) for piece in _pieces(source)]
+    total = sum(piece.height for piece in pieces)
+    if total == 0:
+        raise ValueError(f"{_words(source)} holds no rows: there is nothing to evaluate")
+    return _batches(pieces, rows, _repeats(pieces))
+
+
+def _batches(pieces: list["_Source"], rows: int, repeats: np.ndarray | None) -> Iterator[Logged]:
+    catalogue, most, first = _catalogue(pieces), _most(pieces), 0
+    for piece in pieces:
+        for at in range(0, piece.height, rows):
+            frame = piece.slice(at, min(rows, piece.height - at))
+            again = None if repeats is None else repeats[first : first + frame.height]
+            yield Logged(frame, first, catalogue=catalogue, most=most, repeats=again)
+            first += frame.height
+
+
+class _Source:
+    """One file, folder or frame."""
+
+    def __init__(self, source: Any, rewards: str | None, require: tuple[str, ...]) -> None:
+        pl = schema.polars()
+        if rewards is not None and rewards not in ledger.RULES:
+            raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
+        self.where, self.about, self.require = _words(source), {}, require
+        self.received: Any = None
+        self.starts: list[tuple[int, int]] = []
+        if not isinstance(source, (str, Path)):
+            self.scan = framed(source).lazy()
+        elif Path(source).is_dir():
+            self._folder(Path(source), rewards)
+        else:
+            self.scan = scanned(Path(source))
+            if Path(source).suffix.lower() != ".csv":
+                self.about = parts.about(Path(source))
+        if rewards is not None and self.received is None:
+            raise ValueError(f"rewards={rewards!r} is for folders that Log wrote; {self.where} has one reward a row")
+        with parts.readable(self.where):
+            wanted = tuple(n for n in require if self.received is None or n not in ("reward", "reward_time", "rewards"))
+            self.scan = schema.checked(self.scan, where=self.where, require=wanted)
+            self.columns = self.scan.collect_schema().names()
+            self.height = self.scan.select(pl.len()).collect().item()
+
+    def _folder(self, folder: Path, rewards: str | None) -> None:
+        pl = schema.polars()
+        found = parts.listed(folder, "decisions")
+        if not found:
+            raise ValueError(f"{folder} holds no rows of a log: no decisions-*.parquet in it")
+        self.about = parts.about(found[0][2])
+        self.rule = rewards or self.about.get("rewards", "sum")
+        self.scan = pl.concat([pl.scan_parquet(path) for _, _, path in found], how="diagonal_relaxed")
+        paths = [path for _, _, path in parts.listed(folder, "rewards")]
+        self.received = pl.scan_parquet(paths) if paths else joined.events([]).lazy()
+
+    def frame(self) -> Any:
+        """All of it."""
+        return self.slice(0, self.height)
+
+    def slice(self, at: int, rows: int) -> Any:
+        """The rows from `at` on."""
+        pl = schema.polars()
+        with parts.readable(self.where):
+            frame = self.scan.slice(at, rows).collect()
+            if self.received is None:
+                return frame
+            mine = self.received.filter(pl.col("decision").is_between(at, at + rows, closed="left")).collect()
+        found = joined.join(frame, mine, rule=self.rule, first=at)
+        missing = [name for name in self.require if name not in found.columns]
+        return schema.checked(found, where=self.where, require=self.require) if missing else found
+
+    def hashes(self) -> np.ndarray | None:
+        """A 64-bit hash of each id, (height,); None without ids."""
+        pl = schema.polars()
+        if "id" not in self.columns:
+            return None
+        with parts.readable(self.where):
+            found = self.scan.select(
+                pl.col("id").hash(seed=0).alias("h"), pl.col("id").is_null().alias("none")
+            ).collect()
+        number = pl.int_range(pl.len(), dtype=pl.UInt64)  # ids that are null differ
+        return (
+            found.select(pl.when(pl.col("none")).then(number.hash(seed=1)).otherwise(pl.col("h")))
+            .to_series()
+            .to_numpy()
+        )
+
+
+def scanned(path: Path) -> Any:
+    """A lazy frame of a Parquet or CSV file."""
+    pl = schema.polars()
+    if not path.exists():
+        raise FileNotFoundError(f"no log at {path}")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty: there is nothing to evaluate")
+    with parts.readable(path):
+        scan = pl.scan_csv(path, try_parse_dates=True) if path.suffix.lower() == ".csv" else pl.scan_parquet(path)
+        scan.collect_schema()
+    return scan
+
+
+def framed(source: Any) -> Any:
+    """A polars frame of what was passed in."""
+    pl = schema.polars()
+    if isinstance(source, Logged):
+        return source.frame
+    if isinstance(source, pl.LazyFrame):
+        return source
+    if isinstance(source, pl.DataFrame):
+        return source
+    if isinstance(source, dict):
+        return pl.DataFrame(source)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "column_names"):  # Arrow, and what speaks it
+        return pl.from_arrow(source) if not hasattr(source, "iloc") else pl.from_pandas(source)
+    if hasattr(source, "iloc"):
+        return pl.from_pandas(source)
+    raise TypeError(f"a log is a path or a frame (polars, pandas, Arrow), got {type(source).__name__}")
+
+
+def _pieces(source: Any) -> list[Any]:
+    pieces = list(source) if isinstance(source, (list, tuple)) else [source]
+    if not pieces:
+        raise ValueError("give at least one file, folder or frame")
+    return pieces
+
+
+def _words(source: Any) -> str:
+    return str(source) if isinstance(source, (str, Path)) else f"the {type(source).__name__}"
+
+
+def _catalogue(pieces: list[_Source]) -> tuple[str, ...] | None:
+    found = {tuple(names) for piece in pieces if (names := piece.about.get("catalogue")) is not None}
+    if len(found) > 1:
+        raise ValueError("the files name different catalogues of arms: read them one by one")
+    return found.pop() if found else None
+
+
+def _most(pieces: list[_Source]) -> int | None:
+    """The largest arm of all plus 1."""
+    pl = schema.polars()
+    found = [piece.scan.select(pl.col("arm").max()).collect().item() for piece in pieces if "arm" in piece.columns]
+    return max((arm + 1 for arm in found if arm is not None), default=None)
+
+
+def _repeats(pieces: list[_Source]) -> np.ndarray | None:
+    """Which ids came before (n,): by their hashes, of which two of 10 million agree once in 400,000 logs."""
+    found = [piece.hashes() for piece in pieces]
+    if all(hashes is None for hashes in found):
+        return None
+    none = np.iinfo(np.uint64).max
+    known = [np.full(p.height, none) if h is None else h for p, h in zip(pieces, found, strict=True)]
+    hashes = np.concatenate(known)
+    order = np.argsort(hashes, kind="stable")
+    again = np.zeros(len(hashes), dtype=bool)
+    again[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
+    return again & (hashes != none)

@@ -1,0 +1,176 @@
+"""The rows of decisions: what is recorded of one, or of a batch of them."""
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither import errors, inputs
+from dither.bandit import Bandit, Decision
+from dither.log import schema
+
+
+@dataclass(frozen=True)
+class Maker:
+    """What is recorded: settings as in `Log`."""
+
+    bandit: Bandit | None
+    features: bool
+    lines: bool
+    probabilities: bool
+    arm_set: bool
+    constants: Mapping[str, Any]  # columns that are the same in every row
+
+    def __post_init__(self) -> None:
+        for name in ("features", "lines", "probabilities", "arm_set"):
+            errors.true_or_false(name, getattr(self, name))
+
+    def rows(
+        self,
+        decision: Decision,
+        *,
+        X: Any = None,
+        id: Any = None,
+        time: Any = None,
+        mask: Any = None,
+        arms: Any = None,
+        extra: Mapping[str, Any] | None = None,
+        probabilities: Any = None,
+        floor: float | None = None,
+    ) -> list[dict[str, Any]]:
+        """The rows of one decision, or of a batch of them: arguments as for `Log.record`."""
+        single = np.ndim(decision.arm) == 0
+        B = 1 if single else len(np.asarray(decision.arm))
+        features, K = self._features(X, single, B, arms, mask, probabilities)
+        offered = None if mask is None else np.broadcast_to(inputs.offered(mask, shape=(B, K)), (B, K))
+        names = None if arms is None else _ids(arms, K)
+        if probabilities is None and self.probabilities:
+            probabilities = self._of_bandit("probabilities").propensities(X, mask=mask)
+        lists = {} if probabilities is None else {"probabilities": _each(probabilities, (B, K), single)}
+        if self.lines and features is not None:
+            filled = features if offered is None or features.ndim == 2 else np.where(offered[..., None], features, 0.0)
+            lists |= {
+                name: line for name, line in zip("mw", self._lines(filled, B, K), strict=True) if line is not None
+            }
+        if floor is None and self.bandit is not None:
+            floor = self.bandit.floor
+        common = dict.fromkeys(schema.DECISION) | dict(self.constants)
+        common |= {"time": schema.moment(time), "propensity_kind": decision.propensity_kind, "floor": floor}
+        columns = {name: _column(getattr(decision, name, None), B) for name in ("propensity", "propensity_se", "z")}
+        ids, more, arm = _texts(id, single, B), _extras(extra, single, B), np.atleast_1d(np.asarray(decision.arm))
+        rows = []
+        for i in range(B):
+            on = np.arange(K) if offered is None else np.flatnonzero(offered[i])
+            place = int(np.searchsorted(on, arm[i]))
+            if place == len(on) or on[place] != arm[i]:
+                raise ValueError(f"arm {arm[i]} is not on offer among {K} arms" + f" (request {i})" * (not single))
+            shown = None if features is None else features[i][on] if features.ndim == 3 else features[i][None]
+            row = common | more[i] | {name: column[i] for name, column in columns.items()}
+            row |= {name: values[i][on] for name, values in lists.items()}
+            row |= {"id": ids[i], "arm": place, "K": len(on), "arms": _listed(names, on, offered)}
+            if shown is not None:
+                row["arm_set"] = digest(shown) if self.arm_set else None
+                row["features"] = np.array(shown) if self.features else None  # a copy: the caller's may change
+            rows.append(row)
+        return rows
+
+    def _features(
+        self, X: Any, single: bool, B: int, arms: Any, mask: Any, probabilities: Any
+    ) -> tuple[np.ndarray | None, int]:
+        """The features as (B, K, d), or (B, d) of disjoint slots, and K."""
+        slots = None if self.bandit is None else self.bandit.slots
+        if X is None:
+            if self.features or self.lines:
+                raise ValueError("X must be given where features or lines are logged: Log(..., features=False)")
+            known = [slots] if slots else [np.shape(a)[-1] for a in (arms, mask, probabilities) if a is not None]
+            if not known:
+                raise ValueError("give X, arms, mask or probabilities: the log must know how many arms were on offer")
+            return None, int(known[0])
+        if self.bandit is not None:
+            array, _ = inputs.features(X, name="X", dim=self.bandit.dim, columns=self.bandit._columns)
+        else:
+            array = inputs.numbers(X, name="X")
+        array = array[None] if single else array
+        if array.ndim != (2 if slots else 3) or len(array) != B:
+            raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got shape {np.shape(X)}")
+        return array, slots or array.shape[1]
+
+    def _lines(self, X: np.ndarray, B: int, K: int) -> list[np.ndarray | None]:
+        """m and w, (B, K) each, where the model has them."""
+        bandit = self._of_bandit("lines")
+        known = bandit.model.abilities
+        return [getattr(bandit, name)(X).reshape(B, K) if name in known else None for name in ("mean", "width")]
+
+    def _of_bandit(self, what: str) -> Bandit:
+        if self.bandit is None:
+            raise ValueError(f"{what}=True needs the bandit: Log(path, bandit=...)")
+        return self.bandit
+
+
+def digest(X: np.ndarray) -> str:
+    """What the arms on offer were, in 32 characters: features (K, d) equal to the bit have one digest."""
+    shape = repr(X.shape).encode()
+    return hashlib.blake2b(shape + np.ascontiguousarray(X + 0.0).tobytes(), digest_size=16).hexdigest()
+
+
+def _ids(arms: Any, K: int) -> list[str]:
+    names = [str(arm.item() if isinstance(arm, np.generic) else arm) for arm in arms]
+    if len(names) != K or len(set(names)) != K:
+        raise ValueError(
+            f"arms must be {K} different ids, one for each arm, got {len(names)} ({len(set(names))} different)"
+        )
+    return names
+
+
+def _listed(names: list[str] | None, on: np.ndarray, offered: np.ndarray | None) -> list[str] | None:
+    """The ids of the arms on offer; None where they are all positions there are."""
+    if names is None:
+        return None if offered is None else [str(i) for i in on]
+    return [names[i] for i in on]
+
+
+def _texts(id: Any, single: bool, B: int) -> list[str]:
+    """The ids given, or new ones."""
+    if id is None:
+        return [uuid.uuid4().hex for _ in range(B)]
+    ids = list(id) if not single and isinstance(id, (list, tuple, np.ndarray)) else [id]
+    texts = [one if isinstance(one, str) else str(_plain(one)) for one in ids]
+    if len(texts) != B or "" in texts:
+        raise ValueError(f"id must be {'a text' if single else f'{B} texts'} that is not empty, got {id!r}")
+    return texts
+
+
+def _extras(extra: Mapping[str, Any] | None, single: bool, B: int) -> list[dict[str, Any]]:
+    """The user's own columns, row by row."""
+    extra = dict(extra or {})
+    taken = [name for name in extra if name in schema.COLUMNS]
+    if taken:
+        raise ValueError(f"extra must not have the log's own column {taken[0]!r}")
+    if single:
+        return [{name: _plain(value) for name, value in extra.items()}]
+    for name, value in extra.items():
+        if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or len(value) != B:
+            raise ValueError(f"extra[{name!r}] must hold {B} values, one a request")
+    return [{name: _plain(value[i]) for name, value in extra.items()} for i in range(B)]
+
+
+def _each(values: Any, shape: tuple[int, int], single: bool) -> np.ndarray:
+    array = inputs.numbers(values, name="probabilities")
+    if array.shape != (shape[1:] if single else shape):
+        raise ValueError(f"probabilities must have shape {shape[1:] if single else shape}, got {array.shape}")
+    return array.reshape(shape)
+
+
+def _column(value: Any, B: int) -> list[Any]:
+    """One number a request, None for NaN or where there is none."""
+    if value is None or np.size(value) != B:  # as the z of policies with one for each arm
+        return [None] * B
+    return [None if x != x else x for x in np.asarray(value, dtype=np.float64).reshape(B).tolist()]
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as Python's."""
+    return value.item() if isinstance(value, np.generic) else value

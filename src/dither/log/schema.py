@@ -1,0 +1,155 @@
+"""The columns of a decision log, in one place: their names, what they hold, and which types a reader takes for them.
+
+One row a decision. A column that a log lacks is null. Names that are not here are the user's own and stay as they are.
+"""
+
+import importlib
+from datetime import UTC, datetime
+from typing import Any
+
+from dither import errors
+
+COLUMNS = {  # name -> what it holds
+    "id": "text",  # of the decision; rewards join by it
+    "time": "time",  # of the decision
+    "arms": "texts",  # (K,) ids of the arms on offer; null: their positions, or the catalogue of the log
+    "K": "whole",  # number of arms on offer
+    "arm_set": "text",  # digest of the features on offer (writer.digest)
+    "features": "rows",  # (K, d) of the arms on offer; with disjoint slots (1, d), the context
+    "arm": "whole",  # position of the arm shown among those on offer, from 0
+    "propensity": "number",  # P(arm) at the moment of the decision; null where there is none
+    "propensity_kind": "text",  # one of KINDS
+    "propensity_se": "number",  # standard error; null where exact
+    "floor": "number",  # share of uniform choices: each arm on offer had at least floor/K
+    "z": "number",  # the scalar that was drawn, where the policy has one
+    "m": "numbers",  # (K,) means of the arms on offer, before the link
+    "w": "numbers",  # (K,) widths of the arms on offer
+    "probabilities": "numbers",  # (K,) of all arms on offer
+    "policy": "text",  # policy and model, as configured
+    "preset": "text",
+    "version": "text",  # of dither
+    "reward": "number",  # by the rule of the log; null: none came
+    "reward_time": "time",  # of the latest that counts
+    "rewards": "whole",  # how many were received and count
+    "weight": "number",  # how many decisions the row stands for, where a log was thinned out
+}
+KINDS = ("exact", "monte_carlo", "estimated", "none")
+REQUIRED = ("arm", "reward", "propensity")
+DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight"))
+EVENT = {  # of the file of rewards, one row for each that was received
+    "decision": "whole",  # number of its decision in this folder
+    "id": "text",
+    "part": "text",  # which of several rewards of the decision; null for the only one
+    "reward": "number",
+    "time": "time",
+    "conflict": "flag",  # another value for a part that was there: kept, and never counted
+}
+
+
+def polars() -> Any:
+    """The library of frames, imported where it is used."""
+    try:
+        return importlib.import_module("polars")
+    except ImportError:
+        raise errors.missing_extra("polars", extra="log") from None
+
+
+def dtype(what: str) -> Any:
+    """The polars type of a kind of column."""
+    pl = polars()
+    return {
+        "text": pl.String,
+        "time": pl.Datetime("us", "UTC"),
+        "whole": pl.Int64,
+        "number": pl.Float64,
+        "flag": pl.Boolean,
+        "texts": pl.List(pl.String),
+        "numbers": pl.List(pl.Float64),
+        "rows": pl.List(pl.List(pl.Float64)),
+    }[what]
+
+
+def dtypes(names: Any = COLUMNS) -> dict[str, Any]:
+    """Name -> polars type, of columns of decisions or of events."""
+    return {name: dtype((COLUMNS | EVENT)[name]) for name in names}
+
+
+def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED) -> Any:
+    """The frame (eager or lazy) with its known columns in their types.
+
+    Raises ValueError for a missing column (naming it and those present) and for a column of the wrong type.
+    """
+    present = frame.collect_schema()
+    missing = [name for name in require if name not in present]
+    if missing:
+        raise ValueError(
+            f"{where} has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, present)) or 'none'}: "
+            "name your columns with dither.log.from_columns(..., arm=, reward=, propensity=)"
+        )
+    casts = []
+    for name, what in COLUMNS.items():
+        if name not in present or present[name] == dtype(what):
+            continue
+        if not _fits(present[name], what):
+            raise ValueError(
+                f"column {name!r} of {where} must hold {_WORDS[what]}, got {present[name]}"
+                + (": name it with dither.log.from_columns(..., arm=...)" if name == "arm" else "")
+            )
+        casts.append(_cast(name, present[name], what))
+    return frame.with_columns(casts)
+
+
+_WORDS = {
+    "text": "text",
+    "time": "dates with times",
+    "whole": "whole numbers",
+    "number": "numbers",
+    "texts": "lists of arm ids",
+    "numbers": "lists of numbers",
+    "rows": "lists of lists of numbers",
+}
+
+
+def _fits(have: Any, what: str) -> bool:
+    pl = polars()
+    if have == pl.Null:
+        return True
+    if what in ("texts", "numbers", "rows"):
+        if not isinstance(have, (pl.List, pl.Array)):
+            return False
+        inner = {"texts": "text", "numbers": "number", "rows": "numbers"}[what]
+        return _fits(pl.List(have.inner) if isinstance(have, pl.Array) and len(have.shape) > 1 else have.inner, inner)
+    if what == "text":
+        return have in (pl.String, pl.Categorical, pl.Enum) or have.is_integer()
+    if what == "time":
+        return have.is_temporal() and have != pl.Duration and have != pl.Time
+    return have.is_numeric() or have == pl.Boolean if what == "number" else have.is_integer()
+
+
+def _cast(name: str, have: Any, what: str) -> Any:
+    pl = polars()
+    column = pl.col(name)
+    if what == "time" and have != pl.Null:
+        column = column.cast(pl.Datetime("us", getattr(have, "time_zone", None)))
+        return (
+            column.dt.convert_time_zone("UTC")
+            if getattr(have, "time_zone", None)
+            else column.dt.replace_time_zone("UTC")
+        )
+    return column.cast(dtype(what))
+
+
+def moment(time: Any) -> datetime:
+    """A datetime (without a zone: UTC), an ISO 8601 text or seconds since 1970; None: now."""
+    if time is None:
+        return datetime.now(UTC)
+    try:
+        if isinstance(time, datetime):
+            at = time
+        elif isinstance(time, str):
+            at = datetime.fromisoformat(time)
+        else:
+            at = datetime.fromtimestamp(float(time), UTC)
+    except (ValueError, TypeError, OverflowError, OSError):
+        raise ValueError(f"time must be a datetime, an ISO 8601 text or seconds since 1970, got {time!r}") from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

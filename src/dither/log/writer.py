@@ -1,0 +1,268 @@
+"""`Log`: the append-only writer. A decision is a row before it is shown; a late reward joins it by id.
+
+Rows wait in a buffer of `buffer` decisions and as many rewards, then become a Parquet part under a temporary name
+that is renamed. A kill loses at most the buffer: with buffer=1 every decision and every reward is on the disk, synced,
+before the call returns. An open log that exits in order (`close`, or the end of `with`) loses nothing.
+"""
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dither import _version, decision, errors
+from dither.bandit import Bandit, Decision
+from dither.log import joined, ledger, nested, parts, schema
+from dither.log.logged import Logged
+from dither.log.rows import Maker
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Decision):
+    """A decision that is in the log: a `Decision`, and the id that its reward needs."""
+
+    id: Any = ""  # text; for a batch a tuple of texts
+
+
+class Log:
+    """Decisions and their rewards, in a folder or in memory.
+
+    Parameters
+    ----------
+    path : folder, made where missing, continued where not; None keeps the log in memory
+    bandit : whose decisions these are; needed by `decide`, lines=True and probabilities=True
+    features : log the features of the arms on offer (with disjoint slots the context)
+    lines : log their m and w, where the model has them
+    probabilities : log the probabilities of all arms on offer (Monte Carlo where the policy has no closed form)
+    arm_set : log a digest of the features on offer; None: where they are not logged
+    buffer : decisions, and rewards, that wait for the next part; a kill loses no more than these
+    rewards : how several rewards of a decision count: "sum", "last" or "list" (`ledger`)
+    policy, preset : what the rows say; policy None: the bandit's, as configured
+
+    Raises ValueError for settings that make no sense, and where another open log writes into the folder.
+    """
+
+    def __init__(
+        self,
+        path: Any = None,
+        *,
+        bandit: Bandit | None = None,
+        features: bool = True,
+        lines: bool = False,
+        probabilities: bool = False,
+        arm_set: bool | None = None,
+        buffer: int = 1000,
+        rewards: str = "sum",
+        policy: str | None = None,
+        preset: str | None = None,
+    ) -> None:
+        errors.at_least("buffer", buffer, 1)
+        if rewards not in ledger.RULES:
+            raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
+        schema.polars()
+        self.path = None if path is None else Path(path)
+        self.buffer, self.rewards = int(buffer), rewards
+        if policy is None and bandit is not None:
+            policy = f"{bandit.policy} on {bandit.model}"
+        constants = {"policy": policy, "preset": preset, "version": _version.__version__}
+        arm_set = not features if arm_set is None else arm_set
+        self.bandit, self._maker = bandit, Maker(bandit, features, lines, probabilities, arm_set, constants)
+        self._lock = threading.RLock()
+        self._rows: list[dict[str, Any]] = []
+        self._events: list[ledger.Event] = []
+        self._written, self._paid = 0, 0  # decisions and events in parts
+        self._extra: tuple[str, ...] | None = None
+        self._ledger = ledger.Ledger()
+        self._claim: int | None = None
+        self._closed = False
+        if self.path is not None:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._claim = _claimed(self.path)
+            try:
+                self._continue(self.path)
+            except BaseException:
+                self._release()
+                raise
+
+    def decide(
+        self,
+        X: Any,
+        id: Any = None,
+        *,
+        time: Any = None,
+        mask: Any = None,
+        arms: Any = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Recorded:
+        """Let the bandit choose, and record the decision before it is returned.
+
+        X, mask : as for `Bandit.choose`; a batch (B, K, d) is B rows
+        id : text (for a batch B of them); None makes one
+        time : a datetime, an ISO 8601 text or seconds since 1970; None: now
+        arms : (K,) ids of the rows of X, or of the slots; None: their positions
+        extra : columns of the user's own, such as {"user": "u7"}; for a batch each value is a sequence of B.
+            Every decision of a log has the same.
+
+        Raises what `choose` raises, and what `record` raises; a decision that was not recorded is not returned.
+        """
+        if self.bandit is None:
+            raise ValueError("decide needs a bandit: Log(path, bandit=...), or record(decision, X=...)")
+        with self._lock, self.bandit._lock:
+            self._open()
+            eps = decision.eps(self.bandit.policy, self.bandit.t, floor=self.bandit.floor)
+            given = {"id": id, "time": time, "mask": mask, "arms": arms, "extra": extra}
+            return self.record(self.bandit.choose(X, mask=mask), X=X, floor=eps, **given)
+
+    def record(self, made: Decision, **given: Any) -> Recorded:
+        """Record a decision that was made elsewhere, before it is shown, and before the bandit learns anything more.
+
+        X, id, time, mask, arms, extra : as for `decide`; X may be left out where neither features nor lines are logged
+        probabilities : (K,) or (B, K) of all arms; None: asked of the bandit where the log holds them
+        floor : share of uniform choices; None: the bandit's floor
+
+        Raises ValueError for an id that was given before, an arm that is not on offer, or shapes that do not fit; then
+        nothing is recorded.
+        """
+        with self._lock:
+            self._open()
+            rows = self._maker.rows(made, **given)
+            self._same(rows[0])
+            entered, at = [], len(self._rows)
+            try:
+                for row in rows:
+                    self._ledger.enter(row["id"], self._written + len(self._rows))
+                    entered.append(row["id"])
+                    self._rows.append(row)
+                if len(self._rows) >= self.buffer:
+                    self.flush()
+            except BaseException:
+                for name in entered:
+                    self._ledger.leave(name)
+                del self._rows[at:]
+                raise
+            ids = tuple(row["id"] for row in rows)
+            known = {f.name: getattr(made, f.name) for f in fields(Decision)}
+            return Recorded(**known, id=ids[0] if np.ndim(made.arm) == 0 else ids)
+
+    def reward(self, id: str, r: float, time: Any = None, *, part: str | None = None) -> str:
+        """A reward for a decision, however late: 'counted', 'known' (the same again) or 'conflict' (another value).
+
+        part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once
+
+        Raises LookupError for an id that is not in the log, ValueError for what is no finite number.
+        """
+        with self._lock:
+            self._open()
+            answer, event = self._ledger.reward(id, r, part=part, time=schema.moment(time))
+            if event is not None:
+                self._events.append(event)
+                try:
+                    if len(self._events) >= self.buffer:
+                        self.flush()
+                except BaseException:
+                    self._events.pop()
+                    self._ledger.forget(event)
+                    raise
+            return answer
+
+    def flush(self) -> None:
+        """Write what waits in the buffer: decisions first, so that no reward is without its decision."""
+        with self._lock:
+            if self.path is None:
+                return
+            about = {"rewards": self.rewards}
+            if self._rows:
+                parts.add(self.path, "decisions", self._written, self._decisions(), about)
+                self._written, self._rows = self._written + len(self._rows), []
+            if self._events:
+                parts.add(self.path, "rewards", self._paid, joined.events(self._events), about)
+                self._paid, self._events = self._paid + len(self._events), []
+
+    def read(self, *, rewards: str | None = None) -> Logged:
+        """All that was recorded, with the rewards that have come: see `dither.log.read`."""
+        from dither.log import reader
+
+        with self._lock:
+            if self.path is not None:
+                self.flush()
+                return reader.read(self.path, rewards=rewards)
+            return Logged(joined.join(self._decisions(), joined.events(self._events), rule=rewards or self.rewards))
+
+    def close(self) -> None:
+        """Flush, and let another writer have the folder."""
+        with self._lock:
+            if not self._closed:
+                self.flush()
+                self._closed = True
+                self._release()
+
+    def __len__(self) -> int:
+        return self._written + len(self._rows)
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Log({self.path}, {len(self)} decisions, {len(self._rows)} of them in the buffer of {self.buffer})"
+
+    def _same(self, row: dict[str, Any]) -> None:
+        """Every decision of a log has the same columns."""
+        extra = tuple(name for name in row if name not in schema.COLUMNS)
+        if self._extra is not None and set(extra) != set(self._extra):
+            raise ValueError(f"extra must have the columns of the first decision, {list(self._extra)}: {list(extra)}")
+        self._extra = extra if self._extra is None else self._extra
+
+    def _decisions(self) -> Any:
+        """The buffer as a frame."""
+        pl = schema.polars()
+        makers = {"numbers": nested.numbers, "rows": nested.rows}
+        types = schema.dtypes(schema.DECISION)
+        columns = []
+        for name in (*schema.DECISION, *(self._extra or ())):
+            values, make = [row[name] for row in self._rows], makers.get(schema.COLUMNS.get(name, ""))
+            columns.append(make(name, values) if make else pl.Series(name, values, dtype=types.get(name), strict=False))
+        return pl.DataFrame(columns)
+
+    def _continue(self, folder: Path) -> None:
+        """Take up a folder that is there: its ids, and what came for them."""
+        for first, after, path in parts.listed(folder, "decisions"):
+            frame = joined.part(path)
+            self._extra = tuple(n for n in frame.columns if n not in schema.COLUMNS)
+            for i, name in enumerate(frame["id"].to_list()):
+                self._ledger.enter(name, first + i)
+            self._written = after
+        for _, after, path in parts.listed(folder, "rewards"):
+            for row in joined.part(path).select(list(schema.EVENT)).iter_rows():
+                self._ledger.replay(ledger.Event(*row))
+            self._paid = after
+
+    def _open(self) -> None:
+        if self._closed:
+            raise ValueError(f"{self!r} is closed")
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
+
+
+def _claimed(folder: Path) -> int | None:
+    """The folder for one writer; the system lets go of it when the process ends, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return None
+    handle = os.open(folder / ".writer", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise ValueError(f"another open log writes into {folder}: close it, or give each writer a folder") from None
+    return handle
