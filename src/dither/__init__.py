@@ -1,6 +1,6 @@
 """Contextual bandits by feature perturbation (Yi, Oh, NeurIPS 2025), with the exact probability of every choice."""
 
-from dither import envs, links, models, noise, policies, theory
+from dither import envs, links, log, models, noise, ope, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS
 from dither.bandit import Bandit, Decision, load
@@ -55,8 +55,10 @@ __all__ = [
     "envs",
     "links",
     "load",
+    "log",
     "models",
     "noise",
+    "ope",
     "policies",
     "simulate",
     "theory",

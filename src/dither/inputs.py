@@ -84,8 +84,11 @@ def whole(x: Any, *, name: str, below: int, shape: tuple[int, ...]) -> np.ndarra
     array = numbers(x, name=name)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, one for each observation; got {array.shape}")
-    if not np.all((array >= 0) & (array < below) & (array == np.floor(array))):
-        raise ValueError(f"{name} must be whole numbers from 0 to {below - 1}, got {x!r}")
+    wrong = ~((array >= 0) & (array < below) & (array == np.floor(array)))
+    if np.any(wrong):
+        row = f" at row {int(np.argmax(wrong))} ({int(np.sum(wrong))} such values)" if array.ndim else ""
+        value = float(np.ravel(array)[np.argmax(wrong)])
+        raise ValueError(f"{name} must be whole numbers from 0 to {below - 1}, got {value:g}{row}")
     return array.astype(np.int64)
 
 

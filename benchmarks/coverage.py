@@ -1,0 +1,143 @@
+"""How often the intervals of `dither.ope` cover the true value, and how wide they are.
+
+    python benchmarks/coverage.py [--part iid|adaptive|linfp] [--rows 500] [--logs 1000]
+
+iid      : five contexts, four arms, rewards 0 or 1, logging probabilities of at least 0.05 (weights up to 20); the
+    value is a sum over contexts and arms. Every estimator that is consistent, with every kind of interval
+adaptive : two arms of one mean and Gaussian noise, shown by Thompson sampling with known probabilities in 10 batches,
+    each arm with at least 0.1 % (floor=0.002). The value of always playing arm 0 is that mean
+linfp    : the same world met by LinFP of dither, which learns after every round; P from `propensities`
+
+Set OMP_NUM_THREADS=1.
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from scipy import special
+
+import dither
+from dither import ope
+
+LEVEL = 0.95
+FLOOR, BATCHES = 0.002, 10
+
+
+def world(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Means, logging policy, new policy, predictions: each (5 contexts, 4 arms)."""
+    mu = rng.uniform(0.1, 0.9, (5, 4))
+    P = 0.2 / 4 + 0.8 * rng.dirichlet(np.ones(4), 5)
+    Q = rng.dirichlet(np.full(4, 0.5), 5)
+    return mu, P, Q, np.clip(mu + rng.normal(0, 0.1, mu.shape), 0, 1)
+
+
+def iid_log(rng: np.random.Generator, n: int, mu: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Contexts, arms, rewards of n rows."""
+    x = rng.integers(0, len(mu), n)
+    a = np.minimum(np.sum(rng.random(n)[:, None] > np.cumsum(P[x], axis=1), axis=1), mu.shape[1] - 1)
+    return x, a, (rng.random(n) < mu[x, a]).astype(float)
+
+
+def iid(n: int, logs: int, seed: int, intervals: list[str]) -> dict[str, list[tuple[float, float, float]]]:
+    """(estimator, interval) -> low, high, truth of each log."""
+    mu, P, Q, M = world(np.random.default_rng(seed))
+    value, found = float(np.mean(np.sum(Q * mu, axis=1))), {}
+    bounds = dict(weight_max=float((Q / P).max()), reward_range=(0, 1))
+    for log in range(logs):
+        rng = np.random.default_rng([seed, log])
+        x, a, r = iid_log(rng, n, mu, P)
+        for name in ("ips", "snips", "dr", "sndr"):
+            for how in intervals:
+                if how in ("bernstein", "betting") and name in ("snips", "sndr"):
+                    continue
+                made = ope.contributions(name, r, a, P[x, a], Q[x], M[x] if "dr" in name else None)
+                e = ope.estimate(made, interval=how, level=LEVEL, seed=log, resamples=1000, warn=False, **bounds)
+                found.setdefault(f"{name:6s} {how}", []).append((*e.interval, value))
+    return found
+
+
+def thompson(rng: np.random.Generator, n: int, mean: float = 0.5) -> tuple[np.ndarray, ...]:
+    """Arms, rewards, P (n, 2) and the batch of each row of a log; prior N(0, 1), noise 1, two arms of one mean."""
+    sums, counts = np.zeros(2), np.ones(2)
+    a, r, P = np.empty(n, dtype=int), np.empty(n), np.empty((n, 2))
+    batch = np.arange(n) * BATCHES // n
+    for j in range(BATCHES):
+        rows = np.flatnonzero(batch == j)
+        m = sums / counts
+        first = special.ndtr((m[0] - m[1]) / np.sqrt(np.sum(1 / counts)))
+        P[rows] = (1 - FLOOR) * np.array([first, 1 - first]) + FLOOR / 2
+        a[rows] = rng.random(len(rows)) > P[rows, 0]
+        r[rows] = mean + rng.standard_normal(len(rows))
+        sums += np.bincount(a[rows], weights=r[rows], minlength=2)
+        counts += np.bincount(a[rows], minlength=2)
+    return a, r, P, batch
+
+
+def linfp(rng: np.random.Generator, n: int, mean: float = 0.5) -> tuple[np.ndarray, ...]:
+    """The same from a live bandit; no batches."""
+    bandit, X = dither.LinFP(dim=2, lam=1.0, floor=FLOOR, seed=int(rng.integers(2**31))), np.eye(2)
+    a, r, P = np.empty(n, dtype=int), np.empty(n), np.empty((n, 2))
+    for t in range(n):
+        P[t] = bandit.propensities(X)
+        a[t] = bandit.choose(X).arm
+        r[t] = mean + rng.standard_normal()
+        bandit.update(X[a[t]], r[t])
+    return a, r, P, None
+
+
+def past_means(a: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """M (n, 2): the mean of each arm's earlier rewards."""
+    shown = a[:, None] == np.arange(2)
+    sums, counts = np.cumsum(shown * r[:, None], axis=0), np.cumsum(shown, axis=0)
+    return np.concatenate([np.zeros((1, 2)), (sums / np.maximum(counts, 1))[:-1]])
+
+
+def learning(part: str, n: int, logs: int, seed: int) -> dict[str, list[tuple[float, float, float]]]:
+    """As `iid`, for the value of arm 0."""
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    Q = np.tile([1.0, 0.0], (n, 1))
+    for log in range(logs):
+        rng = np.random.default_rng([seed, log])
+        a, r, P, batch = thompson(rng, n) if part == "adaptive" else linfp(rng, n)
+        p, M = P[np.arange(n), a], past_means(a, r)
+        made = {
+            "ips": ope.ips(r, a, p, Q),
+            "dr": ope.dr(r, a, p, Q, M),
+            "snips": ope.snips(r, a, p, Q),
+        }
+        for weights in ("stablevar", "minvar", "cadr"):
+            if weights != "cadr":
+                made[weights] = ope.adaptive(r, a, P, Q, M, weights=weights)
+            if batch is not None:
+                policies = np.stack([np.tile(P[np.argmax(batch == j)], (n, 1)) for j in range(BATCHES)])
+                made[f"{weights}, policies"] = ope.adaptive(
+                    r, a, P, Q, M, weights=weights, policies=policies, batch=batch
+                )
+        for name, e in made.items():
+            found.setdefault(name, []).append((*e.interval, 0.5))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--part", choices=["iid", "adaptive", "linfp"], default="iid")
+    parser.add_argument("--rows", type=int, default=500)
+    parser.add_argument("--logs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--intervals", nargs="+", default=["normal", "bootstrap", "bca", "bernstein", "betting"])
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore", ope.EvaluationWarning)
+    size = (asked.rows, asked.logs, asked.seed)
+    found = iid(*size, asked.intervals) if asked.part == "iid" else learning(asked.part, *size)
+    print(f"{asked.part}: {asked.logs} logs of {asked.rows} rows, nominal {LEVEL:.0%}")
+    for name, ends in found.items():
+        low, high, value = np.array(ends).T
+        covered = np.mean((low <= value) & (value <= high))
+        error = np.sqrt(covered * (1 - covered) / len(low))
+        middle = np.mean((low + high) / 2 - value)
+        print(f"{name:24s} covers {covered:.1%} ± {error:.1%}  width {np.mean(high - low):.4f}  centre {middle:+.4f}")
+
+
+if __name__ == "__main__":
+    main()

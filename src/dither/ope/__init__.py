@@ -1,0 +1,63 @@
+"""Off-policy evaluation: what a policy would have earned, from another's log. Arrays in, estimate with interval out."""
+
+from dither.ope import learning, synthetic
+from dither.ope.estimators import (
+    ESTIMATORS,
+    clipped_ips,
+    contributions,
+    dm,
+    dr,
+    dros,
+    ips,
+    sgdr,
+    sndr,
+    snips,
+    switch_dr,
+)
+from dither.ope.fitting import Propensities, cross_fit, mrdr, propensities_from
+from dither.ope.log import faults
+from dither.ope.partial import Sums, differences, estimates, merge, sums
+from dither.ope.rejection import replay
+from dither.ope.result import Difference, Estimate, compare, confidence_sequence, estimate, slope
+from dither.ope.rows import Contributions
+from dither.ope.stabilised import adaptive
+from dither.ope.warn import DriftWarning, EvaluationWarning, SupportWarning, WeightWarning
+
+__all__ = [
+    "ESTIMATORS",
+    "Contributions",
+    "Difference",
+    "DriftWarning",
+    "Estimate",
+    "EvaluationWarning",
+    "Propensities",
+    "Sums",
+    "SupportWarning",
+    "WeightWarning",
+    "adaptive",
+    "clipped_ips",
+    "compare",
+    "confidence_sequence",
+    "contributions",
+    "cross_fit",
+    "differences",
+    "dm",
+    "dr",
+    "dros",
+    "estimate",
+    "estimates",
+    "faults",
+    "ips",
+    "learning",
+    "merge",
+    "mrdr",
+    "propensities_from",
+    "replay",
+    "sgdr",
+    "slope",
+    "sndr",
+    "snips",
+    "sums",
+    "switch_dr",
+    "synthetic",
+]

@@ -1,0 +1,170 @@
+"""A bandit from a log: a warm start, and the exploration scale c chosen by what the log says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import errors, inputs
+from dither.bandit import Bandit
+from dither.models import Ridge
+from dither.ope import arms
+from dither.ope.estimators import contributions
+from dither.ope.result import Estimate, compare, estimate
+from dither.policies import FeaturePerturbation
+
+CANDIDATES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of c
+DOUBT, GAP = 1e-3, 0.05  # no support: a mean weight below 1 - GAP, with a P-value below DOUBT
+
+
+def warm_start(bandit: Bandit, r: Any, a: Any, X: Any, *, weight: Any = None) -> Bandit:
+    """Teach a bandit a log: its model then is as if it had shown these arms itself. Returns the bandit.
+
+    r, a (n,); X (n, K, d) the arms on offer; for disjoint slots the contexts (n, d). Unweighted, as the model's own
+    updates are: right where the model is; weight = 1/p aims a wrong model at all arms alike, at more variance.
+    """
+    if bandit.slots is not None:
+        bandit.update(X, r, arm=a, weight=weight)
+        return bandit
+    array, _ = inputs.features(X, name="X", dim=bandit.dim, columns=None)
+    if array.ndim != 3:
+        raise ValueError(f"X must be (n, K, {bandit.dim}): the arms on offer in each row; got {array.shape}")
+    a = inputs.whole(a, name="a", below=array.shape[1], shape=array.shape[:1])
+    bandit.update(array[np.arange(len(a)), a], r, weight=weight)
+    return bandit
+
+
+class Candidate(NamedTuple):
+    """One c, judged on the second part of the log."""
+
+    c: float
+    value: float  # estimated reward of a decision
+    se: float
+    low: float  # normal interval of the value
+    high: float
+    ess: float  # effective sample size, (Σw)²/Σw²
+    weight_mean: float  # about 1 where the log supports the policy
+    supported: bool  # whether it is
+    gap: float  # value less that of `best`, paired
+    gap_low: float  # its interval, simultaneous over all pairs (Bonferroni)
+    gap_high: float
+
+
+@dataclass(frozen=True)
+class ChosenC:
+    """What `choose_c` found."""
+
+    table: tuple[Candidate, ...]
+    best: float  # c of the highest estimate, among those that the log supports
+    tied: tuple[float, ...]  # the supported c that the log cannot tell from it, itself among them
+    c: float  # the largest for which the log rules out a loss above `loss`
+    loss: float  # reward of a decision
+    rows: tuple[int, int]  # how many rows trained the model, and how many judged
+    says: str
+
+
+def choose_c(
+    r: Any,
+    a: Any,
+    p: Any,
+    X: Any,
+    *,
+    cs: Sequence[float] = CANDIDATES,
+    model: Any = None,
+    policy: Any = None,
+    estimator: str = "dr",
+    floor: float = 0.0,
+    share: float = 0.5,
+    loss: float | None = None,
+    level: float = 0.95,
+    mask: Any = None,
+) -> ChosenC:
+    """The exploration scale c of feature perturbation, from a log.
+
+    The first `share` of the rows trains the model, the others judge: for each c the choice probabilities that FP
+    would have had on their arm sets, frozen at what the first rows taught, by DR (reward predictions by the same
+    model, which has not seen these rows) or SNIPS. Rows must stand in the order of time.
+
+    Parameters
+    ----------
+    r, a, p, X, mask : as for `fit`
+    cs : candidates, at least two
+    model : from `dither.models`; None: Ridge()
+    policy : a `FeaturePerturbation` whose other settings to keep, or another policy with a field c and exact
+        propensities; None: FeaturePerturbation()
+    estimator : "dr" or "snips"
+    floor : the bandit's
+    share : of the rows, for training
+    loss : reward of a decision to give up for exploring; None: 5 % of the highest estimate's size
+    level : of the intervals; those of the gaps hold for all pairs at once (Bonferroni)
+
+    What it cannot see: the value that exploring now has for later rounds. The estimate is the reward of one decision
+    of a policy that learns nothing more, so a small c looks better than it is, and the more so the less the model
+    knows. Hence `c`: the largest candidate for which the paired interval rules out a loss above `loss` against the
+    best, so that a log that says little does not recommend much.
+    """
+    log = arms.read(r, a, p, X, mask)
+    model = Ridge() if model is None else model
+    policy = FeaturePerturbation() if policy is None else policy
+    if estimator not in ("dr", "snips"):
+        raise errors.unknown("estimator", estimator, known=("dr", "snips"))
+    errors.within("share", share, 0.01, 0.99)
+    errors.within("level", level, 0.5, 0.9999)
+    if loss is not None:
+        errors.within("loss", loss, 0, 1e100)
+    cs = tuple(sorted({float(c) for c in cs}))
+    if len(cs) < 2:
+        raise ValueError(f"cs must hold at least two different candidates, got {list(cs)}")
+    n = len(log.r)
+    cut = int(share * n)
+    if min(cut, n - cut) < 2:
+        raise ValueError(f"a log of {n} rows cannot be split at share={share:g}: both parts need two rows")
+    train, test = log.part(slice(cut)), log.part(slice(cut, None))
+    found = []
+    for c in cs:
+        bandit = Bandit(model, replace(policy, c=c), dim=log.X.shape[-1], seed=0, floor=floor)
+        warm_start(bandit, train.r, train.a, train.X)
+        Q, _, kind = bandit.propensities(test.X, mask=test.mask, detail=True)
+        if kind != "exact":
+            raise ValueError(f"policy must have exact propensities, as FeaturePerturbation has; got {policy!r}")
+        M = bandit.predict(test.X) if estimator == "dr" else None
+        found.append(estimate(contributions(estimator, test.r, test.a, test.p, Q, M), level=level, warn=False))
+    return _chosen(cs, found, level=level, loss=loss, rows=(cut, n - cut))
+
+
+def _chosen(
+    cs: tuple[float, ...], found: Sequence[Estimate], *, level: float, loss: float | None, rows: tuple[int, int]
+) -> ChosenC:
+    supported = [one.weight_test >= DOUBT or one.weight_mean >= 1 - GAP for one in found]
+    allowed = supported if any(supported) else [True] * len(cs)
+    top = max((i for i, is_allowed in enumerate(allowed) if is_allowed), key=lambda i: found[i].value)
+    pairs = len(cs) * (len(cs) - 1) / 2
+    table = []
+    for c, one, fine in zip(cs, found, supported, strict=True):
+        gap = compare(one, found[top], level=1 - (1 - level) / pairs)
+        table.append(
+            Candidate(c, one.value, one.se, *one.interval, one.ess, one.weight_mean, fine, gap.value, *gap.interval)
+        )
+    rivals = [one for one, is_allowed in zip(table, allowed, strict=True) if is_allowed]
+    tied = tuple(one.c for one in rivals if one.gap_high >= 0)
+    loss = 0.05 * abs(found[top].value) if loss is None else float(loss)
+    c = max(one.c for one in rivals if one.gap_low >= -loss)
+    says = f"c = {cs[top]:g} has the highest {found[top].method.upper()} estimate on {rows[1]:,} rows"
+    if len(tied) > 1:
+        says += f"; the log cannot tell c = {_listed(tied)} apart (paired intervals hold 0)"
+    worse = [one.c for one in rivals if one.gap_high < 0]
+    if worse:
+        says += f"; worse, beyond the error of the paired comparison: c = {_listed(worse)}"
+    thin = [c for c, fine in zip(cs, supported, strict=True) if not fine]
+    if thin and any(supported):
+        says += f"; not judged, as the log has too little of what it would show: c = {_listed(thin)}"
+    elif thin:
+        says += "; but the log has too little of what any candidate would show: log with a floor"
+    says += f". The largest that for sure costs at most {loss:.2g} a decision: c = {c:g}"
+    says += ". What exploring teaches for later rounds is not in these numbers."
+    return ChosenC(tuple(table), cs[top], tied, c, loss, rows, says)
+
+
+def _listed(cs: Sequence[float]) -> str:
+    return ", ".join(f"{c:g}" for c in cs)

@@ -1,0 +1,169 @@
+"""What a log may lack, fitted by any scikit-learn estimator: reward predictions, propensities, the MRDR model.
+
+A row's prediction comes from a model that has not seen the row (`folds`), or, with past=True, from rows before it
+alone, which the estimators for adaptive logs need (`stabilised`): predictions must not know what comes later.
+Features of a row and an arm: [x, one-hot of the arm], [x, features of the arm], or X[i, k] itself.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import errors, inputs
+from dither.ope.estimators import dr
+from dither.ope.log import read
+from dither.ope.result import Estimate
+
+
+class Propensities(NamedTuple):
+    """Estimated probabilities of the logging policy, for p=, P= and kind= of the estimators."""
+
+    p: np.ndarray  # (n,) of the arms shown
+    P: np.ndarray  # (n, K) of all arms
+    kind: str  # "estimated"
+    clipped: int  # rows whose p was raised to `clip`
+
+
+def cross_fit(
+    r: Any, a: Any, X: Any, *, arms: int, regressor: Any, features: Any = None, folds: int = 5, past: bool = False,
+    seed: int | None = None, cluster: Any = None, weight: Any = None,
+) -> np.ndarray:  # fmt: skip
+    """Reward predictions M (n, K) by cross-fitting (Chernozhukov et al. 2018).
+
+    r (n,), a (n,), X (n, d) contexts or (n, K, d) features of each arm in each row; arms : K; regressor : fit and
+    predict, cloned for each fold; features (K, e) of the arms, used instead of one-hot; folds of the rows (at least 2),
+    drawn with `seed`, cut between the labels of cluster (n,); weight (n,) of the rows in the fit.
+    past : folds + 1 blocks in the order of the rows, each predicted by those before it; the first is predicted 0
+    """
+    r, a, X = _checked(r, a, X, arms)
+    n = len(r)
+    weights = None if weight is None else _positive(weight, n)
+    shown = _design(X, a[:, None], arms, features)[:, 0]
+    M = np.zeros((n, arms))
+    for train, test in _splits(n, folds, past=past, seed=seed, cluster=cluster):
+        model = _clone(regressor)
+        if weights is None:
+            model.fit(shown[train], r[train])
+        else:
+            model.fit(shown[train], r[train], sample_weight=weights[train])
+        every = np.broadcast_to(np.arange(arms), (len(test), arms))
+        design = _design(X[test], every, arms, features)
+        M[test] = np.asarray(model.predict(design.reshape(-1, design.shape[-1]))).reshape(len(test), arms)
+    return M
+
+
+def mrdr(
+    r: Any, a: Any, p: Any, Q: Any, X: Any, *, regressor: Any, features: Any = None, folds: int = 5,
+    seed: int | None = None, **options: Any,
+) -> Estimate:  # fmt: skip
+    """More robust DR (Farajtabar, Chow, Ghavamzadeh 2018, Section 4): DR whose model is fitted to its own variance.
+
+    The variance of DR given x is that of w (r - m): with Δ = μ - m, Σ_k Q_k²(1/P_k)Δ_k² - (Σ_k Q_k Δ_k)² and noise.
+    A regressor takes one weight a row, so what is minimised is its diagonal, Σ_k Q_k²(1/P_k - 1)Δ_k²: rows weighted
+    w²(1 - p). For a policy that plays one arm that is the paper's objective itself. Cross-fitted as `cross_fit`.
+    All rows must be sound (bad="leave_out" is refused); options : those of `dr`.
+    """
+    if options.get("bad", "refuse") != "refuse" or options.get("mask") is not None:
+        raise ValueError("mrdr fits on all rows that it is given: leave rows out beforehand")
+    log = read(r, a, p, Q)
+    weight = log.w**2 * np.maximum(1 - log.p, 0.0)
+    if not np.any(weight > 0):
+        raise ValueError("mrdr has no row to fit: q = 0 or p = 1 in all of them; take dr with cross_fit")
+    M = cross_fit(
+        log.r, log.a, X, arms=log.Q.shape[1], regressor=regressor, features=features, folds=folds, seed=seed,
+        cluster=options.get("cluster"), weight=weight / np.mean(weight),
+    )  # fmt: skip
+    made = dr(r, a, p, Q, M, seed=seed, **options)
+    return _renamed(made, "mrdr")
+
+
+def propensities_from(
+    a: Any, X: Any, *, arms: int, classifier: Any, folds: int = 5, seed: int | None = None, cluster: Any = None,
+    clip: float | None = None,
+) -> Propensities:  # fmt: skip
+    """The logging policy's probabilities where none were logged, by cross-fitting any classifier with predict_proba.
+
+    a (n,), X (n, d); an arm that no training row shows gets probability 0. clip : the least p, if asked; counted.
+    """
+    _, a, X = _checked(np.zeros(np.shape(a)), a, X, arms)
+    if X.ndim != 2:
+        raise ValueError(f"X must be (n, d), one context a row; got {X.shape}")
+    P = np.zeros((len(a), arms))
+    for train, test in _splits(len(a), folds, past=False, seed=seed, cluster=cluster):
+        model = _clone(classifier)
+        model.fit(X[train], a[train])
+        P[np.ix_(test, model.classes_)] = model.predict_proba(X[test])
+    p = P[np.arange(len(a)), a]
+    if clip is None:
+        return Propensities(p, P, "estimated", 0)
+    errors.within("clip", clip, 0, 1)
+    return Propensities(np.maximum(p, clip), P, "estimated", int(np.sum(p < clip)))
+
+
+def _renamed(made: Estimate, method: str) -> Estimate:
+    part = made.contributions
+    return replace(made, method=method, contributions=None if part is None else replace(part, method=method))
+
+
+def _clone(estimator: Any) -> Any:
+    try:
+        from sklearn.base import clone
+    except ImportError:
+        raise errors.missing_extra("scikit-learn", extra="ope") from None
+    return clone(estimator)
+
+
+def _checked(r: Any, a: Any, X: Any, arms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    errors.at_least("arms", arms, 1)
+    X = inputs.numbers(X, name="X")
+    if X.ndim not in (2, 3) or (X.ndim == 3 and X.shape[1] != arms):
+        raise ValueError(f"X must be (n, d), or (n, {arms}, d) with features of each arm; got {X.shape}")
+    inputs.finite(X, name="X")
+    r = inputs.numbers(r, name="r")
+    if r.shape != X.shape[:1]:
+        raise ValueError(f"r must have shape {X.shape[:1]}, one reward for each row of X; got {r.shape}")
+    inputs.finite(r, name="r")
+    return r, inputs.whole(a, name="a", below=arms, shape=r.shape), X
+
+
+def _positive(weight: Any, n: int) -> np.ndarray:
+    array = inputs.numbers(weight, name="weight")
+    if array.shape != (n,) or not np.all((array >= 0) & (array < np.inf)):
+        raise ValueError(f"weight must be {n} finite numbers of at least 0, one for each row; got shape {array.shape}")
+    return array
+
+
+def _design(X: np.ndarray, a: np.ndarray, arms: int, features: Any) -> np.ndarray:
+    """The regressor's input for arms a (n, k) in each row: (n, k, width)."""
+    if X.ndim == 3:
+        return np.take_along_axis(X, a[..., None], axis=1)
+    about = np.eye(arms) if features is None else inputs.numbers(features, name="features")
+    if about.ndim != 2 or len(about) != arms:
+        raise ValueError(f"features must be ({arms}, e), a row for each arm; got {about.shape}")
+    rows = np.broadcast_to(X[:, None], (*a.shape, X.shape[1]))
+    return np.concatenate([rows, about[a]], axis=-1)
+
+
+def _splits(n: int, folds: int, *, past: bool, seed: Any, cluster: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit on and rows to predict."""
+    errors.at_least("folds", folds, 2)
+    labels = np.arange(n) if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
+    if labels.shape != (n,):
+        raise ValueError(f"cluster must have shape ({n},), one label for each row; got {labels.shape}")
+    units = int(labels.max(initial=-1)) + 1
+    if units < folds + past:
+        raise ValueError(f"folds={folds} needs at least {folds + past} rows (or clusters), got {units}")
+    if past:
+        if cluster is not None:
+            raise ValueError("past=True cuts by the order of the rows: it takes no cluster=")
+        edges = np.linspace(0, n, folds + 2).astype(int)
+        for start, end in itertools.pairwise(edges[1:]):
+            yield np.arange(start), np.arange(start, end)
+        return
+    fold = np.random.default_rng(seed).permutation(units) % folds
+    for k in range(folds):
+        inside = fold[labels] == k
+        yield np.flatnonzero(~inside), np.flatnonzero(inside)

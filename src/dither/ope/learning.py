@@ -1,0 +1,152 @@
+"""Learning a policy from a log, by doubly robust scores.
+
+    Γ_ik = M_ik + 1{a_i = k} (r_i - M_ik)/p_i       the DR score of arm k in row i; E[Γ_ik | X_i] = E[r | x_ik]
+    ĝ    = regression of Γ_ik on x_ik               all n K scores
+    π(X) = argmax_k ĝ(x_k)
+
+M is cross-fitted: M_i comes from a model that never saw row i, so given exact propensities the scores are unbiased
+whatever the model (Dudík, Langford, Li, "Doubly robust policy evaluation and learning", ICML 2011, Section 3; Athey,
+Wager, "Policy learning with observational data", Econometrica 2021, Section 2.1, for the argmax over cross-fitted
+scores). The regression makes it a policy for contexts that the log does not hold.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither import arrays, errors, inputs
+from dither.ope.arms import ArmLog, read
+from dither.ope.choosing import Candidate, ChosenC, choose_c, warm_start
+
+__all__ = ["Candidate", "ChosenC", "OffPolicy", "choose_c", "fit", "warm_start"]
+
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class OffPolicy:
+    """The arm of the highest ĝ(x): what `fit` learnt."""
+
+    regressors: tuple[Any, ...]  # fitted; one for all arms, or one for each
+    dim: int
+    clipped: int = 0  # rows of the log whose weight 1/p was cut
+
+    def scores(self, X: Any) -> np.ndarray:
+        """ĝ, an estimate of the expected reward: X (..., K, d) -> (..., K)."""
+        X, _ = inputs.features(X, name="X", dim=self.dim, columns=None)
+        if X.ndim < 2 or (len(self.regressors) > 1 and X.shape[-2] != len(self.regressors)):
+            arms = len(self.regressors) if len(self.regressors) > 1 else "K"
+            raise ValueError(f"X must be (n, {arms}, {self.dim}) or ({arms}, {self.dim}); got {X.shape}")
+        inputs.finite(X, name="X")
+        return _predicted(self.regressors, X)
+
+    def probabilities(self, X: Any, *, mask: Any = None) -> np.ndarray:
+        """1 for the best arm; arms that tie share it: X (..., K, d) -> (..., K). mask (..., K), True: on offer."""
+        s = self.scores(X)
+        return arrays.share(s, mask=None if mask is None else inputs.offered(mask, shape=s.shape))
+
+    def choose(self, X: Any, *, mask: Any = None, rng: np.random.Generator | None = None) -> Any:
+        """The best arm: (n, K, d) -> (n,), (K, d) -> int. rng breaks ties, which trees have often; None: fresh."""
+        s = self.scores(X)
+        offered = None if mask is None else inputs.offered(mask, shape=s.shape)
+        u = np.asarray((rng or np.random.default_rng()).random(s.shape[:-1]))
+        arm = arrays.argmax(s, u=u, mask=offered)
+        return int(arm) if s.ndim == 1 else arm
+
+
+def fit(
+    r: Any,
+    a: Any,
+    p: Any,
+    X: Any,
+    *,
+    regressor: Any = None,
+    policy_regressor: Any = None,
+    per_arm: bool = False,
+    folds: int = FOLDS,
+    clip: float | None = None,
+    mask: Any = None,
+    seed: int = 0,
+) -> OffPolicy:
+    """A policy from a log: argmax of a regression of cross-fitted DR scores (see the module).
+
+    Parameters
+    ----------
+    r, a, p : (n,) rewards, arms shown, and their logged propensities
+    X : (n, K, d) the arms on offer
+    regressor : any scikit-learn regressor, for M; None: ridge regression with an intercept
+    policy_regressor : the same for ĝ; None: as `regressor`
+    per_arm : a regressor of its own for each arm, for arms that are the same in every row; each must have been shown
+    clip : weights 1/p above it are cut to it, which biases the scores; how many rows, `OffPolicy.clipped` says
+    mask : (n, K), True: on offer
+    folds, seed : of the cross-fitting
+
+    Evaluate it on rows that it was not made of: its own log flatters it.
+
+    Raises ValueError for propensities outside (0, 1], an arm off offer and wrong shapes, naming rows; ImportError
+    without scikit-learn.
+    """
+    log = read(r, a, p, X, mask)
+    n, K, d = log.X.shape
+    errors.at_least("folds", folds, 2)
+    if n < 2 * folds:
+        raise ValueError(f"cross-fitting in {folds} folds needs at least {2 * folds} rows, got {n}: pass fewer folds")
+    outcome, M = _regressor(regressor), np.empty((n, K))
+    arms = K if per_arm else 0
+    for out in np.array_split(np.random.default_rng(seed).permutation(n), folds):
+        kept = np.ones(n, dtype=bool)
+        kept[out] = False
+        train = log.part(kept)
+        M[out] = _predicted(_trained(outcome, train.x, train.r, train.a, arms=arms), log.X[out])
+    weight, clipped = 1 / log.p, 0
+    if clip is not None:
+        errors.positive("clip", clip)
+        clipped, weight = int(np.sum(weight > clip)), np.minimum(weight, clip)
+    scores = dr_scores(log, M, weight)
+    final = outcome if policy_regressor is None else _regressor(policy_regressor)
+    row, arm = np.nonzero(log.mask)
+    return OffPolicy(_trained(final, log.X[row, arm], scores[row, arm], arm, arms=arms), dim=d, clipped=clipped)
+
+
+def dr_scores(log: ArmLog, M: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Γ, (n, K): M (n, K), and for the arm shown what the reward has to say besides; weight (n,) is 1/p."""
+    rows, scores = np.arange(len(log.a)), M.copy()
+    scores[rows, log.a] += weight * (log.r - M[rows, log.a])
+    return scores
+
+
+def _trained(regressor: Any, x: np.ndarray, y: np.ndarray, arm: np.ndarray, *, arms: int) -> tuple[Any, ...]:
+    """Fitted copies: one for all, or one for each of `arms`."""
+    from sklearn.base import clone
+
+    if not arms:
+        return (clone(regressor).fit(x, y),)
+    counts = np.bincount(arm, minlength=arms)
+    if np.any(counts < 2):
+        rare = int(np.argmin(counts))
+        raise ValueError(
+            f"per_arm=True needs at least two rows of each arm outside every fold; arm {rare} has {counts[rare]}: "
+            f"pass fewer folds, leave the arm out of X, or per_arm=False"
+        )
+    return tuple(clone(regressor).fit(x[arm == k], y[arm == k]) for k in range(arms))
+
+
+def _predicted(regressors: tuple[Any, ...], X: np.ndarray) -> np.ndarray:
+    """X (..., K, d) -> (..., K)."""
+    if len(regressors) == 1:
+        return regressors[0].predict(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-1])
+    each = [one.predict(X[..., k, :].reshape(-1, X.shape[-1])) for k, one in enumerate(regressors)]
+    return np.stack(each, axis=-1).reshape(X.shape[:-1])
+
+
+def _regressor(given: Any) -> Any:
+    try:
+        from sklearn.linear_model import Ridge
+    except ImportError:
+        raise errors.missing_extra("scikit-learn", extra="ope") from None
+    if given is None:
+        return Ridge(alpha=1.0)
+    if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "predict")):
+        raise TypeError(f"regressor must be a scikit-learn regressor, an instance with fit and predict; got {given!r}")
+    return given

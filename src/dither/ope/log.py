@@ -1,0 +1,204 @@
+"""The rows of a log, checked once: what every estimator starts from.
+
+    w_i = Q[i, a_i] / p_i       the importance weight, E[w] = 1 where the log supports the new policy
+
+Nothing is dropped unless asked (`mask=`, `bad="leave_out"`), and then it is counted by its reason.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from dither import errors, inputs
+
+KINDS = ("exact", "monte_carlo", "estimated", "none")
+ROUNDING = 1e-6  # how far a probability logged in float32 may lie above 1, and a row of Q from summing to 1
+HEAVIEST = 1e100  # of larger weights the squares overflow
+
+
+class RowOptions(TypedDict, total=False):
+    """What may be said about the rows; n rows, K arms."""
+
+    mask: Any  # (n,) booleans, True: the row is used; the others are left out and counted
+    bad: str  # "refuse" (as left unsaid) rows that break a rule, or "leave_out": drop and count them
+    kind: Any  # of p: "exact" (as left unsaid), "monte_carlo", "estimated"; one word, or (n,) of them
+    p_se: Any  # (n,) standard error of p, independent over the rows; needed by kind="monte_carlo"
+    cluster: Any  # (n,) labels, such as users: rows of one label may depend on each other
+    P: Any  # (n, K) the logging policy's probabilities of all arms, for the unsupported mass
+    time: Any  # (n,) sorts the rows for the test of drift and for "betting"
+
+
+class Log(NamedTuple):
+    """The rows that are used, n of them."""
+
+    r: np.ndarray  # (n,) rewards
+    a: np.ndarray  # (n,) arms shown, int64
+    p: np.ndarray  # (n,) their logged probabilities
+    w: np.ndarray  # (n,) weights q/p
+    Q: np.ndarray  # (n, K) the new policy
+    M: np.ndarray | None  # (n, K) reward predictions
+    p_se: np.ndarray | None  # (n,) standard error of p; None where exact
+    kind: str  # the weakest kind of the rows
+    group: np.ndarray | None  # (n,) numbers of the clusters from 0
+    order: np.ndarray | None  # (n,) rows in order of time; None: as they are
+    gap: np.ndarray | None  # (n,) mass of Q on arms with P = 0; None where P is not known
+    rows: np.ndarray | None  # (n,) places in what was passed; None: all of it
+    left_out: dict[str, int]  # reason -> rows
+
+
+def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
+    """Check the arrays of a log against the rules and take the weights.
+
+    r (n,), a (n,) whole numbers in [0, K), p (n,) in (0, 1], Q (n, K) rows that sum to 1, M (n, K) or None; options as
+    in `RowOptions`. Raises ValueError that names the argument, the first row that breaks a rule, and their number.
+    """
+    for name in set(options) - set(RowOptions.__annotations__):
+        raise TypeError(str(errors.unknown("option", name, known=RowOptions.__annotations__)))
+    r, a, p, Q, M = _shaped(r, a, p, Q, M)
+    n, K = Q.shape
+    P = None if options.get("P") is None else _numbers(options["P"], name="P", shape=(n, K))
+    kind, p_se = _kind(options.get("kind", "exact"), options.get("p_se"), n)
+    keep, left_out = _kept(_rules(r, a, p, Q, M, P), (r, a, p, Q, M, P), n, options)
+    rows = None
+    if not keep.all():
+        rows = np.flatnonzero(keep)
+        r, a, p, Q = r[rows], a[rows], p[rows], Q[rows]
+        M, P, p_se = (None if part is None else part[rows] for part in (M, P, p_se))
+    if not len(r):
+        raise ValueError(f"no row is left of {n}" + "".join(f"; {count}: {why}" for why, count in left_out.items()))
+    arms = a.astype(np.int64)
+    q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
+    gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
+    group, order = _group(options.get("cluster"), n, rows), _order(options.get("time"), n, rows)
+    return Log(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out)
+
+
+def faults(r: Any, a: Any, p: Any, Q: Any, M: Any = None) -> dict[str, np.ndarray]:
+    """The rows that break each rule of `read`, as rule -> row numbers; empty where none does."""
+    r, a, p, Q, M = _shaped(r, a, p, Q, M)
+    broken = _rules(r, a, p, Q, M, None)
+    return {rule: np.flatnonzero(wrong) for rule, (wrong, _) in broken.items() if wrong.any()}
+
+
+def _shaped(r: Any, a: Any, p: Any, Q: Any, M: Any) -> tuple[Any, ...]:
+    Q = inputs.numbers(Q, name="Q")
+    if Q.ndim != 2 or Q.shape[1] == 0:
+        raise ValueError(f"Q must be (n, K): the new policy's probability of each arm in each row; got {Q.shape}")
+    n = len(Q)
+    r, a, p = (_numbers(x, name=name, shape=(n,)) for x, name in ((r, "r"), (a, "a"), (p, "p")))
+    return r, a, p, Q, M if M is None else _numbers(M, name="M", shape=Q.shape)
+
+
+def _numbers(x: Any, *, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    array = inputs.numbers(x, name=name)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, as Q has a row for each decision; got {array.shape}")
+    return array
+
+
+def _rules(r, a, p, Q, M, P) -> dict[str, tuple[np.ndarray, int]]:
+    """Rule -> (rows that break it, which argument they break: its place in (r, a, p, Q, M, P))."""
+    K = Q.shape[1]
+    whole = (a >= 0) & (a < K) & (a == np.floor(a))
+    possible = (p > 0) & (p <= 1 + ROUNDING)
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = np.sum(Q, axis=1)
+        proper = (np.min(Q, axis=1) >= 0) & (np.abs(total - 1) <= ROUNDING)
+        arms = np.where(whole, a, 0).astype(np.int64)
+        q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
+        heavy = possible & proper & (q > HEAVIEST * p)
+    rules = {
+        "r must be finite and below 1e100 in size": (~(np.abs(r) < inputs.LARGEST), 0),
+        f"a must be a whole number from 0 to {K - 1}": (~whole, 1),
+        "p must lie in (0, 1]": (~possible, 2),
+        "q/p must be below 1e100": (heavy, 2),
+        "Q must hold probabilities that sum to 1 in each row": (~proper, 3),
+    }
+    if M is not None:
+        rules["M must be finite and below 1e100 in size"] = (~np.all(np.abs(M) < inputs.LARGEST, axis=1), 4)
+    if P is not None:
+        shown = np.take_along_axis(P, arms[:, None], axis=1)[:, 0]
+        agrees = np.all((P >= 0) & (P <= 1 + ROUNDING), axis=1) & ((shown > 0) | ~possible)
+        rules["P must hold probabilities, above 0 for the arm shown"] = (~agrees, 5)
+    return rules
+
+
+def _kept(rules, arrays, n: int, options: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, int]]:
+    """Which rows are used, and how many are not, by reason; a row counts under the first reason that it has."""
+    keep, left_out = np.ones(n, dtype=bool), {}
+    if options.get("mask") is not None:
+        mask = np.asarray(options["mask"])
+        if mask.shape != (n,) or not np.all((mask == 0) | (mask == 1)):
+            raise ValueError(f"mask must be {n} booleans, one for each row (True: use it); got shape {mask.shape}")
+        keep = mask == 1
+        if not keep.all():
+            left_out["mask"] = int(n - keep.sum())
+    bad = options.get("bad", "refuse")
+    if bad not in ("refuse", "leave_out"):
+        raise ValueError(f"bad must be 'refuse' or 'leave_out', got {bad!r}")
+    for rule, (wrong, argument) in rules.items():
+        wrong = wrong & keep
+        if not wrong.any():
+            continue
+        if bad == "refuse":
+            row, count = int(np.argmax(wrong)), int(wrong.sum())
+            many = f"{count} such rows" if count > 1 else "1 such row"
+            raise ValueError(
+                f"{rule}; got {arrays[argument][row].tolist()} at row {row} ({many} of {n}): "
+                f"mend the log, or pass bad='leave_out', which biases the estimate and is counted"
+            )
+        left_out[rule] = int(wrong.sum())
+        keep &= ~wrong
+    return keep, left_out
+
+
+def _kind(kind: Any, p_se: Any, n: int) -> tuple[str, np.ndarray | None]:
+    """The weakest kind, and the standard errors of p: 0 where exact."""
+    kinds = np.asarray(kind, dtype=object)
+    if kinds.shape not in ((), (n,)):
+        raise ValueError(f"kind must be one word or {n} of them, one a row; got shape {kinds.shape}")
+    for word in set(kinds.ravel().tolist()):
+        if word not in KINDS:
+            raise errors.unknown("kind of propensity", word, known=KINDS)
+    none = np.broadcast_to(kinds == "none", (n,))
+    if none.any():
+        raise ValueError(
+            f"p is of kind 'none' at row {int(np.argmax(none))} ({int(none.sum())} of {n} rows): no probability was "
+            f"logged. Estimate them with dither.ope.propensities_from, or log with monte_carlo= draws"
+        )
+    weakest = KINDS[max((KINDS.index(word) for word in kinds.ravel().tolist()), default=0)]
+    drawn = np.broadcast_to(kinds == "monte_carlo", (n,))
+    if p_se is None:
+        if drawn.any():
+            raise ValueError("kind='monte_carlo' needs p_se=, the standard error of each p: the interval widens by it")
+        return weakest, None
+    p_se = inputs.numbers(p_se, name="p_se")
+    if p_se.shape not in ((), (n,)):
+        raise ValueError(f"p_se must be one number or have shape ({n},), one for each row; got {p_se.shape}")
+    p_se = np.broadcast_to(p_se, (n,))
+    if kinds.ndim:
+        p_se = np.where(kinds == "exact", 0.0, p_se)
+    wrong = ~((p_se >= 0) & (p_se < np.inf))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"p_se must be finite and not negative, got {p_se[row]} at row {row}")
+    return weakest, p_se
+
+
+def _group(cluster: Any, n: int, rows: np.ndarray | None) -> np.ndarray | None:
+    if cluster is None:
+        return None
+    labels = np.asarray(cluster)
+    if labels.shape != (n,):
+        raise ValueError(f"cluster must have shape ({n},), one label for each row; got {labels.shape}")
+    return np.unique(labels if rows is None else labels[rows], return_inverse=True)[1]
+
+
+def _order(time: Any, n: int, rows: np.ndarray | None) -> np.ndarray | None:
+    if time is None:
+        return None
+    times = np.asarray(time)
+    if times.shape != (n,):
+        raise ValueError(f"time must have shape ({n},), one for each row; got {times.shape}")
+    return np.argsort(times if rows is None else times[rows], kind="stable")

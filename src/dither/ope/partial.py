@@ -1,0 +1,206 @@
+"""Estimates of logs larger than memory: sums that add over parts of the log, for several policies at once.
+
+    part of the log -> contributions -> sums;  merge(sums, sums) -> sums;  estimates(sums), differences(sums, base)
+
+For each policy the columns b, u, v and w, and one column of 1 (rows): a unit is a row, or the sum over a cluster. Kept
+are their mean and their sums of squares and products about it, merged as Chan, Golub and LeVeque (1979) do: nothing
+cancels. With c_j the coefficients of policy j's ψ (`rows`), Σψψ' = c S c': the errors of values and differences.
+"""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import errors
+from dither.ope import diagnostics, intervals
+from dither.ope.log import KINDS
+from dither.ope.result import Difference, Estimate, difference_of
+from dither.ope.rows import Bounded, Contributions, certain_gap, grouped, null_variance, ratio
+
+PER = 4  # columns a policy: b, u, v, w
+
+
+class Sums(NamedTuple):
+    """What is known of J policies from the rows so far; its size does not depend on them. C = 1 + 4J."""
+
+    names: tuple[str, ...]  # (J)
+    methods: tuple[str, ...]  # (J)
+    bounded: tuple[Bounded, ...]  # (J)
+    ddof: tuple[int, ...]  # (J)
+    n: int  # rows
+    units: int  # rows, or clusters
+    mean: np.ndarray  # (C,) of the columns over the units
+    squares: np.ndarray  # (C, C) sums of squares and products about the mean
+    errors: np.ndarray  # (3J, 3J) sums of squares and products of what the errors of p do to b, u, v
+    weights: np.ndarray  # (J, 3) sums over rows: w², `rows.null_variance`, `rows.certain_gap`
+    largest: np.ndarray  # (J,) the largest w
+    ends: np.ndarray  # (J, 2) least and largest of the rewards and predictions
+    kind: str  # the weakest of the propensities
+    clustered: bool
+    known: bool  # whether P was passed
+    left_out: dict[str, int]  # reason -> rows
+
+
+def sums(made: Mapping[str, Contributions]) -> Sums:
+    """The sums of one part of a log: name -> contributions, all of the same rows.
+
+    With cluster=, all rows of a cluster must be in one part: only then are its sums those of the whole log.
+    """
+    if not made:
+        raise ValueError("sums needs the contributions of at least one policy")
+    parts = list(made.values())
+    first = parts[0].log
+    for name, part in made.items():
+        if part.n != parts[0].n or not np.array_equal(part.log.r, first.r):
+            raise ValueError(f"all contributions must be of the same rows, in one order: {name!r} is of others")
+    columns = [np.ones((parts[0].n, 1))]
+    columns += [np.column_stack([part.columns(), part.log.w]) for part in parts]
+    units = grouped(np.concatenate(columns, axis=1), first.group)
+    mean = np.mean(units, axis=0)
+    about = units - mean
+    slips = np.concatenate([np.zeros((part.n, 3)) if part.errors is None else part.errors for part in parts], axis=1)
+    weights = [
+        [part.log.w @ part.log.w, *map(np.sum, (null_variance(part.log), certain_gap(part.log)))] for part in parts
+    ]
+    largest = np.array([np.max(part.log.w) for part in parts])
+    ends = [intervals.seen(part.log)[1:3] for part in parts]
+    return Sums(
+        tuple(made), tuple(part.method for part in parts), tuple(part.bounded for part in parts),
+        tuple(part.ddof for part in parts), parts[0].n, len(units), mean, about.T @ about, slips.T @ slips,
+        np.array(weights), largest, np.array(ends), KINDS[max(KINDS.index(part.log.kind) for part in parts)],
+        first.group is not None, first.gap is not None, dict(first.left_out),
+    )  # fmt: skip
+
+
+def merge(a: Sums, b: Sums) -> Sums:
+    """The sums of two parts of a log together. Order does not matter but for rounding."""
+    if (a.names, a.methods, a.bounded, a.clustered, a.known) != (b.names, b.methods, b.bounded, b.clustered, b.known):
+        raise ValueError(
+            f"sums must be of the same policies and estimators: got {a.names} {a.methods} and {b.names} {b.methods}"
+        )
+    units = a.units + b.units
+    gap, share = b.mean - a.mean, b.units / units
+    reasons = a.left_out.keys() | b.left_out.keys()
+    return a._replace(
+        n=a.n + b.n,
+        units=units,
+        mean=a.mean + share * gap,
+        squares=a.squares + b.squares + np.outer(gap, gap) * (a.units * share),
+        errors=a.errors + b.errors,
+        weights=a.weights + b.weights,
+        largest=np.maximum(a.largest, b.largest),
+        ends=np.stack([np.minimum(a.ends[:, 0], b.ends[:, 0]), np.maximum(a.ends[:, 1], b.ends[:, 1])], axis=1),
+        kind=KINDS[max(KINDS.index(a.kind), KINDS.index(b.kind))],
+        left_out={reason: a.left_out.get(reason, 0) + b.left_out.get(reason, 0) for reason in sorted(reasons)},
+    )
+
+
+def estimates(
+    s: Sums, *, interval: str = "normal", level: float = 0.95, warn: bool = True, **bounds: Any
+) -> dict[str, Estimate]:
+    """name -> estimate: value and se as of the whole log in memory.
+
+    interval : "normal" or "bernstein" (then reward_range= and weight_max=); the others need the rows
+    """
+    errors.within("level", level, 1e-6, 1 - 1e-6)
+    if interval not in ("normal", "bernstein"):
+        raise ValueError(f"interval must be 'normal' or 'bernstein' where only sums are known, got {interval!r}")
+    values, one, found = _values(s), np.eye(len(s.names)), {}
+    for j, name in enumerate(s.names):
+        value, se = float(values[j]), _se(s, one[j], s.ddof[j])
+        ends = intervals.about(value, se, level)
+        if interval == "bernstein":
+            ends = _bernstein(s, j, value, level, bounds)
+        found[name] = Estimate(
+            value=value, se=se, interval=ends, n=s.n, **_health(s, j), level=level, method=s.methods[j],
+            interval_method=interval, kind=s.kind, left_out=dict(s.left_out), notes=(), contributions=None,
+        )  # fmt: skip
+        if warn:
+            for category, message in diagnostics.complaints(found[name], known=s.known, certain=s.weights[j, 2] / s.n):
+                warnings.warn(f"{name}: {message}", category, stacklevel=2)
+    return found
+
+
+def differences(s: Sums, base: str, *, level: float = 0.95) -> dict[str, Difference]:
+    """name -> value less that of `base`, with the error of the paired difference."""
+    if base not in s.names:
+        raise errors.unknown("policy", base, known=s.names)
+    errors.within("level", level, 1e-6, 1 - 1e-6)
+    values, k, found = _values(s), s.names.index(base), {}
+    for j, name in enumerate(s.names):
+        if j != k:
+            c = np.zeros(len(s.names))
+            c[j], c[k] = 1.0, -1.0
+            se = _se(s, c, max(s.ddof[j], s.ddof[k]))
+            found[name] = difference_of(float(values[j] - values[k]), se, level=level, n=s.n)
+    return found
+
+
+def _factor(units: int, ddof: int) -> float:
+    return units / (units - ddof) if units > ddof else np.nan
+
+
+def _of(s: Sums, j: int) -> np.ndarray:
+    """The means of b, u, v, w of policy j over the rows."""
+    return s.mean[1 + PER * j : 1 + PER * (j + 1)] / s.mean[0]
+
+
+def _values(s: Sums) -> np.ndarray:
+    return np.array([b + ratio(u, v) for b, u, v, _ in (_of(s, j) for j in range(len(s.names)))])
+
+
+def _coefficients(s: Sums) -> np.ndarray:
+    """ψ of each policy from the columns of a unit: (J, C)."""
+    c = np.zeros((len(s.names), len(s.mean)))
+    for j in range(len(s.names)):
+        b, u, v, _ = _of(s, j)
+        c[j, 0] = -b
+        c[j, 1 + PER * j : 4 + PER * j] = 1.0, ratio(1.0, v), -ratio(ratio(u, v), v)
+    return c
+
+
+def _slips(s: Sums) -> np.ndarray:
+    """Σee' of the errors of p: (J, J)."""
+    c = _coefficients(s)
+    J = len(s.names)
+    picked = np.zeros((J, 3 * J))
+    for j in range(J):
+        picked[j, 3 * j : 3 * j + 3] = c[j, 1 + PER * j : 4 + PER * j]
+    return picked @ s.errors @ picked.T
+
+
+def _covariance(s: Sums) -> np.ndarray:
+    """Σψψ'/n² of the policies, (J, J): without the factors of the divisor and without the errors of p."""
+    c = _coefficients(s)
+    return c @ s.squares @ c.T / s.n**2
+
+
+def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
+    """Standard error of Σ_j c_j V̂_j, c (J,)."""
+    return float(np.sqrt(max(c @ _covariance(s) @ c, 0.0) * _factor(s.units, ddof) + c @ _slips(s) @ c / s.n**2))
+
+
+def _health(s: Sums, j: int) -> dict[str, float]:
+    w, (squares, variance, gap) = float(_of(s, j)[3]), s.weights[j]
+    c = np.zeros(len(s.mean))
+    c[0], c[PER * (j + 1)] = -w, 1.0
+    se = float(np.sqrt(max(c @ s.squares @ c, 0.0) * _factor(s.units, 1)) / s.n)
+    return {
+        "ess": float((w * s.n) ** 2 / squares) if squares else 0.0,
+        "weight_mean": w,
+        "weight_max": float(s.largest[j]),
+        "unsupported": diagnostics.unsupported(w, float(gap / s.n), known=s.known),
+        "weight_test": diagnostics.weight_test(w, se, float(variance) / s.n**2),
+        "drift": float("nan"),
+    }
+
+
+def _bernstein(s: Sums, j: int, value: float, level: float, bounds: dict[str, Any]) -> tuple[float, float]:
+    seen = intervals.Seen(float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), s.clustered)
+    low, high = intervals.limits(s.bounded[j], seen, "bernstein", bounds)
+    variance = s.squares[1 + PER * j, 1 + PER * j] / (s.n - 1) if s.n > 1 else np.inf
+    half = intervals.bernstein_half(float(variance), s.n, high - low, level)
+    half += intervals.about(0.0, float(np.sqrt(_slips(s)[j, j])) / s.n, level)[1]
+    return max(low, value - half), min(high, value + half)

@@ -1,0 +1,173 @@
+"""From contributions to an estimate: value, standard error, interval, diagnostics, warnings, paired differences."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+import numpy as np
+from scipy import special
+
+from dither import errors
+from dither.ope import betting, diagnostics, intervals
+from dither.ope.rows import Contributions, certain_gap, standard_error
+
+
+class IntervalOptions(TypedDict, total=False):
+    """What may be said about the interval."""
+
+    interval: str  # one of intervals.INTERVALS; as left unsaid "normal"
+    level: float  # 0.95
+    weight_max: float  # a bound on the weights known beforehand, such as K/floor: for "bernstein" and "betting"
+    reward_range: tuple[float, float]  # bounds on rewards and predictions: for the same
+    seed: int | None  # of the bootstrap
+    resamples: int  # of the bootstrap: 2,000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A policy's value, how well it is known, and whether the log can tell."""
+
+    value: float  # reward; NaN where the formula has none
+    se: float  # standard error of the value; NaN for one row
+    interval: tuple[float, float]  # at `level`
+    n: int  # rows used
+    ess: float  # (Σw)²/Σw², effective sample size; rows; 0 where all weights are 0
+    weight_mean: float  # 1 in expectation, where the log supports the policy and p is right
+    weight_max: float
+    unsupported: float  # mass of Q on arms that the log could not show: from P, else 1 - weight_mean where above 0
+    weight_test: float  # P-value of weight_mean against 1
+    drift: float  # P-value of a constant mean of the weighted rewards over time; NaN without time=
+    level: float
+    method: str  # the estimator
+    interval_method: str  # one of intervals.INTERVALS
+    kind: str  # of the propensities: "exact", "monte_carlo" or "estimated"
+    left_out: dict[str, int]  # reason -> rows not used
+    notes: tuple[str, ...]
+    contributions: Contributions | None = field(repr=False, compare=False)  # for `compare`; None after `sums`
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.method} {self.value:.6g} ± {self.se:.2g}, {self.level:.0%} {self.interval_method} interval "
+            f"[{low:.6g}, {high:.6g}]; {self.n} rows, {self.ess:.1f} effective, mean weight {self.weight_mean:.4g}"
+        )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The value of one estimate less another's, on the same rows."""
+
+    value: float
+    se: float
+    interval: tuple[float, float]
+    p_value: float  # of no difference, two-sided, normal
+    level: float
+    n: int
+
+
+def finish(made: Contributions, options: dict[str, Any]) -> Estimate:
+    """`estimate` with the options of a call."""
+    return estimate(made, **options)
+
+
+def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estimate:
+    """The estimate of some contributions. options : `IntervalOptions`; warn : say where the log does not carry it."""
+    for name in set(options) - set(IntervalOptions.__annotations__):
+        raise TypeError(str(errors.unknown("option", name, known=IntervalOptions.__annotations__)))
+    level, how = options.get("level", 0.95), options.get("interval", "normal")
+    errors.within("level", level, 1e-6, 1 - 1e-6)
+    if how not in intervals.INTERVALS:
+        raise errors.unknown("interval", how, known=intervals.INTERVALS)
+    log, psi = made.log, made.influence()
+    se = standard_error(psi, log, made.error, ddof=made.ddof)
+    value = made.value()
+    interval = intervals.INTERVALS[how](made, value, se, level=level, options=options)
+    health = diagnostics.health(made, psi)
+    notes = list(made.notes)
+    if log.left_out:
+        notes.append(f"{sum(log.left_out.values())} rows left out")
+    if log.kind == "estimated":
+        notes.append("propensities are estimated; the interval takes them as known")
+    found = Estimate(
+        value=value, se=se, interval=interval, n=made.n, **health, level=level, method=made.method, interval_method=how,
+        kind=log.kind, left_out=dict(log.left_out), notes=tuple(notes), contributions=made,
+    )  # fmt: skip
+    if warn:
+        certain = float(np.mean(certain_gap(log)))
+        for category, message in diagnostics.complaints(found, known=log.gap is not None, certain=certain):
+            warnings.warn(message, category, stacklevel=5)
+    return found
+
+
+def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
+    """a - b with the error of the paired difference, from what each row adds to both. Both must use the same rows."""
+    errors.within("level", level, 1e-6, 1 - 1e-6)
+    one, two = a.contributions, b.contributions
+    if one is None or two is None:
+        raise ValueError("compare needs estimates made from rows; for sums of a stream use dither.ope.difference")
+    if one.n != two.n or not _same(one.log.rows, two.log.rows) or not np.array_equal(one.log.r, two.log.r):
+        raise ValueError(f"both estimates must be of the same rows, in one order: got {one.n} and {two.n} rows")
+    if not _same(one.log.group, two.log.group):
+        raise ValueError("both estimates must have the same cluster=")
+    slips = [np.zeros(one.n) if part.error is None else part.error for part in (one, two)]
+    error = slips[0] - slips[1]
+    ddof = max(one.ddof, two.ddof)
+    se = standard_error(one.influence() - two.influence(), one.log, error, ddof=ddof)
+    return difference_of(a.value - b.value, se, level=level, n=one.n)
+
+
+def confidence_sequence(
+    made: Estimate, *, at: Any = 20, level: float = 0.95, **options: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The anytime-valid intervals of an estimate over its rows in their order (time= of the estimate, or as they are).
+
+    at : how many times, spaced by their logarithm, or the times themselves; options : reward_range=, and weight_max=
+    where the estimator does not bound its weights
+    -> times (J,), intervals (J, 2): all hold together with probability `level`
+    """
+    rows = made.contributions
+    if rows is None or rows.b is None:
+        raise ValueError("a confidence sequence needs a mean made from rows, such as ips or dr")
+    low, high = intervals.limits(rows.bounded, intervals.seen(rows.log), "betting", options)
+    b = rows.b if rows.log.order is None else rows.b[rows.log.order]
+    if np.ndim(at) == 0:
+        errors.at_least("at", at, 1)
+        at = np.unique(np.geomspace(min(10, made.n), made.n, int(at)).astype(int))
+    times = np.asarray(at, dtype=int)
+    return times, low + (high - low) * betting.sequence((b - low) / (high - low), times, level=level)
+
+
+def difference_of(value: float, se: float, *, level: float, n: int) -> Difference:
+    """A normal interval and test about a difference."""
+    z = np.divide(abs(value), se) if se else (np.inf if value else 0.0)
+    return Difference(value, se, intervals.about(value, se, level), float(2 * special.ndtr(-z)), level, n)
+
+
+def best(estimates: Sequence[Estimate]) -> int:
+    """Which estimate SLOPE chooses (Su, Srinath, Krishnamurthy 2020, Section 3): its place in the list.
+
+    From the widest interval (least bias) to the narrowest, as long as all intervals value ± 2 half-widths have a point
+    in common; the last for which they do.
+    """
+    if not estimates:
+        raise ValueError("SLOPE needs at least one estimate")
+    half = np.array([(e.interval[1] - e.interval[0]) / 2 for e in estimates])
+    if not np.all(np.isfinite(half)):
+        raise ValueError(f"SLOPE needs an interval of each estimate, got {[e.interval for e in estimates]}")
+    low, high, chosen = -np.inf, np.inf, None
+    for i in np.argsort(-half, kind="stable").tolist():
+        low, high = max(low, estimates[i].value - 2 * half[i]), min(high, estimates[i].value + 2 * half[i])
+        if low > high:
+            break
+        chosen = i
+    return chosen if chosen is not None else 0
+
+
+def slope(estimates: Sequence[Estimate]) -> Estimate:
+    """The estimate that SLOPE chooses among several of one value, such as one a setting (see `best`)."""
+    return estimates[best(estimates)]
+
+
+def _same(x: np.ndarray | None, y: np.ndarray | None) -> bool:
+    return x is y or (x is not None and y is not None and np.array_equal(x, y))
