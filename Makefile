@@ -24,6 +24,9 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/glm.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/glm.py --fixed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/online.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/propensity.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/evaluate.py
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

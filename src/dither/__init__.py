@@ -4,6 +4,8 @@ from dither import envs, links, log, models, noise, ope, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS
 from dither.bandit import Bandit, Decision, load
+from dither.explain import Explanation
+from dither.ranking import ListDecision, ListPropensities
 from dither.simulate import Results, simulate
 
 LinFP = ALGORITHMS["LinFP"]
@@ -37,11 +39,14 @@ __all__ = [
     "Bandit",
     "Decision",
     "EpsGreedy",
+    "Explanation",
     "Greedy",
     "LinFP",
     "LinPHE",
     "LinTS",
     "LinUCB",
+    "ListDecision",
+    "ListPropensities",
     "LogEpsGreedy",
     "LogFPL",
     "LogGreedy",

@@ -9,13 +9,15 @@ was. A lock makes every call atomic: one bandit may serve many threads.
 """
 
 import copy
+import functools
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dither import arrays, decision, errors, inputs, saving, streams, trees
+from dither import arrays, decision, errors, explain, inputs, ranking, saving, streams, trees
 from dither.models.disjoint import Disjoint
 
 _SETTINGS = ("dim", "seed", "floor", "monte_carlo")
@@ -31,6 +33,7 @@ class Decision:
     propensity: float | np.ndarray  # P(arm) at the moment of the decision; NaN where the kind is "none"
     propensity_kind: str  # "exact", "monte_carlo", "estimated" or "none"
     propensity_se: float | np.ndarray | None  # standard error; None where exact
+    z: float | np.ndarray | None = None  # the scalar drawn, where one moves all arms: (B,); one for each: (K,), (B, K)
 
 
 class Bandit:
@@ -96,7 +99,7 @@ class Bandit:
             if single and mask is None and not eps and hasattr(self.policy, "decide"):
                 arm, p = self.policy.decide(view, *chance, u[0])
                 self.decisions += n
-                return Decision(arm, p, "exact", None)
+                return Decision(arm, p, "exact", None, decision.plain(decision.z(self.policy, view, chance)))
             arm = decision.choose(self.policy, view, chance, u, eps=eps, mask=mask)
             kind, se = "none", None
             p = np.full(shape[:-1], np.nan)
@@ -106,14 +109,79 @@ class Bandit:
                 kind = "monte_carlo"
                 p, se = self._shown(X, mask, arm)
             self.decisions += n
+            z = decision.plain(decision.z(self.policy, view, chance))
         if single:
-            return Decision(int(arm), float(p), kind, None if se is None else float(se))
-        return Decision(arm, p, kind, se)
+            return Decision(int(arm), float(p), kind, None if se is None else float(se), z)
+        return Decision(arm, p, kind, se, z)
 
-    def propensities(self, X: Any, *, mask: Any = None, detail: bool = False, draws: int = 10_000) -> Any:
+    def choose_list(self, X: Any, *, k: int, mask: Any = None) -> ranking.ListDecision:
+        """Choose the k best arms in order, for one request or for B at once: the same draw as `choose`, k places.
+
+        X, mask : as for `choose`; k : how many, at most as many as are on offer in each request
+
+        The floor is a share of lists that are uniform: k of the n arms on offer, each ordered list with (n-k)!/n!.
+        """
+        with self._lock:
+            X, mask, single = self._request(X, mask)
+            shape = self._shape(X)
+            _fits(k, shape, mask)
+            if single:
+                X, mask, shape = X[None], None if mask is None else mask[None], (1, *shape)
+            n, dim, eps = shape[0], self.model.ambient(self.dim), decision.eps(self.policy, self.t, floor=self.floor)
+            view = self.policy.view(self.model, self.state, X, t=self.t)
+            chance = decision.draw(self.policy, self._chance, n, arms=shape[-1], dim=dim)
+            u = self._ties.random((n, 2 * k + 1))
+            arms = ranking.choose(self.policy, view, chance, u, k=k, eps=eps, mask=mask)
+            again = functools.partial(self._lists, X, mask, k=k, n=self.monte_carlo)
+            of = dict(eps=eps, shape=shape, mask=mask, again=again, n=self.monte_carlo)
+            answer = ranking.shown(self.policy, view, chance, arms, **of)
+            self.decisions += n
+        return ranking.first(answer) if single else answer
+
+    def list_propensities(
+        self, X: Any, *, k: int, mask: Any = None, draws: int = 10_000, lists: bool = True
+    ) -> ranking.ListPropensities:
+        """How probable each list of k arms and each arm's place on it is, for one request; spends no chance.
+
+        X (K, d), mask (K,) : as for `choose`; draws : as for `propensities`; lists : spell them out
+
+        Raises ValueError where ties make more lists than can be spelt out (lists=False gives the membership alone).
+        """
+        errors.at_least("draws", draws, 1)
+        with self._lock:
+            X, mask, view, shape, eps = self._one(X, mask)
+            _fits(k, shape, mask)
+            rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
+            chance = decision.draw(self.policy, rng, 1, arms=shape[-1], dim=self.model.ambient(self.dim))
+            if ranking.exact(self.policy, chance, view):
+                of = dict(k=k, eps=eps, mask=mask, shape=shape, lists=lists)
+                return ranking.propensities(self.policy, view, **of)
+            own = None if mask is None else mask[None]
+            return ranking.estimated(
+                next(self._lists(X[None], own, k=k, n=draws)), eps=eps, mask=mask, shape=shape, lists=lists
+            )
+
+    def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> explain.Explanation:
+        """Why an arm is shown: each arm's line m + z w, the corners, the slice of z that chooses it. One request.
+
+        X (K, d), mask (K,) : as for `choose`; z : a value to be looked at, such as that of a `Decision`
+
+        Raises TypeError for a policy whose arms are not lines that one z moves.
+        """
+        with self._lock:
+            X, mask, view, shape, eps = self._one(X, mask)
+            if not hasattr(self.policy, "as_lines"):
+                raise explain.no_lines(self.policy)
+            p = decision.propensities(self.policy, view, eps=eps, shape=shape, mask=mask)
+            return explain.explain(self.policy, view, p=p, eps=eps, z=z, mask=mask)
+
+    def propensities(
+        self, X: Any, *, mask: Any = None, detail: bool = False, draws: int = 10_000, log: bool = False
+    ) -> Any:
         """The probability with which `choose` would show each arm; spends none of the bandit's chance.
 
         X, mask : as for `choose`; draws : for policies without a closed form, Monte Carlo draws a request
+        log : the logarithms, which one z for all arms gives right where the probabilities underflow; -inf: never
         -> p (K,) or (B, K); with detail=True (p, se, kind): se of p's shape, None where exact; kind as in `Decision`
         """
         errors.at_least("draws", draws, 1)
@@ -123,9 +191,12 @@ class Bandit:
                 view = self.policy.view(self.model, self.state, X, t=self.t)
                 eps = decision.eps(self.policy, self.t, floor=self.floor)
                 se, kind = None, "exact"
-                p = decision.propensities(self.policy, view, eps=eps, shape=self._shape(X), mask=mask)
+                rule = decision.log_propensities if log else decision.propensities
+                p = rule(self.policy, view, eps=eps, shape=self._shape(X), mask=mask)
             else:
                 (p, se), kind = self._estimate(X, mask, draws), "monte_carlo"
+                if log:
+                    p, se = decision.log(p), se / np.where(p > 0, p, np.nan)
         return (p, se, kind) if detail else p
 
     def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None) -> None:
@@ -238,6 +309,23 @@ class Bandit:
         self._columns = columns
         return X, mask, X.ndim == alone
 
+    def _one(self, X: Any, mask: Any) -> tuple:
+        """X, mask, view, shape and uniform share of what must be one request."""
+        X, mask, single = self._request(X, mask)
+        if not single:
+            raise ValueError(f"X must be one request, without a batch axis; got {X.shape}: ask for one at a time")
+        view = self.policy.view(self.model, self.state, X, t=self.t)
+        return X, mask, view, self._shape(X), decision.eps(self.policy, self.t, floor=self.floor)
+
+    def _lists(self, X: np.ndarray, mask: np.ndarray | None, *, k: int, n: int) -> Iterator[np.ndarray]:
+        """n lists of k arms for each request (B, ...), (n, k), without uniform choices, from a stream of their own."""
+        rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
+        arms, dim = self._shape(X)[-1], self.model.ambient(self.dim)
+        for row in range(len(X)):
+            view = self.policy.view(self.model, self.state, X[row][None], t=self.t)
+            own = None if mask is None else mask[row]
+            yield ranking.frequencies(self.policy, view, rng, n=n, k=k, arms=arms, dim=dim, mask=own)
+
     def _shape(self, X: np.ndarray) -> tuple[int, ...]:
         """(K,) for one request, (B, K) for B."""
         return X.shape[:-1] if self.slots is None else (*X.shape[:-1], self.slots)
@@ -296,6 +384,14 @@ def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
         return bandit
 
     return saving.read(path, build)
+
+
+def _fits(k: Any, shape: tuple[int, ...], mask: np.ndarray | None) -> None:
+    """Refuse lists longer than what is on offer."""
+    errors.at_least("k", k, 1)
+    most = shape[-1] if mask is None else int(np.min(np.sum(mask, axis=-1)))
+    if k > most:
+        raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")
 
 
 def _rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -11,6 +11,9 @@ and, where it has them,
     propensities(view, mask=) -> (..., K)    exact choice probabilities (else: Monte Carlo)
     chosen(view, arm, mask=) -> (...)        the same for one arm, cheaper
     decide(view, *chance, u) -> arm, p       both for one request, quicker still
+log_propensities(view, mask=)            the logarithms of the exact probabilities (else: of what underflows, -inf)
+z(view, *chance) -> (...) or (..., K)    the scalar that moved all arms, or one for each
+as_lines(view) -> m, w, law, or None     the lines m + z w that one z of that law moves, where there is one
 """
 
 from typing import Any
@@ -56,16 +59,32 @@ def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
 
 def choose(policy: Any, view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
     """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K). -> (...) integers"""
-    s = policy.scores(view, *chance)
-    keys = policy.keys(view) if hasattr(policy, "keys") else None
-    if keys is not None and keys[0].shape != s.shape:  # many draws against the view of one request
-        keys = tuple(arrays.namespace(s).broadcast_to(key, s.shape) for key in keys)
+    s, keys = ranked(policy, view, chance)
     arm = arrays.argmax(s, u=u[..., 0], keys=keys, mask=mask)
     if not eps:
         return arm
     xp = arrays.namespace(s)
     any_arm = arrays.argmax(xp.zeros_like(s), u=u[..., 2], mask=mask)
     return xp.where(u[..., 1] < eps, any_arm, arm)
+
+
+def ranked(policy: Any, view: Any, chance: tuple) -> tuple[Array, tuple[Array, ...] | None]:
+    """The scores (..., K), and the keys that must agree for two arms to tie (None: the scores)."""
+    s = policy.scores(view, *chance)
+    keys = policy.keys(view) if hasattr(policy, "keys") else None
+    if keys is not None and keys[0].shape != s.shape:  # many draws against the view of one request
+        keys = tuple(arrays.namespace(s).broadcast_to(key, s.shape) for key in keys)
+    return s, keys
+
+
+def z(policy: Any, view: Any, chance: tuple) -> Any:
+    """The scalar that moved the arms, (...) or a number; (..., K) where each has one; None where there is none."""
+    return policy.z(view, *chance) if hasattr(policy, "z") else None
+
+
+def plain(z: Any) -> Any:
+    """A number as a float, an array as it is."""
+    return float(z) if z is not None and np.ndim(z) == 0 else z
 
 
 def exact(policy: Any) -> bool:
@@ -77,6 +96,21 @@ def propensities(policy: Any, view: Any, *, eps: float, shape: tuple[int, ...], 
     """The probabilities of all arms (..., K) of a policy that is `exact`; shape (..., K)."""
     p = policy.propensities(view, mask=mask)
     return (1 - eps) * p + eps * uniform(shape, mask) if eps else p
+
+
+def log_propensities(policy: Any, view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
+    """The logarithms of the probabilities of all arms (..., K) of a policy that is `exact`; shape (..., K)."""
+    if hasattr(policy, "log_propensities"):
+        p = policy.log_propensities(view, mask=mask)
+    else:
+        p = log(policy.propensities(view, mask=mask))
+    return np.logaddexp(p + log(1 - eps), log(eps * uniform(shape, mask))) if eps else p
+
+
+def log(p: Any) -> np.ndarray:
+    """The logarithm; -inf of 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(p)
 
 
 def chosen(policy: Any, view: Any, arm: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:

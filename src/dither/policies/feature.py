@@ -6,6 +6,7 @@
 z = ζ'u with u = θ̂/‖θ̂‖ is N(0, 1) whatever u is. The paper's form divides by zero at θ̂ = 0; the scalar form is its
 limit there, and the vector form takes u = (1, 0, ..., 0). Coupled: one z for all arms (paper); uncoupled: one for each,
 which costs a factor log K in the bound (Appendix E, footnote). Ball: ζ uniform in the ball of radius √d (Appendix B).
+Custom: z has a law of your own, of which the theory says nothing.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import numpy as np
 
 from dither import arrays
 from dither.arrays import Array
-from dither.noise import Ball, Gaussian, Law
+from dither.noise import Ball, Custom, Gaussian, Law
 from dither.policies import lines, scale
 
 
@@ -32,7 +33,7 @@ class FeaturePerturbation:
     """FP on any model with `mean` and `width`."""
 
     c: scale.Scale = 1.0  # c_t: a number, "oful", "theory" or a function of t (policies/scale.py)
-    noise: Gaussian | Ball = Gaussian()
+    noise: Gaussian | Ball | Custom = Gaussian()
     coupled: bool = True  # one ζ for all arms
     form: str = "scalar"  # or "vector": draw ζ and project it
     sigma: float = 1.0  # sd of the reward noise
@@ -42,10 +43,13 @@ class FeaturePerturbation:
 
     def __post_init__(self) -> None:
         scale.check(self.c, sigma=self.sigma, S=self.S, horizon=self.horizon, delta=self.delta)
-        if not isinstance(self.noise, (Gaussian, Ball)):
-            raise ValueError(f"noise must be dither.noise.Gaussian() or dither.noise.Ball(), got {self.noise!r}")
+        if not isinstance(self.noise, (Gaussian, Ball, Custom)):
+            raise ValueError(f"noise must be dither.noise.Gaussian(), Ball() or Custom(...), got {self.noise!r}")
+        lines.check(self.noise, name="noise", coupled=self.coupled)
         if self.form not in ("scalar", "vector"):
             raise ValueError(f"form must be 'scalar' or 'vector', got {self.form!r}")
+        if self.form == "vector" and isinstance(self.noise, Custom):
+            raise ValueError("form='vector' draws ζ, and a custom law is one of z: use form='scalar'")
         if self.form == "vector" and not self.coupled:
             raise ValueError("form='vector' draws one ζ for all arms; uncoupled perturbation needs form='scalar'")
 
@@ -56,7 +60,7 @@ class FeaturePerturbation:
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
         """n requests: z (n,), uncoupled (n, K), or ζ (n, dim); dim is that of θ."""
-        if self.form == "vector":
+        if self.form == "vector" and not isinstance(self.noise, Custom):
             return (self.noise.vectors(rng, n, dim),)
         return (self.noise.marginal(dim).draw(rng, (n,) if self.coupled else (n, arms)),)
 
@@ -69,24 +73,20 @@ class FeaturePerturbation:
 
     def scores(self, view: Seen, zeta: Array) -> Array:
         """x̃_i'θ̂: (..., K)."""
-        if view.u is not None:
-            zeta = arrays.namespace(zeta).vecdot(zeta, view.u)
-        return lines.scores(view.lines, zeta)
+        return lines.scores(view.lines, self.z(view, zeta))
+
+    def z(self, view: Seen, zeta: Array) -> Array:
+        """The z that moves the arms: (...), uncoupled (..., K)."""
+        return zeta if view.u is None else arrays.namespace(zeta).vecdot(zeta, view.u)
 
     def keys(self, view: Seen) -> tuple[Array, ...] | None:
         """What must agree for two arms to be one: their lines; uncoupled, arms that move never are."""
-        if self.coupled:
-            return tuple(view.lines)
-        xp, (m, w) = arrays.namespace(view.lines.m), view.lines
-        number = xp.astype(xp.arange(1, m.shape[-1] + 1), m.dtype)
-        return xp.where(w > 0, number, xp.zeros_like(m)), xp.where(w > 0, xp.zeros_like(m), m)
+        return lines.keys(view.lines, view.law, coupled=self.coupled)
 
     def decide(self, view: Seen, zeta: Array, u: Array) -> tuple[int, float]:
         """The arm and its probability for one request at once."""
-        if self.coupled:
-            return lines.decide(view.lines, zeta if view.u is None else zeta @ view.u, u, view.law)
-        arm = arrays.argmax(self.scores(view, zeta), u=u, keys=self.keys(view))
-        return int(arm), float(self.chosen(view, arm))
+        z = zeta if view.u is None else zeta @ view.u
+        return lines.decide(view.lines, z, u, view.law, coupled=self.coupled)
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""
@@ -95,6 +95,14 @@ class FeaturePerturbation:
     def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
         """The probabilities of all arms: exact."""
         return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask)
+
+    def log_propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
+        """Their logarithms."""
+        return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
+
+    def as_lines(self, view: Seen) -> tuple[Array, Array, Law] | None:
+        """m, w and the law of the one z that moves them; None uncoupled."""
+        return (*view.lines, view.law) if self.coupled else None
 
 
 def direction(theta: Array) -> Array:

@@ -2,6 +2,7 @@
 
     s_i = m_i + a β w_i,   a from 20 points on [0, 1] with half-Gaussian weights, β the radius of LinUCB
 
+Coupled: one a for all arms. Uncoupled: one for each, with exact probabilities all the same (sums of products).
 With a ~ N(0, 1) and β = c it is LinFP (paper, Appendix A): `RandUCB(law=noise.Gaussian(), beta=c)`.
 """
 
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dither import arrays, noise
+from dither import noise
 from dither.arrays import Array
 from dither.policies import lines, optimism, scale
 
@@ -26,7 +27,7 @@ class Seen(NamedTuple):
 class RandUCB:
     """On any model with `mean` and `width`."""
 
-    law: noise.Points | noise.Gaussian | noise.Ball = noise.half_gaussian()  # of a; coupled over the arms
+    law: noise.Points | noise.Gaussian | noise.Ball | noise.Custom = noise.half_gaussian()  # of a
     beta: float | None = None  # β; None: the radius below
     radius: str = "constant"  # as of `optimism.UCB`
     sigma: float = 1.0  # R, sd of the reward noise
@@ -36,10 +37,12 @@ class RandUCB:
     sigma_again: bool = False  # σ w for w (preset as_run)
     kappa: float = 0.25  # κ of radius="ucb-glm"
     gram: bool = False  # widths in V, as RandUCBLog has them
+    coupled: bool = True  # one a for all arms
 
     def __post_init__(self) -> None:
-        if not isinstance(self.law, (noise.Points, noise.Gaussian, noise.Ball)):
-            raise ValueError(f"law must be one of dither.noise: Points, Gaussian or Ball; got {self.law!r}")
+        if not isinstance(self.law, (noise.Points, noise.Gaussian, noise.Ball, noise.Custom)):
+            raise ValueError(f"law must be one of dither.noise: Points, Gaussian, Ball or Custom; got {self.law!r}")
+        lines.check(self.law, name="law", coupled=self.coupled)
         optimism.check(self)
 
     @property
@@ -48,8 +51,8 @@ class RandUCB:
         return optimism.needs(self)
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: a (n,)."""
-        return (self._marginal(dim).draw(rng, (n,)),)
+        """n requests: a (n,), uncoupled (n, K)."""
+        return (self._marginal(dim).draw(rng, (n,) if self.coupled else (n, arms)),)
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """The lines m + a β w."""
@@ -60,24 +63,33 @@ class RandUCB:
         """m + a β w: (..., K)."""
         return lines.scores(view.lines, a)
 
+    def z(self, view: Seen, a: Array) -> Array:
+        """a itself."""
+        return a
+
     def keys(self, view: Seen) -> tuple[Array, ...] | None:
-        """Lines for a continuous a; scores for one of finitely many values."""
-        return None if isinstance(self.law, noise.Points) else tuple(view.lines)
+        """Lines for a continuous a; scores for one of finitely many values; uncoupled, arms that move never tie."""
+        return lines.keys(view.lines, self.law, coupled=self.coupled)
 
     def decide(self, view: Seen, a: Array, u: Array) -> tuple[int, float]:
         """The arm and its probability for one request at once."""
-        if isinstance(view.law, noise.Points):
-            arm = arrays.argmax(self.scores(view, a), u=u)
-            return int(arm), float(self.chosen(view, arm))
-        return lines.decide(view.lines, a, u, view.law)
+        return lines.decide(view.lines, a, u, view.law, coupled=self.coupled)
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""
-        return lines.chosen(view.lines, arm, view.law, coupled=True, mask=mask)
+        return lines.chosen(view.lines, arm, view.law, coupled=self.coupled, mask=mask)
 
     def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
         """The probabilities of all arms: exact."""
-        return lines.all_arms(view.lines, view.law, coupled=True, mask=mask)
+        return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask)
+
+    def log_propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
+        """Their logarithms."""
+        return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
+
+    def as_lines(self, view: Seen) -> tuple[Array, Array, noise.Points | noise.Law] | None:
+        """m, w and the law of the one a that moves them; None uncoupled."""
+        return (*view.lines, view.law) if self.coupled else None
 
     def _marginal(self, dim: int) -> noise.Points | noise.Law:
         return self.law if isinstance(self.law, noise.Points) else self.law.marginal(dim)

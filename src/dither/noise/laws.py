@@ -1,46 +1,16 @@
-"""Laws of the perturbation ζ and of its projection z = u'ζ on a unit vector (paper, Appendix B).
-
-    Gaussian   ζ ~ N(0, I_d)           z ~ N(0, 1)
-    Ball       ζ ~ U(B_d(0, √d))       z/√d = 2B - 1, B ~ Beta((d+1)/2, (d+1)/2); variance d/(d+2)
-    Points     no ζ                    z takes finitely many values (RandUCB)
-
-A projected law (`Gaussian`, `BallMarginal`) has draw, cdf, pdf and mass; all their laws are symmetric about 0.
-"""
+"""The laws of the paper (Appendix B), and RandUCB's."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from scipy import special
 
 from dither import errors
+from dither.noise import intervals
 
 _ROOT_HALF = math.sqrt(0.5)
-
-
-class Law(Protocol):
-    """A continuous, symmetric law of the scalar z."""
-
-    @property
-    def reach(self) -> float:
-        """The largest |z|."""
-
-    @property
-    def panels(self) -> tuple[float, ...]:
-        """Where to cut an integral over z, in ascending order; what lies outside is below 1e-17."""
-
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent draws of z."""
-
-    def cdf(self, z: np.ndarray) -> np.ndarray:
-        """P(z' <= z), accurate in the lower tail; for the upper tail take cdf(-z)."""
-
-    def pdf(self, z: np.ndarray) -> np.ndarray:
-        """The density."""
-
-    def mass(self, low: float, high: float) -> float:
-        """P(low < z <= high) for two numbers, as `mass` gives it for arrays."""
+_ROOT_2PI = math.sqrt(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -50,7 +20,8 @@ class Gaussian:
     c = 2.0  # concentration: P(|u'ζ| <= √(c log(c_prime/δ))) >= 1 - δ, equation (concentration)
     c_prime = 2.0
     p = 1 / (4 * math.sqrt(math.e * math.pi))  # anti-concentration: P(u'ζ >= 1) >= p
-    reach = math.inf
+    reach = math.inf  # the largest |z|
+    symmetric = True
     panels = (-8.5, *(0.625 * k for k in range(-11, 12)), 8.5)
 
     def marginal(self, dim: int) -> "Gaussian":
@@ -69,15 +40,40 @@ class Gaussian:
         """P(z' <= z)."""
         return special.ndtr(z)
 
+    def sf(self, z: np.ndarray) -> np.ndarray:
+        """P(z' > z)."""
+        return special.ndtr(np.negative(z))
+
+    def log_cdf(self, z: np.ndarray) -> np.ndarray:
+        """log P(z' <= z)."""
+        return special.log_ndtr(z)
+
+    def log_sf(self, z: np.ndarray) -> np.ndarray:
+        """log P(z' > z)."""
+        return special.log_ndtr(np.negative(z))
+
     def mass(self, low: float, high: float) -> float:
         """P(low < z <= high) for two numbers."""
+        if not low < high:
+            return 0.0
         if low > 0:
             low, high = -high, -low
-        return max(0.5 * (math.erfc(-high * _ROOT_HALF) - math.erfc(-low * _ROOT_HALF)), 0.0)
+        if high - low < 1e-3 / (1 - low):  # the density times the length, and what its curvature adds
+            z, h = 0.5 * (low + high), high - low
+            return h * math.exp(-0.5 * z * z) * (1 + (z * z - 1) * h * h / 24) / _ROOT_2PI
+        return 0.5 * (math.erfc(-high * _ROOT_HALF) - math.erfc(-low * _ROOT_HALF))
 
     def pdf(self, z: np.ndarray) -> np.ndarray:
         """The density."""
-        return np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+        return np.exp(-0.5 * z * z) / _ROOT_2PI
+
+    def log_pdf(self, z: np.ndarray) -> np.ndarray:
+        """The logarithm of the density."""
+        return -0.5 * z * z - math.log(_ROOT_2PI)
+
+    def smooth(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """1/(1 + |z|)."""
+        return 1 / (1 + np.maximum(np.abs(low), np.abs(high)))
 
 
 @dataclass(frozen=True)
@@ -103,6 +99,7 @@ class BallMarginal:
     """z = u'ζ for ζ uniform in the ball of radius √dim: density ∝ (1 - z²/dim)^((dim-1)/2) on |z| <= √dim."""
 
     dim: int
+    symmetric = True
 
     @property
     def reach(self) -> float:
@@ -128,25 +125,59 @@ class BallMarginal:
 
     def cdf(self, z: np.ndarray) -> np.ndarray:
         """P(z' <= z)."""
-        return special.betainc(self._a, self._a, np.clip((1 + z / self.reach) / 2, 0.0, 1.0))
+        return special.betainc(self._a, self._a, self._share(z))
+
+    def sf(self, z: np.ndarray) -> np.ndarray:
+        """P(z' > z)."""
+        return self.cdf(np.negative(z))
+
+    def log_cdf(self, z: np.ndarray) -> np.ndarray:
+        """log P(z' <= z); where that underflows x^a (1-x)^a/(a B(a, a)) Σ_n Π_{i<=n} x (2a+i-1)/(a+i), all logs."""
+        x = np.asarray(self._share(z))
+        p = special.betainc(self._a, self._a, x)
+        with np.errstate(divide="ignore"):
+            answer = np.asarray(np.log(p))
+        far = (p < 1e-290) & (x > 0)
+        if np.any(far):
+            answer[far] = _log_betainc(self._a, x[far])
+        return answer
+
+    def log_sf(self, z: np.ndarray) -> np.ndarray:
+        """log P(z' > z)."""
+        return self.log_cdf(np.negative(z))
 
     def mass(self, low: float, high: float) -> float:
         """P(low < z <= high) for two numbers."""
-        return float(mass(self, low, high))
+        return float(intervals.mass(self, low, high))
 
     def pdf(self, z: np.ndarray) -> np.ndarray:
         """The density."""
+        return np.exp(self.log_pdf(z))
+
+    def log_pdf(self, z: np.ndarray) -> np.ndarray:
+        """The logarithm of the density."""
         y = np.abs(np.asarray(z) / self.reach)
         inside = special.xlog1py(self._a - 1, -np.square(np.minimum(y, 1.0)))
         scale = special.betaln(self._a, self._a) + self.dim * math.log(2) + math.log(self.reach)
-        return np.where(y <= 1, np.exp(inside - scale), 0.0)
+        return np.where(y <= 1, inside - scale, -np.inf)
+
+    def smooth(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """(R - |z|)/a, R the radius."""
+        return np.maximum(self.reach - np.maximum(np.abs(low), np.abs(high)), 0.0) / self._a
+
+    def _share(self, z: np.ndarray) -> np.ndarray:
+        """Where z lies between the ends, in [0, 1]."""
+        return np.clip((1 + z / self.reach) / 2, 0.0, 1.0)
 
 
-def mass(law: Law, low: Any, high: Any) -> np.ndarray:
-    """P(low < z <= high), from the tail that both ends lie in; 0 where low >= high."""
-    right = np.asarray(low) > 0  # symmetric laws: P(low < z <= high) = P(-high <= z < -low)
-    a, b = np.where(right, np.negative(high), low), np.where(right, np.negative(low), high)
-    return np.maximum(law.cdf(b) - law.cdf(a), 0.0)
+def _log_betainc(a: float, x: np.ndarray) -> np.ndarray:
+    """log I_x(a, a) for x < 1/2 (DLMF 8.17.22 as a power series, whose terms all are positive)."""
+    term, total, n = np.ones(x.shape), np.ones(x.shape), 1
+    while np.any(term > 1e-17 * total):
+        term = term * x * (2 * a + n - 1) / (a + n)
+        total += term
+        n += 1
+    return a * np.log(x) + a * np.log1p(-x) - math.log(a) - special.betaln(a, a) + np.log(total)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,16 @@
+"""Laws of the perturbation ζ and of its projection z = u'ζ on a unit vector (paper, Appendix B).
+
+    Gaussian   ζ ~ N(0, I_d)           z ~ N(0, 1)
+    Ball       ζ ~ U(B_d(0, √d))       z/√d = 2B - 1, B ~ Beta((d+1)/2, (d+1)/2); variance d/(d+2)
+    Points     no ζ                    z takes finitely many values (RandUCB)
+    Custom     no ζ                    z has the cdf and the sf that you give
+
+A law of z has draw, cdf, sf, pdf and mass. `mass` and `log_mass` take each interval from the tail that it lies in, and
+one that is short beside the law's own scale from the density, since the difference of two tails would lose its digits.
+"""
+
+from dither.noise.custom import Custom
+from dither.noise.intervals import Law, log_mass, mass
+from dither.noise.laws import Ball, BallMarginal, Gaussian, Points, half_gaussian
+
+__all__ = ["Ball", "BallMarginal", "Custom", "Gaussian", "Law", "Points", "half_gaussian", "log_mass", "mass"]

@@ -1,0 +1,98 @@
+"""A law of z of your own."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from dither.noise import intervals
+from dither.noise.intervals import Function
+from dither.noise.laws import Gaussian
+
+
+@dataclass(frozen=True)
+class Custom:
+    """Any continuous law of z, symmetric or not, by functions of arrays: those of a frozen SciPy distribution, say.
+
+    cdf, sf   P(z' <= z) and P(z' > z), each accurate in its own tail, for z in [-inf, inf]
+    ppf       the quantiles on (0, 1), by which z is drawn (`FeaturePerturbation(noise=...)` and `panels` need it)
+    density   of z (uncoupled arms need it)
+    logcdf, logsf   the logarithms where cdf and sf underflow; None: the logarithms of what they give
+
+    A file cannot hold functions: a bandit with such a law is pickled, not saved.
+    """
+
+    cdf: Function
+    sf: Function
+    ppf: Function | None = None
+    density: Function | None = None
+    logcdf: Function | None = None
+    logsf: Function | None = None
+    symmetric = False  # not assumed
+
+    def __post_init__(self) -> None:
+        for name in ("cdf", "sf"):
+            if not callable(getattr(self, name)):
+                raise TypeError(f"{name} must be a function of an array, got {getattr(self, name)!r}")
+        for name, function, rising in (("cdf", self.cdf, True), ("sf", self.sf, False)):
+            ends = np.asarray(function(np.array([-np.inf, np.inf])), dtype=float)
+            if ends.shape != (2,) or not np.allclose(ends, [1 - rising, rising]):
+                raise ValueError(f"{name} must go from {1 - rising} at -inf to {int(rising)} at inf, got {ends}")
+
+    @classmethod
+    def of(cls, distribution: Any) -> "Custom":
+        """The law of a frozen continuous distribution as SciPy has them: `Custom.of(scipy.stats.t(df=5))`."""
+        d = distribution
+        return cls(d.cdf, d.sf, ppf=d.ppf, density=d.pdf, logcdf=d.logcdf, logsf=d.logsf)
+
+    def marginal(self, dim: int) -> "Custom":
+        """Itself: a law of z, the same in every dimension."""
+        return self
+
+    @property
+    def panels(self) -> tuple[float, ...]:
+        """Its quantiles where a Gaussian has its panels' ends."""
+        z = np.array(Gaussian.panels)
+        quantiles = self._quantiles()
+        return tuple(np.unique(quantiles(np.minimum(special.ndtr(z), 1 - 2.0**-53))).tolist())
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Independent draws of z, by inversion."""
+        return np.asarray(self._quantiles()(np.maximum(rng.random(shape), 2.0**-54)), dtype=float)
+
+    def log_cdf(self, z: np.ndarray) -> np.ndarray:
+        """log P(z' <= z)."""
+        return _log(self.cdf(z)) if self.logcdf is None else self.logcdf(z)
+
+    def log_sf(self, z: np.ndarray) -> np.ndarray:
+        """log P(z' > z)."""
+        return _log(self.sf(z)) if self.logsf is None else self.logsf(z)
+
+    def pdf(self, z: np.ndarray) -> np.ndarray:
+        """The density."""
+        if self.density is None:
+            raise ValueError("arms with a z each need the density: noise.Custom(cdf, sf, density=...)")
+        return self.density(z)
+
+    def log_pdf(self, z: np.ndarray) -> np.ndarray:
+        """The logarithm of the density."""
+        return _log(self.pdf(z))
+
+    def smooth(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """0: unknown."""
+        return np.zeros(np.broadcast_shapes(np.shape(low), np.shape(high)))
+
+    def mass(self, low: float, high: float) -> float:
+        """P(low < z <= high) for two numbers."""
+        return float(intervals.mass(self, low, high))
+
+    def _quantiles(self) -> Function:
+        if self.ppf is None:
+            raise ValueError("to draw z and to integrate over it takes its quantiles: noise.Custom(cdf, sf, ppf=...)")
+        return self.ppf
+
+
+def _log(p: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(p)

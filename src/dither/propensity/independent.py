@@ -1,0 +1,130 @@
+"""A z_i of its own for each arm: P(i) = P(m_i + w_i z_i is the highest), by quadrature or by sums of products.
+
+    continuous z   P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz, over the winning score, to 1e-9
+    points         P(i) = Σ_v f_i(v) ∫_0^1 Π_{j≠i} (F_j(v-) + t f_j(v)) dt, over the values v of the winning score
+
+where f_j(v) = P(s_j = v), F_j(v-) = P(s_j < v); the integral shares the win among those that tie at v, since
+1/(1+T) = ∫ t^T dt, and is a polynomial's, so that Gauss and Legendre's rule makes no error.
+"""
+
+import functools
+import warnings
+
+import numpy as np
+
+from dither import arrays, noise
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
+
+
+def uncoupled(
+    m: np.ndarray, w: np.ndarray, *, law: noise.Law, mask: np.ndarray | None = None, log: bool = False
+) -> np.ndarray:
+    """The probabilities of all arms when each has a z of its own, by quadrature to 1e-9. (..., K) -> (..., K)"""
+    return _by_row(_uncoupled, m, w, law, mask, log)
+
+
+def uncoupled_points(
+    m: np.ndarray, w: np.ndarray, *, law: noise.Points, mask: np.ndarray | None = None, log: bool = False
+) -> np.ndarray:
+    """The probabilities of all arms when each has a z of its own, of finitely many values. (..., K) -> (..., K)"""
+    return _by_row(_uncoupled_points, m, w, law, mask, log)
+
+
+def _by_row(rule, m: np.ndarray, w: np.ndarray, law, mask: np.ndarray | None, log: bool) -> np.ndarray:
+    p = np.zeros(m.shape)
+    for row in np.ndindex(m.shape[:-1]):
+        offered = slice(None) if mask is None else np.flatnonzero(mask[row])
+        p[row][offered] = rule(m[row][offered], w[row][offered], law)
+    if log:
+        with np.errstate(divide="ignore"):
+            return np.log(p)
+    return p
+
+
+def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
+    m = m - np.max(m)  # the probabilities are those of differences; a common height would cost their digits
+    fixed = w <= arrays.ROUNDING * np.max(np.abs(m))  # arms that do not move: the best of them matters, no other
+    if np.all(fixed):
+        return arrays.share(m)
+    p = np.zeros(m.shape)
+    floor = np.max(m[fixed]) if np.any(fixed) else -np.inf
+    moving, M, W = np.flatnonzero(~fixed), m[~fixed], w[~fixed]
+    if np.any(fixed):
+        best = fixed & (m >= floor - arrays.RTOL * abs(floor))
+        p[best] = np.prod(law.cdf((floor - M) / W)) / np.sum(best)
+    # By the winning score s: arm i wins at s with density f((s - m_i)/w_i)/w_i Π_{j≠i} F((s - m_j)/w_j). Panels end
+    # where some arm's z passes one of the law's panel ends, so that inside a panel the integrand is smooth.
+    low, high = max(floor, np.max(M + W * law.panels[0])), np.max(M + W * law.panels[-1])
+    if high > low:
+        able = M + W * law.panels[-1] > low
+        moving, M, W = moving[able], M[able], W[able]
+        ends = (M[:, None] + W[:, None] * np.array(law.panels)).ravel()
+        ends = np.unique(np.clip(ends, low, high))
+        half, middle = np.diff(ends)[:, None] / 2, (ends[1:, None] + ends[:-1, None]) / 2
+        s, weight = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
+        size = max(1, 2**20 // len(M))  # nodes at once: 8 MB an array
+        p[moving] = sum(weight[k : k + size] @ _winning(s[k : k + size], M, W, law) for k in range(0, len(s), size))
+    total = np.sum(p)
+    if abs(total - 1) > 1e-8:
+        warnings.warn(
+            f"uncoupled probabilities are good to {abs(total - 1):.0e} only: the widths span too many powers of 10",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return p / total
+
+
+def _winning(s: np.ndarray, M: np.ndarray, W: np.ndarray, law: noise.Law) -> np.ndarray:
+    """The density with which each arm wins at the scores s: s (N,), M, W (K,) -> (N, K)."""
+    z = (s[:, None] - M) / W
+    return law.pdf(z) / W * _others(law.cdf(z))
+
+
+def _others(F: np.ndarray) -> np.ndarray:
+    """Π_{j≠i} F_j for each i along the last axis, without dividing: (..., K) -> (..., K)."""
+    one = np.ones((*F.shape[:-1], 1))
+    below = np.cumprod(np.concatenate([one, F[..., :-1]], axis=-1), axis=-1)
+    above = np.cumprod(np.concatenate([one, F[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    return below * above
+
+
+def _uncoupled_points(m: np.ndarray, w: np.ndarray, law: noise.Points) -> np.ndarray:
+    weights = np.array(law.weights) / np.sum(law.weights)
+    able = weights > 0
+    s = m + np.array(law.points)[able, None] * w  # (J, K)
+    order = np.argsort(s, axis=0)
+    s, f = np.take_along_axis(s, order, axis=0), weights[able][order]
+    F = np.concatenate([np.zeros((1, len(m))), np.cumsum(f, axis=0)])
+    F[-1] = 1.0
+    first, last = _levels(s)
+    enough = last >= np.max(s[0])  # the least score of the arm whose least is best: no lower one wins
+    first, last = first[enough], last[enough]
+    p = np.zeros(len(m))
+    size = max(1, 2**20 // len(m))
+    for k in range(0, len(first), size):
+        a, b = first[k : k + size], last[k : k + size]
+        columns = [(np.searchsorted(own, a), np.searchsorted(own, b, side="right")) for own in s.T]
+        before = np.array([F[low, j] for j, (low, _) in enumerate(columns)]).T
+        at = np.array([F[high, j] - F[low, j] for j, (low, high) in enumerate(columns)]).T
+        crowd = np.count_nonzero(at, axis=1)
+        alone = crowd == 1
+        p += np.sum(at[alone] * _others(before[alone]), axis=0)
+        for level in np.flatnonzero(crowd > 1):
+            t, weight = _on_unit(int(crowd[level]) // 2 + 1)
+            p += weight @ (at[level] * _others(before[level] + t * at[level]))
+    return p / np.sum(p)
+
+
+@functools.lru_cache(maxsize=64)
+def _on_unit(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss and Legendre's nodes (n, 1) and weights (n,) on [0, 1]."""
+    t, weight = np.polynomial.legendre.leggauss(n)
+    return (t[:, None] + 1) / 2, weight / 2
+
+
+def _levels(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The scores in order, those that agree to rounding as one: the least and the largest of each."""
+    v = np.unique(s)
+    new = np.diff(v) > arrays.slack(v)[1:]
+    return v[np.r_[True, new]], v[np.r_[new, True]]

@@ -1,0 +1,98 @@
+"""The k highest of K lines m + z w, in order, as z goes from -inf to inf (the first k levels of the arrangement).
+
+    listed    one ordered list: the interval of z in which each of its lines is above the next, and the last above the
+              rest. O(K)
+    ranks     all lists, and the interval of each. At z = -inf the flattest line is first; from there on either a line
+              of the list overtakes the one before it, or a line from outside overtakes the last
+
+Two lines change places once at most, so the sweep ends. It compares a line from outside with the last of the list
+alone: O(K) a change there, O(k) a change within. Lines of equal slope never meet.
+"""
+
+import math
+
+import numpy as np
+
+from dither import arrays
+
+
+def listed(
+    m: np.ndarray, w: np.ndarray, arms: np.ndarray, *, mask: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The interval of z in which `arms` (..., k) are the first k lines in this order, and how many orders share it.
+
+    m, w (..., K), mask (..., K) -> low, high (...), empty where low >= high; and the number of lists that the tie rule
+    draws there with equal chance (...): 1 where no two lines are one.
+    """
+    left = np.ones(m.shape, dtype=bool) if mask is None else mask.copy()
+    low, high, shared = np.full(m.shape[:-1], -np.inf), np.full(m.shape[:-1], np.inf), np.ones(m.shape[:-1])
+    for r in range(arms.shape[-1]):
+        arm = arms[..., r]
+        m_arm, w_arm = arrays.pick(m, arm, rank=0)[..., None], arrays.pick(w, arm, rank=0)[..., None]
+        one = arrays.ties((m, w), arm, mask=left)
+        shared *= np.sum(one, axis=-1)
+        rivals = left & ~one
+        rise, steeper = m_arm - m, w - w_arm
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            z = rise / steeper
+        high = np.minimum(high, np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf))
+        low = np.maximum(low, np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf))
+        high = np.where(np.any(rivals & (steeper == 0) & (rise < 0), axis=-1), -np.inf, high)
+        left = arrays.replace(left, arm, np.zeros(arm.shape, dtype=bool), rank=0)
+    return low, high, shared
+
+
+def ranks(m: np.ndarray, w: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All ordered lists of the k highest lines of one request, no two of which are one.
+
+    m, w (K,), 1 <= k <= K -> lists (L, k) of lines, and the interval of z of each, low and high (L,), in order of z
+    """
+    order = np.lexsort((-m, w))
+    top, M, W = order[:k].tolist(), m.tolist(), w.tolist()
+    inside = np.zeros(len(m), dtype=bool)
+    inside[top] = True
+    lists, starts = [tuple(top)], [-math.inf]
+    z_in = [_crossing(M, W, top[r], top[r + 1]) for r in range(k - 1)]  # where rank r + 1 overtakes rank r
+    z_out, comer = _comer(m, w, inside, top[-1])
+    z = -math.inf
+    while True:
+        r = min(range(k - 1), key=z_in.__getitem__, default=-1)
+        if r >= 0 and z_in[r] <= z_out:
+            event = z_in[r]
+            top[r], top[r + 1] = top[r + 1], top[r]
+        else:
+            if z_out == math.inf:
+                break
+            r, event = k - 1, z_out
+            inside[top[r]], inside[comer] = False, True
+            top[r] = comer
+        if event == math.inf:
+            break
+        for q in (r - 1, r, r + 1):
+            if 0 <= q < k - 1:
+                z_in[q] = _crossing(M, W, top[q], top[q + 1])
+        if r >= k - 2:
+            z_out, comer = _comer(m, w, inside, top[-1])
+        if event > z:  # else rounding: more than two lines through a point change places one by one
+            z = event
+            lists.append(tuple(top))
+            starts.append(z)
+        else:
+            lists[-1] = tuple(top)
+    return np.array(lists), np.array(starts), np.array([*starts[1:], math.inf])
+
+
+def _crossing(m: list[float], w: list[float], i: int, j: int) -> float:
+    """Where j, at present below i, overtakes it."""
+    return (m[i] - m[j]) / (w[j] - w[i]) if w[j] > w[i] else math.inf
+
+
+def _comer(m: np.ndarray, w: np.ndarray, inside: np.ndarray, last: int) -> tuple[float, int]:
+    """Where a line from outside first overtakes the last of the list, and which: the steepest of them."""
+    rivals = np.flatnonzero((w > w[last]) & ~inside)
+    if not len(rivals):
+        return math.inf, -1
+    z = (m[last] - m[rivals]) / (w[rivals] - w[last])
+    first = np.flatnonzero(z == np.min(z))
+    best = rivals[first[np.argmax(w[rivals[first]])]]
+    return float(np.min(z)), int(best)
