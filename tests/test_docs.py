@@ -67,7 +67,7 @@ def test_what_there_is_is_named():
     readme, guide = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/glm.md"))
     words = set(re.findall(r"[\w-]+", readme))
     assert set(dither.ALGORITHMS) | set(figures.FIGURES) <= words
-    assert {name for name in dither.envs.__all__ if name not in ("Environment", "Kappas", "kappas")} <= words
+    assert {name for name in dither.envs.__all__ if name not in ("Environment", "Kappas", "Replayed", "kappas")} <= words
     of_glm = {name for name, algorithm in dither.ALGORITHMS.items() if algorithm.model is glm.GLM}
     assert of_glm <= set(re.findall(r"[\w-]+", guide))
     assert {f'`"{name}"`' for name in (*links.LINKS, *glm.SOLVERS)} <= set(re.findall(r'`"\w+"`', guide))

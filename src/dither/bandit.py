@@ -108,6 +108,8 @@ class Bandit:
             elif self.monte_carlo:
                 kind = "monte_carlo"
                 p, se = self._shown(X, mask, arm)
+            elif np.all(decision.offered(shape, mask) == 1):
+                kind, p = "exact", np.ones(shape[:-1])
             self.decisions += n
             z = decision.plain(decision.z(self.policy, view, chance))
         if single:
@@ -331,30 +333,40 @@ class Bandit:
         return X.shape[:-1] if self.slots is None else (*X.shape[:-1], self.slots)
 
     def _estimate(self, X: np.ndarray, mask: np.ndarray | None, draws: int) -> tuple[np.ndarray, np.ndarray]:
-        """Monte Carlo probabilities (..., K) and their standard errors, from a stream of their own.
+        """Monte Carlo probabilities (..., K) and their standard errors; the uniform part is known and not drawn.
 
-        The policy's own part is drawn, the uniform part is known. An arm that was never or always drawn is not known to
-        be impossible or certain: the standard error is that of (hits + 1)/(draws + 2).
+        An arm that was never or always drawn is not known to be impossible or certain: the standard error is that of
+        (hits + 1)/(draws + 2).
         """
-        shape = self._shape(X)
-        rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
-        dim, eps = self.model.ambient(self.dim), decision.eps(self.policy, self.t, floor=self.floor)
-        hits = np.empty(shape)
-        for row in np.ndindex(shape[:-1]):
-            view = self.policy.view(self.model, self.state, X[row][None], t=self.t)
-            own = None if mask is None else mask[row]
-            hits[row] = decision.frequencies(self.policy, view, rng, n=draws, arms=shape[-1], dim=dim, mask=own)
-        smooth = (hits + 1) / (draws + 2)
-        se = (1 - eps) * np.sqrt(smooth * (1 - smooth) / draws)
-        offered = np.ones(shape, dtype=bool) if mask is None else mask
-        certain = ~offered | (np.sum(offered, axis=-1, keepdims=True) == 1)
+        eps, shape = decision.eps(self.policy, self.t, floor=self.floor), self._shape(X)
+        hits = self._hits(X, mask, draws, eps=0.0)
+        se = (1 - eps) * _error(hits, draws)
+        certain = np.broadcast_to(decision.offered(shape, mask)[..., None] == 1, shape)
+        certain = certain if mask is None else certain | ~mask
         return (1 - eps) * hits / draws + eps * decision.uniform(shape, mask), np.where(certain, 0.0, se)
 
     def _shown(self, X: np.ndarray, mask: np.ndarray | None, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The estimate for the arm shown, which counts as one draw more: never 0."""
-        n = self.monte_carlo
-        p, se = (arrays.pick(part, arm, rank=0) for part in self._estimate(X, mask, n))
-        return (1 + n * p) / (1 + n), se
+        """The estimate for the arm shown, which counts as one draw more: never 0.
+
+        The coin of the uniform part is drawn too. To add the shown arm to an estimate that knows that part, and so has
+        a least value of its own, would overstate the small probabilities.
+        """
+        n, eps = self.monte_carlo, decision.eps(self.policy, self.t, floor=self.floor)
+        hits = arrays.pick(self._hits(X, mask, n, eps=eps), arm, rank=0)
+        certain = decision.offered(self._shape(X), mask) == 1
+        return (1 + hits) / (1 + n), np.where(certain, 0.0, _error(hits, n))
+
+    def _hits(self, X: np.ndarray, mask: np.ndarray | None, draws: int, *, eps: float) -> np.ndarray:
+        """How often so many decisions show each arm, (..., K), from a stream of their own."""
+        shape = self._shape(X)
+        rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
+        dim, hits = self.model.ambient(self.dim), np.empty(shape)
+        for row in np.ndindex(shape[:-1]):
+            view = self.policy.view(self.model, self.state, X[row][None], t=self.t)
+            own = None if mask is None else mask[row]
+            of = dict(n=draws, arms=shape[-1], dim=dim, mask=own, eps=eps)
+            hits[row] = decision.frequencies(self.policy, view, rng, **of)
+        return hits
 
 
 def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
@@ -384,6 +396,12 @@ def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
         return bandit
 
     return saving.read(path, build)
+
+
+def _error(hits: np.ndarray, draws: int) -> np.ndarray:
+    """The standard error of hits/draws."""
+    smooth = (hits + 1) / (draws + 2)
+    return np.sqrt(smooth * (1 - smooth) / draws)
 
 
 def _fits(k: Any, shape: tuple[int, ...], mask: np.ndarray | None) -> None:

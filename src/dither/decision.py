@@ -129,13 +129,18 @@ def uniform(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
     return np.full(shape, 1 / shape[-1]) if mask is None else mask / np.sum(mask, axis=-1, keepdims=True)
 
 
-def frequencies(policy: Any, view: Any, rng, *, n: int, arms: int, dim: int, mask=None) -> np.ndarray:
-    """How often n decisions of one request show each arm, (K,) of counts; without uniform choices."""
+def offered(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+    """How many arms are on offer, (...)."""
+    return np.full(shape[:-1], shape[-1]) if mask is None else np.sum(mask, axis=-1)
+
+
+def frequencies(policy: Any, view: Any, rng, *, n: int, arms: int, dim: int, mask=None, eps: float = 0.0) -> np.ndarray:
+    """How often n decisions of one request show each arm, (K,) of counts; eps: the share of uniform choices."""
     counts = np.zeros(arms)
     for start in range(0, n, 1000):
         k = min(1000, n - start)
         chance = draw(policy, rng, k, arms=arms, dim=dim)
-        u, offered = rng.random((k, UNIFORMS)), None if mask is None else np.broadcast_to(mask, (k, arms))
-        arm = choose(policy, view, chance, u, eps=0.0, mask=offered)
+        u, allowed = rng.random((k, UNIFORMS)), None if mask is None else np.broadcast_to(mask, (k, arms))
+        arm = choose(policy, view, chance, u, eps=eps, mask=allowed)
         counts += np.bincount(arm, minlength=arms)
     return counts

@@ -4,11 +4,11 @@ The policies act on one frozen model in one synthetic world (`dither.ope.synthet
 every value is exact), and other policies are judged from their logs by IPS and DR. Propensities of the arms shown:
 
     exact         p                        FP's Gaussian mass between corners
-    smooth        (1 + k)/(1 + n)          k of n fresh decisions agree with the arm shown, which counts as one more
+    smooth        (1 + k)/(1 + n)          k of n fresh decisions agree with the arm shown, which counts as one more:
+                                           what a `Bandit` logs
     left out      k/n; rows with k = 0 are left out
     guarded       max(k/n, 1e-6)
     floor known   (1 - ε) j/n + ε/K        j of n draws without the uniform coin; never 0 where there is a floor ε
-    as logged     (1 + n p')/(1 + n)       p' = (1 - ε) j/n + ε/K: what a `Bandit` with a floor logs
 
 Given the arm shown, k is Bin(n, p) and j Bin(n, own part of p), independent over the rows. So E of 1/p̂ and 1/p̂² are
 finite sums, and with them bias and error of the estimates (`expected`; the simulation must agree). The smooth rule has
@@ -36,7 +36,7 @@ from dither.ope import synthetic
 
 DRAWS = (1, 10, 30, 100, 300, 1000)  # n
 RULES = ("smooth", "left out", "guarded")
-FLOORED = ("floor known", "as logged")  # rules that say more than "smooth" where there is a floor
+FLOORED = ("floor known",)  # rules that say more than "smooth" where there is a floor
 ESTIMATORS = ("IPS", "DR")
 LOGGERS = ("FP", "FP matched", "TS")
 GUARD = 1e-6
@@ -181,8 +181,6 @@ def estimate(k: np.ndarray, *, rule: str, n: int, floor: float, arms: int) -> np
         return (1 + k) / (1 + n)
     if rule == "floor known":
         return (1 - floor) * k / n + floor / arms
-    if rule == "as logged":
-        return (1 + (1 - floor) * k + n * floor / arms) / (1 + n)
     return np.maximum(k / n, GUARD) if rule == "guarded" else k / n
 
 
