@@ -22,7 +22,8 @@ def blocks(page, language):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
-def test_python_blocks_run_one_after_another(page):
+def test_python_blocks_run_one_after_another(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for what they write
     names = {}
     for code in blocks(page, "python"):
         exec(compile(code, page.name, "exec"), names)  # seen red: a setting that does not exist
@@ -67,7 +68,7 @@ def test_what_there_is_is_named():
     readme, guide = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/glm.md"))
     words = set(re.findall(r"[\w-]+", readme))
     assert set(dither.ALGORITHMS) | set(figures.FIGURES) <= words
-    assert {name for name in dither.envs.__all__ if name not in ("Environment", "Kappas", "Replayed", "kappas")} <= words
+    assert set(dither.envs.__all__) - {"Environment", "Kappas", "Replayed", "kappas"} <= words
     of_glm = {name for name, algorithm in dither.ALGORITHMS.items() if algorithm.model is glm.GLM}
     assert of_glm <= set(re.findall(r"[\w-]+", guide))
     assert {f'`"{name}"`' for name in (*links.LINKS, *glm.SOLVERS)} <= set(re.findall(r'`"\w+"`', guide))

@@ -55,12 +55,15 @@ def sums(made: Mapping[str, Contributions]) -> Sums:
     for name, part in made.items():
         if part.n != parts[0].n or not np.array_equal(part.log.r, first.r):
             raise ValueError(f"all contributions must be of the same rows, in one order: {name!r} is of others")
-    columns = [np.ones((parts[0].n, 1))]
-    columns += [np.column_stack([part.columns(), part.log.w]) for part in parts]
-    units = grouped(np.concatenate(columns, axis=1), first.group)
-    mean = np.mean(units, axis=0)
-    about = units - mean
-    slips = np.concatenate([np.zeros((part.n, 3)) if part.errors is None else part.errors for part in parts], axis=1)
+    units = _rows(parts)
+    if first.group is not None:
+        units = np.stack([grouped(row, first.group) for row in units])
+    mean = np.mean(units, axis=1)
+    units -= mean[:, None]
+    slips = np.zeros((3 * len(parts), 3 * len(parts)))
+    if any(part.errors is not None for part in parts):
+        each = [np.zeros((3, parts[0].n)) if part.errors is None else part.errors.T for part in parts]
+        slips = (table := np.concatenate(each)) @ table.T
     weights = [
         [part.log.w @ part.log.w, *map(np.sum, (null_variance(part.log), certain_gap(part.log)))] for part in parts
     ]
@@ -68,10 +71,21 @@ def sums(made: Mapping[str, Contributions]) -> Sums:
     ends = [intervals.seen(part.log)[1:3] for part in parts]
     return Sums(
         tuple(made), tuple(part.method for part in parts), tuple(part.bounded for part in parts),
-        tuple(part.ddof for part in parts), parts[0].n, len(units), mean, about.T @ about, slips.T @ slips,
+        tuple(part.ddof for part in parts), parts[0].n, units.shape[1], mean, units @ units.T, slips,
         np.array(weights), largest, np.array(ends), KINDS[max(KINDS.index(part.log.kind) for part in parts)],
         first.group is not None, first.gap is not None, dict(first.left_out),
     )  # fmt: skip
+
+
+def _rows(parts: list[Contributions]) -> np.ndarray:
+    """The columns of `Sums`, each one row: (C, n). Written along the rows, which takes a third of the time."""
+    made = np.empty((1 + PER * len(parts), parts[0].n))
+    made[0] = 1.0
+    for j, part in enumerate(parts):
+        given = (part.b, part.u, part.v, part.log.w)
+        for k, (column, constant) in enumerate(zip(given, (0.0, 0.0, 1.0, 0.0), strict=True)):
+            made[1 + PER * j + k] = constant if column is None else column
+    return made
 
 
 def merge(a: Sums, b: Sums) -> Sums:
