@@ -10,7 +10,7 @@ EXTRA = ("typer", "rich", "polars", "matplotlib", "jinja2", "joblib", "sklearn",
 def main() -> None:
     """Run the command line."""
     try:
-        from dither.experiments.commands import app
+        from dither.evaluation.commands import app
 
         app()
     except (LookupError, ValueError, TypeError, ImportError, OSError) as error:

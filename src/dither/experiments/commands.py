@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from dither import _version
-from dither.evaluation import commands as evaluation_commands
 from dither.experiments import asked, environments, exact_commands, figures, render, run, theory_commands, words
 from dither.experiments.panels import Figure
 
@@ -142,9 +141,6 @@ def write_report(
 
 app.command(epilog="Example: dither theory --figure optimism --figure fig1 --out theory/")(theory_commands.theory)
 app.command(epilog="Example: dither exact --logs 300 --rows 1000 --out exact/")(exact_commands.exact)
-app.command(epilog="Example: dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html")(
-    evaluation_commands.evaluate
-)
 
 
 def _run(

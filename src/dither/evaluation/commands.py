@@ -1,0 +1,138 @@
+"""The command `dither evaluate`, and with it the whole command line: parse, call, render."""
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dither import errors
+from dither.experiments.commands import app
+
+
+@app.command(epilog="Example: dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html")
+def evaluate(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="Parquet or CSV file, or a folder of Parquet parts.")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="uniform, logging, arm:NAME, column:NAME (lists of all arms' probabilities, or that of the arm "
+            "shown), column:q,g, FILE.npz (a saved bandit) or greedy:FILE.npz; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    estimator: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ips, snips, clipped_ips:C; with predictions dm, dr, sndr, switch_dr:τ, dros:λ, sgdr:λ; may be "
+            "repeated. The verdict is by the first.",
+            show_default="dr (with predictions), snips, ips",
+        ),
+    ] = None,
+    interval: Annotated[str, typer.Option(help="normal, bootstrap, bernstein or betting.")] = "normal",
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    reward_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Bounds of rewards and predictions: bernstein, betting.", show_default=False),
+    ] = None,
+    weight_max: Annotated[
+        float | None,
+        typer.Option(help="Bound of the weights, such as K/floor: bernstein, betting.", show_default=False),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Column, such as user: rows that share it may depend on each other.", show_default=False),
+    ] = None,
+    predictions: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of reward predictions: lists for all arms, or that of the arm shown.", show_default=False
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Predict rewards, cross-fitted in memory: ridge or gbm.", show_default=False)
+    ] = None,
+    format: Annotated[str, typer.Option(help="dither, table, obd, dsjson or dat.")] = "dither",
+    arm: Annotated[str | None, typer.Option(help="Column of the arm shown, if not arm.", show_default=False)] = None,
+    propensity: Annotated[str | None, typer.Option(help="Column of its probability.", show_default=False)] = None,
+    reward: Annotated[str | None, typer.Option(help="Column of the reward.", show_default=False)] = None,
+    arms: Annotated[
+        int | None, typer.Option(help="Number of arms, where the log does not say.", show_default=False)
+    ] = None,
+    missing: Annotated[
+        str, typer.Option(help="Rows without a reward: error, leave-out, or a number for it.")
+    ] = "error",
+    invalid: Annotated[str, typer.Option(help="Rows that make no sense: error or leave-out.")] = "error",
+    duplicates: Annotated[str, typer.Option(help="Rows whose id came before: error or leave-out.")] = "error",
+    draws: Annotated[int, typer.Option(help="Monte Carlo draws a row for saved bandits that need them.")] = 1000,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and the picture.", show_default=False)] = None,
+    html: Annotated[Path | None, typer.Option(help="File for a page that stands alone.", show_default=False)] = None,
+    jobs: Annotated[int, typer.Option(help="Threads; with saved bandits, processes.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap and the models.")] = 0,
+) -> None:
+    """Say what other policies would have earned, from a log: estimates, intervals, and a verdict in plain words."""
+    from dither.evaluation import (
+        fitted,
+        page,
+        policies,
+        render,
+        source,
+    )  # polars and matplotlib take a second to import
+    from dither.evaluation import question as questions
+    from dither.evaluation.evaluate import How
+    from dither.evaluation.evaluate import evaluate as answer
+    from dither.experiments.render import console, progress, written
+
+    if not policy:
+        raise ValueError(
+            f"no policy to evaluate: give at least one --policy, such as --policy uniform or {policies.LOGGING}"
+        )
+    if model is not None and predictions is not None:
+        raise ValueError("give --predictions or --model, not both")
+    errors.at_least("draws", draws, 1)
+    errors.at_least("jobs", jobs, 1)
+    predictions = fitted.COLUMN if model is not None else predictions
+    names = estimator or [*(["dr"] if predictions is not None else []), "snips", "ips"]
+    asked = questions.Question(
+        tuple(policies.parse(text, draws=draws) for text in policy if text != policies.LOGGING),
+        tuple(questions.Asked.parse(text) for text in names),
+        predictions=predictions,
+        cluster=cluster,
+        missing=_missing(missing),
+        invalid=invalid.replace("-", " "),
+        duplicates=duplicates.replace("-", " "),
+        arms=arms,
+    )
+    how = How(interval, level, reward_range, weight_max, seed=seed)
+    here = source.Source(log, format, arm, propensity, reward)
+    report = None
+    if model is None:
+        pieces = here.pieces(asked, rows=source.ROWS)
+    else:
+        whole, report = fitted.fit(here.whole(fitted.reads(asked)), asked, model, seed=seed)
+        pieces = source.Pieces(len(whole), source.split(whole, source.ROWS))
+    if pieces.rows > source.ROWS:
+        with progress("evaluate") as tell:
+            found = answer(pieces.each, asked, how, jobs=jobs, on_progress=lambda rows: tell(rows, pieces.rows))
+    else:
+        found = answer(pieces.each, asked, how)
+    if report is not None:
+        found = replace(found, report=report)
+    made = []
+    if html is not None:
+        text = page.html(found, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
+        made.append(page.write(html, text))
+    if out is not None:
+        made += page.tables_and_picture(found, out)
+    render.show(console(), found, log=str(log))
+    written(console(), made)
+
+
+def _missing(text: str) -> str | float:
+    """What stands for a reward that never came."""
+    try:
+        return float(text)
+    except ValueError:
+        return text.replace("-", " ")

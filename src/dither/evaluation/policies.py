@@ -1,0 +1,219 @@
+"""The policies that a log can be asked about, by how they are written on the command line.
+
+uniform            every arm on offer alike
+arm:NAME           always that arm: its id, or its position where the log has no ids
+column:NAME        a column of the log: lists of all arms' probabilities, or q, that of the arm shown alone
+column:q,g         besides q, g = Σ_k Q_k M_k: the reward that is predicted for the policy in each row
+FILE.npz           a saved bandit as it stands: its propensities on the logged features
+greedy:FILE.npz    its best guess: the arm of the highest mean
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dither import arrays, decision, errors
+from dither.bandit import Bandit, load
+
+ROUNDING = 1e-6  # how far probabilities of float32 may miss what they must be
+LOGGING = "logging"  # what ran: always shown, and what the others are compared with
+
+
+class Shown(NamedTuple):
+    """What a policy does in n rows."""
+
+    q: np.ndarray  # (n,) probability of the arm that was shown
+    Q: np.ndarray | None = None  # (n, K) of all arms, 0 where padded; None: only q is known
+    g: np.ndarray | None = None  # (n,) predicted reward of the policy, where the log has it
+    kind: str = "exact"  # or "monte_carlo"
+
+
+class Policy(Protocol):
+    """A name, the columns that it reads, and what it does in the rows of a `dither.log.Logged`."""
+
+    @property
+    def name(self) -> str:
+        """How it is called in tables."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Which columns of the log it reads."""
+        ...
+
+    def shown(self, log: Any) -> Shown:
+        """Its probabilities in each row."""
+        ...
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every arm on offer alike."""
+
+    name: str = "uniform"
+    columns: tuple[str, ...] = ("K",)
+
+    def shown(self, log: Any) -> Shown:
+        """1/K."""
+        K = log.K
+        return Shown(1 / K, log.mask / K[:, None])
+
+
+@dataclass(frozen=True)
+class Always:
+    """One arm, whatever the context."""
+
+    name: str
+    arm: str
+    columns: tuple[str, ...] = ("K", "arms")
+
+    def shown(self, log: Any) -> Shown:
+        """1 for that arm; refused in rows where it is not on offer."""
+        mask = log.mask
+        if "arms" in log.frame.columns and log.frame["arms"].null_count() < len(log):
+            Q = np.zeros(mask.shape)
+            for row, ids in zip(Q, log.arm_ids(), strict=True):
+                row[: len(ids)] = [name == self.arm for name in ids]
+        else:
+            Q = mask * (np.arange(mask.shape[1]) == self._position(log.catalogue))
+        absent = Q.sum(axis=1) == 0
+        if absent.any():
+            raise ValueError(
+                f"arm {self.arm!r} was not on offer in row {log.numbers[np.argmax(absent)]} "
+                f"({int(absent.sum())} such rows of {len(log)} looked at): the policy {self.name!r} is undefined there"
+            )
+        return Shown(of_shown(Q, log.a), Q)
+
+    def _position(self, catalogue: tuple[str, ...] | None) -> int:
+        """Where it stands in every row of a log that does not list the arms of each."""
+        if catalogue is not None:
+            if self.arm not in catalogue:
+                raise errors.unknown("arm", self.arm, known=catalogue)
+            return catalogue.index(self.arm)
+        if not self.arm.isdecimal():
+            raise ValueError(f"the log has no ids of arms to find {self.arm!r} among: write a position, such as arm:0")
+        return int(self.arm)
+
+
+@dataclass(frozen=True)
+class Column:
+    """Probabilities that the log holds."""
+
+    name: str
+    q: str
+    g: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one or two that it names, and what says how many arms there are."""
+        return ("K", self.q) if self.g is None else ("K", self.q, self.g)
+
+    def shown(self, log: Any) -> Shown:
+        """As they are, checked."""
+        if is_list(log, self.q):
+            Q = log.matrix(self.q)
+            wrong = ~((Q >= 0).all(axis=1) & (np.abs(Q.sum(axis=1) - 1) <= ROUNDING))
+            refuse(wrong, log, f"column {self.q!r} must hold probabilities of all arms on offer, which sum to 1")
+            return Shown(of_shown(Q, log.a), Q, None if self.g is None else number(log, self.g))
+        q = number(log, self.q)
+        refuse(~((q >= 0) & (q <= 1 + ROUNDING)), log, f"column {self.q!r} must hold probabilities in [0, 1]")
+        return Shown(q, None, None if self.g is None else number(log, self.g))
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """A bandit from a file, on the features that were logged."""
+
+    name: str
+    bandit: Bandit
+    greedy: bool = False
+    draws: int = 10_000  # Monte Carlo draws a row, where the policy has no closed form
+    columns: tuple[str, ...] = ("K", "arms", "features")
+
+    def shown(self, log: Any) -> Shown:
+        """Its probabilities now; nothing is learnt, and its streams do not move."""
+        X, mask = log.X, log.mask
+        slots = self.bandit.slots
+        if slots is not None:
+            if X.ndim != 2:
+                raise ValueError(
+                    f"{self.name} has slots and one context a row; the log has features of each arm, {X.shape}"
+                )
+            refuse(slots != log.K, log, f"all {slots} slots of {self.name} must be on offer in every row")
+        offered = None if mask.all() else mask
+        if self.greedy:
+            ability = "predict" if "predict" in self.bandit.model.abilities else "mean"
+            Q = arrays.share(getattr(self.bandit, ability)(X), mask=offered)
+            return Shown(of_shown(Q, log.a), Q)
+        if decision.exact(self.bandit.policy):
+            Q = self.bandit.propensities(X, mask=offered)
+            return Shown(of_shown(Q, log.a), Q)
+        Q = self._drawn(X, mask, log.numbers)
+        return Shown(of_shown(Q, log.a), Q, kind="monte_carlo")
+
+    def _drawn(self, X: np.ndarray, mask: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Monte Carlo probabilities (n, K), each row with chance of its own, whatever the piece that it comes in."""
+        bandit, Q = copy.copy(self.bandit), np.zeros(mask.shape)
+        for i, row in enumerate(numbers.tolist()):
+            bandit.decisions = self.bandit.decisions + row
+            Q[i] = bandit.propensities(X[i], mask=mask[i], draws=self.draws)
+        return Q
+
+
+def parse(text: str, *, draws: int) -> Policy:
+    """The policy that a word of the command line means.
+
+    Raises LookupError for an unknown word, FileNotFoundError and ValueError for files that hold no bandit.
+    """
+    head, colon, rest = text.partition(":")
+    made = PREFIXES.get(head) if colon and rest else None
+    if made is not None:
+        return made(text, rest, draws)
+    if text == "uniform":
+        return Uniform()
+    if text.endswith(".npz"):
+        return Saved(Path(text).stem, load(text), draws=draws)
+    raise errors.unknown("policy", text, known=("uniform", LOGGING, *(f"{p}:..." for p in PREFIXES), "FILE.npz"))
+
+
+def _column(text: str, rest: str, draws: int) -> Policy:
+    q, comma, g = rest.partition(",")
+    return Column(q, q, g if comma else None)
+
+
+PREFIXES: dict[str, Callable[[str, str, int], Policy]] = {
+    "arm": lambda text, rest, draws: Always(text, rest),
+    "column": _column,
+    "greedy": lambda text, rest, draws: Saved(f"greedy:{Path(rest).stem}", load(rest), greedy=True, draws=draws),
+}
+
+
+def is_list(log: Any, name: str) -> bool:
+    """Whether a column holds lists. Raises ValueError for a column that is not there."""
+    if name not in log.frame.columns:
+        raise ValueError(f"the log has no column {name!r}; it has {', '.join(map(repr, log.frame.columns))}")
+    return hasattr(log.frame.schema[name], "inner")
+
+
+def number(log: Any, name: str) -> np.ndarray:
+    """A column of plain finite numbers (n,)."""
+    if is_list(log, name) or not (log.frame.schema[name].is_numeric() or log.frame[name].dtype.is_(bool)):
+        raise ValueError(f"column {name!r} must hold a number in each row, got {log.frame.schema[name]}")
+    x = log.frame[name].cast(float).fill_null(np.nan).to_numpy()
+    refuse(~np.isfinite(x), log, f"column {name!r} must hold finite numbers")
+    return x
+
+
+def of_shown(Q: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Q[i, a_i], (n,)."""
+    return Q[np.arange(len(a)), a]
+
+
+def refuse(wrong: np.ndarray, log: Any, rule: str) -> None:
+    """Raise ValueError, naming the first row and how many there are, where some rows are wrong (n,)."""
+    if wrong.any():
+        raise ValueError(f"{rule}; row {log.numbers[np.argmax(wrong)]} does not ({int(wrong.sum())} such rows)")

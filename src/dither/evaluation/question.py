@@ -1,0 +1,236 @@
+"""What is asked of a log, and the answer of one piece of it: sums that add up over pieces.
+
+A policy gives in each row q, the probability of the arm shown; with reward predictions also m, that of the arm shown,
+and g = Σ_k Q_k M_k. These three are all that the estimators of `dither.ope` use of Q and M.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import errors, inputs, ope
+from dither.evaluation import groups, policies
+from dither.evaluation.groups import Groups
+from dither.evaluation.policies import LOGGING, Policy, Shown
+from dither.log import Logged, Report
+from dither.ope.estimators import ESTIMATORS, SETTINGS, WITH_MODEL
+from dither.ope.log import KINDS
+from dither.ope.log import Log as Rows
+
+
+class Asked(NamedTuple):
+    """An estimator and its setting."""
+
+    name: str  # as it was written
+    method: str
+    setting: float | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Asked":
+        """NAME or NAME:SETTING. Raises LookupError for an unknown name, ValueError for a setting out of its range."""
+        method, colon, number = text.partition(":")
+        if method not in ESTIMATORS:
+            raise errors.unknown("estimator", method, known=ESTIMATORS)
+        rule = SETTINGS.get(method)
+        if rule is None:
+            if colon:
+                raise ValueError(f"the estimator {method} has no setting, got {text!r}")
+            return cls(text, method, None)
+        try:
+            setting = float(number)
+        except ValueError:
+            raise ValueError(
+                f"the estimator {method} needs its {rule[0]}: write {method}:NUMBER, got {text!r}"
+            ) from None
+        errors.within(rule[0], setting, *rule[1:])
+        return cls(text, method, setting)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything that the sums depend on; it travels to other processes."""
+
+    policies: tuple[Policy, ...]
+    estimators: tuple[Asked, ...]
+    predictions: str | None = None  # a column: lists (K,) M, or m of the arm shown
+    cluster: str | None = None
+    missing: str | float = "error"  # rows without a reward: see `Logged.usable`, also for the next two
+    invalid: str = "error"
+    duplicates: str = "error"
+    arms: int | None = None  # number of arms, where the log does not say
+    keep: bool = False  # keep what each row adds to means: for the intervals that no sums give
+
+    def __post_init__(self) -> None:
+        if not self.estimators:
+            raise ValueError("no estimator: give at least one --estimator")
+        for what, names in (
+            ("policies", [policy.name for policy in self.policies]),
+            ("estimators", [asked.name for asked in self.estimators]),
+        ):
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                raise ValueError(
+                    f"{what} must have different names; {twice[0]!r} is there {names.count(twice[0])} times"
+                )
+        if self.arms is not None:
+            errors.at_least("arms", self.arms, 1)
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns that are read besides those that every log has."""
+        named = {name for policy in self.policies for name in policy.columns}
+        return named | {name for name in (self.predictions, self.cluster) if name is not None}
+
+    @property
+    def predicts(self) -> bool:
+        """Whether an estimator needs reward predictions."""
+        return any(asked.method in WITH_MODEL for asked in self.estimators)
+
+
+class Part(NamedTuple):
+    """The answer of some rows; answers of parts add up."""
+
+    sums: ope.Sums  # its names: `key`
+    blocks: Groups
+    clusters: Groups | None
+    checked: int  # rows whose logged probabilities say what the propensity must be (`log.check`)
+    known: tuple[bool, ...]  # of each policy, whether they told in every row what it shows that could not be shown
+    kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
+    kept: dict[str, list[np.ndarray]]  # key -> what the rows add to a mean, piece by piece, where it is kept
+
+
+def key(policy: str, estimator: str) -> str:
+    """The name of an estimate in the sums."""
+    return f"{policy} by {estimator}"
+
+
+BASE = key(LOGGING, "mean")  # the mean of the rewards: by weights that are 1
+
+
+def answer(log: Logged, question: Question) -> tuple[Part | None, Report]:
+    """The sums of one piece and its report; None where no row of it can be used."""
+    if question.arms is not None:
+        log = _told(log, question.arms)
+    log = log.usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
+    if log.report is None:
+        raise RuntimeError("a log that was looked at has a report")
+    return (_sums(log, question) if len(log) else None), log.report
+
+
+def add(a: Part | None, b: Part | None) -> Part | None:
+    """The answer of the rows of both, a's first."""
+    if a is None or b is None:
+        return a if b is None else b
+    return Part(
+        ope.merge(a.sums, b.sums),
+        groups.merge(a.blocks, b.blocks),
+        None if a.clusters is None or b.clusters is None else groups.merge(a.clusters, b.clusters),
+        a.checked + b.checked,
+        tuple(x and y for x, y in zip(a.known, b.known, strict=True)),
+        tuple(x | y for x, y in zip(a.kinds, b.kinds, strict=True)),
+        {name: [*rows, *b.kept[name]] for name, rows in a.kept.items()},
+    )
+
+
+def _told(log: Logged, arms: int) -> Logged:
+    """The log with the number of arms, where it does not say it itself."""
+    said = any(name in log.frame.columns for name in ("K", "arms", "probabilities", "features"))
+    return log if said or log.catalogue is not None else replace(log, catalogue=tuple(map(str, range(arms))))
+
+
+def _sums(log: Logged, question: Question) -> Part:
+    """The sums of rows that can be used, at least one."""
+    kinds, se = _errors(log)
+    P = log.P if "probabilities" in log.frame.columns else None
+    full = 0 if P is None else int(np.count_nonzero(~np.isnan(P).any(axis=1)))
+    base = _rows(log, Shown(log.p), None, None, None, who=LOGGING)
+    made, known, of_policies = {BASE: ESTIMATORS["ips"](base, None)}, [], []
+    for policy in question.policies:
+        shown = policy.shown(log)
+        known.append(shown.Q is not None and full == len(log))
+        of_policies.append(frozenset({shown.kind}))
+        mg = _predicted(log, shown, question, policy.name) if question.predicts else None
+        rows = _rows(log, shown, mg, P, se, who=policy.name)
+        for asked in question.estimators:
+            made[key(policy.name, asked.name)] = ESTIMATORS[asked.method](rows, asked.setting)
+    each = list(made.values())
+    sums = ope.sums(made)
+    if not np.all(np.isfinite(sums.squares)):
+        raise ValueError(
+            "rewards times weights are too large for float64, their squares overflow: scale the rewards down"
+        )
+    return Part(
+        sums,
+        groups.blocks(each, log.numbers),
+        None if question.cluster is None else groups.of(each, _labels(log, question.cluster)),
+        full if log.kind == "exact" else 0,
+        tuple(known),
+        (kinds, *of_policies),
+        {name: [one.b] for name, one in made.items() if question.keep and one.u is None and one.b is not None},
+    )
+
+
+def _rows(log: Logged, shown: Shown, mg: Any, P: Any, se: np.ndarray | None, *, who: str) -> Rows:
+    """What the estimators of `dither.ope` start from.
+
+    Two arms stand for all: the one shown, of probability q and prediction m, and the rest, of which g tells the mean
+    prediction (g - qm)/(1 - q). They give the same weights and the same model value g as all K arms do.
+    """
+    q, n = shown.q, len(log)
+    w = q / log.p
+    if not np.all(w < inputs.LARGEST):
+        i = int(np.argmax(~(w < inputs.LARGEST)))
+        raise ValueError(f"the weight q/p must be below {inputs.LARGEST:g}; {who} has {w[i]:g} in row {log.numbers[i]}")
+    M = None
+    if mg is not None:
+        m, g = mg
+        M = np.column_stack([m, np.divide(g - q * m, 1 - q, out=m.copy(), where=q < 1)])
+    gap = None
+    if P is not None and shown.Q is not None:
+        gap = np.where(np.isnan(P).any(axis=1), np.where(log.p < 1, 0.0, 1 - q), np.sum(shown.Q, axis=1, where=P <= 0))
+    Q = np.column_stack([q, 1 - q])
+    return Rows(log.r, np.zeros(n, dtype=np.int64), log.p, w, Q, M, se, KINDS[0], None, None, gap, None, {})
+
+
+def _predicted(log: Logged, shown: Shown, question: Question, who: str) -> tuple[np.ndarray, np.ndarray]:
+    """m and g (n,)."""
+    column = question.predictions
+    if column is None:
+        needy = next(asked.name for asked in question.estimators if asked.method in WITH_MODEL)
+        raise ValueError(f"{needy} needs reward predictions: --predictions COLUMN, or --model to make them")
+    if not policies.is_list(log, column):
+        if shown.g is None:
+            raise ValueError(
+                f"column {column!r} predicts for the arm shown alone, so {who} needs its own prediction in each row: "
+                f"write column:q,g with g = Σ_k Q_k M_k, or let {column!r} hold lists, a number for each arm"
+            )
+        return policies.number(log, column), shown.g
+    M = log.matrix(column)
+    policies.refuse(~np.isfinite(M).all(axis=1), log, f"column {column!r} must hold finite numbers")
+    if shown.g is not None:
+        return policies.of_shown(M, log.a), shown.g
+    if shown.Q is None:
+        raise ValueError(
+            f"{who} gives the probability of the arm shown alone: with lists in {column!r} it must give lists too, or "
+            f"write column:q,g with g = Σ_k Q_k M_k"
+        )
+    return policies.of_shown(M, log.a), np.einsum("ij,ij->i", shown.Q, M)
+
+
+def _errors(log: Logged) -> tuple[frozenset[str], np.ndarray | None]:
+    """The kinds of the logged propensities, and their standard errors (n,) where any are Monte Carlo."""
+    if log.kind == "exact":
+        return frozenset({"exact"}), None
+    kinds = log.kinds
+    drawn, se = kinds == "monte_carlo", log.se
+    policies.refuse(drawn & np.isnan(se), log, "Monte Carlo propensities need their propensity_se")
+    return frozenset(kinds.tolist()), np.where(drawn, se, 0.0)
+
+
+def _labels(log: Logged, name: str) -> np.ndarray:
+    column = log.column(name)
+    policies.refuse(
+        log.frame[name].is_null().to_numpy(), log, f"column {name!r} must say to which cluster a row belongs"
+    )
+    return column.astype(str) if column.dtype.kind == "O" else column

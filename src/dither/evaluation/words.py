@@ -1,0 +1,186 @@
+"""What an evaluation says in plain words: numbers, notes, and a verdict on each policy."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dither import ope
+from dither.evaluation.evaluate import Evaluation
+from dither.evaluation.policies import LOGGING
+from dither.ope import diagnostics
+
+SHARE = 1e-3  # of a policy on arms that could not be shown, which is let pass
+MOST = 1e12  # rows that are still worth naming
+MINUS = "−"
+
+
+class Verdict(NamedTuple):
+    """One policy against what ran."""
+
+    policy: str
+    word: str  # "better", "worse", "same", "unclear" or "unsupported"
+    text: str
+
+
+def verdicts(found: Evaluation) -> list[Verdict]:
+    """One for each policy, by the first estimator that was asked for."""
+    return [verdict(found, policy) for policy in found.policies]
+
+
+def verdict(found: Evaluation, policy: str) -> Verdict:
+    """Better or worse than what ran where the interval of the paired difference excludes 0, else not told apart."""
+    by = found.estimators[0]
+    estimate, gap = found.estimates[policy, by], found.gap(policy, by)
+    why = unsupported(estimate, known=found.known[policy], certain=found.certain[policy])
+    if why or gap is None:
+        return Verdict(policy, "unsupported", f"not supported by this log: {why}")
+    low, high = gap.interval
+    if not np.isfinite([gap.value, low, high]).all():
+        return Verdict(policy, "unclear", "cannot be told apart from what ran: one row alone has no interval.")
+    said = f"{number(abs(gap.value), high - low)} {_ends(gap)}"
+    if low > 0:
+        return Verdict(policy, "better", f"better than what ran: {said} more reward a decision (by {by}).")
+    if high < 0:
+        return Verdict(policy, "worse", f"worse than what ran: {said} less reward a decision (by {by}).")
+    if low == high == 0:
+        return Verdict(policy, "same", f"the same as what ran, in every row of this log (by {by}).")
+    return Verdict(
+        policy,
+        "unclear",
+        f"cannot be told apart from what ran: {number(gap.value, high - low)} {interval(gap.interval)} reward a "
+        f"decision (by {by}); {_wanted(gap)}.",
+    )
+
+
+def unsupported(found: ope.Estimate, *, known: bool, certain: float) -> str:
+    """Why the log cannot tell the value of a policy; empty where it can."""
+    if found.method == "dm":
+        return ""
+    if certain > SHARE:
+        return _nowhere(certain)
+    if found.weight_test < diagnostics.DOUBT:
+        if found.weight_mean < 1 and not known:
+            return f"the mean weight is {found.weight_mean:.3g}, not 1: about {_nowhere(1 - found.weight_mean)}"
+        return (
+            f"the weights average {found.weight_mean:.3g} and not 1, so the logged propensities, or the probabilities "
+            "of the policy, are not what they are said to be. Check both."
+        )
+    if not math.isfinite(found.value):
+        return "all weights are 0."
+    if found.ess < diagnostics.FEW <= found.n:
+        return (
+            f"only {found.ess:.0f} of {found.n:,} rows, as it were, carry the estimate (effective sample size; largest "
+            f"weight {found.weight_max:.3g}). Judge a policy closer to the one that ran, or log more."
+        )
+    return ""
+
+
+def notes(found: Evaluation) -> list[str]:
+    """What a reader must know besides: kinds of propensities, warnings, how intervals were made."""
+    said = []
+    kinds = found.kinds[LOGGING]
+    if kinds != {"exact"}:
+        said.append(f"The logged propensities are {_list(sorted(kinds))}; Monte Carlo errors widen the intervals.")
+    if "estimated" in kinds:
+        said.append("The intervals take estimated propensities as known: what that hides is not in them.")
+    drawn = [policy for policy in found.policies if "monte_carlo" in found.kinds[policy]]
+    if drawn:
+        said.append(
+            f"The probabilities of {_list(drawn)} are Monte Carlo: unbiased, and their error is in the intervals."
+        )
+    said.append(_own(found))
+    for policy in found.policies:
+        said += [f"{policy}: {text}." for text in _complaints(found, policy)]
+    if found.how.interval == "bootstrap":
+        many, rows = found.blocks
+        units = f"{found.clusters:,} clusters" if found.clusters else f"{many:,} blocks of {rows:,} successive rows"
+        said.append(
+            f"The bootstrap draws {found.how.resamples:,} times, {units if found.clusters or rows > 1 else 'rows'}."
+        )
+    elif found.clusters:
+        said.append(f"The intervals allow for dependence within {found.clusters:,} clusters.")
+    if found.how.bounded:
+        said.append(f"Paired differences have normal intervals; those of the values are {found.how.interval}.")
+    return said
+
+
+def _complaints(found: Evaluation, policy: str) -> list[str]:
+    """What `dither.ope` would warn of, but for what the verdict says already."""
+    estimate = found.estimates[policy, found.estimators[0]]
+    known, certain = found.known[policy], found.certain[policy]
+    complaints = diagnostics.complaints(estimate, known=known, certain=certain)
+    return [text for category, text in complaints if category is not ope.SupportWarning]
+
+
+def _own(found: Evaluation) -> str:
+    """The logging policy evaluated by itself."""
+    bad = [f for f in found.report.findings if f.kind == "weights"]
+    if bad:
+        return "The logging policy's own weights are not all 1: " + "; ".join(map(str, bad))
+    if not found.checked:
+        return "Not checkable: the logging policy's own weights, as no exact probabilities of all arms are logged."
+    return f"The logging policy's own weights are 1 in all {found.checked:,} rows that can be checked."
+
+
+def estimate(found: ope.Estimate) -> str:
+    """A value with its interval."""
+    return f"{number(found.value, found.interval[1] - found.interval[0])} {interval(found.interval)}"
+
+
+def difference(gap: ope.Difference | None) -> str:
+    """A difference with its interval, signed."""
+    if gap is None:
+        return "–"
+    width = gap.interval[1] - gap.interval[0]
+    return f"{number(gap.value, width, signed=True)} {interval(gap.interval, signed=True)}"
+
+
+def interval(ends: tuple[float, float], *, signed: bool = False) -> str:
+    """[low, high], in as many figures as its width is worth."""
+    low, high = (number(end, ends[1] - ends[0], signed=signed) for end in ends)
+    return f"[{low}, {high}]"
+
+
+def number(x: float, width: float | None = None, *, signed: bool = False) -> str:
+    """x to a thousandth of a width at least, or in four figures; a dash for NaN."""
+    if math.isnan(x):
+        return "–"
+    if width is None or not 0 < width < math.inf:
+        text = f"{x:{'+' if signed else ''}.4g}"
+    else:
+        digits = min(max(0, 2 - math.floor(math.log10(width))), 12)
+        text = f"{round(x, digits) + 0.0:{'+' if signed else ''},.{digits}f}"  # + 0.0: no negative zero
+    return text.replace("-", MINUS)
+
+
+def _ends(gap: ope.Difference) -> str:
+    """The interval of a difference's size."""
+    low, high = gap.interval
+    return interval((low, high) if gap.value > 0 else (-high, -low))
+
+
+def _wanted(gap: ope.Difference) -> str:
+    """Rows for an interval of |d|/2, as intervals of width W from n rows narrow with 1/√n: n (2W/|d|)²."""
+    width = gap.interval[1] - gap.interval[0]
+    rows = gap.n * (2 * width / abs(gap.value)) ** 2 if gap.value else math.inf
+    if rows > MOST:
+        return "the difference is too small for any number of rows to show"
+    return f"about {_round(rows):,} rows would be needed for an interval half as wide as the difference"
+
+
+def _round(rows: float) -> int:
+    """To two figures, upwards."""
+    step = 10 ** max(0, math.floor(math.log10(rows)) - 1)
+    return math.ceil(rows / step) * step
+
+
+def _nowhere(share: float) -> str:
+    return (
+        f"{share:.2g} of what it would show is on arms that the log could not show, whose rewards nobody knows. Log "
+        "with floor=, or judge a policy closer to the one that ran."
+    )
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
