@@ -249,3 +249,27 @@ except ImportError as e: assert "matplotlib" in str(e) and "dither[experiments]"
 else: raise SystemExit(1)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_one_place_is_as_exact_as_a_choice():
+    """k = 1 where the policy knows its probabilities though not those of lists: uncoupled FP, ε-greedy on top."""
+    bandit = dither.LinFP(dim=3, seed=0, coupled=False, floor=0.2)
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    d = bandit.choose_list(X, k=1)
+    assert d.propensity_kind == "exact"
+    assert d.propensity == pytest.approx(bandit.propensities(X)[d.arms[0]], rel=1e-12)  # seen red: NaN, of kind "none"
+
+
+def test_lists_by_monte_carlo_count_whole_decisions():
+    """(1 + hits)/(1 + n) of lists with the uniform ones among them; seen red: the floor added to hits, and one more."""
+    n, X = 40, np.random.default_rng(0).normal(size=(4, 3))
+    bandit = dither.LinTS(dim=3, seed=1, floor=0.5, monte_carlo=n)
+    hits = np.array([bandit.choose_list(X, k=2).propensity for _ in range(60)]) * (n + 1) - 1
+    assert np.allclose(hits, np.round(hits), atol=1e-9)
+    assert len(np.unique(np.round(hits))) > 3
+
+
+@pytest.mark.parametrize("z", [np.zeros(2), "a", np.nan, np.inf, [0.5]])
+def test_one_z_is_looked_at(z):
+    with pytest.raises(ValueError, match="z must be one finite number"):
+        dither.LinFP(dim=2, seed=0).explain(np.eye(2), z)

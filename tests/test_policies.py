@@ -1,5 +1,6 @@
 """Policies and radii against slow versions of their papers, closed laws and known numbers."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -525,3 +526,29 @@ def test_lines_of_a_view_are_what_propensities_are_of():
         lines.all_arms(view, noise.Gaussian(), coupled=True, mask=None),
         propensity.envelope(*view, law=noise.Gaussian()),
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Boasting:
+    """A policy of one's own whose probabilities are none."""
+
+    needs = frozenset({"mean"})
+
+    def draw(self, rng, n, *, arms, dim):
+        return ()
+
+    def view(self, model, state, X, *, t):
+        return model.mean(state, X)
+
+    def scores(self, view):
+        return view
+
+    def propensities(self, view, *, mask=None):
+        return np.ones(view.shape)
+
+
+def test_probabilities_of_a_policy_of_ones_own_sum_to_one():
+    bandit = dither.Bandit(dither.models.Ridge(), Boasting(), dim=2, seed=0)
+    for asked in (bandit.choose, bandit.propensities):
+        with pytest.raises(ValueError, match=r"Boasting\.propensities must sum to 1 .* got a sum of 3: divide by it"):
+            asked([[1, 0], [0, 1], [1, 1]])  # seen red: believed

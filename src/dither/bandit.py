@@ -134,7 +134,7 @@ class Bandit:
             chance = decision.draw(self.policy, self._chance, n, arms=shape[-1], dim=dim)
             u = self._ties.random((n, 2 * k + 1))
             arms = ranking.choose(self.policy, view, chance, u, k=k, eps=eps, mask=mask)
-            again = functools.partial(self._lists, X, mask, k=k, n=self.monte_carlo)
+            again = functools.partial(self._lists, X, mask, k=k, n=self.monte_carlo, eps=eps)
             of = dict(eps=eps, shape=shape, mask=mask, again=again, n=self.monte_carlo)
             answer = ranking.shown(self.policy, view, chance, arms, **of)
             self.decisions += n
@@ -319,14 +319,16 @@ class Bandit:
         view = self.policy.view(self.model, self.state, X, t=self.t)
         return X, mask, view, self._shape(X), decision.eps(self.policy, self.t, floor=self.floor)
 
-    def _lists(self, X: np.ndarray, mask: np.ndarray | None, *, k: int, n: int) -> Iterator[np.ndarray]:
-        """n lists of k arms for each request (B, ...), (n, k), without uniform choices, from a stream of their own."""
+    def _lists(
+        self, X: np.ndarray, mask: np.ndarray | None, *, k: int, n: int, eps: float = 0.0
+    ) -> Iterator[np.ndarray]:
+        """n lists of k arms for each request (B, ...), (n, k), from a stream of their own."""
         rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
         arms, dim = self._shape(X)[-1], self.model.ambient(self.dim)
         for row in range(len(X)):
             view = self.policy.view(self.model, self.state, X[row][None], t=self.t)
             own = None if mask is None else mask[row]
-            yield ranking.frequencies(self.policy, view, rng, n=n, k=k, arms=arms, dim=dim, mask=own)
+            yield ranking.frequencies(self.policy, view, rng, n=n, k=k, arms=arms, dim=dim, mask=own, eps=eps)
 
     def _shape(self, X: np.ndarray) -> tuple[int, ...]:
         """(K,) for one request, (B, K) for B."""

@@ -23,6 +23,7 @@ import numpy as np
 from dither import arrays, errors
 from dither.arrays import Array
 
+WHOLE = 1e-6  # how far from 1 probabilities may sum
 UNIFORMS = 3  # a request spends: the tie-break, the coin of eps, the arm if it falls
 
 
@@ -94,7 +95,7 @@ def exact(policy: Any) -> bool:
 
 def propensities(policy: Any, view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
     """The probabilities of all arms (..., K) of a policy that is `exact`; shape (..., K)."""
-    p = policy.propensities(view, mask=mask)
+    p = _whole(policy, policy.propensities(view, mask=mask))
     return (1 - eps) * p + eps * uniform(shape, mask) if eps else p
 
 
@@ -118,10 +119,22 @@ def chosen(policy: Any, view: Any, arm: np.ndarray, *, eps: float, shape: tuple[
     if hasattr(policy, "chosen"):
         p = policy.chosen(view, arm, mask=mask)
     else:
-        p = arrays.pick(policy.propensities(view, mask=mask), arm, rank=0)
+        p = arrays.pick(_whole(policy, policy.propensities(view, mask=mask)), arm, rank=0)
     if not eps:
         return p
     return (1 - eps) * p + eps * arrays.pick(uniform(shape, mask), arm, rank=0)
+
+
+def _whole(policy: Any, p: np.ndarray) -> np.ndarray:
+    """p (..., K), refused where it is no distribution: a policy of one's own would be believed."""
+    total = np.sum(p, axis=-1)
+    if not np.all(np.abs(total - 1) < WHOLE):
+        wrong = float(np.ravel(total)[np.argmax(~(np.abs(np.ravel(total) - 1) < WHOLE))])
+        raise ValueError(
+            f"{type(policy).__name__}.propensities must sum to 1 over the arms on offer, got a sum of {wrong:g}: "
+            f"divide by it"
+        )
+    return p
 
 
 def uniform(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Why an arm was shown: the lines of all arms over z, the corners of their envelope, and who wins between them."""
 
+import math
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +66,7 @@ class Explanation:
             label = f"arm {i}: {self.propensity[i]:.3g}"
             ax.plot(z, self.m[i] + z * self.w[i], linewidth=1.2, zorder=2, label=label)
         top = np.max(self.m[able, None] + z * self.w[able, None], axis=0)
-        ax.plot(z, top, color="black", linewidth=2, alpha=0.6, zorder=3, label="highest")
+        ax.plot(z, top, color="black", linewidth=4, alpha=0.25, zorder=1.5, label="highest")
         inside = self.corners[(self.corners > z[0]) & (self.corners < z[-1])]
         ax.plot(inside, np.interp(inside, z, top), "o", color="black", markersize=4, zorder=4)
         if self.z is not None:
@@ -119,8 +121,8 @@ def explain(policy: Any, view: Any, *, p: np.ndarray, eps: float, z: float | Non
     low[never] = high[never] = np.nan
     best: tuple[int, ...] = ()
     if z is not None:
-        if not np.isfinite(z):
-            raise ValueError(f"z must be a finite number, got {z!r}")
+        if np.ndim(z) or not isinstance(z, numbers.Real) or not math.isfinite(z):
+            raise ValueError(f"z must be one finite number, got {z!r}; of a batch, explain one request at a time")
         s = np.where(True if mask is None else mask, m + z * w, -np.inf)
         keys = (s,) if isinstance(law, noise.Points) else (m, w)
         best = tuple(np.flatnonzero(arrays.ties(keys, np.argmax(s), mask=mask)).tolist())

@@ -57,15 +57,20 @@ def choose(policy: Any, view: Any, chance: tuple, u: np.ndarray, *, k: int, eps:
 
 
 def shown(policy: Any, view: Any, chance: tuple, arms: np.ndarray, *, eps: float, shape, mask, again: Any, n: int):
-    """The answer for the lists shown, arms (B, k); shape (B, K); again() -> lists (n, k) of each request, to count."""
+    """The answer for the lists shown, arms (B, k); shape (B, K); again() -> lists (n, k) of each request, to count.
+
+    again's lists are those of whole decisions, the uniform ones among them (`Bandit._shown` says why).
+    """
     z = decision.z(policy, view, chance)
+    if arms.shape[-1] == 1 and decision.exact(policy):
+        p = decision.chosen(policy, view, arms[:, 0], eps=eps, shape=shape, mask=mask)
+        return ListDecision(arms, p, "exact", None, z)
     if exact(policy, chance, view):
         return ListDecision(arms, chosen(policy, view, arms, eps=eps, shape=shape, mask=mask), "exact", None, z)
     if not n:
         return ListDecision(arms, np.full(shape[:1], np.nan), "none", None, z)
     hits = np.array([np.mean(np.all(lists == own, axis=-1)) for own, lists in zip(arms, again(), strict=True)])
-    p = (1 - eps) * hits + eps * uniform(shape, arms.shape[-1], mask)
-    return ListDecision(arms, (1 + n * p) / (1 + n), "monte_carlo", standard_error(hits, n=n, eps=eps), z)
+    return ListDecision(arms, (1 + n * hits) / (1 + n), "monte_carlo", standard_error(hits, n=n, eps=0.0), z)
 
 
 def first(answer: ListDecision) -> ListDecision:
@@ -215,14 +220,16 @@ def _spelt(places: Places, k: int) -> Iterator[tuple[tuple[int, ...], float]]:
         yield tuple(itertools.chain.from_iterable(parted)), share
 
 
-def frequencies(policy: Any, view: Any, rng, *, n: int, k: int, arms: int, dim: int, mask=None) -> np.ndarray:
-    """n lists of one request, (n, k), without uniform choices."""
+def frequencies(
+    policy: Any, view: Any, rng, *, n: int, k: int, arms: int, dim: int, mask=None, eps: float = 0.0
+) -> np.ndarray:
+    """n lists of one request, (n, k); eps: the share of uniform choices."""
     drawn = []
     for start in range(0, n, 1000):
         size = min(1000, n - start)
         chance = decision.draw(policy, rng, size, arms=arms, dim=dim)
         u, offered = rng.random((size, 2 * k + 1)), None if mask is None else np.broadcast_to(mask, (size, arms))
-        drawn.append(choose(policy, view, chance, u, k=k, eps=0.0, mask=offered))
+        drawn.append(choose(policy, view, chance, u, k=k, eps=eps, mask=offered))
     return np.concatenate(drawn)
 
 

@@ -195,7 +195,10 @@ def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
     found = {label: Spec.parse(what) if isinstance(what, str) else what for label, what in named.items()}
     for label, what in found.items():
         if not isinstance(what, (Spec, tuple)) or (isinstance(what, tuple) and len(what) != 2):
-            raise TypeError(f"{label!r} must be a name such as 'LinFP:c=0.3' or (model, policy), got {what!r}")
+            raise TypeError(
+                f"{label!r} must be a name such as 'LinFP:c=0.3' or (model, policy), as configure(dim) of an algorithm "
+                f"of your own gives it; got {what!r}"
+            )
     return found
 
 

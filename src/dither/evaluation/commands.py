@@ -2,6 +2,9 @@
 
 import shlex
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +13,14 @@ import typer
 
 from dither import errors
 from dither.experiments.commands import app
+
+SPOKEN = {  # how `Logged.usable` writes it -> how the command does
+    **{f"{name}='leave out'": f"--{name} leave-out" for name in ("missing", "invalid", "duplicates")},
+    "missing=<the reward that stands for it>": "--missing NUMBER",
+    "missing must be 'error', 'leave out' or a finite number": "--missing must be error, leave-out or a finite number",
+    **{f"{n} must be 'error' or 'leave out'": f"--{n} must be error or leave-out" for n in ("invalid", "duplicates")},
+    "estimate them, or": "estimate them with dither.ope.propensities_from and say --kind estimated, or",
+}
 
 
 @app.command(epilog="Example: dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html")
@@ -58,6 +69,13 @@ def evaluate(
     arm: Annotated[str | None, typer.Option(help="Column of the arm shown, if not arm.", show_default=False)] = None,
     propensity: Annotated[str | None, typer.Option(help="Column of its probability.", show_default=False)] = None,
     reward: Annotated[str | None, typer.Option(help="Column of the reward.", show_default=False)] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the propensities of a table without propensity_kind: exact, monte_carlo or estimated.",
+            show_default="exact",
+        ),
+    ] = None,
     arms: Annotated[
         int | None, typer.Option(help="Number of arms, where the log does not say.", show_default=False)
     ] = None,
@@ -91,6 +109,7 @@ def evaluate(
         )
     if model is not None and predictions is not None:
         raise ValueError("give --predictions or --model, not both")
+    _places(out, html)
     errors.at_least("draws", draws, 1)
     errors.at_least("jobs", jobs, 1)
     predictions = fitted.COLUMN if model is not None else predictions
@@ -106,28 +125,52 @@ def evaluate(
         arms=arms,
     )
     how = How(interval, level, reward_range, weight_max, seed=seed)
-    here = source.Source(log, format, arm, propensity, reward)
+    here = source.Source(log, format, arm, propensity, reward, kind)
     report = None
-    if model is None:
-        pieces = here.pieces(asked, rows=source.ROWS)
-    else:
-        whole, report = fitted.fit(here.whole(fitted.reads(asked)), asked, model, seed=seed)
-        pieces = source.Pieces(len(whole), source.split(whole, source.ROWS))
-    if pieces.rows > source.ROWS:
-        with progress("evaluate") as tell:
-            found = answer(pieces.each, asked, how, jobs=jobs, on_progress=lambda rows: tell(rows, pieces.rows))
-    else:
-        found = answer(pieces.each, asked, how)
-    if report is not None:
-        found = replace(found, report=report)
-    made = []
-    if html is not None:
-        text = page.html(found, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
-        made.append(page.write(html, text))
-    if out is not None:
-        made += page.tables_and_picture(found, out)
-    render.show(console(), found, log=str(log))
-    written(console(), made)
+    with warnings.catch_warnings(), _spoken():
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's; what they are about is in the notes
+        if model is None:
+            pieces = here.pieces(asked, rows=source.ROWS)
+        else:
+            whole, report = fitted.fit(here.whole(fitted.reads(asked)), asked, model, seed=seed)
+            pieces = source.Pieces(len(whole), source.split(whole, source.ROWS))
+        if pieces.rows > source.ROWS and sys.stderr.isatty():
+            with progress("evaluate") as tell:
+                found = answer(pieces.each, asked, how, jobs=jobs, on_progress=lambda rows: tell(rows, pieces.rows))
+        else:
+            found = answer(pieces.each, asked, how, jobs=jobs if pieces.rows > source.ROWS else 1)
+        if report is not None:
+            found = replace(found, report=report)
+        made = []
+        if html is not None:
+            text = page.html(found, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
+            made.append(page.write(html, text))
+        if out is not None:
+            made += page.tables_and_picture(found, out)
+        render.show(console(), found, log=str(log))
+        written(console(), made)
+
+
+def _places(out: Path | None, html: Path | None) -> None:
+    """Refuse places that cannot be written to, before any work."""
+    if html is not None and html.is_dir():
+        raise ValueError(f"--html must name a file, and {html} is a folder: write --html {html / 'report.html'}")
+    for option, folder in (("out", out), ("html", None if html is None else html.parent)):
+        held = next((part for part in (folder, *folder.parents) if part.exists()), None) if folder else None
+        if held is not None and not held.is_dir():
+            raise ValueError(f"--{option} needs a folder, and {held} is a file: name another place")
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """Errors about the log say how an option is written on the command line."""
+    try:
+        yield
+    except ValueError as reason:
+        said = str(reason)
+        for python, here in SPOKEN.items():
+            said = said.replace(python, here)
+        raise ValueError(said) from None
 
 
 def _missing(text: str) -> str | float:

@@ -67,6 +67,8 @@ class Evaluation:
     blocks: tuple[int, int]  # number of blocks of successive rows, and rows of each
     clusters: int | None
     checked: int  # rows in which the logging policy's own weight could be checked to be 1
+    rounding: dict[str, float]  # policy -> how far its weights may be off, as columns hold few digits
+    saved: tuple[str, ...]  # policies that are saved bandits, which may have learnt from these rows
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -114,6 +116,7 @@ def evaluate(
     return conclude(total, question, report, how)
 
 
+@np.errstate(all="ignore")
 def conclude(part: Part, question: Question, report: Report, how: How) -> Evaluation:
     """The estimates and the differences that sums give."""
     end = _End(part, how)
@@ -132,7 +135,10 @@ def conclude(part: Part, question: Question, report: Report, how: How) -> Evalua
     kinds = dict(zip([LOGGING, *(policy.name for policy in question.policies)], part.kinds, strict=True))
     clusters = None if part.clusters is None else len(part.clusters.n)
     blocks = len(part.blocks.n), part.blocks.width
-    return Evaluation(found, tuple(gaps), known, certain, kinds, report, how, blocks, clusters, part.checked)
+    rounding = dict(zip((policy.name for policy in question.policies), part.rounding, strict=True))
+    saved = tuple(policy.name for policy in question.policies if isinstance(policy, Saved))
+    settled = (report, how, blocks, clusters, part.checked, rounding, saved)
+    return Evaluation(found, tuple(gaps), known, certain, kinds, *settled)
 
 
 class _End:

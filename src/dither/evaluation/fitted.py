@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dither import errors, ope
-from dither.evaluation.question import Question
+from dither.evaluation.question import Question, told
 from dither.log import Logged, Report, schema
 
 COLUMN = "predicted"
@@ -23,7 +23,7 @@ def fit(log: Logged, question: Question, model: str, *, seed: int) -> tuple[Logg
     model : "ridge" or "gbm" (gradient-boosted trees), on the features of an arm, or with one context a row on it and
         the number of the arm; each fifth of the rows (of the clusters) is predicted by a model of the others
     """
-    log = log.usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
+    log = told(log, question).usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
     if log.report is None or not len(log):
         raise ValueError(f"no row is left to evaluate: {log.report}")
     K = int(log.K.max())

@@ -19,7 +19,7 @@ from dither.experiments import plots
 def html(found: Evaluation, *, log: str, command: str) -> str:
     """The page. log : its name; command : what was run."""
     env = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.filters |= {"estimate": words.estimate, "difference": words.difference}
+    env.filters |= {"estimate": words.estimate, "difference": words.difference, "named": words.named}
     template = env.from_string(resources.files("dither.evaluation").joinpath("page.html.jinja").read_text("utf-8"))
     return template.render(
         found=found,

@@ -9,6 +9,7 @@ greedy:FILE.npz    its best guess: the arm of the highest mean
 """
 
 import copy
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,8 +177,22 @@ def parse(text: str, *, draws: int) -> Policy:
     if text == "uniform":
         return Uniform()
     if text.endswith(".npz"):
-        return Saved(Path(text).stem, load(text), draws=draws)
+        return Saved(Path(text).stem, _loaded(text), draws=draws)
     raise errors.unknown("policy", text, known=("uniform", LOGGING, *(f"{p}:..." for p in PREFIXES), "FILE.npz"))
+
+
+def _loaded(path: str) -> Bandit:
+    """The bandit of a file; of classes of this library alone, as nothing in a file is executed."""
+    try:
+        return load(path)
+    except ValueError as reason:
+        found = re.search(r"holds an? (\w+), which is not of this library", str(reason))
+        if found is None:
+            raise
+        raise ValueError(
+            f"{path} holds a {found[1]}, a class of your own, which the command cannot load: its own policies are "
+            "judged by a column: Q = bandit.propensities(X), --policy column:Q"
+        ) from None
 
 
 def _column(text: str, rest: str, draws: int) -> Policy:
@@ -188,7 +203,7 @@ def _column(text: str, rest: str, draws: int) -> Policy:
 PREFIXES: dict[str, Callable[[str, str, int], Policy]] = {
     "arm": lambda text, rest, draws: Always(text, rest),
     "column": _column,
-    "greedy": lambda text, rest, draws: Saved(f"greedy:{Path(rest).stem}", load(rest), greedy=True, draws=draws),
+    "greedy": lambda text, rest, draws: Saved(f"greedy:{Path(rest).stem}", _loaded(rest), greedy=True, draws=draws),
 }
 
 

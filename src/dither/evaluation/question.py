@@ -13,7 +13,7 @@ from dither import errors, inputs, ope
 from dither.evaluation import groups, policies
 from dither.evaluation.groups import Groups
 from dither.evaluation.policies import LOGGING, Policy, Shown
-from dither.log import Logged, Report
+from dither.log import Logged, Report, schema
 from dither.ope.estimators import ESTIMATORS, SETTINGS, WITH_MODEL
 from dither.ope.log import KINDS
 from dither.ope.log import Log as Rows
@@ -97,6 +97,7 @@ class Part(NamedTuple):
     checked: int  # rows whose logged probabilities say what the propensity must be (`log.check`)
     known: tuple[bool, ...]  # of each policy, whether they told in every row what it shows that could not be shown
     kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
+    rounding: tuple[float, ...]  # of each policy: how far its weights may be off, as columns hold few digits
     kept: dict[str, list[np.ndarray]]  # key -> what the rows add to a mean, piece by piece, where it is kept
 
 
@@ -106,12 +107,16 @@ def key(policy: str, estimator: str) -> str:
 
 
 BASE = key(LOGGING, "mean")  # the mean of the rewards: by weights that are 1
+MOST_ROUNDING = 1e-3  # of a weight, that is put down to the digits of a column
 
 
+@np.errstate(all="ignore")
 def answer(log: Logged, question: Question) -> tuple[Part | None, Report]:
-    """The sums of one piece and its report; None where no row of it can be used."""
-    if question.arms is not None:
-        log = _told(log, question.arms)
+    """The sums of one piece and its report; None where no row of it can be used.
+
+    Raises ValueError where nothing says how many arms were on offer and the answer depends on it.
+    """
+    log = told(log, question)
     log = log.usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
     if log.report is None:
         raise RuntimeError("a log that was looked at has a report")
@@ -129,14 +134,45 @@ def add(a: Part | None, b: Part | None) -> Part | None:
         a.checked + b.checked,
         tuple(x and y for x, y in zip(a.known, b.known, strict=True)),
         tuple(x | y for x, y in zip(a.kinds, b.kinds, strict=True)),
+        tuple(max(x, y) for x, y in zip(a.rounding, b.rounding, strict=True)),
         {name: [*rows, *b.kept[name]] for name, rows in a.kept.items()},
     )
 
 
-def _told(log: Logged, arms: int) -> Logged:
-    """The log with the number of arms, where it does not say it itself."""
-    said = any(name in log.frame.columns for name in ("K", "arms", "probabilities", "features"))
-    return log if said or log.catalogue is not None else replace(log, catalogue=tuple(map(str, range(arms))))
+def _silent(log: Logged) -> bool:
+    """Whether rows do not say how many arms were on offer; one row of features is a context, or the only arm."""
+    if log.catalogue is not None:
+        return False
+    said = [name for name in ("K", "arms", "probabilities", "features") if name in log.frame.columns]
+    if "features" in said and log.frame["features"].list.len().max() == 1:
+        said.remove("features")
+    col = schema.polars().col
+    return not said or bool(log.frame.select(schema.polars().all_horizontal(col(said).is_null()).any()).item())
+
+
+def told(log: Logged, question: Question) -> Logged:
+    """The log with the number of arms that the user says, where it does not say it itself."""
+    if not _silent(log):
+        return log
+    if question.arms is not None:
+        return replace(log, catalogue=tuple(map(str, range(question.arms))))
+    lists = [name for name in log.frame.columns if name == question.predictions]
+    needy = any(
+        not isinstance(policy, policies.Column) or (policy.q in log.frame.columns and policies.is_list(log, policy.q))
+        for policy in question.policies
+    ) or any(policies.is_list(log, name) for name in lists)
+    if not needy:  # the probability of the arm shown is all that is asked for
+        return log
+    a = log.a
+    largest = int(a.max(initial=-1)) if log.most is None else log.most - 1
+    said = (
+        f"the log does not say it: say how many arms were on offer with --arms; the largest position shown is {largest}"
+    )
+    if len(a) and a.min() > 0:
+        said += (
+            f". Positions count from 0, and the first {len(a):,} rows never show 0: if yours count from 1, subtract 1"
+        )
+    raise ValueError(said)
 
 
 def _sums(log: Logged, question: Question) -> Part:
@@ -146,10 +182,12 @@ def _sums(log: Logged, question: Question) -> Part:
     full = 0 if P is None else int(np.count_nonzero(~np.isnan(P).any(axis=1)))
     base = _rows(log, Shown(log.p), None, None, None, who=LOGGING)
     made, known, of_policies = {BASE: ESTIMATORS["ips"](base, None)}, [], []
+    rounding = []
     for policy in question.policies:
         shown = policy.shown(log)
         known.append(shown.Q is not None and full == len(log))
         of_policies.append(frozenset({shown.kind}))
+        rounding.append(max(_rounding(log.p, log.p), _rounding(shown.q, log.p)))
         mg = _predicted(log, shown, question, policy.name) if question.predicts else None
         rows = _rows(log, shown, mg, P, se, who=policy.name)
         for asked in question.estimators:
@@ -167,6 +205,7 @@ def _sums(log: Logged, question: Question) -> Part:
         full if log.kind == "exact" else 0,
         tuple(known),
         (kinds, *of_policies),
+        tuple(rounding),
         {name: [one.b] for name, one in made.items() if question.keep and one.u is None and one.b is not None},
     )
 
@@ -226,6 +265,21 @@ def _errors(log: Logged) -> tuple[frozenset[str], np.ndarray | None]:
     drawn, se = kinds == "monte_carlo", log.se
     policies.refuse(drawn & np.isnan(se), log, "Monte Carlo propensities need their propensity_se")
     return frozenset(kinds.tolist()), np.where(drawn, se, 0.0)
+
+
+def _rounding(x: np.ndarray, p: np.ndarray) -> float:
+    """How far the weights may be off where x (n,), p or q, has 3 to 8 decimals: (mean of (half a unit/p)²)^½.
+
+    At least that of float32, at most MOST_ROUNDING. Fewer decimals are taken as exact, as in 0.5 and 0.25.
+    """
+    for digits in range(9):
+        scaled = x * 10.0**digits
+        if np.all(np.abs(scaled - np.round(scaled)) <= 1e-15 * scaled + 1e-15):
+            if digits < 3:
+                break
+            unit = 0.5 * 10.0**-digits
+            return float(np.clip(np.sqrt(np.mean((unit / p) ** 2)), policies.ROUNDING, MOST_ROUNDING))
+    return policies.ROUNDING
 
 
 def _labels(log: Logged, name: str) -> np.ndarray:

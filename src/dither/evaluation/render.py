@@ -18,7 +18,7 @@ def show(console: Console, found: Evaluation, *, log: str) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for (policy, estimator), e in found.estimates.items():
         numbers = (words.estimate(e), f"{e.ess:,.0f}", f"{e.weight_max:.3g}", f"{e.weight_mean:.4f}")
-        table.add_row(Text(policy), estimator, *numbers, f"{e.n / found.report.read:.1%}")
+        table.add_row(Text(words.named(policy)), estimator, *numbers, f"{e.n / found.report.read:.1%}")
     console.print(table)
     if found.policies:
         _differences(console, found)

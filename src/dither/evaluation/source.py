@@ -9,7 +9,7 @@ import numpy as np
 
 from dither import errors, log
 from dither.evaluation.question import Question
-from dither.log import reader, schema
+from dither.log import parts, reader, schema
 
 FORMATS = {
     "dither": "a decision log, or a table whose column arm holds positions: streamed",
@@ -19,6 +19,7 @@ FORMATS = {
     "dat": "Vowpal Wabbit's text with cb labels: in memory",
 }
 ROWS = 100_000  # of a piece
+KINDS = ("exact", "monte_carlo", "estimated")  # of propensities that can be used
 ALWAYS = (  # for the estimate and for the checks of the log
     *("id", "arm", "propensity", "propensity_kind", "propensity_se"),
     *("floor", "probabilities", "reward", "weight"),
@@ -40,6 +41,7 @@ class Source:
     path : a Parquet or CSV file, a folder that `Log` wrote, or one of Parquet parts (in the order of their names)
     format : one of FORMATS
     arm, propensity, reward : the user's names of these columns, where they are others
+    kind : of all propensities, where the table has no column propensity_kind; None: exact
 
     Raises FileNotFoundError, LookupError for another format, ValueError where names and format exclude each other.
     """
@@ -49,12 +51,19 @@ class Source:
     arm: str | None = None
     propensity: str | None = None
     reward: str | None = None
+    kind: str | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
             raise errors.unknown("format", self.format, known=FORMATS)
         if not self.path.exists():
             raise FileNotFoundError(f"no log at {self.path}")
+        if self.kind is not None and self.kind not in KINDS:
+            raise errors.unknown("kind of propensities", self.kind, known=KINDS)
+        if self.kind is not None and (self.written or self.format not in ("dither", "table")):
+            raise ValueError(
+                "--kind is for tables; this log says itself of what kind its propensities are: leave it out"
+            )
         if self.names and self.format not in ("dither", "table"):
             raise ValueError(f"--format {self.format} has names of its own: leave out --arm, --propensity and --reward")
         if self.names and self.written:
@@ -84,8 +93,6 @@ class Source:
             return Pieces(len(whole), split(whole, rows))
         frames = [self._selected(path, question) for path in self._files()]
         height = sum(frame.select(schema.polars().len()).collect().item() for frame in frames)
-        if height == 0:
-            raise ValueError(f"{self.path} holds no rows: there is nothing to evaluate")
         return Pieces(height, log.batches(frames, rows=rows))
 
     def whole(self, question: Question) -> log.Logged:
@@ -102,16 +109,19 @@ class Source:
         if self.format == "dither":
             return log.read(frames)
         table = schema.polars().concat(frames, how="diagonal_relaxed")
-        lists = {name: name for name in ("arms", "features") if name in table.collect_schema()}
+        known = ("arms", "features", "propensity_kind", "propensity_se")
+        lists = {name: name for name in known if name in table.collect_schema()}
         return log.from_columns(table, arm="arm", reward="reward", propensity="propensity", **lists)
 
     def _files(self) -> list[Path]:
-        if not self.path.is_dir():
-            return [self.path]
-        found = sorted(self.path.glob("*.parquet"))
+        """Those that hold rows: a CSV file of a header alone has no types either."""
+        found = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
         if not found:
             raise ValueError(f"{self.path} holds no Parquet files: there is nothing to evaluate")
-        return found
+        full = [path for path in found if _holds(path)]
+        if not full:
+            raise ValueError(f"{self.path} holds no rows: there is nothing to evaluate")
+        return full
 
     def _selected(self, path: Path, question: Question) -> Any:
         """A lazy frame of what is needed of a file, under our names, in our types."""
@@ -125,12 +135,18 @@ class Source:
         if lacking:
             kind = next((name for name in schema.REQUIRED if self.names.get(name, name) == lacking[0]), None)
             cure = f": name the column that holds it with --{kind}" if kind else ""
+            if kind == "propensity":
+                cure += ", or estimate it with dither.ope.propensities_from and say --kind estimated (kind='estimated')"
             raise ValueError(f"{path} has no column {lacking[0]!r}; it has {', '.join(map(repr, present))}{cure}")
         wanted = {*ALWAYS, *question.columns, *[name for name in SIZES if name in names][:1]}
         scan = scan.rename(ours).select([name for name in names if name in wanted])
         array = schema.polars().Array
         of_arrays = [name for name, kind in scan.collect_schema().items() if isinstance(kind, array)]
         scan = scan.with_columns(schema.polars().col(name).arr.to_list() for name in of_arrays)
+        if self.kind is not None:
+            if "propensity_kind" in names:
+                raise ValueError(f"{path} has a column 'propensity_kind', which is what counts: leave out --kind")
+            scan = scan.with_columns(schema.polars().lit(self.kind).alias("propensity_kind"))
         if self.format == "table":
             return scan
         kind = scan.collect_schema()["arm"]
@@ -140,6 +156,13 @@ class Source:
                 "--format table"
             )
         return schema.checked(scan, where=str(path))
+
+
+def _holds(path: Path) -> bool:
+    """Whether a file has a row."""
+    scan = reader.scanned(path)
+    with parts.readable(path):
+        return bool(scan.head(1).collect().height)
 
 
 def split(whole: log.Logged, rows: int) -> Iterator[log.Logged]:

@@ -11,8 +11,13 @@ from dither.evaluation.policies import LOGGING
 from dither.ope import diagnostics
 
 SHARE = 1e-3  # of a policy on arms that could not be shown, which is let pass
-MOST = 1e12  # rows that are still worth naming
+MOST = 100  # times the rows of the log: more are not within reach
+RAN = "what ran"  # how tables, picture and page call the logging policy
 MINUS = "−"
+LEARNT = (  # of a saved bandit: nothing in it says from which rows it learnt
+    "if this bandit learnt from these rows, the estimate leans high and the interval does not cover: judge it on "
+    "later rows"
+)
 
 
 class Verdict(NamedTuple):
@@ -32,19 +37,24 @@ def verdict(found: Evaluation, policy: str) -> Verdict:
     """Better or worse than what ran where the interval of the paired difference excludes 0, else not told apart."""
     by = found.estimators[0]
     estimate, gap = found.estimates[policy, by], found.gap(policy, by)
-    why = unsupported(estimate, known=found.known[policy], certain=found.certain[policy])
+    rounding = found.rounding[policy]
+    if found.certain[policy] <= SHARE and _off(estimate) <= rounding:
+        return Verdict(policy, "same", f"the same as what ran, in every row of this log (by {by}).")
+    why = unsupported(estimate, known=found.known[policy], certain=found.certain[policy], rounding=rounding)
     if why or gap is None:
         return Verdict(policy, "unsupported", f"not supported by this log: {why}")
     low, high = gap.interval
     if not np.isfinite([gap.value, low, high]).all():
-        return Verdict(policy, "unclear", "cannot be told apart from what ran: one row alone has no interval.")
+        return Verdict(policy, "unclear", f"cannot be told apart from what ran: {_endless(found, estimate)}.")
+    least = found.rounding[policy] * _size(found.logging)
+    excludes = low > 0 or high < 0
+    if max(-low, high) <= least or (excludes and abs(gap.value) <= least):
+        return Verdict(policy, "same", f"the same as what ran, to the rounding of this log (by {by}).")
     said = f"{number(abs(gap.value), high - low)} {_ends(gap)}"
     if low > 0:
         return Verdict(policy, "better", f"better than what ran: {said} more reward a decision (by {by}).")
     if high < 0:
         return Verdict(policy, "worse", f"worse than what ran: {said} less reward a decision (by {by}).")
-    if low == high == 0:
-        return Verdict(policy, "same", f"the same as what ran, in every row of this log (by {by}).")
     return Verdict(
         policy,
         "unclear",
@@ -53,21 +63,21 @@ def verdict(found: Evaluation, policy: str) -> Verdict:
     )
 
 
-def unsupported(found: ope.Estimate, *, known: bool, certain: float) -> str:
-    """Why the log cannot tell the value of a policy; empty where it can."""
+def unsupported(found: ope.Estimate, *, known: bool, certain: float, rounding: float = 0.0) -> str:
+    """Why the log cannot tell the value of a policy; empty where it can. rounding : how far weights may be off."""
     if found.method == "dm":
         return ""
     if certain > SHARE:
         return _nowhere(certain)
-    if found.weight_test < diagnostics.DOUBT:
+    if found.weight_test < diagnostics.DOUBT and abs(found.weight_mean - 1) > rounding:
         if found.weight_mean < 1 and not known:
-            return f"the mean weight is {found.weight_mean:.3g}, not 1: about {_nowhere(1 - found.weight_mean)}"
+            return f"the mean weight is {_apart(found.weight_mean)}, not 1: about {_nowhere(1 - found.weight_mean)}"
         return (
-            f"the weights average {found.weight_mean:.3g} and not 1, so the logged propensities, or the probabilities "
-            "of the policy, are not what they are said to be. Check both."
+            f"the weights average {_apart(found.weight_mean)} and not 1, so the logged propensities, or the "
+            "probabilities of the policy, are not what they are said to be. Check both."
         )
-    if not math.isfinite(found.value):
-        return "all weights are 0."
+    if found.weight_max == 0:
+        return "no row of the log shows what the policy would: all weights are 0."
     if found.ess < diagnostics.FEW <= found.n:
         return (
             f"only {found.ess:.0f} of {found.n:,} rows, as it were, carry the estimate (effective sample size; largest "
@@ -90,6 +100,7 @@ def notes(found: Evaluation) -> list[str]:
             f"The probabilities of {_list(drawn)} are Monte Carlo: unbiased, and their error is in the intervals."
         )
     said.append(_own(found))
+    said += [f"{policy}: {LEARNT}." for policy in found.saved]
     for policy in found.policies:
         said += [f"{policy}: {text}." for text in _complaints(found, policy)]
     if found.how.interval == "bootstrap":
@@ -110,7 +121,7 @@ def _complaints(found: Evaluation, policy: str) -> list[str]:
     estimate = found.estimates[policy, found.estimators[0]]
     known, certain = found.known[policy], found.certain[policy]
     complaints = diagnostics.complaints(estimate, known=known, certain=certain)
-    return [text for category, text in complaints if category is not ope.SupportWarning]
+    return [text.replace(", with mask=", "") for category, text in complaints if category is not ope.SupportWarning]
 
 
 def _own(found: Evaluation) -> str:
@@ -154,6 +165,41 @@ def number(x: float, width: float | None = None, *, signed: bool = False) -> str
     return text.replace("-", MINUS)
 
 
+def named(policy: str) -> str:
+    """How a policy is called in tables, picture and page."""
+    return RAN if policy == LOGGING else policy
+
+
+def _off(found: ope.Estimate) -> float:
+    """How far the weights are from 1: (mean of (w - 1)²)^½, from their mean and their effective number."""
+    if not found.ess > 0:
+        return math.inf
+    mean = found.weight_mean
+    return math.sqrt(max(mean**2 * (found.n / found.ess - 1) + (mean - 1) ** 2, 0.0))
+
+
+def _size(found: ope.Estimate) -> float:
+    """Of the rewards, (mean r²)^½ where rows are independent."""
+    spread = found.se * math.sqrt(found.n)
+    return math.hypot(found.value, spread if math.isfinite(spread) else 0.0)
+
+
+def _endless(found: Evaluation, estimate: ope.Estimate) -> str:
+    """Why a difference has no interval."""
+    if estimate.n == 1:
+        return "one row alone has no interval"
+    if found.clusters == 1:
+        return "one cluster alone has no interval"
+    if not math.isfinite(estimate.value):
+        return "the estimate has no value in these rows"
+    return f"{found.how.interval} gives no interval for {estimate.n:,} rows"
+
+
+def _apart(mean: float) -> str:
+    """A mean weight, in as many figures as tell it from 1."""
+    return next((text for digits in range(3, 17) if float(text := f"{mean:.{digits}g}") != 1), "1")
+
+
 def _ends(gap: ope.Difference) -> str:
     """The interval of a difference's size."""
     low, high = gap.interval
@@ -164,8 +210,8 @@ def _wanted(gap: ope.Difference) -> str:
     """Rows for an interval of |d|/2, as intervals of width W from n rows narrow with 1/√n: n (2W/|d|)²."""
     width = gap.interval[1] - gap.interval[0]
     rows = gap.n * (2 * width / abs(gap.value)) ** 2 if gap.value else math.inf
-    if rows > MOST:
-        return "the difference is too small for any number of rows to show"
+    if rows > MOST * gap.n:
+        return "no number of rows within reach would tell"
     return f"about {_round(rows):,} rows would be needed for an interval half as wide as the difference"
 
 

@@ -30,7 +30,7 @@ SHOWN = 10  # row numbers that a finding prints
 class Finding:
     """One kind of thing that is wrong, or worth knowing."""
 
-    kind: str  # "propensity", "kind", "arm", "reward", "duplicate", "missing", "floor", "weights", "thinned"
+    kind: str  # "propensity", "kind", "arm", "reward", "duplicate", "missing", "floor", "weights", "thinned", "arms"
     text: str
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)  # numbers in the log
     refused: bool = False  # an estimate refuses such rows unless they are left out
@@ -119,7 +119,7 @@ class Report:
 
 def check(log: Any) -> Report:
     """All findings on a `Logged`; reads it and changes nothing."""
-    rules = (_kinds, _propensities, _arms, _rewards, _duplicates, _floors, _weights, _thinned)
+    rules = (_kinds, _propensities, _arms, _rewards, _duplicates, _floors, _weights, _thinned, _number)
     findings = tuple(finding for rule in rules for finding in rule(log))
     return Report(len(log), len(log), findings=findings, inverse=_inverse(log))
 
@@ -154,7 +154,7 @@ def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> 
         pl = schema.polars()
         column = pl.col("reward").fill_null(float(missing)).fill_nan(float(missing))
         kept = replace(kept, frame=kept.frame.with_columns(column))
-    notes = tuple(f for rule in (_floors, _weights, _thinned) for f in rule(kept))
+    notes = tuple(f for rule in (_floors, _weights, _thinned, _number) for f in rule(kept))
     report = Report(read, len(kept), left_out, filled, notes, _inverse(kept))
     return replace(kept, report=report if log.report is None else _after(log.report, report))
 
@@ -193,10 +193,11 @@ def _propensities(log: Any) -> list[Finding]:
 
 
 def _arms(log: Any) -> list[Finding]:
-    a, K = log.a, log.K
+    a, K, absent = log.a, log.K, log.frame["arm"].is_null().to_numpy()
     return [
         *_found(log, "arm", "no arm was on offer", K < 1),
-        *_found(log, "arm", "arm is not among those on offer", ((a < 0) | (a >= K)) & (K >= 1)),
+        *_found(log, "arm", "arm is missing", absent & (K >= 1)),
+        *_found(log, "arm", "arm is not among those on offer", ((a < 0) | (a >= K)) & (K >= 1) & ~absent),
     ]
 
 
@@ -262,7 +263,8 @@ def _inverse(log: Any) -> Inverse:
         known, support = ~np.isnan(P).any(axis=1), P >= LEAST
         inverse = np.divide(1.0, P, out=np.zeros_like(P), where=support)
         count = np.count_nonzero(support, axis=1)
-        rare[known] = p[known] < LEAST
+        shown = np.take_along_axis(P, log.a[:, None], axis=1)[:, 0]  # not p: the two may be rounded to either side
+        rare[known] = shown[known] < LEAST
         S[known], B[known] = count[known], inverse.max(axis=1, initial=0.0)[known]
         V[known] = np.maximum(inverse.sum(axis=1) - count**2, 0.0)[known]
     use = (log.kinds == "exact") & (p > 0) & (p <= 1 + ROUNDING) & ~np.isnan(S)
@@ -278,6 +280,18 @@ def _thinned(log: Any) -> list[Finding]:
     weight = log.frame["weight"].fill_null(1.0).to_numpy()
     text = "rows stand for more than one decision (column weight): a plain mean over rows is not that of the traffic"
     return _found(log, "thinned", text, weight != 1, refused=False)
+
+
+def _number(log: Any) -> list[Finding]:
+    """K that is no more than the arms that were shown: an arm that was never shown is not seen."""
+    if log.known_arms:
+        return []
+    text = f"number of arms not logged: at least {log.K.max(initial=0)}"
+    shown = log.a[log.a >= 0]
+    least = int(shown.min(initial=log.most or 0)) if log.least is None else log.least
+    if log.catalogue is None and shown.size and least > 0:
+        text += f"; position 0 never occurs, the least is {least}: arms count from 0, so subtract 1 where yours do not"
+    return [Finding("arms", text)]
 
 
 def _has(log: Any, name: str) -> bool:

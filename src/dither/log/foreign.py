@@ -14,6 +14,8 @@ from dither import inputs
 from dither.log import parts, reader, schema
 from dither.log.logged import Logged, by_value
 
+LISTED = 10_000_000  # ids of a given catalogue that the frame lists row by row, 16 bytes each; beyond, K alone
+
 
 def from_columns(
     frame: Any,
@@ -22,7 +24,7 @@ def from_columns(
     reward: str | None = None,
     cost: str | None = None,
     propensity: str | None = None,
-    kind: str = "exact",
+    kind: str | None = None,
     arms: str | Sequence[Any] | None = None,
     features: str | Sequence[str] | None = None,
     **columns: str,
@@ -31,34 +33,38 @@ def from_columns(
 
     arm : the column with the id of the arm shown, of any type
     reward, or cost : the column with the reward, or with what is minus the reward
-    propensity : the column with its probability; None: the table has none, and their kind is "none"
-    kind : of the propensities
+    propensity : the column with its probability; None: a column "propensity", else the table has none: kind "none"
+    kind : of the propensities, one of `schema.KINDS`; None: a column "propensity_kind" says it, else "exact"
     arms : the column with lists of the ids on offer; or the ids on offer in every row (the catalogue); None: the
-        catalogue is all ids that were shown. An arm that is not among them is a finding of `check`.
+        catalogue is all ids that were shown, at least. An arm that is not among them is a finding of `check`.
     features : the column with lists of features, (K, d) or (d,); or the columns that make the context of each row
     columns : other columns of a log by name, as in id="event", time="ts", probabilities="ps", floor="eps"
 
     What is not named stays, as columns of the user's own. Raises as `read` does, and for columns that are not there.
     """
     pl = schema.polars()
-    where = str(frame) if isinstance(frame, (str, Path)) else f"the {type(frame).__name__}"
+    where = reader.words(frame)
     if (reward is None) == (cost is None):
         raise ValueError("give reward or cost, the column with what came of each decision")
     odd = [name for name in columns if name not in schema.COLUMNS or name in ("arm", "K")]
     if odd:
         raise ValueError(f"a log has no column {odd[0]!r} to fill; it has {', '.join(schema.COLUMNS)}")
+    if kind is not None and (kind not in schema.KINDS or "propensity_kind" in columns):
+        rule = "and without propensity_kind=, the column that says it" if kind in schema.KINDS else f"got {kind!r}"
+        raise ValueError(f"kind must be one of {', '.join(schema.KINDS)}: {rule}")
     table = reader.scanned(Path(frame)) if isinstance(frame, (str, Path)) else reader.framed(frame)
     with parts.readable(where):
         table = table.lazy().collect()
-    named = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
+    given = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
     context = list(features) if features is not None and not isinstance(features, str) else []
     lists = {"arms": arms, "features": features}
-    named |= {name: column for name, column in lists.items() if isinstance(column, str)}
-    named = {name: column for name, column in named.items() if column is not None}
+    given |= {name: column for name, column in lists.items() if isinstance(column, str)}
+    named: dict[str, str] = {name: column for name, column in given.items() if column is not None}
     missing = [column for column in [*named.values(), *context] if column not in table.columns]
     if missing:
         raise ValueError(
             f"{where} has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, table.columns))}"
+            + schema.separated(table.columns)
         )
     if table.height == 0:
         raise ValueError(f"{where} holds no rows: there is nothing to evaluate")
@@ -79,15 +85,24 @@ def from_columns(
         if len(set(catalogue)) < len(catalogue) or not catalogue:
             raise ValueError(f"arms must be different ids, and at least one; got {len(catalogue)}")
         position = shown.replace_strict(list(catalogue), range(len(catalogue)), default=None, return_dtype=pl.Int64)
+    position = pl.select(pl.when(shown.is_null()).then(None).otherwise(position.fill_null(-1))).to_series()
     found = found.with_columns(position.alias("arm"))
-    if "propensity" not in named:
+    if "propensity" not in found.columns:
+        if kind not in (None, "none"):
+            raise ValueError(f"kind={kind!r} needs propensity=, the column with the probabilities; {where} has none")
         kind, found = "none", found.with_columns(pl.lit(None, dtype=pl.Float64).alias("propensity"))
-    if "propensity_kind" not in named:
-        found = found.with_columns(pl.lit(kind).alias("propensity_kind"))
-    found = schema.checked(found, where=where)
+    if kind is not None or "propensity_kind" not in found.columns:
+        found = found.with_columns(pl.lit(kind or "exact").alias("propensity_kind"))
+    if catalogue is not None and arms is not None and "K" not in found.columns:
+        found = found.with_columns(pl.lit(len(catalogue), dtype=pl.Int64).alias("K"))
+        if found.height * len(catalogue) <= LISTED:
+            ids = pl.Series([list(catalogue)], dtype=schema.dtype("texts"))
+            found = found.with_columns(pl.lit(ids).first().alias("arms"))
+    found = schema.checked(found, where=where, names=named)
     if cost is not None:
         found = found.with_columns(-pl.col("reward"))
-    return Logged(found, catalogue=catalogue, names=tuple(context) or None)
+    shown_only = catalogue is not None and arms is None
+    return Logged(found, catalogue=catalogue, names=tuple(context) or None, shown_only=shown_only)
 
 
 def open_bandit(frame: Any, *, arms: Sequence[Any] | None = None) -> Logged:

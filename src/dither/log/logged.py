@@ -30,6 +30,8 @@ class Logged:
     repeats: np.ndarray | None = field(default=None, repr=False)  # (n,) ids that came before; None: look at these rows
     report: check.Report | None = None  # of `usable`, and of readers that left rows out: read, used, left out
     most: int | None = None  # arms in the whole log, where neither rows nor a catalogue say how many
+    least: int | None = None  # smallest position shown in the whole log; None: look at these rows
+    shown_only: bool = False  # the catalogue is the arms that were shown: there may be more
     names: tuple[str, ...] | None = field(default=None, repr=False)  # (d,) of the features, where they are known
     rows: np.ndarray | None = field(
         default=None, repr=False
@@ -79,17 +81,29 @@ class Logged:
     @property
     def K(self) -> np.ndarray:
         """Numbers of arms on offer (n,), int64: of `K`, else of the lists, else of the catalogue, else all shown."""
+        K = self._listed()
+        rest = len(self.catalogue) if self.catalogue is not None else self.most
+        if rest is None:
+            rest = int(self.a.max(initial=-1)) + 1
+        return np.full(len(self), rest) if K is None else K.fill_null(rest).to_numpy()
+
+    @property
+    def known_arms(self) -> bool:
+        """Whether the log says how many arms were on offer in every row; else K is of the arms shown, at least."""
+        if self.catalogue is not None and not self.shown_only:
+            return True
+        K = self._listed()
+        return len(self) == 0 or (K is not None and K.null_count() == 0)
+
+    def _listed(self) -> Any:
+        """Numbers of arms on offer that the rows tell, a column with nulls; None: no row tells."""
         pl, has = schema.polars(), self.frame.columns
         known = [self.frame["K"]] if "K" in has else []
         known += [self.frame[name].list.len().cast(pl.Int64) for name in ("arms", "probabilities") if name in has]
         if self.catalogue is None and "features" in has:
             counts = self.frame["features"].list.len().cast(pl.Int64)
             known += [counts] if counts.max() != 1 else []  # one row is a context, or the only arm
-        K = pl.select(pl.coalesce(pl.lit(None, dtype=pl.Int64), *known)).to_series() if known else None
-        rest = len(self.catalogue) if self.catalogue is not None else self.most
-        if rest is None:
-            rest = int(self.a.max(initial=-1)) + 1
-        return np.full(len(self), rest) if K is None else K.fill_null(rest).to_numpy()
+        return pl.select(pl.coalesce(pl.lit(None, dtype=pl.Int64), *known)).to_series() if known else None
 
     @property
     def mask(self) -> np.ndarray:
@@ -195,6 +209,9 @@ class Logged:
         seen = set().union(*offered) if offered else set()
         order = sorted(seen, key=by_value) if arms is None else [str(arm) for arm in arms]
         place = {arm: i for i, arm in enumerate(order)}
+        if len(place) < len(order):
+            twice = next(arm for i, arm in enumerate(order) if place[arm] != i)
+            raise ValueError(f"arms must name each arm once; {twice!r} comes more than once: leave out the repeats")
         unknown = sorted(seen - place.keys(), key=by_value)
         if unknown:
             raise ValueError(f"arms must name all that were on offer; it lacks {', '.join(map(repr, unknown[:5]))}")
@@ -232,6 +249,8 @@ class Logged:
             "report": self.report,
             "names": self.names,
             "most": self.most,
+            "least": self.least,
+            "shown_only": self.shown_only,
         } | changes
         return Logged(frame, self.first, repeats=repeats, rows=self.numbers[keep], **settings)
 
@@ -239,7 +258,8 @@ class Logged:
         """Write the whole log to one Parquet file, atomically."""
         from dither.log import parts
 
-        parts.write(path, self.frame, {"catalogue": None if self.catalogue is None else list(self.catalogue)})
+        about = {"catalogue": None if self.catalogue is None else list(self.catalogue), "shown_only": self.shown_only}
+        parts.write(path, self.frame, about)
 
     def _column(self, name: str) -> Any:
         if name not in self.frame.columns:

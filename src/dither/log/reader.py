@@ -1,5 +1,6 @@
 """Logs from files and frames: whole (`read`) or in batches of constant memory (`batches`)."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = 
     frames = [piece.frame() for piece in pieces]
     frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
     if frame.height == 0:
-        raise ValueError(f"{_words(source)} holds no rows: there is nothing to evaluate")
-    return Logged(frame, catalogue=_catalogue(pieces), most=_most(pieces))
+        raise ValueError(f"{words(source)} holds no rows: there is nothing to evaluate")
+    return Logged(frame, catalogue=_catalogue(pieces), **_known(pieces))
 
 
 def batches(
@@ -46,17 +47,17 @@ def batches(
     pieces = [_Source(piece, rewards, require) for piece in _pieces(source)]
     total = sum(piece.height for piece in pieces)
     if total == 0:
-        raise ValueError(f"{_words(source)} holds no rows: there is nothing to evaluate")
+        raise ValueError(f"{words(source)} holds no rows: there is nothing to evaluate")
     return _batches(pieces, rows, _repeats(pieces))
 
 
 def _batches(pieces: list["_Source"], rows: int, repeats: np.ndarray | None) -> Iterator[Logged]:
-    catalogue, most, first = _catalogue(pieces), _most(pieces), 0
+    catalogue, known, first = _catalogue(pieces), _known(pieces), 0
     for piece in pieces:
         for at in range(0, piece.height, rows):
             frame = piece.slice(at, min(rows, piece.height - at))
             again = None if repeats is None else repeats[first : first + frame.height]
-            yield Logged(frame, first, catalogue=catalogue, most=most, repeats=again)
+            yield Logged(frame, first, catalogue=catalogue, repeats=again, **known)
             first += frame.height
 
 
@@ -67,7 +68,7 @@ class _Source:
         pl = schema.polars()
         if rewards is not None and rewards not in ledger.RULES:
             raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
-        self.where, self.about, self.require = _words(source), {}, require
+        self.where, self.about, self.require = words(source), {}, require
         self.received: Any = None
         self.starts: list[tuple[int, int]] = []
         if not isinstance(source, (str, Path)):
@@ -155,10 +156,18 @@ def framed(source: Any) -> Any:
     if isinstance(source, dict):
         return pl.DataFrame(source)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "column_names"):  # Arrow, and what speaks it
-        return pl.from_arrow(source) if not hasattr(source, "iloc") else pl.from_pandas(source)
+        return pl.from_arrow(source) if not hasattr(source, "iloc") else _of_pandas(source)
     if hasattr(source, "iloc"):
-        return pl.from_pandas(source)
+        return _of_pandas(source)
     raise TypeError(f"a log is a path or a frame (polars, pandas, Arrow), got {type(source).__name__}")
+
+
+def _of_pandas(source: Any) -> Any:
+    """pandas has no type for a column of nulls: it comes as text."""
+    pl = schema.polars()
+    frame = pl.from_pandas(source)
+    empty = [name for name in frame.columns if name in schema.COLUMNS and frame[name].null_count() == frame.height]
+    return frame.with_columns(pl.lit(None).alias(name) for name in empty)
 
 
 def _pieces(source: Any) -> list[Any]:
@@ -168,7 +177,11 @@ def _pieces(source: Any) -> list[Any]:
     return pieces
 
 
-def _words(source: Any) -> str:
+def words(source: Any) -> str:
+    """What a source is called: its path, where it has one."""
+    if isinstance(source, schema.polars().LazyFrame):
+        found = re.findall(r"SCAN \[([^\],]+)", source.explain(optimized=False))
+        return ", ".join(dict.fromkeys(found)) if found else "the LazyFrame"
     return str(source) if isinstance(source, (str, Path)) else f"the {type(source).__name__}"
 
 
@@ -179,11 +192,16 @@ def _catalogue(pieces: list[_Source]) -> tuple[str, ...] | None:
     return found.pop() if found else None
 
 
-def _most(pieces: list[_Source]) -> int | None:
-    """The largest arm of all plus 1."""
-    pl = schema.polars()
-    found = [piece.scan.select(pl.col("arm").max()).collect().item() for piece in pieces if "arm" in piece.columns]
-    return max((arm + 1 for arm in found if arm is not None), default=None)
+def _known(pieces: list[_Source]) -> dict[str, Any]:
+    """The largest arm of the whole log plus 1, the least, and whether the catalogue is of those shown."""
+    arm = schema.polars().col("arm")
+    ends = arm.filter(arm >= 0).min().alias("least"), arm.max().alias("most")
+    found = [piece.scan.select(*ends).collect().row(0) for piece in pieces if "arm" in piece.columns]
+    return {
+        "least": min((least for least, _ in found if least is not None), default=None),
+        "most": max((most + 1 for _, most in found if most is not None), default=None),
+        "shown_only": any(piece.about.get("shown_only", False) for piece in pieces),
+    }
 
 
 def _repeats(pieces: list[_Source]) -> np.ndarray | None:

@@ -11,6 +11,7 @@ import numpy as np
 from dither import errors, inputs
 from dither.bandit import Bandit, Decision
 from dither.log import schema
+from dither.log.check import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Maker:
         names = None if arms is None else _ids(arms, K)
         if probabilities is None and self.probabilities:
             probabilities = self._of_bandit("probabilities").propensities(X, mask=mask)
+            _agreed(decision, np.reshape(probabilities, (B, K)))
         lists = {} if probabilities is None else {"probabilities": _each(probabilities, (B, K), single)}
         if self.lines and features is not None:
             filled = features if offered is None or features.ndim == 2 else np.where(offered[..., None], features, 0.0)
@@ -108,6 +110,22 @@ class Maker:
         if self.bandit is None:
             raise ValueError(f"{what}=True needs the bandit: Log(path, bandit=...)")
         return self.bandit
+
+
+def _agreed(decision: Decision, P: np.ndarray) -> None:
+    """The bandit gives the arm the probability that it was chosen with, if X is that of the decision."""
+    if decision.propensity_kind != "exact":
+        return
+    arm, p = np.atleast_1d(np.asarray(decision.arm)), np.atleast_1d(np.asarray(decision.propensity, dtype=float))
+    inside = (arm >= 0) & (arm < P.shape[1])  # the others are refused below
+    own = P[np.arange(len(P)), np.where(inside, arm, 0)]
+    off = inside & (abs(own - p) > ROUNDING)
+    if off.any():
+        i = int(np.argmax(off))
+        raise ValueError(
+            f"X must be that of the decision, recorded before the bandit learns more: arm {arm[i]} was chosen with "
+            f"propensity {p[i]:.6g}, and the bandit now gives it {own[i]:.6g} among the arms of X"
+        )
 
 
 def digest(X: np.ndarray) -> str:

@@ -74,8 +74,8 @@ def dtypes(names: Any = COLUMNS) -> dict[str, Any]:
     return {name: dtype((COLUMNS | EVENT)[name]) for name in names}
 
 
-def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED) -> Any:
-    """The frame (eager or lazy) with its known columns in their types.
+def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, names: dict[str, str] | None = None) -> Any:
+    """The frame (eager or lazy) with its known columns in their types; names : what the user calls them.
 
     Raises ValueError for a missing column (naming it and those present) and for a column of the wrong type.
     """
@@ -84,7 +84,7 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED) -> A
     if missing:
         raise ValueError(
             f"{where} has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, present)) or 'none'}: "
-            "name your columns with dither.log.from_columns(..., arm=, reward=, propensity=)"
+            f"name your columns with dither.log.from_columns(..., arm=, reward=, propensity=){separated(present)}"
         )
     casts = []
     for name, what in COLUMNS.items():
@@ -92,11 +92,27 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED) -> A
             continue
         if not _fits(present[name], what):
             raise ValueError(
-                f"column {name!r} of {where} must hold {_WORDS[what]}, got {present[name]}"
+                f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got {present[name]}"
                 + (": name it with dither.log.from_columns(..., arm=...)" if name == "arm" else "")
             )
         casts.append(_cast(name, present[name], what))
     return frame.with_columns(casts)
+
+
+def separated(names: Any) -> str:
+    """A hint, where the columns of a CSV file stand apart by something else than a comma."""
+    only = list(names)
+    mark = next((mark for mark in ";\t|" if len(only) == 1 and mark in only[0]), None)
+    if mark is None:
+        return ""
+    return (
+        f". Its fields look separated by {mark!r}: pass polars.read_csv(path, separator={mark!r}) in place of the path"
+    )
+
+
+def _of_user(name: str, names: dict[str, str] | None) -> str:
+    theirs = (names or {}).get(name, name)
+    return "" if theirs == name else f" (your {theirs!r})"
 
 
 _WORDS = {

@@ -44,6 +44,11 @@ def warm_start(
         use = part.usable(missing=missing) if weights else _rewarded(part, missing)
         if len(use):
             settings: dict[str, Any] = {"weight": 1 / use.p} if weights else {}
+            if bandit.slots is None and "features" in use.frame.columns and use.slots:
+                raise ValueError(
+                    f"the log has one context a row for {use.K.max()} arms, which says nothing of the arm shown: one "
+                    "context a row needs a bandit with disjoint=K, a model for each arm"
+                )
             if bandit.slots is not None:
                 settings["arm"] = _slots(use, slots)
             bandit.update(use.x, use.r, **settings)
@@ -65,6 +70,8 @@ def _rewarded(log: Logged, missing: str | float) -> Logged:
         log.frame.with_columns(pl.lit(1.0).alias("propensity"), pl.lit("estimated").alias("propensity_kind")),
         log.first,
         catalogue=log.catalogue,
+        most=log.most,
+        shown_only=log.shown_only,
         repeats=log.repeats,
         rows=log.rows,
     )

@@ -19,6 +19,7 @@ from dither.bandit import Bandit, Decision
 from dither.log import joined, ledger, nested, parts, schema
 from dither.log.logged import Logged
 from dither.log.rows import Maker
+from dither.ranking import ListDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +125,19 @@ class Log:
         probabilities : (K,) or (B, K) of all arms; None: asked of the bandit where the log holds them
         floor : share of uniform choices; None: the bandit's floor
 
-        Raises ValueError for an id that was given before, an arm that is not on offer, or shapes that do not fit; then
-        nothing is recorded.
+        Raises ValueError for an id that was given before, an arm that is not on offer, shapes that do not fit, or an
+        exact propensity that the bandit, asked for the probabilities, does not give; then nothing is recorded.
         """
+        if isinstance(made, ListDecision):
+            raise TypeError(
+                "a log takes single decisions, of choose, and not lists: the propensity of a ListDecision is that "
+                "of the whole list; keep lists in a table of your own"
+            )
         with self._lock:
             self._open()
             rows = self._maker.rows(made, **given)
-            self._same(rows[0])
+            if rows:
+                self._same(rows[0])
             entered, at = [], len(self._rows)
             try:
                 for row in rows:

@@ -110,7 +110,7 @@ def solve(
             lever = 1 / xp.sqrt(xp.where(size > 1e-200, size, 1e-200))  # >= ‖x‖ in the norm of H⁻¹, as is reach
             lever = xp.where(lever < reach[..., None], lever, reach[..., None])
             noise = arrays.norms((n**0.5 * xp.abs(e) + doubt) * lever) + d * xp.sqrt(problem.rho) * arrays.norms(theta)
-            noise = ROUNDING * noise
+            noise = ROUNDING * (noise + _slip(problem, theta, size, most=tol / LATE / ROUNDING))
             slope = slope + noise
             better = (slope < least / 2) | far
             least, idle = xp.where(better, slope, least), xp.where(better, 0.0, idle + 1)
@@ -232,6 +232,18 @@ def _doubt(problem: Problem, *, link: Link) -> Array:
     if link.support == (0.0, 1.0):
         size = xp.where(problem.total == problem.count, 0.0, size)
     return size
+
+
+def _slip(problem: Problem, theta: Array, size: Array, *, most: Array) -> Array:
+    """√Σ ωμ' (Σ_j |x_j θ_j|)², for what rounding does to the logits, (G,): bounded by the longest row, or looked at."""
+    xp, d = arrays.namespace(theta), theta.shape[-1]
+    slip = problem.longest * arrays.norms(theta) * xp.sqrt(xp.sum(size, axis=-1)) * d**0.5
+    rough = slip > most
+    if not arrays.some(rough):
+        return slip
+    own = xp.sqrt(size) * _logits(xp.abs(problem.X), xp.abs(theta))
+    most = xp.maximum(xp.max(own, axis=-1), xp.full_like(slip, 1e-150))
+    return xp.where(rough, arrays.norms(own / most[..., None]) * most * d**0.5, slip)
 
 
 def _logits(X: Array, theta: Array) -> Array:

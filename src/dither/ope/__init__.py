@@ -14,8 +14,8 @@ from dither.ope.estimators import (
     snips,
     switch_dr,
 )
-from dither.ope.fitting import Propensities, cross_fit, mrdr, propensities_from
-from dither.ope.log import faults
+from dither.ope.fitting import cross_fit, mrdr, propensities_from
+from dither.ope.log import Propensities, faults
 from dither.ope.partial import Sums, differences, estimates, merge, sums
 from dither.ope.rejection import replay
 from dither.ope.result import Difference, Estimate, compare, confidence_sequence, estimate, slope

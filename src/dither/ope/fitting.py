@@ -8,23 +8,15 @@ Features of a row and an arm: [x, one-hot of the arm], [x, features of the arm],
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dither import errors, inputs
 from dither.ope.estimators import dr
-from dither.ope.log import read
+from dither.ope.labels import numbered
+from dither.ope.log import Propensities, read
 from dither.ope.result import Estimate
-
-
-class Propensities(NamedTuple):
-    """Estimated probabilities of the logging policy, for p=, P= and kind= of the estimators."""
-
-    p: np.ndarray  # (n,) of the arms shown
-    P: np.ndarray  # (n, K) of all arms
-    kind: str  # "estimated"
-    clipped: int  # rows whose p was raised to `clip`
 
 
 def cross_fit(
@@ -150,9 +142,9 @@ def _design(X: np.ndarray, a: np.ndarray, arms: int, features: Any) -> np.ndarra
 def _splits(n: int, folds: int, *, past: bool, seed: Any, cluster: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Rows to fit on and rows to predict."""
     errors.at_least("folds", folds, 2)
-    labels = np.arange(n) if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
-    if labels.shape != (n,):
-        raise ValueError(f"cluster must have shape ({n},), one label for each row; got {labels.shape}")
+    labels = numbered(cluster, n)
+    if labels is None:
+        labels = np.arange(n)
     units = int(labels.max(initial=-1)) + 1
     if units < folds + past:
         raise ValueError(f"folds={folds} needs at least {folds + past} rows (or clusters), got {units}")

@@ -1,7 +1,7 @@
 """Intervals for an estimate, by name.
 
 normal      value ± z se
-bootstrap   percentiles of the value of resampled rows, or clusters (Efron)
+bootstrap   percentiles of the value of resampled rows, or clusters (Efron); none for one row or cluster
 bca         the same, corrected for bias and skewness (Efron 1987), with the jackknife's acceleration
 bernstein   empirical Bernstein for bounded contributions (Maurer, Pontil 2009, Theorem 4), valid for every n
 betting     hedged capital (Waudby-Smith, Ramdas 2024, Theorem 3): valid at all times at once
@@ -42,7 +42,9 @@ def normal(made: Contributions, value: float, se: float, *, level: float, option
 
 def bootstrap(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:
     """Percentiles of the resampled values."""
-    values, _ = resampled(made, options)
+    values, units = resampled(made, options)
+    if len(units) < 2 or not len(values):
+        return np.nan, np.nan
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return _wider(float(low), float(high), value, se, made)
 
@@ -50,6 +52,8 @@ def bootstrap(made: Contributions, value: float, se: float, *, level: float, opt
 def bca(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:
     """Percentiles at levels that correct for bias and skewness."""
     values, units = resampled(made, options)
+    if len(units) < 2 or not len(values):
+        return np.nan, np.nan
     below = np.mean(values < value) + np.mean(values == value) / 2
     z0 = special.ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
     without = _value(np.sum(units, axis=0) - units)
@@ -85,7 +89,8 @@ def betting(made: Contributions, value: float, se: float, *, level: float, optio
     ordered = b if made.log.order is None else b[made.log.order]
     lower, upper = bets.interval((ordered - low) / (high - low), level=level)
     more = _monte_carlo(made, level)
-    return max(low, low + (high - low) * lower - more), min(high, low + (high - low) * upper + more)
+    ends = low + (high - low) * lower - more, low + (high - low) * upper + more
+    return float(np.maximum(low, ends[0])), float(np.minimum(high, ends[1]))  # NaN where every mean is refused
 
 
 INTERVALS = {"normal": normal, "bootstrap": bootstrap, "bca": bca, "bernstein": bernstein, "betting": betting}

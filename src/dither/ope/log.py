@@ -11,10 +11,22 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from dither import errors, inputs
+from dither.ope import labels
 
 KINDS = ("exact", "monte_carlo", "estimated", "none")
-ROUNDING = 1e-6  # how far a probability logged in float32 may lie above 1, and a row of Q from summing to 1
+ROUNDING = (
+    1e-6  # how far a probability logged in float32 may lie above 1, a row of Q from summing to 1, P from p (of p)
+)
 HEAVIEST = 1e100  # of larger weights the squares overflow
+
+
+class Propensities(NamedTuple):
+    """Estimated probabilities of the logging policy: the estimators take it as p, or its parts as p=, P= and kind=."""
+
+    p: np.ndarray  # (n,) of the arms shown
+    P: np.ndarray  # (n, K) of all arms
+    kind: str  # "estimated"
+    clipped: int  # rows whose p was raised to `clip`
 
 
 class RowOptions(TypedDict, total=False):
@@ -25,7 +37,7 @@ class RowOptions(TypedDict, total=False):
     kind: Any  # of p: "exact" (as left unsaid), "monte_carlo", "estimated"; one word, or (n,) of them
     p_se: Any  # (n,) standard error of p, independent over the rows; needed by kind="monte_carlo"
     cluster: Any  # (n,) labels, such as users: rows of one label may depend on each other
-    P: Any  # (n, K) the logging policy's probabilities of all arms, for the unsupported mass
+    P: Any  # (n, K) the logging policy's probabilities of all arms, p among them, for the unsupported mass
     time: Any  # (n,) sorts the rows for the test of drift and for "betting"
 
 
@@ -50,16 +62,20 @@ class Log(NamedTuple):
 def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
     """Check the arrays of a log against the rules and take the weights.
 
-    r (n,), a (n,) whole numbers in [0, K), p (n,) in (0, 1], Q (n, K) rows that sum to 1, M (n, K) or None; options as
-    in `RowOptions`. Raises ValueError that names the argument, the first row that breaks a rule, and their number.
+    r (n,), a (n,) whole numbers in [0, K), p (n,) in (0, 1] or `Propensities`, Q (n, K) rows that sum to 1, M (n, K)
+    or None; options as in `RowOptions`. Raises ValueError that names the argument, the first row that breaks a rule,
+    and their number.
     """
     for name in set(options) - set(RowOptions.__annotations__):
         raise TypeError(str(errors.unknown("option", name, known=RowOptions.__annotations__)))
+    if isinstance(p, Propensities):
+        options = {"kind": p.kind, **options}
     r, a, p, Q, M = _shaped(r, a, p, Q, M)
     n, K = Q.shape
     P = None if options.get("P") is None else _numbers(options["P"], name="P", shape=(n, K))
     kind, p_se = _kind(options.get("kind", "exact"), options.get("p_se"), n)
-    keep, left_out = _kept(_rules(r, a, p, Q, M, P), (r, a, p, Q, M, P), n, options)
+    exact = np.broadcast_to(np.asarray(options.get("kind", "exact"), dtype=object) == "exact", (n,))
+    keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact), n, options)
     rows = None
     if not keep.all():
         rows = np.flatnonzero(keep)
@@ -70,14 +86,14 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
     arms = a.astype(np.int64)
     q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
     gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
-    group, order = _group(options.get("cluster"), n, rows), _order(options.get("time"), n, rows)
+    group, order = labels.numbered(options.get("cluster"), n, rows), labels.order(options.get("time"), n, rows)
     return Log(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out)
 
 
 def faults(r: Any, a: Any, p: Any, Q: Any, M: Any = None) -> dict[str, np.ndarray]:
     """The rows that break each rule of `read`, as rule -> row numbers; empty where none does."""
     r, a, p, Q, M = _shaped(r, a, p, Q, M)
-    broken = _rules(r, a, p, Q, M, None)
+    broken = _rules(r, a, p, Q, M)
     return {rule: np.flatnonzero(wrong) for rule, (wrong, _) in broken.items() if wrong.any()}
 
 
@@ -86,6 +102,7 @@ def _shaped(r: Any, a: Any, p: Any, Q: Any, M: Any) -> tuple[Any, ...]:
     if Q.ndim != 2 or Q.shape[1] == 0:
         raise ValueError(f"Q must be (n, K): the new policy's probability of each arm in each row; got {Q.shape}")
     n = len(Q)
+    p = p.p if isinstance(p, Propensities) else p
     r, a, p = (_numbers(x, name=name, shape=(n,)) for x, name in ((r, "r"), (a, "a"), (p, "p")))
     return r, a, p, Q, M if M is None else _numbers(M, name="M", shape=Q.shape)
 
@@ -97,8 +114,8 @@ def _numbers(x: Any, *, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _rules(r, a, p, Q, M, P) -> dict[str, tuple[np.ndarray, int]]:
-    """Rule -> (rows that break it, which argument they break: its place in (r, a, p, Q, M, P))."""
+def _rules(r, a, p, Q, M, P=None, exact=True) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Rule -> (rows that break it, the argument that breaks it). exact (n,): p has no error."""
     K = Q.shape[1]
     whole = (a >= 0) & (a < K) & (a == np.floor(a))
     possible = (p > 0) & (p <= 1 + ROUNDING)
@@ -109,22 +126,25 @@ def _rules(r, a, p, Q, M, P) -> dict[str, tuple[np.ndarray, int]]:
         q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
         heavy = possible & proper & (q > HEAVIEST * p)
     rules = {
-        "r must be finite and below 1e100 in size": (~(np.abs(r) < inputs.LARGEST), 0),
-        f"a must be a whole number from 0 to {K - 1}": (~whole, 1),
-        "p must lie in (0, 1]": (~possible, 2),
-        "q/p must be below 1e100": (heavy, 2),
-        "Q must hold probabilities that sum to 1 in each row": (~proper, 3),
+        "r must be finite and below 1e100 in size": (~(np.abs(r) < inputs.LARGEST), r),
+        f"a must be a whole number from 0 to {K - 1}": (~whole, a),
+        "p must lie in (0, 1]": (~possible, p),
+        "q/p must be below 1e100": (heavy, p),
+        "Q must hold probabilities that sum to 1 in each row": (~proper, Q),
     }
     if M is not None:
-        rules["M must be finite and below 1e100 in size"] = (~np.all(np.abs(M) < inputs.LARGEST, axis=1), 4)
+        rules["M must be finite and below 1e100 in size"] = (~np.all(np.abs(M) < inputs.LARGEST, axis=1), M)
     if P is not None:
         shown = np.take_along_axis(P, arms[:, None], axis=1)[:, 0]
         agrees = np.all((P >= 0) & (P <= 1 + ROUNDING), axis=1) & ((shown > 0) | ~possible)
-        rules["P must hold probabilities, above 0 for the arm shown"] = (~agrees, 5)
+        rules["P must hold probabilities, above 0 for the arm shown"] = (~agrees, P)
+        apart = exact & agrees & possible & (np.abs(shown - p) > ROUNDING * p)
+        rule = f"P and p must agree for the arm shown, within {ROUNDING:g} of p, where kind= says that p is exact"
+        rules[rule] = (apart, np.stack([shown, p], axis=1))
     return rules
 
 
-def _kept(rules, arrays, n: int, options: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, int]]:
+def _kept(rules, n: int, options: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, int]]:
     """Which rows are used, and how many are not, by reason; a row counts under the first reason that it has."""
     keep, left_out = np.ones(n, dtype=bool), {}
     if options.get("mask") is not None:
@@ -145,7 +165,7 @@ def _kept(rules, arrays, n: int, options: Mapping[str, Any]) -> tuple[np.ndarray
             row, count = int(np.argmax(wrong)), int(wrong.sum())
             many = f"{count} such rows" if count > 1 else "1 such row"
             raise ValueError(
-                f"{rule}; got {arrays[argument][row].tolist()} at row {row} ({many} of {n}): "
+                f"{rule}; got {argument[row].tolist()} at row {row} ({many} of {n}): "
                 f"mend the log, or pass bad='leave_out', which biases the estimate and is counted"
             )
         left_out[rule] = int(wrong.sum())
@@ -184,21 +204,3 @@ def _kind(kind: Any, p_se: Any, n: int) -> tuple[str, np.ndarray | None]:
         row = int(np.argmax(wrong))
         raise ValueError(f"p_se must be finite and not negative, got {p_se[row]} at row {row}")
     return weakest, p_se
-
-
-def _group(cluster: Any, n: int, rows: np.ndarray | None) -> np.ndarray | None:
-    if cluster is None:
-        return None
-    labels = np.asarray(cluster)
-    if labels.shape != (n,):
-        raise ValueError(f"cluster must have shape ({n},), one label for each row; got {labels.shape}")
-    return np.unique(labels if rows is None else labels[rows], return_inverse=True)[1]
-
-
-def _order(time: Any, n: int, rows: np.ndarray | None) -> np.ndarray | None:
-    if time is None:
-        return None
-    times = np.asarray(time)
-    if times.shape != (n,):
-        raise ValueError(f"time must have shape ({n},), one for each row; got {times.shape}")
-    return np.argsort(times if rows is None else times[rows], kind="stable")

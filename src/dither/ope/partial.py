@@ -153,7 +153,7 @@ def differences(s: Sums, base: str, *, level: float = 0.95) -> dict[str, Differe
 
 
 def _factor(units: int, ddof: int) -> float:
-    return units / (units - ddof) if units > ddof else np.nan
+    return units / (units - ddof) if units > 1 else np.nan  # one unit has no spread
 
 
 def _of(s: Sums, j: int) -> np.ndarray:
@@ -192,8 +192,11 @@ def _covariance(s: Sums) -> np.ndarray:
 
 
 def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
-    """Standard error of Σ_j c_j V̂_j, c (J,)."""
-    return float(np.sqrt(max(c @ _covariance(s) @ c, 0.0) * _factor(s.units, ddof) + c @ _slips(s) @ c / s.n**2))
+    """Standard error of Σ_j c_j V̂_j, c (J,). Of the policies in it alone: 0 × NaN is NaN, and a ratio may be one."""
+    used = np.flatnonzero(c)
+    c, block = c[used], np.ix_(used, used)
+    spread = max(float(c @ _covariance(s)[block] @ c), 0.0) * _factor(s.units, ddof)
+    return float(np.sqrt(spread + float(c @ _slips(s)[block] @ c) / s.n**2))
 
 
 def _health(s: Sums, j: int) -> dict[str, float]:

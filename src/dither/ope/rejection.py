@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dither import errors, inputs
-from dither.ope.log import Log
+from dither.ope.log import Log, Propensities
 from dither.ope.result import Estimate, estimate
 from dither.ope.rows import Bounded, Contributions
 
@@ -32,6 +32,7 @@ def replay(
     -> Estimate over the rows that count, n of them, in `contributions.log.rows`; its se takes the rewards as
     uncorrelated, as they are given the past up to their means, which learning moves
     """
+    kind, p = (p.kind, p.p) if isinstance(p, Propensities) else ("exact", p)
     X, r, p = inputs.numbers(X, name="X"), inputs.numbers(r, name="r"), inputs.numbers(p, name="p")
     slots = getattr(bandit, "slots", None)
     if X.ndim != (3 if slots is None else 2) or len(X) == 0:
@@ -69,7 +70,7 @@ def replay(
     rows = np.flatnonzero(counted)
     ones = np.ones(len(rows))
     log = Log(
-        r[rows], arms[rows], p[rows], w=ones, Q=np.empty((len(rows), 0)), M=None, p_se=None, kind="exact", group=None,
+        r[rows], arms[rows], p[rows], w=ones, Q=np.empty((len(rows), 0)), M=None, p_se=None, kind=kind, group=None,
         order=None, gap=None, rows=rows, left_out={why: count for why, count in left_out.items() if count},
     )  # fmt: skip
     return estimate(Contributions("replay", log, r[rows], None, None, None, Bounded("model", 0.0)), level=level)

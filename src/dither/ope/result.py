@@ -65,6 +65,13 @@ class Difference:
     level: float
     n: int
 
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"difference {self.value:.6g} ± {self.se:.2g}, {self.level:.0%} normal interval [{low:.6g}, {high:.6g}]; "
+            f"P = {self.p_value:.2g} of none, {self.n} rows"
+        )
+
 
 def finish(made: Contributions, options: dict[str, Any]) -> Estimate:
     """`estimate` with the options of a call."""

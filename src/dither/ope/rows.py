@@ -131,9 +131,9 @@ def certain_gap(log: Log) -> np.ndarray:
 
 
 def standard_error(psi: np.ndarray, log: Log, error: np.ndarray | None, *, ddof: int) -> float:
-    """se of the mean of ψ (n,), by clusters where there are any, widened by e (n,); NaN where ddof leaves nothing."""
+    """se of the mean of ψ (n,), by clusters where there are any, widened by e (n,); NaN for one unit."""
     n, sums = len(psi), grouped(psi, log.group)
-    if len(sums) <= ddof:
+    if len(sums) < 2:
         return float("nan")
     variance = float(sums @ sums) * len(sums) / (len(sums) - ddof) / n**2
     if error is not None:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dither import errors, inputs
-from dither.ope.log import Log, RowOptions, read
+from dither.ope.log import Log, Propensities, RowOptions, read
 from dither.ope.result import Estimate, IntervalOptions, finish
 from dither.ope.rows import Bounded, Contributions
 
@@ -55,8 +55,9 @@ def adaptive(
             raise ValueError(
                 f"adaptive takes no {name}=: P is the second argument of the log and the rows are in order"
             )
-    if options.get("kind", "exact") != "exact":
-        raise ValueError(f"adaptive needs exact probabilities of all arms in every round, got kind={options['kind']!r}")
+    kind = P.kind if isinstance(P, Propensities) else options.get("kind", "exact")
+    if kind != "exact":
+        raise ValueError(f"adaptive needs exact probabilities of all arms in every round, got kind={kind!r}")
     P = inputs.numbers(P, name="P")
     if P.ndim != 2 or P.shape[1] == 0:
         raise ValueError(f"P must be (n, K), the logging policy's probabilities of all arms; got {P.shape}")
@@ -119,8 +120,8 @@ def _weights(log: Log, P: np.ndarray, D: np.ndarray, weights: str, batches: Any)
 
 
 def _phi(Q: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """Σ_k Q_k²/P_k (n,), over the arms that Q plays and P can show."""
-    return np.sum(np.divide(Q**2, P, out=np.zeros_like(Q), where=P > 0), axis=1)
+    """Σ_k Q_k²/P_k (n,), over the arms that Q plays and P can show; at least 1, as it is where P can show them all."""
+    return np.maximum(np.sum(np.divide(Q**2, P, out=np.zeros_like(Q), where=P > 0), axis=1), 1.0)
 
 
 def _recent(x: np.ndarray, *, first: float) -> np.ndarray:
