@@ -1,10 +1,13 @@
-"""What all tests share: one BLAS thread (so that bits can be compared), and hypothesis without clocks or luck."""
+"""What all tests share: one BLAS thread (so that bits can be compared), hypothesis without luck, the command line."""
 
 import os
+import sys
 
 import pytest
 import threadpoolctl
 from hypothesis import settings
+
+from dither import cli
 
 settings.register_profile("dither", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("dither")
@@ -14,6 +17,19 @@ settings.load_profile("dither")
 def one_blas_thread():
     with threadpoolctl.threadpool_limits(1):
         yield
+
+
+@pytest.fixture
+def dither(monkeypatch, capsys):
+    """Runs the command line in this process -> (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["dither", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit:
+            cli.main()
+        return exit.value.code or 0, *capsys.readouterr()
+
+    return run
 
 
 def pytest_sessionfinish(session):

@@ -24,6 +24,7 @@ LONGEST = 1e6  # change of a logit to which a step is shortened before its line 
 LINE = 100  # evaluations along a line, at most
 ILL = 4e-9  # relative error of the eigenvalues of H above which its factor is taken from the rows, by QR
 ROUNDING = 4e-16
+UNIT = 2.0**-53  # u: a product of d terms is right to d u times the sum of their sizes
 FEW = 256  # rows up to which the longest of them in the norm of H⁻¹ is always looked for
 
 
@@ -110,7 +111,7 @@ def solve(
             lever = 1 / xp.sqrt(xp.where(size > 1e-200, size, 1e-200))  # >= ‖x‖ in the norm of H⁻¹, as is reach
             lever = xp.where(lever < reach[..., None], lever, reach[..., None])
             noise = arrays.norms((n**0.5 * xp.abs(e) + doubt) * lever) + d * xp.sqrt(problem.rho) * arrays.norms(theta)
-            noise = ROUNDING * (noise + _slip(problem, theta, size, most=tol / LATE / ROUNDING))
+            noise = ROUNDING * noise + _slip(problem, theta, size, most=tol / LATE)
             slope = slope + noise
             better = (slope < least / 2) | far
             least, idle = xp.where(better, slope, least), xp.where(better, 0.0, idle + 1)
@@ -235,15 +236,18 @@ def _doubt(problem: Problem, *, link: Link) -> Array:
 
 
 def _slip(problem: Problem, theta: Array, size: Array, *, most: Array) -> Array:
-    """√Σ ωμ' (Σ_j |x_j θ_j|)², for what rounding does to the logits, (G,): bounded by the longest row, or looked at."""
-    xp, d = arrays.namespace(theta), theta.shape[-1]
-    slip = problem.longest * arrays.norms(theta) * xp.sqrt(xp.sum(size, axis=-1)) * d**0.5
+    """What rounding of the logits does to the slope, √Σ ωμ' (d u Σ_j |x_j θ_j|)², at most: (G,).
+
+    u = UNIT. Bounded by the longest row, or looked at where that is above `most`.
+    """
+    xp, unit = arrays.namespace(theta), UNIT * theta.shape[-1]
+    slip = unit * problem.longest * arrays.norms(theta) * xp.sqrt(xp.sum(size, axis=-1))
     rough = slip > most
     if not arrays.some(rough):
         return slip
     own = xp.sqrt(size) * _logits(xp.abs(problem.X), xp.abs(theta))
-    most = xp.maximum(xp.max(own, axis=-1), xp.full_like(slip, 1e-150))
-    return xp.where(rough, arrays.norms(own / most[..., None]) * most * d**0.5, slip)
+    largest = xp.maximum(xp.max(own, axis=-1), xp.full_like(slip, 1e-150))
+    return xp.where(rough, unit * largest * arrays.norms(own / largest[..., None]), slip)
 
 
 def _logits(X: Array, theta: Array) -> Array:

@@ -90,7 +90,7 @@ def solve(
             far = _reach(problem, H.F, w, reach, exact=exact) * (1.0 if here or exact else math.exp(a / 2))
             noise = newton.ROUNDING * far * (len(X) ** 0.5 * math.sqrt(e @ e) + math.sqrt(total @ total))
             noise += newton.ROUNDING * len(theta) * math.sqrt(rho * (theta @ theta)) + math.expm1(H.blur) * slope
-            noise += newton.ROUNDING * longest * math.sqrt(len(theta) * (theta @ theta) * w.sum())  # of the logits
+            noise += newton.UNIT * len(theta) * longest * math.sqrt((theta @ theta) * w.sum())  # of the logits
             rem = (a / 2 * math.exp(a) if here else math.expm1(a)) * slope + noise
             a += H.blur
             if a > FIRM * drift:
