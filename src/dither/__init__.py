@@ -27,17 +27,29 @@ OFUGLBe = ALGORITHMS["OFUGLB-e"]
 UCBGLM = ALGORITHMS["UCB-GLM"]
 GLMUCB = ALGORITHMS["GLM-UCB"]
 EVILL = ALGORITHMS["EVILL"]
+DeepFP = ALGORITHMS["DeepFP"]
+DeepFPScalar = ALGORITHMS["DeepFP-scalar"]
+DeepEpsGreedy = ALGORITHMS["DeepEpsGreedy"]
+DeepGreedy = ALGORITHMS["DeepGreedy"]
+NeuralUCB = ALGORITHMS["NeuralUCB"]
+NeuralTS = ALGORITHMS["NeuralTS"]
+FTPL = ALGORITHMS["FTPL"]
 
 
 __all__ = [
     "ALGORITHMS",
     "EVILL",
+    "FTPL",
     "GLMFP",
     "GLMUCB",
     "OFUGLB",
     "UCBGLM",
     "Bandit",
     "Decision",
+    "DeepEpsGreedy",
+    "DeepFP",
+    "DeepFPScalar",
+    "DeepGreedy",
     "EpsGreedy",
     "Explanation",
     "Greedy",
@@ -52,6 +64,8 @@ __all__ = [
     "LogGreedy",
     "LogPHE",
     "LogTS",
+    "NeuralTS",
+    "NeuralUCB",
     "OFUGLBe",
     "RandLinUCB",
     "RandUCBLog",

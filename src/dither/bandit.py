@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from dither import arrays, decision, errors, explain, inputs, ranking, saving, streams, trees
-from dither.models.disjoint import Disjoint
 
 _SETTINGS = ("dim", "seed", "floor", "monte_carlo")
 _COUNTS = ("decisions", "observations")
-_STREAMS = ("_chance", "_ties")
+_STREAMS = ("_chance", "_ties", "_training")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +63,13 @@ class Bandit:
         self.model, self.policy = model, policy
         self.dim, self.floor, self.monte_carlo = int(dim), float(floor), int(monte_carlo)
         self.seed = streams.entropy(seed)
-        self.slots = model.slots if isinstance(model, Disjoint) else None
-        self.state = model.init(self.dim, needs=policy.needs)
+        self.slots: int | None = getattr(model, "slots", None)
+        self.state = decision.begin(model, self.dim, needs=policy.needs, rng=lambda: self._stream("weights"))
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         self._columns: list[str] | None = None
-        self._chance = streams.stream(self.seed, 0, "policy")
-        self._ties = streams.stream(self.seed, 0, "ties")
+        self._chance, self._ties = self._stream("policy"), self._stream("ties")
+        self._training = self._stream("training") if decision.draws(model) else None  # the model's own chance
         self._lock = threading.RLock()
 
     @property
@@ -105,7 +104,7 @@ class Bandit:
             p = np.full(shape[:-1], np.nan)
             if decision.exact(self.policy):
                 kind, p = "exact", decision.chosen(self.policy, view, arm, eps=eps, shape=shape, mask=mask)
-            elif self.monte_carlo:
+            elif self.monte_carlo and decision.knowable(self.policy):
                 kind = "monte_carlo"
                 p, se = self._shown(X, mask, arm)
             elif np.all(decision.offered(shape, mask) == 1):
@@ -195,6 +194,8 @@ class Bandit:
                 se, kind = None, "exact"
                 rule = decision.log_propensities if log else decision.propensities
                 p = rule(self.policy, view, eps=eps, shape=self._shape(X), mask=mask)
+            elif not decision.knowable(self.policy):
+                p, se, kind = np.full(self._shape(X), np.nan), None, "none"
             else:
                 (p, se), kind = self._estimate(X, mask, draws), "monte_carlo"
                 if log:
@@ -214,25 +215,45 @@ class Bandit:
             if X.ndim > 2:
                 raise ValueError(f"x must be ({self.dim},) or (n, {self.dim}), got {X.shape}")
             inputs.finite(X, name="x")
-            r = _rewards(r, X.shape[:-1])
-            _supported(r, self.model)
+            r = inputs.rewards(r, X.shape[:-1])
+            inputs.supported(r, self.model)
             settings: dict[str, Any] = decision.given_up(self.model)
             if weight is not None:
-                settings["weight"] = _weights(weight, X.shape[:-1], most=getattr(self.model, "heaviest", np.inf))
+                settings["weight"] = inputs.weights(weight, X.shape[:-1], most=getattr(self.model, "heaviest", np.inf))
             if self.slots is not None:
                 if arm is None:
                     raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
                 settings["arm"] = inputs.whole(arm, name="arm", below=self.slots, shape=X.shape[:-1])
             elif arm is not None:
                 raise ValueError("arm is for disjoint slots alone; here x is the features of the arm that was shown")
-            if X.ndim == 1:
-                state = self.model.update(self.state, X, r, **settings)
-            else:
-                state = self.model.update_many(self.state, X, r, **settings)
+            state = self._learnt(X, r, settings)
             if not (np.vdot(state.theta, state.theta) < np.inf or np.isfinite(state.theta).all()):
                 raise errors.overflow()
             self.state, self._columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
+
+    def _learnt(self, X: np.ndarray, r: np.ndarray, settings: dict[str, Any]) -> Any:
+        """The state after these observations; the model's own chance moves only if it takes them."""
+        rule = self.model.update if X.ndim == 1 else self.model.update_many
+        if self._training is None:
+            return rule(self.state, X, r, **settings)
+        before = self._training.bit_generator.state
+        chance = self.model.draw(self._training, 1 if X.ndim == 1 else len(X))
+        try:
+            return rule(self.state, X, r, chance=tuple(k[0] for k in chance) if X.ndim == 1 else chance, **settings)
+        except ValueError:
+            self._training.bit_generator.state = before
+            raise
+
+    def refit(self) -> None:
+        """Fit the model on all that was learnt, whatever its schedule (`models.Regressor`).
+
+        Raises TypeError for a model that learns every reward as it comes; ValueError where the fit fails.
+        """
+        if not hasattr(self.model, "refitted"):
+            raise TypeError(f"{type(self.model).__name__} learns every reward as it comes: there is nothing to refit")
+        with self._lock:
+            self.state = self.model.refitted(self.state)
 
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.
@@ -244,7 +265,7 @@ class Bandit:
                 "model": saving.pack(self.model),
                 "policy": saving.pack(self.policy),
                 "columns": self._columns,
-                "streams": {name: saving.plain(getattr(self, name).bit_generator.state) for name in _STREAMS},
+                "streams": {name: saving.plain(rng.bit_generator.state) for name, rng in self._streams().items()},
                 **{name: getattr(self, name) for name in (*_SETTINGS, *_COUNTS)},
             }
             content = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
@@ -330,6 +351,13 @@ class Bandit:
             own = None if mask is None else mask[row]
             yield ranking.frequencies(self.policy, view, rng, n=n, k=k, arms=arms, dim=dim, mask=own, eps=eps)
 
+    def _streams(self) -> dict[str, np.random.Generator]:
+        """The streams that go on from call to call; a model without chance of its own has none for its training."""
+        return {name: rng for name in _STREAMS if (rng := getattr(self, name)) is not None}
+
+    def _stream(self, purpose: str) -> np.random.Generator:
+        return streams.stream(self.seed, 0, purpose)
+
     def _shape(self, X: np.ndarray) -> tuple[int, ...]:
         """(K,) for one request, (B, K) for B."""
         return X.shape[:-1] if self.slots is None else (*X.shape[:-1], self.slots)
@@ -371,23 +399,25 @@ class Bandit:
         return hits
 
 
-def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
+def load(path: Any, *, known: tuple[type, ...] = (), model: Any = None) -> Bandit:
     """The bandit that `save` wrote; it goes on as if nothing had happened.
 
     known : classes of your own that its model or policy is made of
+    model : the model again, where a file cannot hold it: a module or an estimator of your own
 
-    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format. Nothing is executed.
+    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format, or for another model
+    than the one that was saved. Nothing is executed.
     """
     table = saving.KNOWN | {cls.__name__: cls for cls in known}
 
     def build(header: dict[str, Any], content: dict[str, np.ndarray]) -> Bandit:
-        model, policy = (saving.unpack(header[name], table) for name in ("model", "policy"))
-        bandit = Bandit(model, policy, **{name: header[name] for name in _SETTINGS})
+        own, policy = saving.given(header["model"], model, table), saving.unpack(header["policy"], table)
+        bandit = Bandit(own, policy, **{name: header[name] for name in _SETTINGS})
         for name in _COUNTS:
             errors.at_least(name, header[name], 0)
             setattr(bandit, name, header[name])
-        for name in _STREAMS:
-            getattr(bandit, name).bit_generator.state = saving.unplain(header["streams"][name])
+        for name, rng in bandit._streams().items():
+            rng.bit_generator.state = saving.unplain(header["streams"][name])
         columns = header["columns"]
         names = columns if isinstance(columns, list) else []
         if columns is not None and (len({c for c in names if isinstance(c, str)}) != bandit.dim or names[bandit.dim :]):
@@ -395,6 +425,8 @@ def load(path: Any, *, known: tuple[type, ...] = ()) -> Bandit:
         bandit._columns = columns
         bandit.state = saving.filled(bandit.state, content)
         bandit.model.check(bandit.state)
+        if hasattr(own, "restored"):  # what is derived from the arrays and no array itself
+            bandit.state = own.restored(bandit.state)
         return bandit
 
     return saving.read(path, build)
@@ -412,44 +444,3 @@ def _fits(k: Any, shape: tuple[int, ...], mask: np.ndarray | None) -> None:
     most = shape[-1] if mask is None else int(np.min(np.sum(mask, axis=-1)))
     if k > most:
         raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")
-
-
-def _rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray:
-    if not shape and isinstance(r, float) and abs(r) < inputs.LARGEST:  # the usual case, at once
-        return np.float64(r)  # type: ignore[return-value]
-    r = inputs.numbers(r, name="r")
-    if r.shape != shape:
-        wanted = f"({shape[0]},), one for each row of x" if shape else "a single number, as x is one arm"
-        raise ValueError(f"r must be {wanted}; got shape {r.shape}")
-    inputs.finite(r, name="r")
-    return r
-
-
-def _supported(r: np.ndarray, model: Any) -> None:
-    low, high = getattr(model, "support", (-np.inf, np.inf))
-    if low == -np.inf and high == np.inf:
-        return
-    wrong = (r < low) | (r > high)
-    if not np.any(wrong):
-        return
-    where = f" at row {int(np.argmax(wrong))} ({int(np.sum(wrong))} such values)" if np.ndim(r) else ""
-    what = f"not be below {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
-    value = float(np.ravel(r)[np.argmax(wrong)])
-    raise ValueError(
-        f"r must {what}, where rewards of the {model.function.name} link are; got {value!r}{where}: "
-        f"rescale the rewards or choose another link"
-    )
-
-
-def _weights(weight: Any, shape: tuple[int, ...], *, most: float) -> np.ndarray:
-    weight = inputs.numbers(weight, name="weight")
-    if weight.shape not in (shape, ()):
-        raise ValueError(f"weight must have shape {shape} or be one number, got {weight.shape}")
-    inputs.finite(weight, name="weight")
-    if np.any(weight < 0):
-        raise ValueError(f"weight must not be negative, got {weight.min()}")
-    if np.any(weight > most):
-        raise ValueError(
-            f"weight must be at most {most:g} for this model, got {weight.max():g}: scale the weights down"
-        )
-    return np.broadcast_to(weight, shape)

@@ -11,6 +11,8 @@ and, where it has them,
     propensities(view, mask=) -> (..., K)    exact choice probabilities (else: Monte Carlo)
     chosen(view, arm, mask=) -> (...)        the same for one arm, cheaper
     decide(view, *chance, u) -> arm, p       both for one request, quicker still
+    redraw(view, rng, n, *, arms, dim)       the scores of n decisions on one request, where that is cheaper
+    spent = True                             its chance is spent in training: no propensity
 log_propensities(view, mask=)            the logarithms of the exact probabilities (else: of what underflows, -inf)
 z(view, *chance) -> (...) or (..., K)    the scalar that moved all arms, or one for each
 as_lines(view) -> m, w, law, or None     the lines m + z w that one z of that law moves, where there is one
@@ -43,6 +45,22 @@ def given_up(model: Any) -> dict[str, bool]:
     return {"own": True} if getattr(model, "owns", False) else {}
 
 
+def begin(model: Any, dim: int, *, needs: frozenset[str], rng: Any, **settings: Any) -> Any:
+    """The first state of a model; one that `draws` gets its chance, a Generator or one for each run, from rng()."""
+    chance = {"rng": rng()} if draws(model) else {}
+    return model.init(dim, needs=needs, **settings, **chance)
+
+
+def draws(model: Any) -> bool:
+    """Whether a model has chance of its own: where its weights begin, in what it trains on."""
+    return hasattr(model, "draw")
+
+
+def knowable(policy: Any) -> bool:
+    """Whether drawing decisions again shows their probabilities; not where the chance was spent in training."""
+    return not getattr(policy, "spent", False)
+
+
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
     """What the policy draws for n requests, which must be a tuple: an array would be taken for one."""
     chance = policy.draw(rng, n, arms=arms, dim=dim)
@@ -60,7 +78,11 @@ def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
 
 def choose(policy: Any, view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
     """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K). -> (...) integers"""
-    s, keys = ranked(policy, view, chance)
+    return _shown(*ranked(policy, view, chance), u, eps=eps, mask=mask)
+
+
+def _shown(s: Array, keys: tuple[Array, ...] | None, u: Array, *, eps: float, mask: Array | None) -> Array:
+    """The arms of the highest scores, but for a share eps of uniform choices."""
     arm = arrays.argmax(s, u=u[..., 0], keys=keys, mask=mask)
     if not eps:
         return arm
@@ -152,8 +174,11 @@ def frequencies(policy: Any, view: Any, rng, *, n: int, arms: int, dim: int, mas
     counts = np.zeros(arms)
     for start in range(0, n, 1000):
         k = min(1000, n - start)
-        chance = draw(policy, rng, k, arms=arms, dim=dim)
-        u, allowed = rng.random((k, UNIFORMS)), None if mask is None else np.broadcast_to(mask, (k, arms))
-        arm = choose(policy, view, chance, u, eps=eps, mask=allowed)
+        allowed = None if mask is None else np.broadcast_to(mask, (k, arms))
+        if hasattr(policy, "redraw"):
+            s, keys = policy.redraw(view, rng, k, arms=arms, dim=dim), None
+        else:
+            s, keys = ranked(policy, view, draw(policy, rng, k, arms=arms, dim=dim))
+        arm = _shown(s, keys, rng.random((k, UNIFORMS)), eps=eps, mask=allowed)
         counts += np.bincount(arm, minlength=arms)
     return counts

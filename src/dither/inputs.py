@@ -108,6 +108,50 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
+def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Rewards of a given shape as float64."""
+    if not shape and isinstance(r, float) and abs(r) < LARGEST:  # the usual case, at once
+        return np.float64(r)  # type: ignore[return-value]
+    r = numbers(r, name="r")
+    if r.shape != shape:
+        wanted = f"({shape[0]},), one for each row of x" if shape else "a single number, as x is one arm"
+        raise ValueError(f"r must be {wanted}; got shape {r.shape}")
+    finite(r, name="r")
+    return r
+
+
+def supported(r: np.ndarray, model: Any) -> None:
+    """Refuse rewards that the model's link cannot have."""
+    low, high = getattr(model, "support", (-np.inf, np.inf))
+    if low == -np.inf and high == np.inf:
+        return
+    wrong = (r < low) | (r > high)
+    if not np.any(wrong):
+        return
+    where = f" at row {int(np.argmax(wrong))} ({int(np.sum(wrong))} such values)" if np.ndim(r) else ""
+    what = f"not be below {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
+    value = float(np.ravel(r)[np.argmax(wrong)])
+    raise ValueError(
+        f"r must {what}, where rewards of the {model.function.name} link are; got {value!r}{where}: "
+        f"rescale the rewards or choose another link"
+    )
+
+
+def weights(weight: Any, shape: tuple[int, ...], *, most: float) -> np.ndarray:
+    """Weights of a given shape, not negative and at most `most`."""
+    weight = numbers(weight, name="weight")
+    if weight.shape not in (shape, ()):
+        raise ValueError(f"weight must have shape {shape} or be one number, got {weight.shape}")
+    finite(weight, name="weight")
+    if np.any(weight < 0):
+        raise ValueError(f"weight must not be negative, got {weight.min()}")
+    if np.any(weight > most):
+        raise ValueError(
+            f"weight must be at most {most:g} for this model, got {weight.max():g}: scale the weights down"
+        )
+    return np.broadcast_to(weight, shape)
+
+
 def _columns(X: Any) -> list[str] | None:
     """The column names of a data frame (or the labels of a pandas row), None for anything else."""
     names = getattr(X, "column_names", None)  # Arrow, whose `columns` are the data

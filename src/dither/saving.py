@@ -75,6 +75,8 @@ def _arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
 
 def pack(value: Any) -> Any:
     """A configuration as JSON: a dataclass as its class's name and its fields."""
+    if (known := fingerprint(value)) is not None:
+        return {"given": known}
     if dataclasses.is_dataclass(value):
         return {"class": type(value).__name__} | {
             f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)
@@ -89,6 +91,25 @@ def pack(value: Any) -> Any:
         f"a file cannot hold {value!r}: settings must be numbers, texts, tuples or dataclasses (for c a number or a "
         f"named schedule rather than a function)"
     )
+
+
+def given(value: Any, model: Any, table: dict[str, type]) -> Any:
+    """The model that `pack` wrote; where a file holds only its fingerprint, the model that is given, if it is that one."""
+    known = value.get("given") if isinstance(value, dict) else None
+    if known is None and model is not None:
+        raise ValueError("it holds its model whole: leave model= out")
+    if known is None:
+        return unpack(value, table)
+    if model is None:
+        raise ValueError(f"its model is one that a file cannot hold, {known}: pass it again, load(path, model=...)")
+    if (got := fingerprint(model)) != known:
+        raise ValueError(f"model= is not the model that was saved: it is {got}, and {known} was saved")
+    return model
+
+
+def fingerprint(model: Any) -> str | None:
+    """What a model says of itself where a file cannot hold it; None where it can."""
+    return model.fingerprint() if hasattr(model, "fingerprint") else None
 
 
 def unpack(value: Any, table: dict[str, type]) -> Any:

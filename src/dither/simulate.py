@@ -20,6 +20,7 @@ CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and th
 BATCH = 50  # runs in lockstep at most, by default: more share the cost of a call no better
 STATES = 50_000  # entries of F that all runs in lockstep may have, by default: they stay in the cache
 MEMORY = 4 * 10**8  # bytes that the states of all runs in lockstep may reach, by default: models may keep the history
+DRAWN = 2**21  # numbers of chance drawn at once for all runs of an algorithm
 FIRST = 32  # rounds of rewards that are looked at before anything runs
 
 Algorithms = Sequence[str | Spec] | Mapping[str, "str | Spec | tuple[Any, Any]"]
@@ -106,7 +107,7 @@ def simulate(
     }
     for model, policy in agents.values():
         decision.check(policy, model)
-        if hasattr(model, "slots") != bool(env.disjoint) or getattr(model, "slots", env.arms) != env.arms:
+        if getattr(model, "slots", None) != (env.arms if env.disjoint else None):
             kind = f"{env.arms} disjoint slots" if env.disjoint else "arms with features of their own"
             raise ValueError(f"the environment has {kind}, which {model} does not fit")
     models = [model for model, _ in agents.values()]
@@ -142,10 +143,11 @@ def _environment(env: Any) -> None:
     errors.at_least("the environment's arms", env.arms, 1)
 
 
-def _batch(env: Any, models: Iterable[Any], *, rounds: int) -> int:
+def _batch(env: Any, models: list[Any], *, rounds: int) -> int:
     """As many runs in lockstep as are quickest and as memory holds."""
     quick = min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
     size = sum(model.bytes(env.dim, rounds) for model in models if hasattr(model, "bytes"))
+    quick = min([quick, *(model.together(env.dim) for model in models if hasattr(model, "together"))])
     return max(1, min(quick, int(MEMORY // size) if size else quick))
 
 
@@ -378,28 +380,48 @@ class _Agent:
     def __init__(self, model: Any, policy: Any, world: _World) -> None:
         self.model, self.policy, self.world = model, policy, world
         R = len(world.runs)
-        self.state = model.init(world.dim, batch=(R,), needs=policy.needs, xp=world.xp, device=world.device)
+        settings = dict(batch=(R,), xp=world.xp, device=world.device)
+        self.state = decision.begin(
+            model, world.dim, needs=policy.needs, rng=lambda: world.streams("weights"), **settings
+        )
+        self.training_rngs = world.streams("training") if decision.draws(model) else []
         self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
         self.regret = self.realised = world.array(np.zeros(R))
+        self.block = 1  # rounds whose chance is drawn at once: after the first it is known how many fit
         self.late: dict[int, list] = {}  # round -> what is learnt at its end
 
     def prepare(self, n: int) -> None:
-        """Draw the chance of the next n rounds."""
+        """n rounds are to come."""
+        self.ahead, self.first, self.last = n, 0, 0
+
+    def draw(self, i: int) -> None:
+        """Draw the chance of round i and of as many after it as memory allows."""
+        n = min(self.ahead - i, self.block)
+        self.first, self.last = i, i + n
         dim = self.model.ambient(self.world.dim)
         drawn = [decision.draw(self.policy, rng, n, arms=self.world.arms, dim=dim) for rng in self.rngs]
         self.chance = tuple(self.world.array(np.stack(kind)) for kind in zip(*drawn, strict=True))
+        taught = [self.model.draw(rng, n) for rng in self.training_rngs]
+        self.training = tuple(np.stack(kind) for kind in zip(*taught, strict=True))
         self.u = self.world.array(np.stack([rng.random((n, decision.UNIFORMS)) for rng in self.tie_rngs]))
+        size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
+        self.block = max(1, int(DRAWN // (size / n)))
 
     def step(self, t: int, i: int, scene: _Scene) -> None:
         """Choose, pay, learn."""
+        if i >= self.last:
+            self.draw(i)
+        j = i - self.first
         view = self.policy.view(self.model, self.state, scene.X, t=t)
-        chance = tuple(kind[:, i, ...] for kind in self.chance)
-        arm = decision.choose(self.policy, view, chance, self.u[:, i, :], eps=decision.eps(self.policy, t))
+        chance = tuple(kind[:, j, ...] for kind in self.chance)
+        arm = decision.choose(self.policy, view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t))
         r = arrays.pick(scene.reward, arm, rank=0)
         self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))
         self.realised = self.realised + (scene.best_reward - r)
         x = scene.X if self.world.disjoint else arrays.pick(scene.X, arm, rank=1)
-        slot = {"arm": arm} if self.world.disjoint else {}
+        slot: dict[str, Any] = {"arm": arm} if self.world.disjoint else {}
+        if self.training_rngs:
+            slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
         if scene.delay is None:
             self.state = self.model.update(self.state, x, r, **slot, **decision.given_up(self.model))
             return

@@ -8,6 +8,7 @@ import numpy as np
 
 # Append only: a number that changes its meaning changes every published run.
 PURPOSES = {"policy": 0, "ties": 1, "instance": 2, "contexts": 3, "noise": 4, "monte_carlo": 5, "delay": 6, "floor": 7}
+PURPOSES |= {"weights": 8, "training": 9}
 
 
 def stream(seed: int, run: int, purpose: str, *more: int) -> np.random.Generator:

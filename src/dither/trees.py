@@ -7,10 +7,14 @@ from dither import arrays
 from dither.arrays import Array
 
 
+class Opaque:
+    """What is derived from the arrays beside it and is no array itself, such as a fitted estimator."""
+
+
 def map_arrays(rule: Callable[..., Array], tree: Any, *others: Any) -> Any:
     """A tree of the same form with `rule(array, *others)` at every array; None stays None."""
-    if tree is None:
-        return None
+    if tree is None or isinstance(tree, Opaque):
+        return tree
     if hasattr(tree, "_fields"):
         return type(tree)(*(map_arrays(rule, *parts) for parts in zip(tree, *others, strict=True)))
     return rule(tree, *others)
@@ -36,7 +40,7 @@ def put(tree: Any, runs: list[int], part: Any) -> None:
 
 def leaves(tree: Any, prefix: str) -> dict[str, Array]:
     """The arrays by dotted name; what is None is left out."""
-    if tree is None:
+    if tree is None or isinstance(tree, Opaque):
         return {}
     if hasattr(tree, "_fields"):
         return {k: v for f in tree._fields for k, v in leaves(getattr(tree, f), f"{prefix}.{f}").items()}

@@ -59,7 +59,7 @@ class Algorithm:
         self.__name__ = name
         general = (inspect.getdoc(type(self)) or "").replace("LinFP(", f"{name}(")
         self.__doc__ = f"{summary}\n\n{general}\n\nIts policy: {inspect.getdoc(policy)}"
-        self.__signature__ = _signature(model, policy)
+        self.__signature__ = _signature(model, policy, self.presets["default"])
 
     def __call__(
         self,
@@ -115,7 +115,11 @@ class Algorithm:
                 errors.true_or_false(name, value)
         model = model_class(**{k: v for k, v in settings.items() if k in of_model})
         policy = policy_class(**{k: v for k, v in settings.items() if k in of_policy})
-        return (model if disjoint is None else models.Disjoint(model, disjoint)), policy
+        if disjoint is None:
+            return model, policy
+        if "slots" in of_model:  # a network, whose slots share all layers but the first
+            return dataclasses.replace(model, slots=disjoint), policy
+        return models.Disjoint(model, disjoint), policy
 
     def knows(self, setting: str, *, preset: str = "default") -> bool:
         """Whether its policy has such a setting."""
@@ -138,12 +142,15 @@ def named(name: str) -> Algorithm:
     return find(name)
 
 
-def _signature(model: Any, policy: Any) -> inspect.Signature:
-    """What help() shows: dim, then every setting with its default."""
+def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:
+    """What help() shows: dim, then every setting with its default, where the default preset is a table its value there."""
     kw = inspect.Parameter.KEYWORD_ONLY
     fields = [*dataclasses.fields(model), *dataclasses.fields(policy)]
     parameters = [inspect.Parameter("dim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)]
-    parameters += [inspect.Parameter(f.name, kw, default=f.default, annotation=f.type) for f in fields]
+    set_ = {} if callable(preset) else preset
+    parameters += [
+        inspect.Parameter(f.name, kw, default=set_.get(f.name, f.default), annotation=f.type) for f in fields
+    ]
     own = dict(disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0)
     parameters += [inspect.Parameter(name, kw, default=value) for name, value in own.items()]
     return inspect.Signature(parameters, return_annotation=Bandit)

@@ -3,6 +3,8 @@
 from dither.models.diagonal import Diagonal
 from dither.models.disjoint import Disjoint
 from dither.models.glm import GLM
+from dither.models.network import Network
+from dither.models.neural_linear import NeuralLinear
 from dither.models.ridge import Ridge
 
-__all__ = ["GLM", "Diagonal", "Disjoint", "Ridge"]
+__all__ = ["GLM", "Diagonal", "Disjoint", "Network", "NeuralLinear", "Ridge"]

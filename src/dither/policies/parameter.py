@@ -51,6 +51,8 @@ class ThompsonSampling:
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """All that a draw will need."""
+        if hasattr(model, "beneath"):  # linear in features that it makes: one pass for all draws
+            model, state, X = model.beneath(state, X)
         if self.c != "anytime":
             return Seen(model, state, X, scale.value(self, model, state, t))
         d, delta = model.ambient(state.theta.shape[-1]), self.delta or 1 / (self.horizon or t)

@@ -1,0 +1,113 @@
+"""A torch.nn.Module of your own as the network: rows in, one output each.
+
+    rows      (n, d); with K slots the Kd-vectors (n, K d), with image=(h, w) the images (n, 1, h, w) or (n, K, h, w)
+    output    (n,) or (n, 1)
+    θ         its parameters that have requires_grad, one after the other; θ_0 is as the module has them, so all runs
+              begin alike
+    constant  all else: its buffers and the parameters without requires_grad
+
+The module is copied when `models.Network` is made, in eval mode: there is no dropout, and batch norm keeps its means.
+The answer to a row may depend on that row alone.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch.func import functional_call, grad_and_value, vmap
+
+GRADIENTS = 2**24  # numbers that the gradients of some rows may take at once
+
+
+class Given:
+    """A module in eval mode, for rows of d features."""
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        d: int,
+        slots: int | None,
+        image: tuple[int, int] | None,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.module, self.d, self.slots, self.image, self.device = module, d, slots, image, device
+        trained = {name: A for name, A in module.named_parameters() if A.requires_grad}
+        self.names, self.shapes = list(trained), [A.shape for A in trained.values()]
+        self.sizes = [math.prod(shape) for shape in self.shapes]
+        self.size = sum(self.sizes)  # p
+        self.K = slots or 1
+        self.width = max(d * self.K, math.isqrt(self.size))  # numbers of a row in its widest layer, about
+        self.theta = torch.cat([A.detach().flatten() for A in trained.values()]).cpu().numpy()
+        self._try(dtype)
+
+    def initial(self, rng: np.random.Generator) -> np.ndarray:
+        """θ_0 (p,): the module's own."""
+        return self.theta.copy()
+
+    def parts(self, theta: torch.Tensor) -> list[torch.Tensor]:
+        """Its parameters in θ (p,): views."""
+        return [part.view(shape) for part, shape in zip(theta.split(self.sizes), self.shapes, strict=True)]
+
+    def answers(self, parts: list[torch.Tensor], X: torch.Tensor, arm: torch.Tensor | None) -> torch.Tensor:
+        """f (N,) of rows X (N, d) in the slots arm (N,)."""
+        return self._called(parts, self._placed(X, arm))
+
+    def everywhere(self, parts: list[torch.Tensor], X: torch.Tensor) -> torch.Tensor:
+        """f (n, K) of contexts X (n, d) in every slot."""
+        arm = torch.arange(self.K, device=X.device).repeat(len(X))
+        return self.answers(parts, X.repeat_interleave(self.K, dim=0), arm).view(len(X), self.K)
+
+    def squares(self, parts, weights, X: torch.Tensor, arm: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """f and Σ_p (∂f/∂θ_p)² u_p, (N,) each: u in `weights`, as `parts`. The gradients of some rows at a time."""
+        n = max(1, GRADIENTS // self.size)
+        each = [self._squares(parts, weights, rows) for rows in self._placed(X, arm).split(n)]
+        return torch.cat([f for f, _ in each]), torch.cat([square for _, square in each])
+
+    def _squares(self, parts, weights, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rule = grad_and_value(lambda parts, row: self._called(parts, row[None])[0])
+        try:
+            found, f = vmap(rule, in_dims=(None, 0))(parts, rows)
+        except RuntimeError:  # vmap does not know all that a module may do: row by row
+            single = [rule(parts, row) for row in rows]
+            found = [torch.stack(kind) for kind in zip(*(g for g, _ in single), strict=True)]
+            f = torch.stack([one for _, one in single])
+        square = sum((g * g * u).flatten(1).sum(dim=1) for g, u in zip(found, weights, strict=True))
+        return f.detach(), torch.as_tensor(square).detach()
+
+    def _called(self, parts: list[torch.Tensor], rows: torch.Tensor) -> torch.Tensor:
+        f = functional_call(self.module, dict(zip(self.names, parts, strict=True)), (rows,))
+        if not isinstance(f, torch.Tensor) or f.shape not in ((len(rows),), (len(rows), 1)):
+            got = tuple(f.shape) if isinstance(f, torch.Tensor) else type(f).__name__
+            raise ValueError(
+                f"module must return one number a row, ({len(rows)},) or ({len(rows)}, 1), for rows of shape "
+                f"{tuple(rows.shape)}; got {got}"
+            )
+        return f.reshape(-1)
+
+    def _placed(self, X: torch.Tensor, arm: torch.Tensor | None) -> torch.Tensor:
+        """As the module takes them."""
+        if arm is not None:
+            full = X.new_zeros(len(X), self.K, self.d)
+            full[torch.arange(len(X), device=X.device), arm] = X
+            X = full.flatten(1)
+        return X if self.image is None else X.reshape(len(X), -1, *self.image)
+
+    def _try(self, dtype: torch.dtype) -> None:
+        """Three rows, twice: refuse a module that cannot take them or has chance of its own."""
+        rows = torch.linspace(-1, 1, 3 * self.d, dtype=dtype, device=self.device).view(3, self.d)
+        arm = None if self.slots is None else torch.arange(3, device=self.device) % self.slots
+        placed, parts = self._placed(rows, arm), self.parts(torch.from_numpy(self.theta).to(self.device))
+        with torch.no_grad():
+            try:
+                first, second = self._called(parts, placed), self._called(parts, placed)
+            except RuntimeError as error:
+                raise ValueError(
+                    f"module must take rows of shape {tuple(placed.shape)}, as dim={self.d}, slots={self.slots} and "
+                    f"image={self.image} make them: {error}"
+                ) from error
+        if not torch.equal(first, second) and not torch.isnan(first).any():
+            raise ValueError(
+                "module gives other answers to the same rows: it has chance of its own in eval mode, as of "
+                "functional.dropout without training=self.training"
+            )

@@ -1,0 +1,123 @@
+"""The convolutional network of the paper's appendix (Additional experiments), its K-channel images never made.
+
+    image of arm i     channel i of K holds x, the others 0                             convolutions: 32, 64 filters
+    each stage         3 x 3 convolution, stride 1, padding 1; 2 x 2 max pooling; ReLU   28 x 28 -> 14 x 14 -> 7 x 7
+    then               hidden layers (128) with ReLU, and one output
+
+A convolution of one channel among zeros is one with that channel's filters: the first layer keeps K blocks of weights,
+(K, F, 9), and row b is its patches (h w, 9) times the block of its arm. The other weights lie as torch.nn.Conv2d and
+torch.nn.Linear have them. θ_0 is as torch begins: uniform within ±1/√(inputs of a unit), 9 K of the first layer.
+
+What is computed lies channels last, as the products leave it: the first layer, the pooling and the second convolution
+are all quicker so (benchmarks/convolution.py).
+"""
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+
+class Pass(NamedTuple):
+    """What a forward pass leaves."""
+
+    f: torch.Tensor  # (N,)
+    inputs: list[torch.Tensor]  # of each layer: patches (N, h w, 9) of the first, images (N, C, h, w), vectors (N, n)
+    z: list[torch.Tensor]  # what each layer makes of them: (N, h w, F), (N, F, h, w), (N, m)
+
+
+class Convolutions:
+    """Stages of convolution with these filters on an image, hidden layers of these widths, one output."""
+
+    def __init__(
+        self,
+        filters: tuple[int, ...],
+        hidden: tuple[int, ...],
+        image: tuple[int, int],
+        slots: int | None,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.image, self.slots, self.dtype, self.device = image, slots, dtype, device
+        self.d, self.stages = image[0] * image[1], len(filters)
+        left = filters[-1] * math.prod(side // 2**self.stages for side in image)
+        shapes: list[tuple[int, ...]] = [(slots or 1, filters[0], 9)]
+        shapes += [(m, n, 3, 3) for n, m in itertools.pairwise(filters)]
+        shapes += [(m, n) for n, m in itertools.pairwise((left, *hidden, 1))]
+        #: of W_1, b_1, W_2, b_2, ...
+        self.shapes = [part for shape in shapes for part in (shape, (shape[-2] if len(shape) == 3 else shape[0],))]
+        self.sizes = [math.prod(shape) for shape in self.shapes]
+        self.size = sum(self.sizes)  # p
+        self.width = self.d * filters[0]  # numbers of the widest layer
+
+    def initial(self, rng: np.random.Generator) -> np.ndarray:
+        """θ_0 (p,)."""
+        theta, at = rng.uniform(-1.0, 1.0, self.size), 0
+        for shape, size, bias in zip(self.shapes[::2], self.sizes[::2], self.sizes[1::2], strict=True):
+            inputs = 9 * shape[0] if len(shape) == 3 else math.prod(shape[1:])
+            theta[at : at + size + bias] /= math.sqrt(inputs)
+            at += size + bias
+        return theta
+
+    def parts(self, theta: torch.Tensor) -> list[torch.Tensor]:
+        """W_1, b_1, W_2, b_2, ... of θ (p,): views."""
+        return [part.view(shape) for part, shape in zip(theta.split(self.sizes), self.shapes, strict=True)]
+
+    def answers(self, parts: list[torch.Tensor], X: torch.Tensor, arm: torch.Tensor | None) -> torch.Tensor:
+        """f (N,) of rows X (N, d) in the slots arm (N,)."""
+        return self._pass(parts, self._patches(X), arm).f
+
+    def everywhere(self, parts: list[torch.Tensor], X: torch.Tensor) -> torch.Tensor:
+        """f (n, K) of contexts X (n, d) in every slot."""
+        K = len(parts[0])
+        arm = torch.arange(K, device=X.device).repeat(len(X))
+        return self._pass(parts, self._patches(X).repeat_interleave(K, dim=0), arm).f.view(len(X), K)
+
+    def squares(self, parts, weights, X: torch.Tensor, arm: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """f and Σ_p (∂f/∂θ_p)² u_p, (N,) each: u in `weights`, as `parts`. One backward pass for all rows.
+
+        With δ = ∂f/∂z of a layer: Σ_ij δ_i² a_j² u_ij for a hidden layer; the gradients of a convolution, which are
+        small, are products of δ and patches.
+        """
+        done = self._pass(parts, self._patches(X), arm, wanted=True)
+        deltas = torch.autograd.grad(done.f.sum(), done.z)
+        total = torch.zeros_like(done.f)
+        for i, (a, delta, u, bias) in enumerate(zip(done.inputs, deltas, weights[::2], weights[1::2], strict=True)):
+            if i >= self.stages:
+                square = delta * delta
+                total = total + ((a * a) @ u.T * square).sum(dim=-1) + square @ bias
+                continue
+            if i == 0:
+                g, along, u = delta.mT @ a, delta.sum(dim=1), u[0] if arm is None else u[arm]
+            else:
+                g = delta.flatten(2) @ functional.unfold(a, 3, padding=1).mT  # (N, F, 9 C)
+                along, u = delta.sum(dim=(2, 3)), u.flatten(1)
+            total = total + (g * g * u).sum(dim=(1, 2)) + (along * along) @ bias
+        return done.f.detach(), total.detach()
+
+    def _patches(self, X: torch.Tensor) -> torch.Tensor:
+        """What the first filters see at each pixel: X (N, d) -> (N, h w, 9)."""
+        return functional.unfold(X.view(-1, 1, *self.image), 3, padding=1).mT
+
+    def _pass(self, parts, patches: torch.Tensor, arm: torch.Tensor | None, *, wanted: bool = False) -> Pass:
+        """Forward; wanted=True: the derivatives by all z are to be taken, and not those by the parts."""
+        W = parts[0].expand(len(patches), -1, -1) if arm is None else parts[0][arm]
+        z = torch.baddbmm(parts[1], patches, W.mT)  # (N, h w, F)
+        inputs, made = [patches], [z.requires_grad_() if wanted else z]
+        image = z.view(-1, *self.image, z.shape[-1]).permute(0, 3, 1, 2)
+        for i in range(1, self.stages):
+            inputs.append(_pooled(image))
+            image = functional.conv2d(inputs[-1], parts[2 * i], parts[2 * i + 1], padding=1)
+            made.append(image)
+        for i in range(self.stages, len(parts) // 2):
+            inputs.append(_pooled(image).flatten(1) if i == self.stages else functional.relu(made[-1]))
+            made.append(functional.linear(inputs[-1], parts[2 * i], parts[2 * i + 1]))
+        return Pass(made[-1][:, 0], inputs, made)
+
+
+def _pooled(image: torch.Tensor) -> torch.Tensor:
+    """The largest of each 2 x 2, and 0 at least: as ReLU and then pooling, at a quarter of the work."""
+    return functional.relu(functional.max_pool2d(image, 2))

@@ -1,0 +1,44 @@
+"""What the network's output means and what its training minimises: the mean of a loss over a batch.
+
+    identity   f(x) is the expected reward             (f - r)²
+    sigmoid    σ(f(x)) is it; rewards in [0, 1]        -r log σ - (1-r) log(1-σ)
+    softmax    e^{f(x_a)}/Σ_k e^{f(x_k)} is it, over the arms of a context; rewards in [0, 1]; the same loss. With slots
+               alone: the other arms of a past round must be known.
+
+The paper's text has a softmax over the one output of the network (Appendix H.1.2), which is 1 whatever the weights.
+"""
+
+import numpy as np
+from scipy import special
+
+OUTPUTS = ("identity", "sigmoid", "softmax")
+
+
+def pull(output: str, f: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """The derivative of the loss by f: f, r (..., B) -> (..., B). Not for softmax."""
+    return 2 * (f - r) if output == "identity" else special.expit(f) - r
+
+
+def pull_arms(f: np.ndarray, arm: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """The derivative of the softmax loss by the f of all arms: f (..., B, K), arm and r (..., B) -> (..., B, K).
+
+    With p the softmax and a the arm shown: (p_a - r) for a, -(p_a - r) p_j/(1 - p_a) for the others, whose shares
+    p_j/(1 - p_a) are the softmax without a and so stay right where p_a is 1.
+    """
+    own = np.arange(f.shape[-1]) == arm[..., None]
+    p = special.softmax(f, axis=-1)
+    e = np.sum(np.where(own, p, 0.0), axis=-1, keepdims=True) - r[..., None]
+    others = special.softmax(np.where(own, -np.inf, f), axis=-1) if f.shape[-1] > 1 else np.zeros_like(f)
+    return e * np.where(own, 1.0, -others).astype(f.dtype)
+
+
+def value(output: str, f: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """The loss itself: f, r (..., B) -> (..., B). Not for softmax."""
+    return (f - r) ** 2 if output == "identity" else np.logaddexp(0, f) - r * f
+
+
+def expected(output: str, f: np.ndarray) -> np.ndarray:
+    """The expected rewards of all arms: f (..., K) -> (..., K)."""
+    if output == "identity":
+        return f
+    return special.expit(f) if output == "sigmoid" else special.softmax(f, axis=-1)

@@ -1,0 +1,369 @@
+"""A network as the model of rewards (paper, Section 7.2, Appendix H.1.2), trained a little after every reward.
+
+    f(x; θ)     any network with one output; m_i = f(x_i), or with K slots f of the Kd-vector (0; ..; x; ..; 0)
+    training    every `every` observations `steps` of Adam on a batch of the most recent `window` ones (paper: 1 step on
+                the 32 most recent); window None draws the batch uniformly from all there are
+
+A perceptron is computed by NumPy, forward and backward by hand (`perceptron.py`); convolutions and modules of your own
+need torch (`modules.py`). With `a` the rewards of a batch get noise N(0, a²), which is what FTPL is.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import array_api_compat.numpy
+import numpy as np
+from scipy import special
+
+from dither import errors, links, trees
+from dither.arrays import Array
+from dither.models.network import adam, losses, moments, perceptron, rows
+from dither.models.network.layout import layout
+
+LARGEST = 1e15  # of features, rewards, and lengths of gradients, whose squares float32 must hold
+TOGETHER = 300_000  # weights that all runs in lockstep may have: they stay in the cache
+
+
+class NetworkState(NamedTuple):
+    """What is known: shapes (...) are replications, none for one bandit. float32 unless the model says otherwise."""
+
+    theta: np.ndarray  # (..., p)  θ, the weights
+    m: np.ndarray  # (..., p)  Adam's mean of the gradient
+    v: np.ndarray  # (..., p)  and of its square
+    steps: np.ndarray  # (...)  steps taken; int64
+    uinv: np.ndarray | None  # (..., p)  1/U of NeuralUCB and NeuralTS, U = λ + Σ (∂f/∂θ)² of the arms shown
+    moments: moments.Moments | None  # the spread of each feature, where a policy asked for it
+    buffer: rows.Rows  # what training sees
+
+
+@dataclass(frozen=True)
+class Network:
+    """Any network with one output, for arms with features of their own, or `slots` arms that share a context."""
+
+    hidden: int | str | tuple[int, ...] = (50, 50)  # widths of the hidden layers; 100, or "50x50", in text
+    output: str = "identity"  # or "sigmoid", "softmax" over the arms: `losses.py`
+    slots: int | None = None  # K
+    lr: float = 0.001  # Adam's η
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    batch: int = 32  # rows of a step
+    window: int | None = 32  # the most recent observations that batches are drawn from; None: all
+    every: int = 1  # observations between trainings
+    steps: int = 1  # steps a training
+    weight_decay: float = 0.0  # κ of κ‖θ‖²/2, added to the loss
+    a: float = 0.0  # sd of the noise on rewards in training (FTPL)
+    once: bool = False  # one draw of it for each reward, when it comes; else a fresh one at each step
+    lam: float = 0.001  # λ, where U begins
+    dtype: str = "float32"
+    convolutions: tuple[int, ...] = ()  # filters of the 3 x 3 convolutions before the hidden layers (torch)
+    image: tuple[int, int] | None = None  # their input: d = height x width
+    module: Any = field(default=None, repr=False)  # a torch.nn.Module of your own, which takes the place of all layers
+    device: str = "cpu"  # of torch
+    owns = True  # update takes own=
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", _widths(self.hidden))
+        if self.output not in losses.OUTPUTS:
+            raise errors.unknown("output", self.output, known=losses.OUTPUTS)
+        if self.slots is not None:
+            errors.at_least("slots", self.slots, 1)
+        for name in ("batch", "every", "steps"):
+            errors.at_least(name, getattr(self, name), 1)
+        for name in ("lr", "eps", "lam"):
+            errors.positive(name, getattr(self, name))
+        for name in ("beta1", "beta2"):
+            errors.within(name, getattr(self, name), 0, 1 - 1e-12)
+        for name in ("weight_decay", "a"):
+            errors.within(name, getattr(self, name), 0, 1e6)
+        errors.true_or_false("once", self.once)
+        if self.window is not None:
+            errors.at_least("window", self.window, 1)
+            if self.window < self.batch:
+                raise ValueError(f"window must be at least batch={self.batch}, got {self.window}")
+        if self.dtype not in ("float32", "float64"):
+            raise errors.unknown("dtype", self.dtype, known=("float32", "float64"))
+        if self.module is not None or self.convolutions:
+            from dither.models.network import modules
+
+            for name in ("convolutions", "image"):
+                if getattr(self, name):
+                    object.__setattr__(self, name, _widths(getattr(self, name), name))
+            modules.check(self)
+            if self.module is not None:
+                object.__setattr__(self, "module", modules.copied(self))
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What a policy may ask of it."""
+        known = {"mean", "mean_at", "predict", "gradient_norm", "sensitivity", "moments"}
+        if self.module is None and not self.convolutions:
+            known |= {"embedding", "jittered", "mean_everywhere"}
+        return frozenset(known | ({"reward_noise"} if self.a else set()))
+
+    @property
+    def function(self) -> links.Link:
+        """μ and its kin."""
+        return links.LINKS["identity" if self.output == "identity" else "logit"]
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Between which the rewards lie."""
+        return self.function.support
+
+    def ambient(self, dim: int) -> int:
+        """What policies draw in: the d features of an arm."""
+        return dim
+
+    def flat(self, theta: Array) -> Array:
+        """θ, as it is."""
+        return theta
+
+    def bytes(self, dim: int, rounds: int) -> int:
+        """About how much memory one run takes after so many rounds."""
+        kept = 2 * rounds if self.window is None else self.window
+        return np.dtype(self.dtype).itemsize * (6 * self._net(dim)[1].size + kept * (dim + 4))
+
+    def together(self, dim: int) -> int:
+        """How many runs in lockstep are quickest: many small networks, or one large one."""
+        return max(1, TOGETHER // self._net(dim)[1].size)
+
+    def check(self, state: NetworkState) -> None:
+        """Refuse a state that no data can lead to, as of a file that something else wrote."""
+        rows.check(state.buffer, slots=self.slots)
+        if float(state.v.min()) < 0 or (state.uinv is not None and float(state.uinv.min()) < 0):
+            raise ValueError("its second moments lie below 0")
+
+    def fingerprint(self) -> str | None:
+        """What a file says of a module that it cannot hold; None where it holds everything."""
+        if self.module is None:
+            return None
+        from dither.models.network import modules
+
+        names = (f.name for f in dataclasses.fields(self) if f.repr and f.name != "device")
+        settings = (f"{name}={getattr(self, name)!r}" for name in names)
+        return f"Network({', '.join(settings)}) of {modules.fingerprint(self.module)}"
+
+    def init(
+        self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None, rng: Any
+    ) -> NetworkState:
+        """θ_0 drawn from rng: one Generator, or with leading axes `batch` (R,) one for each run."""
+        if xp is not array_api_compat.numpy:
+            raise TypeError(
+                "networks keep their state in NumPy arrays: leave device= of simulate out; torch works for "
+                "Network(convolutions=..., device='cuda') and modules of your own"
+            )
+        _, net = self._net(dim)
+        first = np.stack([net.initial(g) for g in rng]) if batch else net.initial(rng)
+        theta = first.astype(self.dtype)
+        return NetworkState(
+            theta,
+            np.zeros_like(theta),
+            np.zeros_like(theta),
+            np.zeros(batch, np.int64),
+            np.full_like(theta, 1 / self.lam) if "gradient_norm" in needs else None,
+            moments.init(batch, dim) if "moments" in needs else None,
+            rows.init(batch, dim, window=self.window, slots=self.slots is not None, dtype=self.dtype),
+        )
+
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
+        """The chance that n observations spend in training: normals (n, steps, 0 to 2 batches), () where none."""
+        kinds = int(self._samples) + int(self.a > 0)
+        return (rng.standard_normal((n, self.steps, kinds * self.batch)),) if kinds else ()
+
+    def update(
+        self,
+        state: NetworkState,
+        x: Array,
+        r: Array,
+        *,
+        arm: Array | None = None,
+        weight: Array | None = None,
+        own: bool = False,
+        chance: tuple[np.ndarray, ...] = (),
+    ) -> NetworkState:
+        """One more observation: x (..., d), r (...), arm (...) with slots, weight (...), chance as `draw` gave it.
+
+        own : the caller gives the old state up, and its arrays are overwritten; where this raises, it is as it was
+        """
+        x, r = self._cast(x, "x"), self._cast(r, "r")
+        weight = r.dtype.type(1) if weight is None else self._cast(weight, "weight")
+        engine, net = self._net(x.shape[-1])
+        z = chance[0] if chance else None
+        if self.a and self.once and z is not None:
+            r = r + (self.a * z[..., 0, -1]).astype(r.dtype)
+        if not own:
+            state = trees.map_arrays(np.copy, state)
+        buffer = rows.roomy(state.buffer, window=self.window)
+        count = rows.alike(buffer.count)
+        at = rows.place(buffer, count)
+        before = [None if A is None else np.copy(A[at]) for A in (buffer.X, buffer.r, buffer.weight, buffer.arm)]
+        rows.write(buffer, at, x, r, weight, arm)
+        buffer = buffer._replace(count=buffer.count + 1)
+        count = None if count is None else count + 1
+        due = buffer.count % self.every == 0 if count is None else count % self.every == 0  # bool, or (R,)
+        some, every = (due, due) if count is not None else (bool(np.any(due)), bool(np.all(due)))
+        once = self.steps == 1 and every  # then nothing can be refused after the first write
+        theta, m, v = (A if once or not some else A.copy() for A in (state.theta, state.m, state.v))
+        steps = state.steps
+        try:
+            for i in range(self.steps if some else 0):
+                g = self._gradient(engine, net, theta, buffer, count, None if z is None else z[..., i, :])
+                if once and state.uinv is not None:
+                    engine.add_squares(net, state.theta, x, arm, state.uinv)
+                steps = steps + 1
+                alike = rows.alike(steps)
+                rates = dict(lr=self.lr, beta1=self.beta1, beta2=self.beta2, eps=self.eps)
+                adam.step(theta, m, v, g, s=steps if alike is None else alike, **rates)
+        except ValueError:
+            rows.write(buffer, at, *before)
+            raise
+        if not once and state.uinv is not None:
+            engine.add_squares(net, state.theta, x, arm, state.uinv)
+        if some and not every:  # some replications have had fewer observations
+            theta, m, v, steps = (
+                _where(due, new, old)
+                for new, old in ((theta, state.theta), (m, state.m), (v, state.v), (steps, state.steps))
+            )
+        kept = state.moments if state.moments is None else moments.update(state.moments, x)
+        return NetworkState(theta, m, v, steps, state.uinv, kept, buffer)
+
+    def update_many(
+        self,
+        state: NetworkState,
+        X: Array,
+        r: Array,
+        *,
+        arm: Array | None = None,
+        weight: Array | None = None,
+        own: bool = False,
+        chance: tuple[np.ndarray, ...] = (),
+    ) -> NetworkState:
+        """n observations of one bandit in turn: X (n, d), r (n,), arm (n,), weight (n,); no leading axes."""
+        for i in range(len(X)):
+            part = dict(arm=None if arm is None else arm[i], weight=None if weight is None else weight[i])
+            chance_i = tuple(kind[i] for kind in chance)
+            state = self.update(state, X[i], r[i], **part, own=i > 0, chance=chance_i)  # a refusal leaves the first
+        return state
+
+    def mean(self, state: NetworkState, X: Array) -> Array:
+        """m_i = f(x_i), before a sigmoid or softmax where there is one: X (..., K, d), with slots (..., d) -> (..., K)."""
+        engine, net = self._net(X.shape[-1])
+        return _answer(engine.forward(net, state.theta, self._cast(X, "X")))
+
+    def mean_at(self, state: NetworkState, X: Array) -> Array:
+        """f at one row for each arm, with slots too: X (..., K, d) -> (..., K)."""
+        engine, net = self._net(X.shape[-1])
+        return _answer(engine.forward(net, state.theta, self._cast(X, "X"), own=self.slots is not None))
+
+    def mean_everywhere(self, state: NetworkState, X: Array, step: Array) -> Array:
+        """f at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
+        slots, d = step.shape[-2:]
+        if self.slots is None:
+            raise ValueError("mask=False moves the features of all slots, and this network has none: take mask=True")
+        full = self._cast(X, "X")[..., None, None, :] * np.eye(slots, dtype=self.dtype)[:, :, None] + step
+        whole = layout(slots * d, None, self.hidden)  # the same θ
+        return _answer(perceptron.forward(whole, state.theta, self._cast(full.reshape(*full.shape[:-2], -1), "X")))
+
+    def jittered(self, state: NetworkState, X: Array, rng: np.random.Generator, n: int, *, scale: Any) -> Array:
+        """f of one request under n jitters N(0, scale²) of each arm's own features, (n, K): X (1, K, d) or (1, d)."""
+        X, net = self._cast(X[0], "X"), layout(X.shape[-1], self.slots, self.hidden)
+        K = len(X) if self.slots is None else self.slots
+        eta = rng.standard_normal((n, K, min(net.d, net.hidden[0])), dtype=np.float32).astype(self.dtype, copy=False)
+        return _answer(perceptron.jittered(net, state.theta, X, eta, scale))
+
+    def predict(self, state: NetworkState, X: Array) -> Array:
+        """The expected rewards: as `mean`, after the output."""
+        return losses.expected(self.output, self.mean(state, X))
+
+    def gradient_norm(self, state: NetworkState, X: Array) -> tuple[Array, Array]:
+        """f and √(Σ (∂f/∂θ)²/U) of every arm: X as for `mean` -> (..., K) each."""
+        engine, net = self._net(X.shape[-1])
+        f, norm = engine.gradient_norms(net, state.theta, self._cast(X, "X"), state.uinv)
+        return _answer(f), _answer(norm)
+
+    def sensitivity(self, state: NetworkState, X: Array) -> tuple[Array, Array]:
+        """f and ‖∇_x f‖ of every arm, by its own d features: X as for `mean` -> (..., K) each."""
+        engine, net = self._net(X.shape[-1])
+        f, norm = engine.gradient_norms(net, state.theta, self._cast(X, "X"), inputs=True)
+        return _answer(f), _answer(norm)
+
+    def embedding(self, state: NetworkState, X: Array) -> Array:
+        """φ_i, the last hidden layer: X as for `mean` -> (..., K, h)."""
+        engine, net = self._net(X.shape[-1])
+        return _answer(engine.last_hidden(net, state.theta, self._cast(X, "X")))
+
+    def spread(self, state: NetworkState) -> Array:
+        """The sd of each feature of what was learnt, (..., d)."""
+        return moments.spread(state.moments)
+
+    @property
+    def _samples(self) -> bool:
+        """Whether a batch is drawn rather than all that the window holds."""
+        return self.window is None or self.window > self.batch
+
+    def _net(self, dim: int) -> tuple[Any, Any]:
+        """The functions that compute it and the network that they compute."""
+        if self.module is None and not self.convolutions:
+            return perceptron, layout(dim, self.slots, self.hidden)
+        from dither.models.network import modules
+
+        return modules, modules.network(self, dim)
+
+    def _gradient(
+        self, engine: Any, net: Any, theta: np.ndarray, buffer: rows.Rows, count: int | None, z: np.ndarray | None
+    ) -> np.ndarray:
+        """That of the mean loss of one batch; z (..., kinds * batch), the chance of this step."""
+        part = rows.batch(buffer, count, special.ndtr(z[..., : self.batch]) if self._samples else None)
+        r = part.r
+        if self.a and not self.once:
+            r = r + (self.a * z[..., -self.batch :][..., : r.shape[-1]]).astype(r.dtype)
+        if self.output == "softmax":
+
+            def pull(f):
+                return losses.pull_arms(f, part.arm, r) * part.share[..., None]
+
+            _, g = engine.gradient_arms(net, theta, part.X, pull)
+        else:
+            _, g = engine.gradient(net, theta, part.X, part.arm, lambda f: losses.pull(self.output, f, r) * part.share)
+        if self.weight_decay:
+            g += g.dtype.type(self.weight_decay) * theta
+        flat = g.reshape(-1)
+        if not float(np.vdot(flat, flat)) < LARGEST**2:
+            raise ValueError(
+                f"x and r are too large for {self.dtype}: the gradient of the network overflows; scale them down "
+                "(features with mean 0 and sd 1 train best)"
+            )
+        return g
+
+    def _cast(self, x: Array, name: str) -> np.ndarray:
+        """In the network's type; refused where it cannot be squared."""
+        x = np.asarray(x)
+        if not np.vdot(x, x) < LARGEST**2:
+            raise ValueError(f"{name} must lie below {LARGEST:g} for a network in {self.dtype}: scale it down")
+        return x.astype(self.dtype, copy=False)
+
+
+def _widths(hidden: Any, name: str = "hidden") -> tuple[int, ...]:
+    """(50, 50) of 50, "50x50" or any sequence of whole numbers."""
+    if isinstance(hidden, str):
+        parts: Any = [int(part) if part.isdigit() else part for part in hidden.split("x")]
+    else:
+        parts = [hidden] if not hasattr(hidden, "__iter__") else list(hidden)
+    if not parts:
+        raise ValueError(f"{name} must have at least one layer, such as (50,); for none take a linear model")
+    for width in parts:
+        errors.at_least(f"each number in {name}", width, 1)
+    return tuple(int(width) for width in parts)
+
+
+def _where(due: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    return np.where(due.reshape(*due.shape, *(1,) * (new.ndim - due.ndim)), new, old)
+
+
+def _answer(f: np.ndarray) -> np.ndarray:
+    """In float64, refused where it is not finite."""
+    if not np.vdot(f, f) < np.inf:
+        raise ValueError("the network's answer is not finite: scale the features down (mean 0 and sd 1 train best)")
+    return f.astype(np.float64)

@@ -1,0 +1,263 @@
+"""A perceptron with ReLU units, forward and backward by hand: no graph, no Kd-vectors where they cost.
+
+    z_1 = W_1'x + b_1,  a_l = max(z_l, 0),  z_{l+1} = W_{l+1}'a_l + b_{l+1},  f = z_L
+    δ_L = 1,  δ_l = (W_{l+1} δ_{l+1}) 1[z_l > 0]        ∂f/∂W_l = a_{l-1} δ_l',  ∂f/∂b_l = δ_l
+    Σ_p (∂f/∂θ_p)² u_p = Σ_l (a_{l-1}²)' u_{W_l} δ_l² + u_{b_l}'δ_l²            closed form, no gradient is formed
+    ‖∇_x f‖ = ‖W_1 δ_1‖
+
+θ is (p,) for one network and (R, p) for R in lockstep. A batch of rows trains the slots as
+    placed    rows of Kd numbers, where they are few: one product forward, one backward
+    grouped   arm by arm, each its own block: work does not grow with K
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dither.models.network import scratch
+from dither.models.network.layout import Layer, Layout
+
+PLACED = 1024  # K d up to which a batch of Kd-vectors is quicker than a product for each arm
+
+
+class Pass(NamedTuple):
+    """What a forward pass leaves: rows (..., N, m) of every layer."""
+
+    acts: list[np.ndarray]  # a_1, ..., a_{L-1}
+    f: np.ndarray  # (..., N)
+
+
+def forward(net: Layout, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
+    """f for every arm, (..., K). X (..., K, d); with slots the context (..., d), or with own=True a row for each slot."""
+    layers = net.views(theta)
+    z, shape = _inputs(net, layers[0], X, own=own, lead=theta.ndim - 1)
+    return _restored(_rest(layers, z).f, shape)
+
+
+def jittered(net: Layout, theta: np.ndarray, X: np.ndarray, eta: np.ndarray, scale) -> np.ndarray:
+    """f of one request whose arms' own features are jittered, drawn in the hidden width: eta (n, K, r) -> (n, K).
+
+    W'(x + D ζ) = W'x + N(0, (D W)'(D W)): with D W = Q R it is W'x + R'η, η ~ N(0, I) of r = min(d, h) numbers, so n
+    draws cost n h² an arm and not n d h. X (K, d), with slots (d,); scale: D's number, or sds (..., d)
+    """
+    layers = net.views(theta)
+    W = layers[0].W if net.slots is not None else layers[0].W[None]
+    rows = np.broadcast_to(X, (eta.shape[1], net.d))
+    R = np.linalg.qr(
+        W * np.asarray(scale, W.dtype).reshape(-1, 1) if np.ndim(scale) else W * W.dtype.type(scale), mode="r"
+    )
+    z = np.swapaxes(eta, 0, 1) @ R + (rows[:, None, :] @ W + layers[0].b)  # (K, n, h)
+    f = _rest(layers, z.reshape(-1, z.shape[-1])).f
+    return f.reshape(len(z), -1).T
+
+
+def last_hidden(net: Layout, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
+    """φ = a_{L-1} of every arm: X as for `forward` -> (..., K, h)."""
+    layers = net.views(theta)
+    z, shape = _inputs(net, layers[0], X, own=own, lead=theta.ndim - 1)
+    return _restored(_rest(layers, z).acts[-1], shape, rank=1)
+
+
+def gradient_norms(
+    net: Layout, theta: np.ndarray, X: np.ndarray, u: np.ndarray | None = None, *, inputs: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """f and √Σ_p (∂f/∂θ_p)² u_p of every arm, (..., K) each; inputs=True: f and ‖∇_x f‖, over the arm's own d features.
+
+    X as for `forward`; u (..., p), positive
+    """
+    layers, lead = net.views(theta), theta.ndim - 1
+    z, shape = _inputs(net, layers[0], X, own=False, lead=lead)
+    done = _rest(layers, z)
+    weight = None if u is None else net.views(u)
+    total, delta = np.zeros_like(done.f), np.ones_like(done.f)[..., None]
+    for i in range(len(layers) - 1, 0, -1):
+        a = done.acts[i - 1]
+        if weight is not None:
+            square = delta * delta
+            total += np.sum((a * a @ weight[i].W) * square, axis=-1) + (square @ weight[i].b[..., None])[..., 0]
+        delta = (delta @ layers[i].W.mT) * (a > 0)
+    square = delta * delta
+    if weight is not None:
+        inner, _ = _inputs(net, weight[0], X * X, own=False, lead=lead)
+        total += np.sum(inner * square, axis=-1)
+    if inputs:
+        total = _input_norms(net, layers[0], delta, lead=lead)
+    return _restored(done.f, shape), np.sqrt(_restored(total, shape))
+
+
+def add_squares(net: Layout, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None, uinv: np.ndarray) -> None:
+    """1/U after U += (∂f/∂θ)² at one row of each run, in place: x (..., d), arm (...) with slots, uinv (..., p)."""
+    layers, parts = net.views(theta), net.views(uinv)
+    first = _own_block(layers[0], arm)
+    z = (x[..., None, :] @ first)[..., 0, :] + layers[0].b
+    acts = _rest(layers, z[..., None, :]).acts
+    delta = np.ones((*x.shape[:-1], 1), theta.dtype)
+    for i in range(len(layers) - 1, 0, -1):
+        a = acts[i - 1][..., 0, :]
+        _shrink(parts[i].W, parts[i].b, a, delta)
+        delta = (layers[i].W @ delta[..., None])[..., 0] * (a > 0)
+    block = _own_block(parts[0], arm)
+    _shrink(block, parts[0].b, x, delta)
+    if arm is not None and theta.ndim > 1:
+        parts[0].W[np.arange(len(arm)), arm] = block
+
+
+def gradient(
+    net: Layout, theta: np.ndarray, X: np.ndarray, arm: np.ndarray | None, pull
+) -> tuple[np.ndarray, np.ndarray]:
+    """f (..., B) of a batch and Σ_b pull_b ∂f_b/∂θ (..., p), borrowed: X (..., B, d), arm (..., B) with slots.
+
+    pull : from f (..., B) to what multiplies the gradients, (..., B)
+    """
+    layers, g = net.views(theta), scratch.borrow("gradient", theta.shape, theta.dtype)
+    parts, acts = net.views(g), _room(net, X.shape[:-1], theta.dtype)
+    if net.slots is not None and net.slots * net.d > PLACED:
+        _grouped(layers[0], X, arm, out=acts[0][..., :-1])
+        f = _above(layers, acts)
+        delta = _below(layers, parts, acts, pull(f))
+        _grouped_gradient(parts[0], X, arm, delta)
+        np.sum(delta, axis=-2, out=parts[0].b)
+        return f, g
+    rows = placed(X, arm, net.slots or 1)
+    np.matmul(rows, layers[0].both, out=acts[0][..., :-1])
+    f = _above(layers, acts)
+    np.matmul(rows.mT, _below(layers, parts, acts, pull(f)), out=parts[0].both)
+    return f, g
+
+
+def gradient_arms(net: Layout, theta: np.ndarray, X: np.ndarray, pull) -> tuple[np.ndarray, np.ndarray]:
+    """As `gradient`, with all K arms of a context in its loss: X (..., B, d), pull from and to (..., B, K)."""
+    layers, g = net.views(theta), scratch.borrow("gradient", theta.shape, theta.dtype)
+    parts, K, B, lead = net.views(g), net.slots, X.shape[-2], theta.shape[:-1]
+    acts = _room(net, (*lead, K * B), theta.dtype)
+    z = X[..., None, :, :] @ layers[0].W + layers[0].b[..., None, None, :]  # (..., K, B, h)
+    acts[0][..., :-1] = z.reshape(*lead, K * B, -1)
+    f = np.swapaxes(_above(layers, acts).reshape(*lead, K, B), -1, -2)
+    delta = _below(layers, parts, acts, np.swapaxes(pull(f), -1, -2).reshape(*lead, K * B))
+    np.sum(delta, axis=-2, out=parts[0].b)
+    np.matmul(X.mT[..., None, :, :], delta.reshape(*lead, K, B, -1), out=parts[0].W)
+    return f, g
+
+
+def placed(X: np.ndarray, arm: np.ndarray | None, slots: int) -> np.ndarray:
+    """The Kd-vectors of a batch, a 1 at the end of each, borrowed: X (..., B, d), arm (..., B) -> (..., B, K d + 1)."""
+    *lead, d = X.shape
+    full = scratch.borrow("placed", (*lead, slots * d + 1), X.dtype)
+    if arm is None:
+        full[..., :-1] = X
+    else:
+        full.fill(0)
+        blocks = full.reshape(arm.size, -1)[:, :-1].reshape(arm.size, slots, d)
+        blocks[np.arange(arm.size), arm.reshape(-1)] = X.reshape(arm.size, d)
+    full[..., -1] = 1
+    return full
+
+
+def _inputs(net: Layout, first: Layer, X: np.ndarray, *, own: bool, lead: int) -> tuple[np.ndarray, tuple]:
+    """z_1 as rows (..., N, m), and how to bring answers back to (..., K): (kind, leading shape)."""
+    if net.slots is None:
+        if lead:
+            return X @ first.W + first.b[..., None, :], ("as", ())
+        return X.reshape(-1, net.d) @ first.W + first.b, ("rows", X.shape[:-1])
+    if lead:
+        rows = X[..., None, :] if own else X[..., None, None, :]
+        return (rows @ first.W)[..., 0, :] + first.b[..., None, :], ("as", ())
+    before = X.shape[:-2] if own else X.shape[:-1]
+    rows = X.reshape(-1, net.slots, net.d).swapaxes(0, 1) if own else X.reshape(1, -1, net.d)
+    z = rows @ first.W + first.b  # (K, B, m): one product an arm
+    return z.reshape(-1, z.shape[-1]), ("arms", before)
+
+
+def _restored(f: np.ndarray, shape: tuple, *, rank: int = 0) -> np.ndarray:
+    """Rows back to (..., K), or with rank 1 (..., K, m)."""
+    kind, before = shape
+    tail = f.shape[f.ndim - rank :]
+    if kind == "as":
+        return f
+    if kind == "rows":
+        return f.reshape(*before, *tail)
+    B = int(np.prod(before, dtype=np.int64))
+    return np.swapaxes(f.reshape(-1, B, *tail), 0, 1).reshape(*before, -1, *tail)
+
+
+def _rest(layers: list[Layer], z: np.ndarray) -> Pass:
+    """The layers after the first, from z_1 (..., N, m), which is overwritten."""
+    acts = []
+    for layer in layers[1:]:
+        a = np.maximum(z, 0, out=z)
+        acts.append(a)
+        z = a @ layer.W + layer.b[..., None, :]
+    return Pass(acts, z[..., 0])
+
+
+def _room(net: Layout, lead: tuple[int, ...], dtype) -> list[np.ndarray]:
+    """Borrowed room for the activations of a batch, (..., B, h + 1) of each hidden layer: every row ends in 1."""
+    return [scratch.borrow(f"layer {i}", (*lead, h + 1), dtype) for i, h in enumerate(net.hidden)]  # the 1s stay
+
+
+def _above(layers: list[Layer], acts: list[np.ndarray]) -> np.ndarray:
+    """f (..., B) from z_1, which lies in the first of `acts`; all of them are filled."""
+    for i, layer in enumerate(layers[1:]):
+        a = acts[i][..., :-1]
+        np.maximum(a, 0, out=a)
+        if i + 1 < len(acts):
+            np.matmul(acts[i], layer.both, out=acts[i + 1][..., :-1])
+    return (acts[-1] @ layers[-1].both)[..., 0]
+
+
+def _below(layers: list[Layer], parts: list[Layer], acts: list[np.ndarray], pull: np.ndarray) -> np.ndarray:
+    """The gradients of all layers but the first into `parts`; δ_1 (..., B, m)."""
+    delta = pull[..., None]
+    for i in range(len(layers) - 1, 0, -1):
+        np.matmul(acts[i - 1].mT, delta, out=parts[i].both)
+        delta = delta @ layers[i].W.mT
+        delta *= acts[i - 1][..., :-1] > 0
+    return delta
+
+
+def _own_block(first: Layer, arm: np.ndarray | None) -> np.ndarray:
+    """The first W of the arm shown: (..., d, m)."""
+    if arm is None:
+        return first.W
+    return first.W[arm] if arm.ndim == 0 else first.W[np.arange(len(arm)), arm]
+
+
+def _shrink(W: np.ndarray, b: np.ndarray, a: np.ndarray, delta: np.ndarray) -> None:
+    """u/(1 + g² u) for the gradients a δ' and δ of one layer, in place."""
+    square = delta * delta
+    W /= 1 + (a * a)[..., :, None] * square[..., None, :] * W
+    b /= 1 + square * b
+
+
+def _input_norms(net: Layout, first: Layer, delta: np.ndarray, *, lead: int) -> np.ndarray:
+    """‖W_1 δ_1‖² for every row (..., N)."""
+    if net.slots is None:
+        g = delta @ first.W.mT
+    elif lead:
+        g = (delta[..., None, :] @ first.W.mT)[..., 0, :]
+    else:
+        g = (delta.reshape(net.slots, -1, delta.shape[-1]) @ first.W.mT).reshape(len(delta), -1)
+    return np.sum(g * g, axis=-1)
+
+
+def _grouped(first: Layer, X: np.ndarray, arm: np.ndarray, *, out: np.ndarray) -> None:
+    """z_1 of each row, arm by arm, into (..., B, m)."""
+    for run, k, rows in _groups(arm):
+        out[*run, rows] = np.dot(X[*run, rows], first.W[*run, k]) + first.b[run]
+
+
+def _grouped_gradient(part: Layer, X: np.ndarray, arm: np.ndarray, delta: np.ndarray) -> None:
+    """Σ x δ' of each arm into its block; 0 where an arm has no row."""
+    shown = np.zeros(part.W.shape[:-2], bool)
+    for run, k, rows in _groups(arm):
+        shown[*run, k] = True
+        np.dot(X[*run, rows].T, delta[*run, rows], out=part.W[*run, k])  # quicker than matmul for few rows
+    part.W[~shown] = 0
+
+
+def _groups(arm: np.ndarray):
+    """(run, arm, its rows) for every arm in the batch of every run; run is () for one network."""
+    for run in np.ndindex(arm.shape[:-1]):
+        own = arm[run]
+        for k in np.unique(own):
+            yield run, int(k), np.flatnonzero(own == k)

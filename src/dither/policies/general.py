@@ -1,0 +1,172 @@
+"""Feature perturbation in any class of functions (paper, Algorithm C.1; Section 7.2 for networks: DeepFP).
+
+    x̃_i = x_i + c Σ_t^{1/2} ζ_i,   s_i = f̂(x̃_i)
+
+Σ_t is I/t ("1/t", the paper's example), I ("constant"), diag(s_j²)/t with s_j the sd of feature j in what was learnt
+("spread"), a variance, or what a function of t returns: a variance, one for each feature, or a matrix. One variance for
+all features means something only where all have one unit: a jitter of 1 is nothing to a column in thousands and all
+there is to one in hundredths, so either standardise the features or take "spread".
+
+ζ is N(0, I) or uniform in the ball of radius √d: one for each arm, as in the paper's networks, or one for all (coupled).
+With slots it moves the arm's own slot alone (Appendix H.1.2); mask=False moves all K d numbers, a tuple of booleans those
+features alone. The probabilities have no closed form: propensities are Monte Carlo.
+
+In a linear model s_i = x_i'θ̂ + c ζ_i'Σ_t^{1/2}θ̂: coupled, all arms move alike and the choice is greedy. That is why
+`FeaturePerturbation` there moves arm i by its width w_i.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import arrays, errors
+from dither.arrays import Array
+from dither.noise import Ball, Gaussian
+
+SCHEDULES = ("1/t", "constant", "spread")
+LARGEST = 1e15  # of a variance
+
+
+class Root(NamedTuple):
+    """A square root of c² Σ_t."""
+
+    scale: Any  # a number, or sds (d,), or (..., 1, d)
+    matrix: np.ndarray | None = None  # (d, d) besides
+
+
+class Seen(NamedTuple):
+    """What there is before chance enters."""
+
+    model: Any
+    state: Any
+    X: Array
+    root: Root
+
+
+@dataclass(frozen=True)
+class GeneralFeaturePerturbation:
+    """On any model with `mean_at`."""
+
+    Sigma: str | float | Callable[[int], Any] = "1/t"  # Σ_t: a name, a constant variance, or a function of t
+    c: float = 1.0  # what the sds are multiplied by
+    noise: Gaussian | Ball = Gaussian()
+    coupled: bool = False  # one ζ for all arms
+    mask: bool | tuple[bool, ...] = True  # the arm's own features; False: of all slots; or which features
+
+    def __post_init__(self) -> None:
+        if isinstance(self.Sigma, str):
+            if self.Sigma not in SCHEDULES:
+                raise errors.unknown("Sigma", self.Sigma, known=(*SCHEDULES, "a variance", "a function of t"))
+        elif not callable(self.Sigma):
+            errors.within("Sigma", self.Sigma, 0, LARGEST)
+        errors.within("c", self.c, 0, 1e7)
+        errors.true_or_false("coupled", self.coupled)
+        if not isinstance(self.noise, (Gaussian, Ball)):
+            raise ValueError(f"noise must be dither.noise.Gaussian() or Ball(), got {self.noise!r}")
+        if not isinstance(self.mask, bool):
+            if not hasattr(self.mask, "__iter__"):
+                raise ValueError(f"mask must be True, False or a boolean for each feature, got {self.mask!r}")
+            for kept in self.mask:
+                errors.true_or_false("each of mask", kept)
+            object.__setattr__(self, "mask", tuple(bool(kept) for kept in self.mask))
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks of a model."""
+        more = {"moments"} if isinstance(self.Sigma, str) and self.Sigma == "spread" else set()
+        return frozenset({"mean", "mean_everywhere" if self.mask is False else "mean_at"} | more)
+
+    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+        """n requests: normals g (n, K, dim), coupled (n, 1, dim), float32, for a ball 2 more; `scores` makes ζ of them.
+
+        dim : at least the d features that move (models of K slots may say K d: then the first ones are used);
+        mask=False draws a block for every slot of each arm
+        """
+        shape = (n, 1 if self.coupled else arms) + ((arms,) if self.mask is False else ())
+        return (rng.standard_normal((*shape, dim + 2 * isinstance(self.noise, Ball)), dtype=np.float32),)
+
+    def view(self, model, state, X: Array, *, t: int) -> Seen:
+        """The features and how far they are moved."""
+        d = X.shape[-1]
+        if isinstance(self.mask, tuple) and len(self.mask) != d:
+            raise ValueError(f"mask must say for each of {d} features if it moves, got {len(self.mask)} entries")
+        return Seen(model, state, X, self._root(model, state, t, d=d))
+
+    def scores(self, view: Seen, g: Array) -> Array:
+        """f̂(x̃_i): (..., K)."""
+        model, state, X, root = view
+        slots, step = getattr(model, "slots", None), self._step(g, X, root)
+        if self.mask is False:
+            K = step.shape[-2]
+            return model.mean_everywhere(state, X, _broadcast(step, (*step.shape[:-3], K, K, step.shape[-1])))
+        moved = (X if slots is None else X[..., None, :]) + step
+        if slots is not None and moved.shape[-2] != slots:  # coupled
+            moved = _broadcast(moved, (*moved.shape[:-2], slots, moved.shape[-1]))
+        return model.mean_at(state, moved)
+
+    def redraw(self, view: Seen, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> np.ndarray:
+        """The scores (n, K) of n decisions on the view of one request, drawn where it is cheapest."""
+        cheap = "jittered" in view.model.abilities and isinstance(self.noise, Gaussian) and view.root.matrix is None
+        if cheap and self.mask is True and not self.coupled:
+            return view.model.jittered(view.state, view.X, rng, n, scale=view.root.scale)
+        return self.scores(view, *self.draw(rng, n, arms=arms, dim=view.X.shape[-1]))
+
+    def _step(self, g: Array, X: Array, root: Root) -> Array:
+        """x̃ - x of normals g (..., at least d)."""
+        xp, d = arrays.namespace(X), X.shape[-1]
+        zeta = g[..., :d]
+        if isinstance(self.noise, Ball):  # the first d coordinates of a point on the sphere in d + 2 dimensions
+            g = g[..., : d + 2]
+            zeta = zeta * (math.sqrt(d) / xp.sqrt(xp.vecdot(g, g))[..., None])
+        if root.matrix is not None:
+            zeta = xp.astype(zeta, X.dtype) @ _like(root.matrix.T, X)
+        scale = _like(root.scale, X) if isinstance(root.scale, np.ndarray) else root.scale
+        if self.mask is False and getattr(scale, "ndim", 0) > 1:
+            scale = scale[..., None, :]  # of each run, for all blocks
+        step = zeta * scale
+        if isinstance(self.mask, tuple):
+            step = step * _like(np.asarray(self.mask, dtype=np.float64), X)
+        return step
+
+    def _root(self, model, state, t: int, *, d: int) -> Root:
+        if callable(self.Sigma):
+            return _own(self.Sigma(t), t, d=d, c=self.c)
+        if not isinstance(self.Sigma, str):
+            return Root(self.c * math.sqrt(self.Sigma))
+        scale = self.c if self.Sigma == "constant" else self.c / math.sqrt(t)
+        return Root(scale * model.spread(state)[..., None, :] if self.Sigma == "spread" else scale)
+
+
+def _own(Sigma: Any, t: int, *, d: int, c: float) -> Root:
+    """c times the square root of what a function of one's own returned for d features."""
+    try:
+        Sigma = np.asarray(Sigma, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"Sigma({t}) must return numbers, got {Sigma!r}") from None
+    if Sigma.shape not in ((), (d,), (d, d)) or not (np.abs(Sigma) <= LARGEST).all():
+        raise ValueError(
+            f"Sigma({t}) must be a variance, one for each feature ({d},), or a matrix ({d}, {d}), all finite and at most "
+            f"{LARGEST:g}; got shape {Sigma.shape}"
+        )
+    if Sigma.ndim < 2:
+        if (Sigma < 0).any():
+            raise ValueError(f"Sigma({t}) must not be negative, got {Sigma.min()}")
+        return Root(c * (math.sqrt(Sigma) if Sigma.ndim == 0 else np.sqrt(Sigma)))
+    if not np.allclose(Sigma, Sigma.T, rtol=1e-8, atol=1e-12 * float(np.abs(Sigma).max())):
+        raise ValueError(f"Sigma({t}) must be symmetric, as a matrix of covariances is")
+    values, vectors = np.linalg.eigh((Sigma + Sigma.T) / 2)
+    if values.min() < -1e-12 * max(values.max(), 0.0):
+        raise ValueError(f"Sigma({t}) must be positive semidefinite, got an eigenvalue of {values.min():g}")
+    return Root(c, vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _like(A: np.ndarray, X: Array) -> Array:
+    """A in the library of X and where X is."""
+    return A if type(X) is np.ndarray else arrays.namespace(X).asarray(A, dtype=X.dtype, device=arrays.device(X))
+
+
+def _broadcast(A: Array, shape: tuple[int, ...]) -> Array:
+    return A if A.shape == shape else arrays.namespace(A).broadcast_to(A, shape)
