@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 import threadpoolctl
@@ -30,6 +31,16 @@ def dither(monkeypatch, capsys):
         return exit.value.code or 0, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of the original data sets: that of DITHER_DATA, or ../shared/data beside the checkout."""
+    folder = Path(os.environ.get("DITHER_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    if not folder.is_dir():
+        reason = f"no data sets in {folder}: set DITHER_DATA to a folder with shuttle/, isolet/, ..."
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    return folder
 
 
 def pytest_sessionfinish(session):

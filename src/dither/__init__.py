@@ -1,6 +1,6 @@
 """Contextual bandits by feature perturbation (Yi, Oh, NeurIPS 2025), with the exact probability of every choice."""
 
-from dither import envs, links, log, models, noise, ope, policies, theory
+from dither import datasets, envs, links, log, models, noise, ope, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS
 from dither.bandit import Bandit, Decision, load
@@ -71,6 +71,7 @@ __all__ = [
     "RandUCBLog",
     "Results",
     "__version__",
+    "datasets",
     "envs",
     "links",
     "load",

@@ -4,12 +4,15 @@ The context is one row of X, which all arms share in disjoint slots. Each run sh
 a longer run shuffles again. Regret is the number of errors.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dither import inputs
+
+BLOCK = 2**19  # numbers that are scaled at once: temporaries stay small beside a large X
 
 
 class Run:
@@ -33,7 +36,8 @@ class Run:
 class Classification:
     """A bandit from any data set.
 
-    X : (N, d) features; y : (N,) labels of any type, the arms being the distinct ones in sorted order
+    X : (N, d) features, kept in float32 where they come so (half the memory) and in float64 else, uncopied where
+        nothing is scaled; y : (N,) labels of any type, the arms being the distinct ones in sorted order
     scale : "standard" (mean 0, sd 1; constant columns dropped), "unit" (rows of length 1) or None
     name : what reports call it
     """
@@ -47,24 +51,19 @@ class Classification:
     S = 1.0
 
     def __post_init__(self) -> None:
-        X = inputs.numbers(self.X, name="X")
+        slim = isinstance(self.X, np.ndarray) and self.X.dtype == np.float32
+        X = self.X if slim else inputs.numbers(self.X, name="X")
         if X.ndim != 2 or X.shape[0] == 0:
             raise ValueError(f"X must be (N, d) with at least one row, got {X.shape}")
-        inputs.finite(X, name="X")
-        labels, y = np.unique(np.asarray(self.y), return_inverse=True)
+        for rows in blocks(X):
+            if not _small(X[rows]):
+                inputs.finite(X.astype(np.float64), name="X")
+        labels, y = np.unique(_known(self.y), return_inverse=True)
         if y.shape != X.shape[:1]:
             raise ValueError(
                 f"y must hold one label for each of the {X.shape[0]} rows of X, got shape {np.shape(self.y)}"
             )
-        if self.scale == "standard":
-            X = X[:, X.max(axis=0) > X.min(axis=0)]
-            X = (X - X.mean(axis=0)) / X.std(axis=0)
-        elif self.scale == "unit":
-            largest = np.max(np.abs(X), axis=1, keepdims=True, initial=0.0)  # first: squares of tiny rows are 0
-            X = X / np.where(largest > 0, largest, 1.0)
-            X = X / np.where(largest > 0, np.linalg.norm(X, axis=1, keepdims=True), 1.0)
-        elif self.scale is not None:
-            raise ValueError(f"scale must be 'standard', 'unit' or None, got {self.scale!r}")
+        X = scaled(X, self.scale, dtype=X.dtype)
         if X.shape[1] == 0:
             raise ValueError("X has no column, or none that is not constant: nothing to learn from")
         for key, value in {"X": X, "y": y, "labels": labels}.items():
@@ -96,3 +95,64 @@ class Classification:
 
     def reward_noise(self, rng: np.random.Generator, n: int) -> None:
         """None: a label is certain."""
+
+
+def scaled(X: np.ndarray, scale: str | None, *, dtype: Any = np.float64) -> np.ndarray:
+    """X (N, d) of any real dtype, scaled as `Classification` says, in a dtype; X itself where nothing changes.
+
+    Every number is made in float64 and rounded once, whatever the dtypes. Raises ValueError for an unknown scale.
+    """
+    if scale not in ("standard", "unit", None):
+        raise ValueError(f"scale must be 'standard', 'unit' or None, got {scale!r}")
+    if scale is None:
+        return X.astype(dtype, copy=False)
+    if scale == "unit":
+        return _by_blocks(X, unit, d=X.shape[1], dtype=dtype)
+    low, high = (edge.astype(np.float64) for edge in (X.min(axis=0), X.max(axis=0)))
+    keep = np.flatnonzero(high > low)
+    mean, spread = X.mean(axis=0, dtype=np.float64)[keep], (high - low)[keep]
+    squares = np.zeros_like(mean)
+    for rows in blocks(X):
+        squares += np.sum(((X[rows][:, keep] - mean) / spread) ** 2, axis=0)  # divided first: squares of 1e-170 are 0
+    sd = spread * np.sqrt(squares / X.shape[0])
+    return _by_blocks(X, lambda block: (block[:, keep] - mean) / sd, d=len(keep), dtype=dtype)
+
+
+def _by_blocks(X: np.ndarray, function: Callable[[np.ndarray], np.ndarray], *, d: int, dtype: Any) -> np.ndarray:
+    """What a function makes of the rows of X, (N, d), with small temporaries."""
+    out = np.empty((X.shape[0], d), dtype=dtype)
+    for rows in blocks(X):
+        out[rows] = function(X[rows].astype(np.float64, copy=False))
+    return out
+
+
+def unit(X: np.ndarray) -> np.ndarray:
+    """Rows (n, d) of length 1; rows of zeros as they are."""
+    largest = np.max(np.abs(X), axis=1, keepdims=True, initial=0.0)  # first: squares of tiny rows are 0
+    X = X / np.where(largest > 0, largest, 1.0)
+    return X / np.where(largest > 0, np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+
+
+def blocks(X: np.ndarray) -> Iterator[slice]:
+    """All rows of X (N, d), about `BLOCK` numbers at a time."""
+    step = max(1, BLOCK // max(1, X.shape[1]))
+    return (slice(i, i + step) for i in range(0, X.shape[0], step))
+
+
+def _small(X: np.ndarray) -> bool:
+    """Whether all is finite and can be squared: seen in the sum of squares, in float64."""
+    x = X.astype(np.float64, copy=False)
+    return bool(np.vdot(x, x) < inputs.LARGEST**2)
+
+
+def _known(y: Any) -> np.ndarray:
+    """The labels as an array; none may be missing."""
+    y = np.asarray(y)
+    if y.dtype.kind in "fO":
+        lost = np.array([label is None or label != label for label in y.flat], dtype=bool)
+        if lost.any():
+            raise ValueError(
+                f"y must hold a label for each row, got {y.flat[int(lost.argmax())]} at row {int(lost.argmax())} "
+                f"({int(lost.sum())} such rows): drop them first"
+            )
+    return y

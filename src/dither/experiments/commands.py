@@ -5,8 +5,18 @@ from typing import Annotated
 
 import typer
 
-from dither import _version
-from dither.experiments import asked, environments, exact_commands, figures, render, run, theory_commands, words
+from dither import _version, datasets
+from dither.experiments import (
+    asked,
+    data_commands,
+    environments,
+    exact_commands,
+    figures,
+    render,
+    run,
+    theory_commands,
+    words,
+)
 from dither.experiments.panels import Figure
 
 app = typer.Typer(
@@ -92,17 +102,39 @@ def reproduce(
         _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, band=band, log=log)
 
 
-@app.command(epilog="Example: dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS")
+@app.command(
+    epilog="Example: dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS | "
+    "dither compare --data my.csv --target label LinFP Greedy"
+)
 def compare(
     algorithms: Annotated[list[str], typer.Argument(metavar="ALGORITHM...", help="NAME or NAME:setting=value,...")],
-    env: Annotated[str, typer.Option(help="Environment: " + " or ".join(environments.ENVIRONMENTS))] = "linear",
-    dim: Annotated[int | None, typer.Option(help="Features d (not digits).", show_default=str(_LINEAR["dim"]))] = None,
-    arms: Annotated[int | None, typer.Option(help="Arms K (not digits).", show_default=str(_LINEAR["arms"]))] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(help="Environment: " + " or ".join(environments.ENVIRONMENTS), show_default="linear"),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="A table as the environment: a CSV or Parquet file, or openml:ID.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Column of labels (table).", show_default="openml:ID: the one stated there")
+    ] = None,
+    missing: Annotated[
+        str | None, typer.Option(help="Missing values (table): refuse, impute or drop.", show_default="refuse")
+    ] = None,
+    preprocessing: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the features (table and data sets): " + " or ".join(datasets.PREPROCESSING),
+            show_default="standard",
+        ),
+    ] = None,
+    dim: Annotated[int | None, typer.Option(help="Features d (no data set).", show_default=str(_LINEAR["dim"]))] = None,
+    arms: Annotated[int | None, typer.Option(help="Arms K (no data set).", show_default=str(_LINEAR["arms"]))] = None,
     contexts: Annotated[
-        int | None, typer.Option(help="Fixed sets of arms (not digits).", show_default="new arms each round")
+        int | None, typer.Option(help="Fixed sets of arms (no data set).", show_default="new arms each round")
     ] = None,
     norm: Annotated[
-        float | None, typer.Option(help="Length of θ* (not digits).", show_default=str(_LINEAR["norm"]))
+        float | None, typer.Option(help="Length of θ* (no data set).", show_default=str(_LINEAR["norm"]))
     ] = None,
     noise: Annotated[
         float | None, typer.Option(help="Sd of the reward noise (linear).", show_default=str(_LINEAR["noise"]))
@@ -121,7 +153,11 @@ def compare(
 ) -> None:
     """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
     given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
-    setting = environments.describe(env, **{k: v for k, v in given.items() if v is not None})
+    given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
+    if data is not None and env not in (None, "table"):
+        raise ValueError(f"--data is an environment of its own: leave out --env {env}")
+    name = env or ("linear" if data is None else "table")
+    setting = environments.describe(name, **{k: v for k, v in given.items() if v is not None})
     figure = figures.adhoc(setting, algorithms, rounds=rounds, runs=runs)
     _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, band=band, log=log)
 
@@ -141,6 +177,7 @@ def write_report(
 
 app.command(epilog="Example: dither theory --figure optimism --figure fig1 --out theory/")(theory_commands.theory)
 app.command(epilog="Example: dither exact --logs 300 --rows 1000 --out exact/")(exact_commands.exact)
+app.command(name="datasets", epilog="Example: dither datasets --folder data/")(data_commands.list_data)
 
 
 def _run(

@@ -1,11 +1,16 @@
-"""Environments as plain data: {"name": "linear", "dim": 10, ...}. A new one is one entry of `ENVIRONMENTS`."""
+"""Environments as plain data: {"name": "linear", "dim": 10, ...}. A new one is one entry of `ENVIRONMENTS`.
+
+Where data lie is no setting, what they are is: a data set is known by its name, a table by a checksum of its content
+too, so that a changed file has results of its own.
+"""
 
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from dither import envs, errors
+from dither import datasets, envs, errors
 
 
 def digits(scale: str | None = "unit") -> envs.Classification:
@@ -18,12 +23,32 @@ def digits(scale: str | None = "unit") -> envs.Classification:
     return envs.Classification(X, y, scale=scale, name="digits")
 
 
+def _data_set(name: str) -> Callable[..., envs.Classification]:
+    def environment(preprocessing: str = "standard") -> envs.Classification:
+        return datasets.environment(name, preprocessing)
+
+    return environment
+
+
+def table(
+    data: str | None = None,
+    target: str | None = None,
+    preprocessing: str = "standard",
+    missing: str = "refuse",
+    checksum: str | None = None,
+) -> envs.Classification:
+    """A CSV or Parquet file, or a data set of OpenML by its number (`datasets.table`)."""
+    return datasets.table(data, target, preprocessing, missing, checksum)
+
+
 ENVIRONMENTS: dict[str, Callable[..., Any]] = {
     "linear": envs.Linear,
     "logistic": envs.Logistic,
     "poisson": envs.Poisson,
     "probit": envs.Probit,
     "digits": digits,
+    **{name: _data_set(name) for name in datasets.SOURCES},
+    "table": table,
 }
 LOOKED_AT = dict(runs=50, rounds=50)  # for κ* and κ
 
@@ -36,7 +61,10 @@ def describe(name: str, **given: Any) -> dict[str, Any]:
     for setting in given:
         if setting not in defaults:
             raise errors.unknown(f"setting of the environment {name}", setting, known=defaults)
-    return {"name": name} | defaults | given
+    settings = {"name": name} | defaults | given
+    if settings.get("data") is not None and settings["checksum"] is None:
+        settings["checksum"] = datasets.fingerprint(settings["data"])
+    return settings
 
 
 def build(env: Mapping[str, Any]) -> Any:
@@ -45,10 +73,31 @@ def build(env: Mapping[str, Any]) -> Any:
     return _built(settings.pop("name"), tuple(sorted(settings.items())))
 
 
+@dataclass(frozen=True)
+class Outline:
+    """What an estimate of the time needs to know of an environment."""
+
+    arms: int
+    dim: int
+    disjoint: bool
+    sigma: float = 1.0
+    S: float = 1.0
+
+
+def outline(env: Mapping[str, Any]) -> Outline:
+    """Its size; that of a data set as published (`standard` may drop columns), without loading it."""
+    source = datasets.SOURCES.get(env["name"])
+    if source is not None:
+        return Outline(source.arms, source.encoded or source.dim, disjoint=True)
+    built = build(env)
+    return Outline(built.arms, built.dim, built.disjoint, getattr(built, "sigma", 1.0), getattr(built, "S", 1.0))
+
+
 def kappas(env: Mapping[str, Any], *, seed: int) -> envs.Kappas | None:
     """κ* and κ of the environment that the data describes; None for one whose link is not curved."""
-    built = build(env)
-    return envs.kappas(built, seed=seed, **LOOKED_AT) if hasattr(built, "kappa_star") else None
+    if not hasattr(ENVIRONMENTS[env["name"]], "kappa_star"):  # asked of the class: a report needs no data
+        return None
+    return envs.kappas(build(env), seed=seed, **LOOKED_AT)
 
 
 @functools.lru_cache(maxsize=32)

@@ -1,0 +1,28 @@
+"""Data sets as bandits: shuttle, isolet, mushroom, MNIST and Fashion-MNIST, any CSV or Parquet file, any OpenML id.
+
+load("mnist")                  the data as published, from a folder of the original files or from OpenML
+environment("mnist", "unit")   the bandit: `envs.Classification`, features made by a pipeline of `PREPROCESSING`
+table("my.csv", "label")       the bandit of a table
+"""
+
+from dither.datasets.dataset import Dataset
+from dither.datasets.loading import FOLDER, load, located
+from dither.datasets.originals import present
+from dither.datasets.preprocessing import PREPROCESSING, Pipeline, environment
+from dither.datasets.sources import SOURCES, Source
+from dither.datasets.table import fingerprint, table
+
+__all__ = [
+    "FOLDER",
+    "PREPROCESSING",
+    "SOURCES",
+    "Dataset",
+    "Pipeline",
+    "Source",
+    "environment",
+    "fingerprint",
+    "load",
+    "located",
+    "present",
+    "table",
+]

@@ -1,0 +1,97 @@
+"""`load`: a data set from a folder of the original files, or else from OpenML. Nothing is ever unpickled."""
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from dither import errors
+from dither.datasets import openml, originals
+from dither.datasets.dataset import Dataset
+from dither.datasets.sources import SOURCES, Source, columns
+
+FOLDER = "DITHER_DATA"  # the environment variable
+
+
+def load(name: str, *, folder: str | Path | None = None, cache: str | Path | None = None) -> Dataset:
+    """A data set as published: its rows in the order of the files, training rows first.
+
+    Parameters
+    ----------
+    name : shuttle, isolet, mushroom, mnist or fashion-mnist
+    folder : has the original files, in FOLDER/shuttle/ and so on; None: that of the environment variable DITHER_DATA,
+        and where there is none, OpenML (extra "experiments": scikit-learn fetches and keeps it)
+    cache : scikit-learn's `data_home`, for OpenML
+
+    Returns a `Dataset`. Warns where OpenML's rows are not those of the originals. Raises LookupError for another name,
+    FileNotFoundError for a file that is missing, ValueError for one that is damaged, OSError without a network.
+    """
+    if name not in SOURCES:
+        raise errors.unknown("data set", name, known=SOURCES)
+    source, here = SOURCES[name], located(folder)
+    if here is None:
+        X, y = _from_openml(source, cache=cache)
+        origin = f"OpenML {source.openml}"
+    else:
+        X, y = originals.read(source, here)
+        origin = str(here / name)
+    found, wanted = (*X.shape, len(np.unique(y))), (source.rows, source.dim, source.arms)
+    if found != wanted or y.shape != X.shape[:1]:
+        raise ValueError(
+            f"{name} must have {source.rows} rows, {source.dim} columns and {source.arms} classes; {origin} has "
+            f"{found[0]}, {found[1]} and {found[2]} (and {len(y)} labels): get it again from {source.url}"
+        )
+    data = Dataset(
+        name,
+        X,
+        y,
+        columns(source),
+        source.licence,
+        source.citation,
+        source.openml,
+        source.url,
+        origin,
+        source.shape,
+    )
+    checked = here is not None and originals.present(source, here) == tuple(source.files)
+    if not checked and data.digest() != source.digest:
+        warnings.warn(
+            f"{name} from {origin} has other rows than the original files: results need not be comparable",
+            UserWarning,
+            stacklevel=2,
+        )
+    return data
+
+
+def located(folder: str | Path | None) -> Path | None:
+    """The folder of originals: what is given, or else that of DITHER_DATA; None where there is none."""
+    given = folder if folder is not None else os.environ.get(FOLDER)
+    if not given:
+        return None
+    path = Path(given)
+    if not path.is_dir():
+        named = "" if folder is not None else f" (of the environment variable {FOLDER})"
+        raise FileNotFoundError(f"no folder {path}{named}: name the one that has shuttle/, isolet/ and so on")
+    return path
+
+
+def _from_openml(source: Source, *, cache: str | Path | None) -> tuple[np.ndarray, np.ndarray]:
+    """X and y as `originals.read` has them, the rows perhaps in another order."""
+    found = openml.fetch(source.openml, cache=cache)
+    if found.target is None:
+        raise ValueError(f"OpenML {source.openml} states no column of labels: it is not {source.name} any more")
+    at = found.columns.index(found.target)
+    X = np.delete(found.X, at, axis=1)
+    text = {name: np.array([*levels, "?"]) for name, levels in found.levels.items()}
+
+    def words(j: int) -> np.ndarray:
+        codes = np.where(np.isnan(found.X[:, j]), -1, found.X[:, j])
+        return text[found.columns[j]][codes.astype(np.int64)]
+
+    y = words(at) if found.target in text else found.X[:, at]
+    if source.encoded is not None:
+        kept = [j for j in range(len(found.columns)) if j != at]
+        return np.column_stack([words(j) for j in kept]).astype("U1"), y.astype("U1")
+    dtype = {"shuttle": np.int16, "isolet": np.float64}.get(source.name, np.uint8)
+    return X.astype(dtype) + dtype(0), np.array([int(float(label)) for label in y.tolist()])

@@ -1,0 +1,65 @@
+"""OpenML through scikit-learn's `fetch_openml` and its cache, with the parser that needs no pandas."""
+
+import functools
+import warnings
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import URLError
+
+import numpy as np
+
+from dither import errors
+
+
+class Fetched(NamedTuple):
+    """A table of OpenML."""
+
+    X: np.ndarray  # (N, c) numbers, all columns; of a categorical one, the number of the level; NaN where missing
+    columns: tuple[str, ...]  # c names
+    levels: dict[str, list[str]]  # of the categorical columns
+    target: str | None  # the column of labels, where one is stated
+    md5: str  # of the ARFF file, as OpenML states it (and fetch_openml checks it)
+
+
+def fetch(number: int, *, cache: str | Path | None = None) -> Fetched:
+    """Data set `number` of OpenML, kept in memory for the next call.
+
+    cache : scikit-learn's `data_home` (None: its default)
+    Raises ImportError without scikit-learn, OSError without network or cache, ValueError for what cannot be used.
+    """
+    return _fetch(number, None if cache is None else str(cache))
+
+
+@functools.lru_cache(maxsize=1)  # the parser is slow, and a command asks twice
+def _fetch(number: int, cache: str | None) -> Fetched:
+    try:
+        from sklearn.datasets import fetch_openml, get_data_home
+    except ImportError:
+        raise errors.missing_extra("scikit-learn", extra="experiments") from None
+    where = "cache of scikit-learn" if cache is None else f"cache {cache}"
+    settings = {"target_column": None, "as_frame": False, "parser": "liac-arff", "n_retries": 1}
+    try:
+        where = f"cache {Path(get_data_home(cache)) / 'openml'}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of retries and of files that are fetched anew: if all fails, we say so
+            found = fetch_openml(data_id=number, data_home=cache, **settings)
+    except (URLError, TimeoutError) as reason:
+        raise OSError(
+            f"cannot load OpenML {number}: the {where} does not have all of it, and openml.org does not answer "
+            f"({reason}). Try again with a network, or name a folder of the original files (folder=, or DITHER_DATA)"
+        ) from None
+    except (OSError, EOFError, zlib.error) as reason:
+        raise OSError(f"cannot use the {where} for OpenML {number} ({reason}): mend or remove it") from None
+    except (ValueError, KeyError) as reason:
+        text = "it has columns of free text: pass it as a CSV file" if "STRING" in str(reason) else str(reason)
+        raise ValueError(f"cannot use OpenML {number}: {text} ({where})") from None
+    X = found.data.toarray() if hasattr(found.data, "toarray") else found.data
+    stated = found.details.get("default_target_attribute")
+    return Fetched(
+        np.asarray(X, dtype=np.float64),
+        tuple(found.feature_names),
+        {name: list(values) for name, values in (found.categories or {}).items()},
+        stated if stated in found.feature_names else None,
+        str(found.details.get("md5_checksum", "")),
+    )
