@@ -3,11 +3,11 @@
     NeuralUCB        s_i = f(x_i) + b_i                       Zhou, Li, Gu 2020, diagonal form
     NeuralTS         s_i = f(x_i) + b_i z_i, z_i ~ N(0, 1)    Zhang, Zhou, Li, Gu 2021, diagonal form
                      b_i = √(λν Σ_p (∂f/∂θ_p)²/U_p),  U = λ + Σ (∂f/∂θ)² of the arms shown
-    Sensitivity      s_i = f(x_i) + c z_i ‖∇_x f(x_i)‖/√t     DeepFP's first order: f on the arm's own slot, made straight
+    Sensitivity      s_i = f(x_i) + c z_i ‖∇_x f(x_i)‖/√t     DeepFP to first order: f made straight
     PerturbedLeader  s_i = f(x_i), f trained on noisy rewards  FTPL (Kveton et al. 2020)
 
-A z for each arm leaves one integral of a product of normal cdfs, so the probabilities are exact. Those of FTPL are spent
-in its training: they are of kind "none".
+A z for each arm leaves one integral of a product of normal cdfs, so the probabilities are exact. Those of FTPL are
+spent in its training: they are of kind "none".
 """
 
 import math

@@ -61,6 +61,6 @@ def _piece(theta, m, v, g, work, rate, offset, beta1, beta2, *, flush: bool) -> 
 
 
 def _rates(s: Any, lr: float, beta1: float, beta2: float, eps: float) -> tuple[Any, Any]:
-    """What m/(√v + offset) is multiplied by, and the offset: the factors that m and v lack, and the bias of the start."""
+    """What multiplies m/(√v + offset), and the offset: the factors that m and v lack, and the bias of the start."""
     first, second = ((1 - beta**s) / (1 - beta) for beta in (beta1, beta2))
     return lr * second**0.5 / first, eps * second**0.5

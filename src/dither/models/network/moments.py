@@ -4,13 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dither.arrays import Array
+
 
 class Moments(NamedTuple):
     """Of the rows learnt; shapes (...) are replications."""
 
-    mean: np.ndarray  # (..., d)
-    square: np.ndarray  # (..., d)  Σ (x - mean)²
-    count: np.ndarray  # (...)  int64
+    mean: Array  # (..., d)
+    square: Array  # (..., d)  Σ (x - mean)²
+    count: Array  # (...)  int64
 
 
 def init(batch: tuple[int, ...], d: int) -> Moments:

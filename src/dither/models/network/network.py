@@ -28,12 +28,12 @@ TOGETHER = 300_000  # weights that all runs in lockstep may have: they stay in t
 class NetworkState(NamedTuple):
     """What is known: shapes (...) are replications, none for one bandit. float32 unless the model says otherwise."""
 
-    theta: np.ndarray  # (..., p)  θ, the weights
-    m: np.ndarray  # (..., p)  Adam's mean of the gradient
-    v: np.ndarray  # (..., p)  and of its square
-    steps: np.ndarray  # (...)  steps taken; int64
-    uinv: np.ndarray | None  # (..., p)  1/U of NeuralUCB and NeuralTS, U = λ + Σ (∂f/∂θ)² of the arms shown
-    moments: moments.Moments | None  # the spread of each feature, where a policy asked for it
+    theta: Array  # (..., p)  θ, the weights
+    m: Array  # (..., p)  Adam's mean of the gradient
+    v: Array  # (..., p)  and of its square
+    steps: Array  # (...)  steps taken; int64
+    uinv: Array | None  # (..., p)  1/U of NeuralUCB and NeuralTS, U = λ + Σ (∂f/∂θ)² of the arms shown
+    moments: Any  # `moments.Moments` where a policy asked for the spread of each feature
     buffer: rows.Rows  # what training sees
 
 
@@ -57,14 +57,18 @@ class Network:
     once: bool = False  # one draw of it for each reward, when it comes; else a fresh one at each step
     lam: float = 0.001  # λ, where U begins
     dtype: str = "float32"
-    convolutions: tuple[int, ...] = ()  # filters of the 3 x 3 convolutions before the hidden layers (torch)
-    image: tuple[int, int] | None = None  # their input: d = height x width
+    convolutions: int | str | tuple[int, ...] = ()  # filters of the 3 x 3 convolutions before the hidden layers (torch)
+    image: str | tuple[int, int] | None = None  # their input: d = height x width
     module: Any = field(default=None, repr=False)  # a torch.nn.Module of your own, which takes the place of all layers
     device: str = "cpu"  # of torch
     owns = True  # update takes own=
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", _widths(self.hidden))
+        object.__setattr__(self, "hidden", _whole("hidden", self.hidden))
+        object.__setattr__(self, "convolutions", _whole("convolutions", self.convolutions))
+        object.__setattr__(self, "image", None if self.image is None else _whole("image", self.image))
+        if not self.hidden:
+            raise ValueError("hidden must have at least one layer, such as (50,); for none take a linear model")
         if self.output not in losses.OUTPUTS:
             raise errors.unknown("output", self.output, known=losses.OUTPUTS)
         if self.slots is not None:
@@ -87,9 +91,6 @@ class Network:
         if self.module is not None or self.convolutions:
             from dither.models.network import modules
 
-            for name in ("convolutions", "image"):
-                if getattr(self, name):
-                    object.__setattr__(self, name, _widths(getattr(self, name), name))
             modules.check(self)
             if self.module is not None:
                 object.__setattr__(self, "module", modules.copied(self))
@@ -248,7 +249,7 @@ class Network:
         return state
 
     def mean(self, state: NetworkState, X: Array) -> Array:
-        """m_i = f(x_i), before a sigmoid or softmax where there is one: X (..., K, d), with slots (..., d) -> (..., K)."""
+        """m_i = f(x_i), before a sigmoid or softmax: X (..., K, d), with slots (..., d) -> (..., K)."""
         engine, net = self._net(X.shape[-1])
         return _answer(engine.forward(net, state.theta, self._cast(X, "X")))
 
@@ -312,7 +313,7 @@ class Network:
         return modules, modules.network(self, dim)
 
     def _gradient(
-        self, engine: Any, net: Any, theta: np.ndarray, buffer: rows.Rows, count: int | None, z: np.ndarray | None
+        self, engine: Any, net: Any, theta: np.ndarray, buffer: rows.Rows, count: int | None, z: Any
     ) -> np.ndarray:
         """That of the mean loss of one batch; z (..., kinds * batch), the chance of this step."""
         part = rows.batch(buffer, count, special.ndtr(z[..., : self.batch]) if self._samples else None)
@@ -321,8 +322,8 @@ class Network:
             r = r + (self.a * z[..., -self.batch :][..., : r.shape[-1]]).astype(r.dtype)
         if self.output == "softmax":
 
-            def pull(f):
-                return losses.pull_arms(f, part.arm, r) * part.share[..., None]
+            def pull(f: Any) -> Any:
+                return losses.pull_arms(f, np.asarray(part.arm), r) * part.share[..., None]
 
             _, g = engine.gradient_arms(net, theta, part.X, pull)
         else:
@@ -345,20 +346,18 @@ class Network:
         return x.astype(self.dtype, copy=False)
 
 
-def _widths(hidden: Any, name: str = "hidden") -> tuple[int, ...]:
+def _whole(name: str, given: Any) -> tuple[int, ...]:
     """(50, 50) of 50, "50x50" or any sequence of whole numbers."""
-    if isinstance(hidden, str):
-        parts: Any = [int(part) if part.isdigit() else part for part in hidden.split("x")]
+    if isinstance(given, str):
+        parts: Any = [int(part) if part.isdigit() else part for part in given.split("x")]
     else:
-        parts = [hidden] if not hasattr(hidden, "__iter__") else list(hidden)
-    if not parts:
-        raise ValueError(f"{name} must have at least one layer, such as (50,); for none take a linear model")
-    for width in parts:
-        errors.at_least(f"each number in {name}", width, 1)
-    return tuple(int(width) for width in parts)
+        parts = [given] if not hasattr(given, "__iter__") else list(given)
+    for part in parts:
+        errors.at_least(f"each number in {name}", part, 1)
+    return tuple(int(part) for part in parts)
 
 
-def _where(due: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+def _where(due: Any, new: np.ndarray, old: np.ndarray) -> np.ndarray:
     return np.where(due.reshape(*due.shape, *(1,) * (new.ndim - due.ndim)), new, old)
 
 

@@ -10,7 +10,7 @@
     grouped   arm by arm, each its own block: work does not grow with K
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Pass(NamedTuple):
 
 
 def forward(net: Layout, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
-    """f for every arm, (..., K). X (..., K, d); with slots the context (..., d), or with own=True a row for each slot."""
+    """f of every arm, (..., K). X (..., K, d); with slots the context (..., d), or if own a row for each slot."""
     layers = net.views(theta)
     z, shape = _inputs(net, layers[0], X, own=own, lead=theta.ndim - 1)
     return _restored(_rest(layers, z).f, shape)
@@ -103,7 +103,7 @@ def add_squares(net: Layout, theta: np.ndarray, x: np.ndarray, arm: np.ndarray |
 
 
 def gradient(
-    net: Layout, theta: np.ndarray, X: np.ndarray, arm: np.ndarray | None, pull
+    net: Layout, theta: np.ndarray, X: np.ndarray, arm: Any, pull
 ) -> tuple[np.ndarray, np.ndarray]:
     """f (..., B) of a batch and Σ_b pull_b ∂f_b/∂θ (..., p), borrowed: X (..., B, d), arm (..., B) with slots.
 
@@ -128,7 +128,7 @@ def gradient(
 def gradient_arms(net: Layout, theta: np.ndarray, X: np.ndarray, pull) -> tuple[np.ndarray, np.ndarray]:
     """As `gradient`, with all K arms of a context in its loss: X (..., B, d), pull from and to (..., B, K)."""
     layers, g = net.views(theta), scratch.borrow("gradient", theta.shape, theta.dtype)
-    parts, K, B, lead = net.views(g), net.slots, X.shape[-2], theta.shape[:-1]
+    parts, K, B, lead = net.views(g), net.slots or 1, X.shape[-2], theta.shape[:-1]
     acts = _room(net, (*lead, K * B), theta.dtype)
     z = X[..., None, :, :] @ layers[0].W + layers[0].b[..., None, None, :]  # (..., K, B, h)
     acts[0][..., :-1] = z.reshape(*lead, K * B, -1)
@@ -219,7 +219,7 @@ def _own_block(first: Layer, arm: np.ndarray | None) -> np.ndarray:
     """The first W of the arm shown: (..., d, m)."""
     if arm is None:
         return first.W
-    return first.W[arm] if arm.ndim == 0 else first.W[np.arange(len(arm)), arm]
+    return first.W[int(arm)] if arm.ndim == 0 else first.W[np.arange(len(arm)), arm]  # a 0-d index would copy
 
 
 def _shrink(W: np.ndarray, b: np.ndarray, a: np.ndarray, delta: np.ndarray) -> None:

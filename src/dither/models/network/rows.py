@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dither.arrays import Array
 from dither.models import history
 
 ROOM = 128  # rows at first where all are kept
@@ -12,28 +13,28 @@ ROOM = 128  # rows at first where all are kept
 class Rows(NamedTuple):
     """N rows, of which min(count, N) are in use; the next one goes to place count mod N."""
 
-    X: np.ndarray  # (..., N, d)  the features of the arm shown; with slots the context
-    r: np.ndarray  # (..., N)
-    weight: np.ndarray  # (..., N)
-    arm: np.ndarray | None  # (..., N)  the slot shown; int64
-    count: np.ndarray  # (...)  observations so far; int64
+    X: Array  # (..., N, d)  the features of the arm shown; with slots the context
+    r: Array  # (..., N)
+    weight: Array  # (..., N)
+    arm: Array | None  # (..., N)  the slot shown; int64
+    count: Array  # (...)  observations so far; int64
 
 
 class Batch(NamedTuple):
     """What one step is taken on."""
 
-    X: np.ndarray  # (..., B, d)
-    r: np.ndarray  # (..., B)
-    share: np.ndarray  # (..., B)  its weight over the number of rows; 0 where there is no row yet
-    arm: np.ndarray | None  # (..., B)
+    X: Array  # (..., B, d)
+    r: Array  # (..., B)
+    share: Array  # (..., B)  its weight over the number of rows; 0 where there is no row yet
+    arm: Array | None  # (..., B)
 
 
 def init(batch: tuple[int, ...], d: int, *, window: int | None, slots: bool, dtype) -> Rows:
     """No rows."""
     N = ROOM if window is None else window
     arm = np.zeros((*batch, N), np.int64) if slots else None
-    empty = (np.zeros((*batch, N), dtype) for _ in range(2))
-    return Rows(np.zeros((*batch, N, d), dtype), *empty, arm, np.zeros(batch, np.int64))
+    r, weight = (np.zeros((*batch, N), dtype) for _ in range(2))
+    return Rows(np.zeros((*batch, N, d), dtype), r, weight, arm, np.zeros(batch, np.int64))
 
 
 def alike(count: np.ndarray) -> int | None:
@@ -47,9 +48,9 @@ def roomy(rows: Rows, *, window: int | None) -> Rows:
     N = rows.r.shape[-1]
     if window is not None or int(np.max(rows.count)) < N:
         return rows
-    X, *rest = (history.grown(A, 2 * N, rank=A.ndim - rows.r.ndim) for A in (rows.X, rows.r, rows.weight))
+    X, r, weight = (history.grown(A, 2 * N, rank=A.ndim - rows.r.ndim) for A in (rows.X, rows.r, rows.weight))
     arm = None if rows.arm is None else history.grown(rows.arm, 2 * N, rank=0)
-    return Rows(X, *rest, arm, rows.count)
+    return Rows(X, r, weight, arm, rows.count)
 
 
 def place(rows: Rows, count: int | None) -> tuple:
@@ -60,7 +61,7 @@ def place(rows: Rows, count: int | None) -> tuple:
     return np.arange(len(rows.count)), rows.count % N
 
 
-def write(rows: Rows, at: tuple, x: np.ndarray, r: np.ndarray, weight, arm: np.ndarray | None) -> None:
+def write(rows: Rows, at: tuple, x: Array, r: Array, weight: Array, arm: Array | None) -> None:
     """Put an observation there, in place; `rows.count` still counts without it."""
     rows.X[at], rows.r[at], rows.weight[at] = x, r, weight
     if rows.arm is not None:
@@ -68,7 +69,10 @@ def write(rows: Rows, at: tuple, x: np.ndarray, r: np.ndarray, weight, arm: np.n
 
 
 def batch(rows: Rows, count: int | None, u: np.ndarray | None) -> Batch:
-    """All rows in use (u None), or those that u (..., B), uniform on [0, 1), picks; count: of all runs, if they agree."""
+    """All rows in use (u None), or those that u (..., B), uniform on [0, 1), picks.
+
+    count : how many observations all runs have had; None where that differs
+    """
     N = rows.r.shape[-1]
     if u is None and count is not None:
         n = min(count, N)
