@@ -27,6 +27,7 @@ OFUGLBe = ALGORITHMS["OFUGLB-e"]
 UCBGLM = ALGORITHMS["UCB-GLM"]
 GLMUCB = ALGORITHMS["GLM-UCB"]
 EVILL = ALGORITHMS["EVILL"]
+FP = ALGORITHMS["FP"]
 DeepFP = ALGORITHMS["DeepFP"]
 DeepFPScalar = ALGORITHMS["DeepFP-scalar"]
 DeepEpsGreedy = ALGORITHMS["DeepEpsGreedy"]
@@ -34,11 +35,14 @@ DeepGreedy = ALGORITHMS["DeepGreedy"]
 NeuralUCB = ALGORITHMS["NeuralUCB"]
 NeuralTS = ALGORITHMS["NeuralTS"]
 FTPL = ALGORITHMS["FTPL"]
+NeuralLinear = ALGORITHMS["NeuralLinear"]
+NeuralLinearFP = ALGORITHMS["NeuralLinearFP"]
 
 
 __all__ = [
     "ALGORITHMS",
     "EVILL",
+    "FP",
     "FTPL",
     "GLMFP",
     "GLMUCB",
@@ -64,6 +68,8 @@ __all__ = [
     "LogGreedy",
     "LogPHE",
     "LogTS",
+    "NeuralLinear",
+    "NeuralLinearFP",
     "NeuralTS",
     "NeuralUCB",
     "OFUGLBe",

@@ -85,7 +85,7 @@ class Bandit:
 
         Raises ValueError for a wrong width, NaN or infinity (naming the place), no arm on offer; then nothing is drawn.
         """
-        with self._lock:
+        with self._lock, streams.given_back(*self._at_risk()):
             X, mask, single = self._request(X, mask)
             shape = self._shape(X)
             view = self.policy.view(self.model, self.state, X, t=self.t)
@@ -122,7 +122,7 @@ class Bandit:
 
         The floor is a share of lists that are uniform: k of the n arms on offer, each ordered list with (n-k)!/n!.
         """
-        with self._lock:
+        with self._lock, streams.given_back(*self._at_risk()):
             X, mask, single = self._request(X, mask)
             shape = self._shape(X)
             _fits(k, shape, mask)
@@ -237,13 +237,9 @@ class Bandit:
         rule = self.model.update if X.ndim == 1 else self.model.update_many
         if self._training is None:
             return rule(self.state, X, r, **settings)
-        before = self._training.bit_generator.state
-        chance = self.model.draw(self._training, 1 if X.ndim == 1 else len(X))
-        try:
+        with streams.given_back(self._training):
+            chance = self.model.draw(self._training, 1 if X.ndim == 1 else len(X))
             return rule(self.state, X, r, chance=tuple(k[0] for k in chance) if X.ndim == 1 else chance, **settings)
-        except ValueError:
-            self._training.bit_generator.state = before
-            raise
 
     def refit(self) -> None:
         """Fit the model on all that was learnt, whatever its schedule (`models.Regressor`).
@@ -350,6 +346,10 @@ class Bandit:
             view = self.policy.view(self.model, self.state, X[row][None], t=self.t)
             own = None if mask is None else mask[row]
             yield ranking.frequencies(self.policy, view, rng, n=n, k=k, arms=arms, dim=dim, mask=own, eps=eps)
+
+    def _at_risk(self) -> tuple[np.random.Generator, ...]:
+        """The streams that a choice draws from before the model is asked, which may then refuse."""
+        return (self._chance, self._ties) if getattr(self.policy, "asks", False) else ()
 
     def _streams(self) -> dict[str, np.random.Generator]:
         """The streams that go on from call to call; a model without chance of its own has none for its training."""

@@ -12,6 +12,7 @@ and, where it has them,
     chosen(view, arm, mask=) -> (...)        the same for one arm, cheaper
     decide(view, *chance, u) -> arm, p       both for one request, quicker still
     redraw(view, rng, n, *, arms, dim)       the scores of n decisions on one request, where that is cheaper
+    asks = True                              its scores ask the model, which may refuse what was drawn
     spent = True                             its chance is spent in training: no propensity
 log_propensities(view, mask=)            the logarithms of the exact probabilities (else: of what underflows, -inf)
 z(view, *chance) -> (...) or (..., K)    the scalar that moved all arms, or one for each

@@ -32,6 +32,10 @@ _DAMAGED = (  # what reading a file that was not written by `write` may raise, b
 )
 
 
+class WrongModel(ValueError):
+    """The file is whole, and the model that was passed to go with it is not the one that it needs."""
+
+
 def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write atomically: whoever reads sees the old file or the new one, whole."""
     text = np.frombuffer(json.dumps({"format": FORMAT} | header).encode(), dtype=np.uint8)
@@ -54,6 +58,8 @@ def read(path: str | os.PathLike, build: Callable[[dict[str, Any], dict[str, np.
         built = build(header, content)
         if content:
             raise ValueError(f"it holds {sorted(content)}, which its configuration does not")
+    except WrongModel as reason:
+        raise WrongModel(f"{path}: {reason}") from None
     except _DAMAGED as reason:
         raise ValueError(f"{path} is not a dither file, or a damaged one: {reason!r}") from None
     except (ValueError, LookupError, NotImplementedError, RuntimeError) as reason:
@@ -97,13 +103,13 @@ def given(value: Any, model: Any, table: dict[str, type]) -> Any:
     """The model that `pack` wrote; where a file holds only its fingerprint, the model that is given, if it is that one."""
     known = value.get("given") if isinstance(value, dict) else None
     if known is None and model is not None:
-        raise ValueError("it holds its model whole: leave model= out")
+        raise WrongModel("the file holds its model whole: leave model= out")
     if known is None:
         return unpack(value, table)
     if model is None:
-        raise ValueError(f"its model is one that a file cannot hold, {known}: pass it again, load(path, model=...)")
+        raise WrongModel(f"the model is one that a file cannot hold, {known}: pass it again, load(path, model=...)")
     if (got := fingerprint(model)) != known:
-        raise ValueError(f"model= is not the model that was saved: it is {got}, and {known} was saved")
+        raise WrongModel(f"model= is not the model that was saved: it is {got}, and {known} was saved")
     return model
 
 

@@ -4,6 +4,11 @@ A stream is a `numpy.random.Generator` on SFC64 (7.5 ns a normal). Whatever is d
 same as n calls of one round each; a purpose therefore never mixes two kinds of draws whose order could depend on n.
 """
 
+import secrets
+
+import contextlib
+from collections.abc import Iterator
+
 import numpy as np
 
 # Append only: a number that changes its meaning changes every published run.
@@ -17,10 +22,22 @@ def stream(seed: int, run: int, purpose: str, *more: int) -> np.random.Generator
     return np.random.Generator(np.random.SFC64(sequence))
 
 
+@contextlib.contextmanager
+def given_back(*rngs: np.random.Generator) -> Iterator[None]:
+    """What is drawn inside from these streams is drawn again later, if what happens inside raises."""
+    before = [rng.bit_generator.state for rng in rngs]
+    try:
+        yield
+    except Exception:
+        for rng, state in zip(rngs, before, strict=True):
+            rng.bit_generator.state = state
+        raise
+
+
 def entropy(seed: int | None) -> int:
     """The seed itself; fresh entropy for None, to be recorded by whoever asked."""
     if seed is None:
-        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+        return secrets.randbits(128)
     if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed.__index__() < 0:
         raise ValueError(f"seed must be a whole number of at least 0, or None for fresh entropy; got {seed!r}")
     return seed.__index__()

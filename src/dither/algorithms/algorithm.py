@@ -111,13 +111,15 @@ class Algorithm:
             if name not in of_model | of_policy:
                 known = [*of_policy, *of_model, "disjoint", "diagonal", "preset"]
                 raise errors.unknown(f"setting of {self.name}", name, known=known)
-            if isinstance((of_model | of_policy)[name], bool):
+            if (of_model | of_policy)[name] is bool:
                 errors.true_or_false(name, value)
         model = model_class(**{k: v for k, v in settings.items() if k in of_model})
         policy = policy_class(**{k: v for k, v in settings.items() if k in of_policy})
         if disjoint is None:
             return model, policy
         if "slots" in of_model:  # a network, whose slots share all layers but the first
+            if model.slots not in (None, disjoint):
+                raise ValueError(f"slots={model.slots} and disjoint={disjoint} are one setting: leave slots out")
             return dataclasses.replace(model, slots=disjoint), policy
         return models.Disjoint(model, disjoint), policy
 
@@ -127,8 +129,8 @@ class Algorithm:
 
 
 def _fields(configuration: Any) -> dict[str, Any]:
-    """The names of its settings and their defaults."""
-    return {field.name: field.default for field in dataclasses.fields(configuration)}
+    """The names of its settings and their types."""
+    return {field.name: field.type for field in dataclasses.fields(configuration)}
 
 
 def _as_it_is(fact: Any) -> Any:
@@ -143,7 +145,7 @@ def named(name: str) -> Algorithm:
 
 
 def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:
-    """What help() shows: dim, then every setting with its default, where the default preset is a table its value there."""
+    """What help() shows: dim, then every setting with its default, or its value in the default preset."""
     kw = inspect.Parameter.KEYWORD_ONLY
     fields = [*dataclasses.fields(model), *dataclasses.fields(policy)]
     parameters = [inspect.Parameter("dim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)]

@@ -1,10 +1,10 @@
-"""FP, feature perturbation in any class of functions (paper, Algorithm C.1): `FP(model, dim=5)` with a model of your own.
+"""FP, feature perturbation in any class of functions (paper, Algorithm C.1): `FP(model, dim=5)` with your own model.
 
-    FP(dim=5)                                 least squares in the linear class: `models.Ridge`
-    FP(GradientBoostingRegressor(), dim=5)    a scikit-learn estimator, refitted: `models.Regressor`
-    FP(SGDRegressor(), dim=5, partial=True)   or learning as rewards come
-    FP(f, dim=5)                              a function X (n, d) -> (n,), never trained: `models.Fixed`
-    FP(models.GLM(link="log"), dim=5)         a model of this library
+FP(dim=5)                                 least squares in the linear class: `models.Ridge`
+FP(GradientBoostingRegressor(), dim=5)    a scikit-learn estimator, refitted: `models.Regressor`
+FP(SGDRegressor(), dim=5, partial=True)   or learning as rewards come
+FP(f, dim=5)                              a function X (n, d) -> (n,), never trained: `models.Fixed`
+FP(models.GLM(link="log"), dim=5)         a model of this library
 """
 
 import dataclasses
@@ -23,8 +23,8 @@ class General(Algorithm):
 
     model : a scikit-learn estimator, a function X (n, d) -> (n,), or a model of `dither.models`; None: `models.Ridge`
 
-    Settings are the fields of the policy, of `models.Regressor` for an estimator, of `models.Fixed` for a function and of
-    `models.Ridge` where no model is given, and besides
+    Settings are the fields of the policy, of `models.Regressor` for an estimator, of `models.Fixed` for a function and
+    of `models.Ridge` where no model is given, and besides
     disjoint : K slots for one shared context, instead of arms with features of their own
     seed, floor, monte_carlo : as for `Bandit`
     """
@@ -44,29 +44,33 @@ class General(Algorithm):
     ) -> tuple[Any, Any]:
         """The model and the policy of these settings, for d features."""
         given = settings.pop("model", None)
-        if given is None:
-            return super().configure(dim, preset=preset, disjoint=disjoint, diagonal=diagonal, **settings)
         if preset not in self.presets:
             raise errors.unknown("preset", preset, known=self.presets)
-        if diagonal:
-            raise ValueError("diagonal is for the linear model that stands where none is given: leave it or model out")
         if disjoint is not None:
             errors.at_least("disjoint, the number of slots,", disjoint, 1)
-        kind = _kind(given)
+        errors.true_or_false("diagonal", diagonal)
+        if diagonal and given is not None:
+            raise ValueError("diagonal is for the linear model that stands where none is given: leave it or model out")
+        kind = _kind(given, diagonal=diagonal)
         of_policy = _names(self.policy)
-        own = [name for name in (_names(kind) if kind else []) if name not in ("estimator", "function", "slots")]
+        of_model = [name for name in (_names(kind) if kind else []) if name not in ("estimator", "function", "slots")]
         for name in settings:
-            if name not in (*own, *of_policy):
-                known = [*of_policy, *own, "disjoint", "preset"]
-                raise errors.unknown(f"setting of {self.name} on {type(given).__name__}", name, known=known)
+            if name not in (*of_model, *of_policy):
+                what = "" if given is None else f" on {type(given).__name__}"
+                raise errors.unknown(
+                    f"setting of {self.name}{what}", name, known=[*of_policy, *of_model, "disjoint", "preset"]
+                )
         policy = self.policy(**{k: v for k, v in settings.items() if k in of_policy})
-        if kind is not None:
-            return kind(given, slots=disjoint, **{k: v for k, v in settings.items() if k in own}), policy
-        return _slotted(given, disjoint), policy
+        own = {k: v for k, v in settings.items() if k in of_model}
+        if kind is None:
+            return _slotted(given, disjoint), policy
+        return (_slotted(kind(**own), disjoint) if given is None else kind(given, slots=disjoint, **own)), policy
 
 
-def _kind(given: Any) -> Any:
+def _kind(given: Any, *, diagonal: bool) -> Any:
     """The class of models that makes one of what is given; None where it is one."""
+    if given is None:
+        return models.Diagonal if diagonal else models.Ridge
     if isinstance(given, type):
         raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
     if hasattr(given, "abilities") and hasattr(given, "init"):
@@ -97,7 +101,9 @@ def _slotted(model: Any, disjoint: int | None) -> Any:
 
 def _names(configuration: Any) -> list[str]:
     """Its settings."""
-    return [field.name for field in dataclasses.fields(configuration)] if dataclasses.is_dataclass(configuration) else []
+    return (
+        [field.name for field in dataclasses.fields(configuration)] if dataclasses.is_dataclass(configuration) else []
+    )
 
 
 def _signature(algorithm: Algorithm) -> inspect.Signature:

@@ -2,8 +2,8 @@
 
 All share one network and its training, those of the paper's Figure 3: 2 x 50 units, one step of Adam a round on the 32
 most recent observations. NeuralUCB's and NeuralTS's λ and ν are not in the paper: "as_run" has the defaults of the
-code that its text follows, "default" those of that code's published runs, and "own_paper" λ = ν = 1 (ν here is the square
-of NeuralTS's own, λ its λ over the width).
+code that its text follows, "default" those of that code's published runs, and "own_paper" λ = ν = 1 (ν here is the
+square of NeuralTS's own, λ its λ over the width).
 """
 
 from dither import models, policies

@@ -10,6 +10,7 @@ from typing import Any
 
 from dither import errors, links, models, policies
 from dither.algorithms.algorithm import PRESETS, Algorithm
+from dither.algorithms.general import FP
 from dither.algorithms.networks import NETWORKS
 
 LINEAR = dict.fromkeys(("fig3-linear", "h1", "h2"), "GLM-FP (ours)") | {"h3": "LinFP (ours)"}
@@ -276,6 +277,7 @@ _ALL = (
         model=models.GLM,
         presets={preset: {"lam": 1.0} for preset in PRESETS},
     ),
+    FP,
     *NETWORKS,
 )
 

@@ -5,6 +5,7 @@ from dither.models.disjoint import Disjoint
 from dither.models.glm import GLM
 from dither.models.network import Network
 from dither.models.neural_linear import NeuralLinear
+from dither.models.regressor import Fixed, Regressor
 from dither.models.ridge import Ridge
 
-__all__ = ["GLM", "Diagonal", "Disjoint", "Network", "NeuralLinear", "Ridge"]
+__all__ = ["GLM", "Diagonal", "Disjoint", "Fixed", "Network", "NeuralLinear", "Regressor", "Ridge"]

@@ -29,7 +29,9 @@ class Diagonal:
     """Linear regression with penalty λ‖θ‖² and a diagonal V, for X (..., K, d)."""
 
     lam: float = 1e-4  # λ; feature²
-    abilities = frozenset({"mean", "width", "sample", "logdet", "norms", "gram", "gram_width", "perturb", "predict"})
+    abilities = frozenset(
+        {"mean", "mean_at", "width", "sample", "logdet", "norms", "gram", "gram_width", "perturb", "predict"}
+    )
     function = links.LINKS["identity"]  # μ and its kin
     support = function.support  # between which the rewards lie
 
@@ -79,6 +81,10 @@ class Diagonal:
     def mean(self, state: DiagonalState, X: Array) -> Array:
         """m_i = x_i'θ̂: X (..., K, d) -> (..., K)."""
         return arrays.dot(X, state.theta)
+
+    def mean_at(self, state: DiagonalState, X: Array) -> Array:
+        """The means at one row for each arm: X (..., K, d) -> (..., K)."""
+        return self.mean(state, X)
 
     def width(self, state: DiagonalState, X: Array) -> Array:
         """w_i = √(Σ x_i²/v): X (..., K, d) -> (..., K)."""

@@ -104,6 +104,10 @@ class Disjoint:
         """m_k = x'θ̂_k: x (..., d) -> (..., K)."""
         return arrays.dot(state.theta, x)
 
+    def mean_at(self, state: Any, X: Array) -> Array:
+        """x_k'θ̂_k at a row for each slot: X (..., K, d) -> (..., K)."""
+        return arrays.namespace(X).sum(X * state.theta, axis=-1)
+
     def width(self, state: Any, x: Array) -> Array:
         """w_k of slot k: x (..., d) -> (..., K)."""
         return self.model.width(state, x[..., None, None, :])[..., 0]

@@ -108,7 +108,7 @@ class GLM:
     @property
     def abilities(self) -> frozenset[str]:
         """What it can tell a policy."""
-        always = {"mean", "width", "sample", "norms", "gram", "gram_width", "predict", "bound"}
+        always = {"mean", "mean_at", "width", "sample", "norms", "gram", "gram_width", "predict", "bound"}
         return frozenset(always if self.solver == "online" else always | {"refit", "history"})
 
     def ambient(self, dim: int) -> int:
@@ -183,6 +183,10 @@ class GLM:
     def mean(self, state: GLMState, X: Array) -> Array:
         """m_i = x_i'θ̂, before the link: X (..., K, d) -> (..., K)."""
         return arrays.dot(X, state.theta)
+
+    def mean_at(self, state: GLMState, X: Array) -> Array:
+        """The means at one row for each arm: X (..., K, d) -> (..., K)."""
+        return self.mean(state, X)
 
     def predict(self, state: GLMState, X: Array) -> Array:
         """μ(x_i'θ̂), the expected rewards: X (..., K, d) -> (..., K)."""

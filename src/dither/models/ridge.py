@@ -38,7 +38,7 @@ class Ridge:
 
     lam: float = 1e-4  # λ; feature²
     abilities = frozenset(
-        {"mean", "width", "sample", "logdet", "norms", "gram", "gram_width", "perturb", "history", "predict"}
+        {"mean", "mean_at", "width", "sample", "logdet", "norms", "gram", "gram_width", "perturb", "history", "predict"}
     )
     function = links.LINKS["identity"]  # μ and its kin
     support = function.support  # between which the rewards lie
@@ -132,6 +132,10 @@ class Ridge:
     def mean(self, state: RidgeState, X: Array) -> Array:
         """m_i = x_i'θ̂: X (..., K, d) -> (..., K)."""
         return arrays.dot(X, state.theta)
+
+    def mean_at(self, state: RidgeState, X: Array) -> Array:
+        """The means at one row for each arm: X (..., K, d) -> (..., K)."""
+        return self.mean(state, X)
 
     def width(self, state: RidgeState, X: Array) -> Array:
         """w_i = ‖x_i‖_{V⁻¹}: X (..., K, d) -> (..., K)."""

@@ -7,9 +7,9 @@
 all features means something only where all have one unit: a jitter of 1 is nothing to a column in thousands and all
 there is to one in hundredths, so either standardise the features or take "spread".
 
-ζ is N(0, I) or uniform in the ball of radius √d: one for each arm, as in the paper's networks, or one for all (coupled).
-With slots it moves the arm's own slot alone (Appendix H.1.2); mask=False moves all K d numbers, a tuple of booleans those
-features alone. The probabilities have no closed form: propensities are Monte Carlo.
+ζ is N(0, I) or uniform in the ball of radius √d: one for each arm, as in the paper's networks, or one for all
+(coupled). With slots it moves the arm's own slot alone (Appendix H.1.2); mask=False moves all K d numbers, a tuple of
+booleans those features alone. The probabilities have no closed form: propensities are Monte Carlo.
 
 In a linear model s_i = x_i'θ̂ + c ζ_i'Σ_t^{1/2}θ̂: coupled, all arms move alike and the choice is greedy. That is why
 `FeaturePerturbation` there moves arm i by its width w_i.
@@ -55,6 +55,7 @@ class GeneralFeaturePerturbation:
     noise: Gaussian | Ball = Gaussian()
     coupled: bool = False  # one ζ for all arms
     mask: bool | tuple[bool, ...] = True  # the arm's own features; False: of all slots; or which features
+    asks = True  # the model, in `scores`
 
     def __post_init__(self) -> None:
         if isinstance(self.Sigma, str):
@@ -148,8 +149,8 @@ def _own(Sigma: Any, t: int, *, d: int, c: float) -> Root:
         raise ValueError(f"Sigma({t}) must return numbers, got {Sigma!r}") from None
     if Sigma.shape not in ((), (d,), (d, d)) or not (np.abs(Sigma) <= LARGEST).all():
         raise ValueError(
-            f"Sigma({t}) must be a variance, one for each feature ({d},), or a matrix ({d}, {d}), all finite and at most "
-            f"{LARGEST:g}; got shape {Sigma.shape}"
+            f"Sigma({t}) must be a variance, one for each feature ({d},), or a matrix ({d}, {d}), all finite and "
+            f"at most {LARGEST:g}; got shape {Sigma.shape}"
         )
     if Sigma.ndim < 2:
         if (Sigma < 0).any():

@@ -11,6 +11,7 @@ The answer to a row may depend on that row alone.
 """
 
 import math
+import threading
 
 import numpy as np
 import torch
@@ -37,6 +38,7 @@ class Given:
         self.sizes = [math.prod(shape) for shape in self.shapes]
         self.size = sum(self.sizes)  # p
         self.K = slots or 1
+        self.lock = threading.RLock()  # a call puts θ into the module and takes it out again: one thread at a time
         self.width = max(d * self.K, math.isqrt(self.size))  # numbers of a row in its widest layer, about
         self.theta = torch.cat([A.detach().flatten() for A in trained.values()]).cpu().numpy()
         self._try(dtype)
@@ -76,7 +78,8 @@ class Given:
         return f.detach(), torch.as_tensor(square).detach()
 
     def _called(self, parts: list[torch.Tensor], rows: torch.Tensor) -> torch.Tensor:
-        f = functional_call(self.module, dict(zip(self.names, parts, strict=True)), (rows,))
+        with self.lock:
+            f = functional_call(self.module, dict(zip(self.names, parts, strict=True)), (rows,))
         if not isinstance(f, torch.Tensor) or f.shape not in ((len(rows),), (len(rows), 1)):
             got = tuple(f.shape) if isinstance(f, torch.Tensor) else type(f).__name__
             raise ValueError(

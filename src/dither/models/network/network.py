@@ -133,6 +133,8 @@ class Network:
     def check(self, state: NetworkState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
         rows.check(state.buffer, slots=self.slots)
+        if self.window is not None and state.buffer.r.shape[-1] != self.window:
+            raise ValueError(f"its buffer has {state.buffer.r.shape[-1]} rows for a window of {self.window}")
         if float(state.v.min()) < 0 or (state.uinv is not None and float(state.uinv.min()) < 0):
             raise ValueError("its second moments lie below 0")
 

@@ -1,0 +1,289 @@
+"""NeuralLinear (Riquelme, Tucker, Snoek 2018): a network learns the features, a ridge regression on them explores.
+
+    φ_i         the last hidden layer of the network at x_i                                `Network.embedding`
+    V = λI + Σ φφ',  θ̂ = V⁻¹ Σ r φ,  m_i = φ_i'θ̂,  w_i = ‖φ_i‖_{V⁻¹}                      `Ridge`, in float64
+    training    of the network, as `Network`; it does not see the regression
+
+A new observation enters the regression with the φ of the moment, before the network trains on it; every `refresh`
+observations V and θ̂ are made anew from the whole history by the network as it then is. Where the network trains as
+seldom (every=refresh: the authors' way), φ is always that of one network.
+
+Thompson sampling on top is their method, with one regression for all arms: their network has an output, and so a
+regression, for each arm, and they draw the noise's variance from an inverse gamma law; here it is the policy's `sigma`.
+Feature perturbation on top has exact propensities.
+"""
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, cast
+
+import array_api_compat.numpy
+import numpy as np
+from scipy import linalg
+
+from dither import arrays, errors, links, trees
+from dither.arrays import Array
+from dither.models import statistics
+from dither.models.network import Network, NetworkState, rows
+from dither.models.network.layout import layout
+from dither.models.ridge import Ridge, RidgeState
+
+BLOCK = 1024  # rows of the history that are embedded and learnt at once: they stay in the cache
+STEEP = 1e8  # trace of V over λ up to which V is factored: θ̂ loses so many of its 1e16
+TOGETHER = 50_000  # entries of F that all runs in lockstep may have
+
+
+class NeuralLinearState(NamedTuple):
+    """What is known: shapes (...) are replications, none for one bandit."""
+
+    network: NetworkState
+    ridge: RidgeState  # of φ (..., h)
+    buffer: rows.Rows | None  # all observations, where the network keeps fewer
+
+    @property
+    def theta(self) -> np.ndarray:
+        """θ̂ of the regression (..., h)."""
+        return self.ridge.theta
+
+
+@dataclass(frozen=True)
+class NeuralLinear:
+    """Ridge regression on the last hidden layer of a network; all but the last two settings are `Network`'s."""
+
+    hidden: int | str | tuple[int, ...] = (50, 50)
+    output: str = "identity"  # what the network is trained for; the regression is of the rewards themselves
+    slots: int | None = None  # K
+    lr: float = 0.001
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    batch: int = 32
+    window: int | None = 32  # of the training; the regression always sees the whole history
+    every: int = 1
+    steps: int = 1
+    weight_decay: float = 0.0
+    dtype: str = "float32"
+    lam: float = 0.25  # λ of the regression
+    refresh: int = 50  # observations between two embeddings of the whole history
+    owns = True  # update takes own=
+    abilities = frozenset({"mean", "width", "sample", "logdet", "gram_width", "predict", "embedding"})
+    function = links.LINKS["identity"]  # μ and its kin
+
+    def __post_init__(self) -> None:
+        errors.at_least("refresh", self.refresh, 1)
+        object.__setattr__(self, "hidden", self.network.hidden)  # which checks all settings of the network
+        Ridge(self.lam)
+
+    @functools.cached_property
+    def network(self) -> Network:
+        """The network that makes the features."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Network(**{name: value for name, value in own.items() if name not in ("lam", "refresh")})
+
+    @functools.cached_property
+    def ridge(self) -> Ridge:
+        """The regression on them."""
+        return Ridge(self.lam)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Between which the rewards lie."""
+        return self.network.support
+
+    def ambient(self, dim: int) -> int:
+        """The dimension of θ̂: h, the width of the last hidden layer."""
+        return self._widths[-1]
+
+    def flat(self, theta: Array) -> Array:
+        """θ̂ as one vector: (..., h), as it is."""
+        return theta
+
+    def bytes(self, dim: int, rounds: int) -> int:
+        """About how much memory one run takes after so many rounds."""
+        kept = 0 if self.window is None else 2 * rounds * np.dtype(self.dtype).itemsize * (dim + 4)
+        return self.network.bytes(dim, rounds) + kept + 16 * self.ambient(dim) ** 2
+
+    def together(self, dim: int) -> int:
+        """How many runs in lockstep are quickest."""
+        return max(1, min(self.network.together(dim), TOGETHER // self.ambient(dim) ** 2))
+
+    def check(self, state: NeuralLinearState) -> None:
+        """Refuse a state that no data can lead to, as of a file that something else wrote."""
+        self.network.check(state.network)
+        self.ridge.check(state.ridge)
+        if state.buffer is not None:
+            rows.check(state.buffer, slots=self.slots)
+            if not np.array_equal(state.buffer.count, state.network.buffer.count):
+                raise ValueError("its history and its network have seen different numbers of observations")
+        if int(np.max(self._past(state).count)) > self._past(state).r.shape[-1]:
+            raise ValueError("its history counts rows that are not there")
+
+    def init(
+        self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None, rng: Any
+    ) -> NeuralLinearState:
+        """V = λI, θ̂ = 0, and the network drawn from rng: one Generator, or with leading axes (R,) one for each run."""
+        network = self.network.init(dim, batch=batch, xp=xp, device=device, rng=rng)
+        ridge = self.ridge.init(self.ambient(dim), batch=batch, needs=needs & {"logdet"}, xp=xp, device=device)
+        if self.window is None:
+            return NeuralLinearState(network, ridge, None)
+        past = rows.init(batch, dim, window=None, slots=self.slots is not None, dtype=self.dtype)
+        return NeuralLinearState(network, ridge, past)
+
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
+        """The chance that n observations spend in training, as of `Network`."""
+        return self.network.draw(rng, n)
+
+    def update(
+        self,
+        state: NeuralLinearState,
+        x: Array,
+        r: Array,
+        *,
+        arm: Array | None = None,
+        weight: Array | None = None,
+        own: bool = False,
+        chance: tuple[np.ndarray, ...] = (),
+    ) -> NeuralLinearState:
+        """One more observation: x (..., d), r (...), arm (...) with slots, weight (...), chance as `draw` gave it.
+
+        own : the caller gives the old state up, and its arrays are overwritten; where this raises, it is as it was
+        """
+        ridge = self.ridge.update(state.ridge, self._shown(state, x, arm), np.asarray(r), weight=weight)
+        _finite(ridge.theta)
+        due = (self._past(state).count + 1) % self.refresh == 0  # bool, or (R,)
+        own = own and not np.any(due)  # embedding the history may be refused after the network has learnt
+        network = self.network.update(state.network, x, r, arm=arm, weight=weight, own=own, chance=chance)
+        buffer = state.buffer
+        if buffer is not None:
+            buffer = rows.roomy(buffer if own else trees.map_arrays(np.copy, buffer), window=None)
+            at = rows.place(buffer, rows.alike(buffer.count))
+            rows.write(buffer, at, x, r, 1.0 if weight is None else weight, arm)
+            buffer = buffer._replace(count=buffer.count + 1)
+        state = NeuralLinearState(network, ridge, buffer)
+        return self._refreshed(state, due) if np.any(due) else state
+
+    def update_many(
+        self,
+        state: NeuralLinearState,
+        X: Array,
+        r: Array,
+        *,
+        arm: Array | None = None,
+        weight: Array | None = None,
+        own: bool = False,
+        chance: tuple[np.ndarray, ...] = (),
+    ) -> NeuralLinearState:
+        """n observations of one bandit in turn: X (n, d), r (n,), arm (n,), weight (n,); no leading axes."""
+        for i in range(len(X)):
+            part = dict(arm=None if arm is None else arm[i], weight=None if weight is None else weight[i])
+            chance_i = tuple(kind[i] for kind in chance)
+            state = self.update(state, X[i], r[i], **part, own=i > 0, chance=chance_i)  # a refusal leaves the first
+        return state
+
+    def beneath(self, state: NeuralLinearState, X: Array) -> tuple[Ridge, RidgeState, Array]:
+        """The linear model that explores, its state and its features (..., K, h): one pass through the network."""
+        return self.ridge, state.ridge, self.embedding(state, X)
+
+    def embedding(self, state: NeuralLinearState, X: Array) -> Array:
+        """φ_i: X (..., K, d), with slots (..., d) -> (..., K, h)."""
+        return self.network.embedding(state.network, X)
+
+    def mean(self, state: NeuralLinearState, X: Array) -> Array:
+        """m_i = φ_i'θ̂: X (..., K, d), with slots (..., d) -> (..., K)."""
+        return self.ridge.mean(state.ridge, self.embedding(state, X))
+
+    def width(self, state: NeuralLinearState, X: Array) -> Array:
+        """w_i = ‖φ_i‖_{V⁻¹}: X as for `mean` -> (..., K)."""
+        return self.ridge.width(state.ridge, self.embedding(state, X))
+
+    def gram_width(self, state: NeuralLinearState, X: Array) -> Array:
+        """The width: V is the matrix of this model."""
+        return self.width(state, X)
+
+    def predict(self, state: NeuralLinearState, X: Array) -> Array:
+        """The expected rewards, which are the means here."""
+        return self.mean(state, X)
+
+    def sample(self, state: NeuralLinearState, eta: Array) -> Array:
+        """N(0, V⁻¹) from η ~ N(0, I): (..., h) -> (..., h)."""
+        return self.ridge.sample(state.ridge, eta)
+
+    def logdet(self, state: NeuralLinearState) -> Array:
+        """log(det V/det λI), (...)."""
+        return self.ridge.logdet(state.ridge)
+
+    @property
+    def _widths(self) -> tuple[int, ...]:
+        return cast(tuple[int, ...], self.network.hidden)  # which has read them
+
+    def _past(self, state: NeuralLinearState) -> rows.Rows:
+        """The whole history."""
+        return state.network.buffer if state.buffer is None else state.buffer
+
+    def _shown(self, state: NeuralLinearState, x: Array, arm: Array | None) -> Array:
+        """φ of the arm shown: x (..., d) -> (..., h)."""
+        if arm is None:
+            return self.embedding(state, x[..., None, :])[..., 0, :]
+        return arrays.pick(self.embedding(state, x), arm, rank=1)
+
+    def _refreshed(self, state: NeuralLinearState, due: Any) -> NeuralLinearState:
+        """The regression made anew where due, a bool or (R,)."""
+        past = self._past(state)
+        if past.count.ndim == 0:
+            return state._replace(ridge=self._fitted(state.network, past, state.ridge))
+        ridge = trees.map_arrays(np.copy, state.ridge)
+        for i in np.flatnonzero(due).tolist():
+            one = (trees.map_arrays(lambda A, i=i: A[i], tree) for tree in (state.network, past, ridge))
+            trees.put(ridge, [i], trees.map_arrays(lambda A: A[None], self._fitted(*one)))
+        return state._replace(ridge=ridge)
+
+    def _fitted(self, network: NetworkState, past: rows.Rows, old: RidgeState) -> RidgeState:
+        """The regression of one run on its whole history, by the network as it is; old says what policies asked for."""
+        h, lam = old.theta.shape[-1], float(self.lam)
+        V, b = lam * np.eye(h), np.zeros(h)
+        for phi, r, weight in self._blocks(network, past):
+            part = statistics.weighted(phi, weight)
+            V += part.T @ part
+            b += phi.T @ (weight * r)
+        R = arrays.cholesky(V) if np.trace(V) < STEEP * lam else None
+        if R is None:
+            return self._fitted_by_rows(network, past, old)
+        F = linalg.solve_triangular(R, np.eye(h))  # V = R'R, V⁻¹ = FF'
+        logdet = None if old.logdet is None else 2 * np.sum(np.log(np.diag(R))) - h * math.log(lam)
+        return RidgeState(F, _finite(F @ (F.T @ b)), logdet, None)
+
+    def _fitted_by_rows(self, network: NetworkState, past: rows.Rows, old: RidgeState) -> RidgeState:
+        """The same by QR of the rows, ten times as slow: V itself cannot hold a λ so small beside them."""
+        needs = frozenset() if old.logdet is None else frozenset({"logdet"})
+        ridge = self.ridge.init(old.theta.shape[-1], needs=needs)
+        for phi, r, weight in self._blocks(network, past):
+            ridge = self.ridge.update_many(ridge, phi, r, weight=weight)
+        return ridge._replace(theta=_finite(ridge.theta))
+
+    def _blocks(self, network: NetworkState, past: rows.Rows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """φ, r and weight of the history of one run, block by block."""
+        for start in range(0, int(past.count), BLOCK):
+            some = slice(start, min(start + BLOCK, int(past.count)))
+            phi = self._embedded(network, past.X[some], None if past.arm is None else past.arm[some])
+            yield phi, past.r[some].astype(np.float64), past.weight[some].astype(np.float64)
+
+    def _embedded(self, network: NetworkState, X: np.ndarray, arm: np.ndarray | None) -> np.ndarray:
+        """φ of past rows of one run: X (n, d), arm (n,) -> (n, h)."""
+        if arm is None:
+            return self.network.embedding(network, X)
+        one = replace(self.network, slots=None)  # an arm's network: its own block of the first layer, all else shared
+        W = layout(X.shape[-1], self.slots, self._widths).views(network.theta)[0].W
+        shared, phi = network.theta[W.size :], np.empty((len(X), self.ambient(X.shape[-1])))
+        for k in np.unique(arm):
+            own = arm == k
+            phi[own] = one.embedding(network._replace(theta=np.concatenate([W[k].reshape(-1), shared])), X[own])
+        return phi
+
+
+def _finite(theta: np.ndarray) -> np.ndarray:
+    """θ̂, refused where it is not."""
+    if not np.isfinite(theta).all():
+        raise errors.overflow()
+    return theta

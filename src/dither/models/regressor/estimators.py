@@ -1,0 +1,188 @@
+"""Estimators of scikit-learn, or anything with `fit` and `predict`: copied, fitted, asked, and named in a file.
+
+An estimator is only ever fitted as a copy of the one that was given, with every `random_state` that is None replaced by
+a number that depends on the model's stream and on the rows alone. What it raises comes as a ValueError with its name.
+"""
+
+import copy
+import hashlib
+import inspect
+from typing import Any
+
+import numpy as np
+
+CLASSES = np.array([0, 1])
+
+
+def check(estimator: Any, *, partial: bool) -> None:
+    """Refuse what is no estimator."""
+    if isinstance(estimator, type):
+        raise TypeError(f"an estimator is an instance: pass {estimator.__name__}() for {estimator.__name__}")
+    wanted = ("partial_fit" if partial else "fit", "predict")
+    lacking = [name for name in wanted if not callable(getattr(estimator, name, None))]
+    if lacking:
+        cure = ": leave partial=True out" if lacking == ["partial_fit"] and hasattr(estimator, "fit") else ""
+        raise TypeError(
+            f"{title(estimator)} is no estimator to learn from rewards: it lacks {', '.join(lacking)}{cure}"
+        )
+    if not classifies(estimator) and _labels(estimator):
+        raise TypeError(
+            f"{title(estimator)} predicts labels: a classifier needs predict_proba, whose class 1 is what arms are "
+            "compared by (as LogisticRegression has it, or SGDClassifier(loss='log_loss'))"
+        )
+
+
+def classifies(estimator: Any) -> bool:
+    """Whether it answers with probabilities of the classes 0 and 1."""
+    return callable(getattr(estimator, "predict_proba", None))
+
+
+def title(estimator: Any) -> str:
+    """What errors call it."""
+    return type(estimator).__name__
+
+
+def _labels(estimator: Any) -> bool:
+    if not hasattr(estimator, "get_params"):
+        return False
+    try:
+        from sklearn.base import is_classifier
+    except ImportError:
+        return False
+    return bool(is_classifier(estimator))
+
+
+def fresh(estimator: Any, *, trained: bool = False) -> Any:
+    """A copy that has learnt nothing, or with trained=True all that this one has."""
+    if not trained and hasattr(estimator, "get_params"):
+        try:
+            from sklearn.base import clone
+        except ImportError:
+            return copy.deepcopy(estimator)
+        return clone(estimator)
+    return copy.deepcopy(estimator)
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """With that seed wherever a `random_state` is None."""
+    if hasattr(estimator, "get_params") and hasattr(estimator, "set_params"):
+        open_ = [k for k, v in estimator.get_params().items() if k.rpartition("__")[2] == "random_state" and v is None]
+        if open_:
+            estimator.set_params(**dict.fromkeys(open_, seed))
+    return estimator
+
+
+def seed(key: int, rows: int) -> int:
+    """That of a fit on so many rows, below 2^31."""
+    return int(np.random.SeedSequence([key, rows]).generate_state(1)[0]) >> 1
+
+
+def weighs(estimator: Any, *, partial: bool) -> bool:
+    """Whether its fit takes sample weights."""
+    rule = estimator.partial_fit if partial else estimator.fit
+    try:
+        return "sample_weight" in inspect.signature(rule).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def learn(estimator: Any, X: np.ndarray, r: np.ndarray, weight: np.ndarray, *, partial: bool) -> None:
+    """Fit the estimator itself: X (n, D), r, weight (n,). Rows of weight 0 are left out."""
+    there = weight > 0
+    if not there.all():
+        X, r, weight = X[there], r[there], weight[there]
+    given: dict[str, Any] = {} if (weight == 1).all() else {"sample_weight": weight}
+    y = r.astype(np.int64) if classifies(estimator) else r
+    if partial and classifies(estimator):
+        given["classes"] = CLASSES
+    rule = "partial_fit" if partial else "fit"
+    try:
+        getattr(estimator, rule)(X, y, **given)
+    except Exception as reason:
+        raise ValueError(f"{title(estimator)}.{rule} failed on {len(X)} observations: {reason}") from reason
+
+
+def answer(estimator: Any, X: np.ndarray) -> np.ndarray:
+    """f̂ of rows X (n, D), for a classifier the probability of class 1: (n,)."""
+    if not classifies(estimator):
+        return asked(estimator.predict, X, name=f"{title(estimator)}.predict")
+    name = f"{title(estimator)}.predict_proba"
+    p = called(estimator.predict_proba, X, name=name)
+    classes = list(getattr(estimator, "classes_", CLASSES))
+    if p.shape != (len(X), len(classes)) or 1 not in classes:
+        raise ValueError(
+            f"{name} must answer ({len(X)}, {len(classes)}) with a class 1, got {p.shape} for classes {classes}"
+        )
+    return finite(p[:, classes.index(1)], name=name)
+
+
+def asked(function: Any, X: np.ndarray, *, name: str) -> np.ndarray:
+    """function(X), which must be finite and (n,) or (n, 1): (n,)."""
+    f = called(function, X, name=name)
+    if f.shape not in ((len(X),), (len(X), 1)):
+        raise ValueError(f"{name} must answer with one number for each of {len(X)} rows, got shape {f.shape}")
+    return finite(f.reshape(-1), name=name)
+
+
+def called(function: Any, X: np.ndarray, *, name: str) -> np.ndarray:
+    """function(X) as float64; what it raises, with its name."""
+    try:
+        f = function(X)
+        return np.asarray(f.detach().cpu() if hasattr(f, "detach") else f, dtype=np.float64)
+    except Exception as reason:
+        raise ValueError(f"{name} failed on X {X.shape}: {reason}") from reason
+
+
+def finite(f: np.ndarray, *, name: str) -> np.ndarray:
+    """f (n,), refused where it is not finite."""
+    if not np.isfinite(f).all():
+        i = int(np.argmin(np.isfinite(f)))
+        raise ValueError(
+            f"{name} must answer with finite numbers, got {f[i]} at row {i} of {len(f)}: its training may have "
+            "diverged (scale the features to mean 0 and sd 1, or lower its rate)"
+        )
+    return f
+
+
+def fingerprint(estimator: Any, *, trained: bool = False) -> str:
+    """What a file says of it: its class and settings, and with trained=True a hash of what it has learnt."""
+    settings = estimator.get_params() if hasattr(estimator, "get_params") else _plain(vars(estimator), learnt=False)
+    text = f"{_place(type(estimator))}({', '.join(f'{k}={_said(settings[k])}' for k in sorted(settings))})"
+    return text + (f" trained {_hash(_said(_plain(vars(estimator), learnt=True)))}" if trained else "")
+
+
+def function_name(function: Any) -> str:
+    """What a file says of a function; of a method of an estimator, also of that, as it is trained."""
+    owner = getattr(function, "__self__", None)
+    name = _place(function if hasattr(function, "__qualname__") else type(function))
+    known = owner is not None and not inspect.ismodule(owner) and hasattr(owner, "fit")
+    return f"{name} of {fingerprint(owner, trained=True)}" if known else name
+
+
+def _plain(attributes: dict[str, Any], *, learnt: bool) -> dict[str, Any]:
+    """Attributes by the custom that those which fitting sets end in _."""
+    return {k: v for k, v in attributes.items() if k.endswith("_") == learnt and not k.startswith("_")}
+
+
+def _said(value: Any) -> str:
+    """A setting as text that is the same in another process: no addresses."""
+    if value is None or isinstance(value, (bool, int, float, str, np.generic)):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        content = _said(value.tolist()).encode() if value.dtype.kind == "O" else value.tobytes()
+        return f"array{value.shape} {value.dtype} {_hash(content)}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {_said(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_said(v) for v in value) + "]"
+    if hasattr(value, "get_params"):
+        return fingerprint(value)
+    return _place(value if hasattr(value, "__qualname__") else type(value))
+
+
+def _place(thing: Any) -> str:
+    return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', type(thing).__name__)}"
+
+
+def _hash(content: str | bytes) -> str:
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()[:16]

@@ -1,0 +1,106 @@
+"""A function of your own as the model of rewards: m_i = f(x_i), never trained here."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import array_api_compat.numpy
+import numpy as np
+
+from dither import links
+from dither.arrays import Array
+from dither.models.network import moments
+from dither.models.regressor import estimators, slots
+
+
+class FixedState(NamedTuple):
+    """What is known: shapes (...) are replications, none for one bandit."""
+
+    count: Array  # (...)  rewards that came; int64
+    moments: Any  # Moments: the spread of each feature, where a policy asked for it
+
+    @property
+    def theta(self) -> np.ndarray:
+        """No θ."""
+        return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A function X (n, D) -> (n,) of rewards that are expected, for X (..., K, d) or `slots` arms.
+
+    function : as `predict` of an estimator that has been trained; D is d, or with slots what `encode` makes of it
+    slots, encode : K arms that share a context, as in `Regressor`
+    """
+
+    function: Any
+    slots: int | None = None
+    encode: str = "disjoint"
+    support = links.LINKS["identity"].support
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"function must be callable, X (n, d) -> (n,); got {self.function!r}")
+        slots.check(self.slots, self.encode)
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What a policy may ask of it."""
+        known = {"mean", "mean_at", "predict", "moments"}
+        return frozenset(known | ({"mean_everywhere"} if self.slots and self.encode == "disjoint" else set()))
+
+    def ambient(self, dim: int) -> int:
+        """What policies draw in: the d features of an arm."""
+        return dim
+
+    def fingerprint(self) -> str:
+        """What a file says of the function, which it cannot hold: where it is defined, not what it does."""
+        return f"Fixed({estimators.function_name(self.function)}, slots={self.slots}, encode={self.encode!r})"
+
+    def check(self, state: FixedState) -> None:
+        """Refuse a state that no data can lead to."""
+
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> FixedState:
+        """No rewards yet."""
+        if xp is not array_api_compat.numpy:
+            raise TypeError("the function takes NumPy arrays: leave device= of simulate out")
+        return FixedState(np.zeros(batch, np.int64), moments.init(batch, dim) if "moments" in needs else None)
+
+    def update(
+        self, state: FixedState, x: Array, r: Array, *, arm: Array | None = None, weight: Array | None = None
+    ) -> FixedState:
+        """One reward more, which is counted: x (..., d), r (...)."""
+        kept = state.moments if state.moments is None else moments.update(state.moments, np.asarray(x))
+        return FixedState(state.count + 1, kept)
+
+    def update_many(
+        self, state: FixedState, X: Array, r: Array, *, arm: Array | None = None, weight: Array | None = None
+    ) -> FixedState:
+        """n rewards more: X (n, d), r (n,)."""
+        for i in range(len(X)):
+            state = self.update(state, X[i], r[i])
+        return state
+
+    def mean(self, state: FixedState, X: Array) -> Array:
+        """f(x_i): X (..., K, d), with slots (..., d) -> (..., K)."""
+        return self.mean_at(state, slots.shared(np.asarray(X), self.slots))
+
+    def predict(self, state: FixedState, X: Array) -> Array:
+        """The expected rewards: the means."""
+        return self.mean(state, X)
+
+    def mean_at(self, state: FixedState, X: Array) -> Array:
+        """f at one row for each arm, with slots too: X (..., K, d) -> (..., K)."""
+        return slots.asked(self._answer, np.asarray(X), slots=self.slots, encode=self.encode)
+
+    def mean_everywhere(self, state: FixedState, X: Array, step: Array) -> Array:
+        """f at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
+        return slots.asked(self._answer, slots.moved(np.asarray(X), np.asarray(step)), slots=None, encode=self.encode)
+
+    def spread(self, state: FixedState) -> Array:
+        """The sd of each feature of what came, (..., d)."""
+        return moments.spread(state.moments)
+
+    def _answer(self, X: np.ndarray) -> np.ndarray:
+        """f of rows (n, D): (n,)."""
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return estimators.asked(self.function, X, name=name)

@@ -1,0 +1,283 @@
+"""Any regressor as the model of rewards: a scikit-learn estimator that is refitted (paper, Algorithm C.1, line 3).
+
+    f̂ = the estimator fitted on all observations so far, or on those up to its last fit; m_i = f̂(x_i)
+
+A classifier with predict_proba answers with the probability of class 1, and takes rewards 0 and 1. When it is fitted:
+
+    "doubling"     at `first` observations and whenever there are `factor` times as many as at the last fit: T rounds
+                   cost little more than two fits on T rows
+    n              at `first` observations and every n after the last fit
+    "request"      when `bandit.refit()` is called, and only then
+    partial=True   with partial_fit and what is new since the last fit, by default after every observation
+
+Before the first fit all arms tie; so they do while a classifier that is refitted has seen one class alone.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import array_api_compat.numpy
+import numpy as np
+
+from dither import errors, links
+from dither.arrays import Array
+from dither.models.network import moments
+from dither.models.regressor import estimators, fitting, rows, slots
+
+
+class RegressorState(NamedTuple):
+    """What is known: shapes (...) are replications, none for one bandit."""
+
+    buffer: rows.Rows  # all that was learnt
+    seen: np.ndarray  # (...)  rows that the current fit has seen; int64
+    key: np.ndarray  # (...)  what seeds of estimators are made of; int64
+    moments: Any  # Moments: the spread of each feature, where a policy asked for it
+    fitted: fitting.Fitted
+
+    @property
+    def theta(self) -> np.ndarray:
+        """No θ: an estimator keeps its own."""
+        return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Regressor:
+    """A scikit-learn estimator, or any object with `fit` and `predict`, for X (..., K, d) or `slots` arms.
+
+    estimator : is copied, never fitted itself
+    refit : "doubling", a number of observations or "request"; None: "doubling", with partial=True 1
+    factor : of "doubling"
+    first : observations before the first fit
+    partial : partial_fit with what is new, rather than fit on everything
+    slots, encode : K arms that share a context, as `slots` says: "disjoint" or "index"
+    trained : the estimator has been fitted already and answers from the first round on; fits from scratch replace what
+        it knows at `first` observations, partial_fit adds to it
+
+    Raises TypeError for what is no estimator, or a classifier without predict_proba.
+    """
+
+    estimator: Any
+    refit: str | int | None = None
+    factor: float = 2.0
+    first: int = 1
+    partial: bool = False
+    slots: int | None = None
+    encode: str = "disjoint"
+    trained: bool = False
+    owns = True  # update takes own=
+    function = links.LINKS["identity"]  # what is predicted is the expected reward
+    support = function.support  # of a classifier 0 and 1 alone, which `update` says better
+
+    def __post_init__(self) -> None:
+        for name in ("partial", "trained"):
+            errors.true_or_false(name, getattr(self, name))
+        estimators.check(self.estimator, partial=self.partial)
+        schedule = (1 if self.partial else "doubling") if self.refit is None else self.refit
+        if isinstance(schedule, str):
+            if schedule not in ("doubling", "request"):
+                raise errors.unknown("refit", schedule, known=("doubling", "request", "a number of observations"))
+        else:
+            errors.at_least("refit", schedule, 1)
+        errors.within("factor", self.factor, 1 + 1e-9, 1e9)
+        errors.at_least("first", self.first, 1)
+        slots.check(self.slots, self.encode)
+        object.__setattr__(self, "refit", schedule)
+        object.__setattr__(self, "estimator", estimators.fresh(self.estimator, trained=self.trained))
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What a policy may ask of it."""
+        known = {"mean", "mean_at", "predict", "moments"}
+        return frozenset(known | ({"mean_everywhere"} if self.slots and self.encode == "disjoint" else set()))
+
+    def ambient(self, dim: int) -> int:
+        """What policies draw in: the d features of an arm."""
+        return dim
+
+    def bytes(self, dim: int, rounds: int) -> int:
+        """About how much memory the rows of one run take after so many rounds."""
+        return 8 * 2 * rounds * (dim + 4)
+
+    def together(self, dim: int) -> int:
+        """Runs in lockstep gain nothing: each has an estimator of its own."""
+        return 1
+
+    def fingerprint(self) -> str:
+        """What a file says of the estimator, which it cannot hold, and of the settings here."""
+        of = estimators.fingerprint(self.estimator, trained=self.trained)
+        names = ("refit", "factor", "first", "partial", "slots", "encode")
+        return f"Regressor({of}, {', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+    def check(self, state: RegressorState) -> None:
+        """Refuse a state that no data can lead to, as of a file that something else wrote."""
+        rows.check(state.buffer, slots=self.slots)
+        if np.any(state.seen > state.buffer.count) or np.any(state.key < 0):
+            raise ValueError("its fit has seen rows that are not there")
+        for i, seen in enumerate(state.seen.reshape(-1)):
+            if (rows.ends(state.buffer, i) or [0])[-1] != seen:
+                raise ValueError("its last fit is not where its rows say")
+
+    def restored(self, state: RegressorState) -> RegressorState:
+        """The state of a file with its estimators fitted again."""
+        bare = _unfitted(state)
+        for i in range(_runs(bare)):
+            fitting.current(self, bare, i)
+        return bare
+
+    def init(
+        self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None, rng: Any = None
+    ) -> RegressorState:
+        """Nothing learnt; rng, a Generator, or with leading axes `batch` (R,) one for each run, seeds estimators."""
+        if xp is not array_api_compat.numpy:
+            raise TypeError("estimators take NumPy arrays: leave device= of simulate out")
+        if rng is None:
+            raise TypeError("a Regressor has slots of its own: Regressor(..., slots=K) rather than Disjoint(..., K)")
+        key = np.array([g.integers(2**62) for g in rng]) if batch else np.array(rng.integers(2**62))
+        buffer = rows.init(batch, dim, slots=self.slots is not None)
+        more = moments.init(batch, dim) if "moments" in needs else None
+        return _unfitted(RegressorState(buffer, np.zeros(batch, np.int64), key, more, fitting.Fitted([], [])))
+
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
+        """Nothing: all seeds are made of the one number drawn at the beginning."""
+        return ()
+
+    def update(
+        self,
+        state: RegressorState,
+        x: Array,
+        r: Array,
+        *,
+        arm: Array | None = None,
+        weight: Array | None = None,
+        own: bool = False,
+        chance: tuple = (),
+    ) -> RegressorState:
+        """One more observation: x (..., d), r (...), arm (...) with slots, weight (...).
+
+        own : the caller gives the old state up: rows are added in place and partial_fit works on its estimator
+        """
+        one = [None if A is None else np.asarray(A)[..., None] for A in (r, arm, weight)]
+        return self._learnt(state, np.asarray(x)[..., None, :], one[0], arm=one[1], weight=one[2], own=own)
+
+    def update_many(
+        self,
+        state: RegressorState,
+        X: Array,
+        r: Array,
+        *,
+        arm: Array | None = None,
+        weight: Array | None = None,
+        own: bool = False,
+        chance: tuple = (),
+    ) -> RegressorState:
+        """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,). The same fits as one by one."""
+        return self._learnt(state, X, r, arm=arm, weight=weight, own=own)
+
+    def refitted(self, state: RegressorState) -> RegressorState:
+        """The state with its estimators fitted on all rows now, whatever the schedule."""
+        buffer = state.buffer._replace(ended=state.buffer.ended.copy())
+        made, seen = [], fitting.numbers(state.seen)
+        for i in range(_runs(state)):
+            count = fitting.numbers(state.buffer.count)[i]
+            if count == 0 or (due := fitting.able(self, state, i)) is None or due > count:
+                raise ValueError(
+                    f"there is nothing to fit {estimators.title(self.estimator)} on: {count} observations"
+                    + (" of one class" if count and estimators.classifies(self.estimator) else "")
+                )
+            estimator = fitting.current(self, state, i)
+            if count > seen[i]:
+                estimator = estimators.fresh(estimator, trained=True) if self.partial else None
+                estimator, seen[i] = fitting.made(self, state, i, estimator, [count]), count
+                rows.marked(buffer, i, [count])
+            made.append(estimator)
+        return state._replace(buffer=buffer, seen=np.reshape(seen, state.seen.shape), fitted=fitting.Fitted(made, seen))
+
+    def mean(self, state: RegressorState, X: Array) -> Array:
+        """f̂(x_i): X (..., K, d), with slots (..., d) -> (..., K)."""
+        return self.mean_at(state, slots.shared(np.asarray(X), self.slots))
+
+    def predict(self, state: RegressorState, X: Array) -> Array:
+        """The expected rewards: the means."""
+        return self.mean(state, X)
+
+    def mean_at(self, state: RegressorState, X: Array) -> Array:
+        """f̂ at one row for each arm, with slots too: X (..., K, d) -> (..., K)."""
+        return self._asked(state, np.asarray(X), slots=self.slots)
+
+    def mean_everywhere(self, state: RegressorState, X: Array, step: Array) -> Array:
+        """f̂ at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
+        return self._asked(state, slots.moved(np.asarray(X), np.asarray(step)), slots=None)
+
+    def spread(self, state: RegressorState) -> Array:
+        """The sd of each feature of what was learnt, (..., d)."""
+        return moments.spread(state.moments)
+
+    def _asked(self, state: RegressorState, X: np.ndarray, **how: Any) -> np.ndarray:
+        """f̂ of rows (..., K, d): predict is called once for each run."""
+        how["encode"] = self.encode
+        if state.seen.ndim == 0:
+            return _answers(fitting.current(self, state, 0), X, **how)
+        return np.stack([_answers(fitting.current(self, state, i), X[i], **how) for i in range(len(state.seen))])
+
+    def _learnt(self, state: RegressorState, X: Any, r: Any, *, arm: Any, weight: Any, own: bool) -> RegressorState:
+        """n more observations in each run: X (..., n, d), r, arm, weight (..., n)."""
+        r = np.asarray(r, np.float64)
+        weight = np.ones_like(r) if weight is None else np.asarray(weight, np.float64)
+        self._takes(r, weight)
+        count = state.buffer.count
+        new = state._replace(buffer=rows.extended(state.buffer, X, r, weight, arm, own=own))
+        made, seen, touched = [], fitting.numbers(state.seen), []
+        try:
+            for i, last in enumerate(fitting.numbers(new.buffer.count)):
+                due = fitting.due(self, new, i, last - r.shape[-1])
+                estimator = fitting.current(self, state, i)
+                if due and self.partial and own:
+                    touched.append(i)
+                elif due and self.partial:
+                    estimator = estimators.fresh(estimator, trained=True)
+                made.append(fitting.made(self, new, i, estimator, due))
+                if due:
+                    rows.marked(new.buffer, i, due)
+                    seen[i] = due[-1]
+        except BaseException:
+            rows.forget(new.buffer, count)
+            for i in touched:
+                state.fitted.seen[i] = -1  # it may have learnt a part: it is made again where it is asked next
+            raise
+        kept = state.moments
+        for j in range(r.shape[-1] if kept is not None else 0):
+            kept = moments.update(kept, X[..., j, :])
+        fitted = fitting.Fitted(made, seen, before=None if own else state.fitted)
+        return new._replace(seen=np.reshape(seen, state.seen.shape), moments=kept, fitted=fitted)
+
+    def _takes(self, r: np.ndarray, weight: np.ndarray) -> None:
+        """Refuse rewards and weights that the estimator cannot have."""
+        name = estimators.title(self.estimator)
+        if estimators.classifies(self.estimator) and not np.all((r == 0) | (r == 1)):
+            wrong = r[(r != 0) & (r != 1)].flat[0]
+            raise ValueError(
+                f"r must be 0 or 1, the classes of {name}; got {wrong:g}: take a regressor for such rewards"
+            )
+        wrong = weight[(weight != 0) & (weight != 1)]
+        if wrong.size and not estimators.weighs(self.estimator, partial=self.partial):
+            raise ValueError(
+                f"weight must be 0 or 1 for {name}, whose fit takes no sample_weight; got {wrong.flat[0]:g}"
+            )
+
+
+def _answers(estimator: Any, X: np.ndarray, **how: Any) -> np.ndarray:
+    """f̂ of rows (..., K, d) -> (..., K); all alike where nothing was fitted."""
+    if estimator is None:
+        return np.zeros(X.shape[:-1])
+    return slots.asked(lambda block: estimators.answer(estimator, block), X, **how)
+
+
+def _runs(state: RegressorState) -> int:
+    """The number of replications; 1 for one bandit."""
+    return int(state.seen.size)
+
+
+def _unfitted(state: RegressorState) -> RegressorState:
+    """The state with estimators that are made where they are asked."""
+    R = _runs(state)
+    return state._replace(fitted=fitting.Fitted([None] * R, [-1] * R))

@@ -1,0 +1,74 @@
+"""What a regressor sees of K slots that share a context x (d,).
+
+    "disjoint"   arm k is the Kd-vector (0; ..; x; ..; 0) with x in its place (paper, Appendix H.1.2)
+    "index"      arm k is x and K columns that say which arm it is: (x; 0, .., 1, .., 0)
+
+In the first a linear model has coefficients for each arm, in the second all arms share those of x and differ by a
+constant; trees can split on the arm in the second, and must infer it from zeros in the first.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dither import errors
+
+LARGEST = 2**24  # numbers that one call is given: 128 MiB
+ENCODINGS = ("disjoint", "index")
+
+
+def check(slots: int | None, encode: str) -> None:
+    """Refuse settings that make no sense."""
+    if slots is not None:
+        errors.at_least("slots", slots, 1)
+    if encode not in ENCODINGS:
+        raise errors.unknown("encode", encode, known=ENCODINGS)
+
+
+def shared(X: np.ndarray, slots: int | None) -> np.ndarray:
+    """One row for each arm, (..., K, d): X itself, or with slots the context (..., d) K times over."""
+    if slots is None:
+        return X
+    return np.broadcast_to(X[..., None, :], (*X.shape[:-1], slots, X.shape[-1]))
+
+
+def wide(X: np.ndarray, *, slots: int | None, encode: str) -> np.ndarray:
+    """What is fitted on and predicted from: X (..., K, d), one row for each arm -> (..., K, D)."""
+    if slots is None:
+        return X
+    if encode == "index":
+        which = np.broadcast_to(np.eye(slots), (*X.shape[:-1], slots))
+        return np.concatenate([X, which], axis=-1)
+    d, each = X.shape[-1], np.arange(slots)
+    full = np.zeros((*X.shape[:-1], slots, d))
+    full[..., each, each, :] = X
+    return full.reshape(*X.shape[:-1], slots * d)
+
+
+def of_arms(X: np.ndarray, arm: np.ndarray | None, *, slots: int | None, encode: str) -> np.ndarray:
+    """The same of rows X (n, d) that were shown in slots arm (n,): (n, D)."""
+    if slots is None or arm is None:
+        return X
+    n, d = X.shape
+    if encode == "index":
+        return np.concatenate([X, np.eye(slots)[arm]], axis=-1)
+    full = np.zeros((n, slots, d))
+    full[np.arange(n), arm] = X
+    return full.reshape(n, slots * d)
+
+
+def moved(X: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """The Kd-vectors of a context X (..., d), moved in all slots by step (..., K, K, d): (..., K, K d)."""
+    slots, d = step.shape[-2:]
+    full = X[..., None, None, :] * np.eye(slots)[:, :, None] + step
+    return full.reshape(*full.shape[:-2], slots * d)
+
+
+def asked(function: Callable[[np.ndarray], np.ndarray], X: np.ndarray, *, slots: int | None, encode: str) -> np.ndarray:
+    """function, (n, D) -> (n,), of one row for each arm, X (..., K, d) -> (..., K): as few calls as memory allows."""
+    *lead, K, d = X.shape
+    flat = X.reshape(-1, K, d)
+    D = wide(flat[:1], slots=slots, encode=encode).shape[-1]
+    step = max(1, LARGEST // (K * D))
+    blocks = (wide(flat[i : i + step], slots=slots, encode=encode) for i in range(0, len(flat), step))
+    return np.concatenate([function(block.reshape(-1, D)) for block in blocks]).reshape(*lead, K)
