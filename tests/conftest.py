@@ -9,6 +9,7 @@ import threadpoolctl
 from hypothesis import settings
 
 from dither import cli
+from libraries import Library
 
 settings.register_profile("dither", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("dither")
@@ -31,6 +32,12 @@ def dither(monkeypatch, capsys):
         return exit.value.code or 0, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture(params=["numpy", "read-only", "strict", "torch"])
+def lib(request):
+    """Each array library in turn."""
+    return Library(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,8 @@ from fractions import Fraction
 import numpy as np
 from scipy import special
 
+from dither import trees
+
 
 def least_squares(X, r, *, lam):
     """θ̂ from least squares on the whole history and the factor R of the data, V = R'R; V itself appears nowhere."""
@@ -76,14 +78,14 @@ def agree(shares, p, *, n, se=0.0):
 def rows(b):
     """All that a bandit is, bit for bit, to be compared with a twin's."""
     state = {k: (v.dtype, v.shape, v.tobytes()) for k, v in arrays_of(b.state, "state").items()}
-    streams = b._chance.bit_generator.state, b._ties.bit_generator.state
+    streams = {name: rng.bit_generator.state for name, rng in b._streams().items()}
     return repr((b.model, b.policy, b.decisions, b.observations, b._columns, streams, state))
 
 
 def arrays_of(state, name):
     if hasattr(state, "_fields"):
         return {k: v for f in state._fields for k, v in arrays_of(getattr(state, f), f"{name}.{f}").items()}
-    return {} if state is None else {name: np.asarray(state)}
+    return {} if state is None or isinstance(state, trees.Opaque) else {name: np.asarray(state)}
 
 
 def unchanged(b, twin, X, *, n=100):

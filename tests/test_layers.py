@@ -100,9 +100,11 @@ def test_the_public_names_are_there():
     assert set(dither.ALGORITHMS) - set(linear) == {
         *("GLMFP", "LogEpsGreedy", "LogGreedy", "OFUGLB", "OFUGLB-e", "LogTS"),
         *("LogFPL", "LogPHE", "RandUCBLog", "UCB-GLM", "GLM-UCB", "EVILL"),
+        *("FP", "DeepFP", "DeepFP-scalar", "DeepEpsGreedy", "DeepGreedy", "NeuralUCB", "NeuralTS", "FTPL"),
+        *("NeuralLinear", "NeuralLinearFP"),
     }
+    public = {name.lower(): name for name in dither.__all__}  # DeepFPScalar of DeepFP-scalar
     for name, algorithm in dither.ALGORITHMS.items():
-        assert getattr(dither, name.replace("-", "")) is algorithm
-        assert name.replace("-", "") in dither.__all__
+        assert getattr(dither, public[name.replace("-", "").lower()]) is algorithm
     assert not set(dither.algorithms.NOT_BUILT) & set(dither.ALGORITHMS)
     assert sorted(dither.__all__) == sorted(set(dither.__all__))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from dither import links
-from test_arrays import Library
 
 NAMES = ["identity", "logit", "log", "probit"]
 TINY = 1e-300  # below it float64 loses digits; there an absolute error of this size is allowed
@@ -52,11 +51,6 @@ def fifty(name):
     mu, slope, curvature, g = FORMULAS[name]
     with mp.workdps(75):
         return [np.array([float(f(mp.mpf(float(e)))) for e in GRID]) for f in (mu, mu, slope, curvature, g)]
-
-
-@pytest.fixture(params=["numpy", "read-only", "strict", "torch"])
-def lib(request):
-    return Library(request.param)
 
 
 def answers(link, eta):

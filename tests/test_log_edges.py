@@ -13,6 +13,7 @@ import dither
 from dither import decision, log, ope
 from dither.bandit import Decision
 from dither.log import foreign, schema
+from properties import ALL
 
 TABLE = {"item": ["b", "a", "b"], "paid": [1.0, 0.0, 0.5], "q": [0.5, 0.25, 0.8]}
 NAMED = {"arm": "item", "reward": "paid", "propensity": "q"}
@@ -95,7 +96,7 @@ def test_an_empty_batch_is_no_row(disjoint):
     assert len(written.read()) == 1
 
 
-EXACT = [n for n, made in dither.ALGORITHMS.items() if decision.exact(made(dim=2, seed=0).policy)]
+EXACT = [name for name, (_, policy) in ALL.items() if decision.exact(policy)]
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -108,10 +108,10 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray:
+def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray | np.float64:
     """Rewards of a given shape as float64."""
     if not shape and isinstance(r, float) and abs(r) < LARGEST:  # the usual case, at once
-        return np.float64(r)  # type: ignore[return-value]
+        return np.float64(r)
     r = numbers(r, name="r")
     if r.shape != shape:
         wanted = f"({shape[0]},), one for each row of x" if shape else "a single number, as x is one arm"
@@ -120,7 +120,7 @@ def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray:
     return r
 
 
-def supported(r: np.ndarray, model: Any) -> None:
+def supported(r: np.ndarray | np.float64, model: Any) -> None:
     """Refuse rewards that the model's link cannot have."""
     low, high = getattr(model, "support", (-np.inf, np.inf))
     if low == -np.inf and high == np.inf:

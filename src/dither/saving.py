@@ -100,7 +100,7 @@ def pack(value: Any) -> Any:
 
 
 def given(value: Any, model: Any, table: dict[str, type]) -> Any:
-    """The model that `pack` wrote; where a file holds only its fingerprint, the model that is given, if it is that one."""
+    """The model that `pack` wrote; where a file holds its fingerprint alone, the model given, if it is that one."""
     known = value.get("given") if isinstance(value, dict) else None
     if known is None and model is not None:
         raise WrongModel("the file holds its model whole: leave model= out")

@@ -4,9 +4,8 @@ A stream is a `numpy.random.Generator` on SFC64 (7.5 ns a normal). Whatever is d
 same as n calls of one round each; a purpose therefore never mixes two kinds of draws whose order could depend on n.
 """
 
-import secrets
-
 import contextlib
+import secrets
 from collections.abc import Iterator
 
 import numpy as np

@@ -3,18 +3,21 @@ from dataclasses import replace
 import pytest
 
 from dither.algorithms import ALGORITHMS, Spec
-from dither.experiments import asked, figures, published
+from dither.experiments import asked, figures, neural_figures, published
 from dither.experiments.environments import build
 from dither.experiments.figures import FIGURES
 from dither.experiments.linear_figures import PAPER
 from dither.experiments.panels import REFERENCES, reference
+
+NEURAL = {figure.name for figure in neural_figures.FIGURES}
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_can_be_built_and_configured(name):
     figure = FIGURES[name]
     assert figure.name == name
-    figures.check(figure)
+    if name not in NEURAL:  # they need data: test_neural_figures.py
+        figures.check(figure)
     assert figure.panels[0].algorithms[0] == reference(figure.algorithms)
     assert Spec.parse(reference(figure.algorithms)).name in REFERENCES
     for panel in figure.panels:
@@ -108,7 +111,10 @@ def test_selecting():
 
 def test_requests_add_up(tmp_path):
     whole = FIGURES["fig3-linear"]
-    ask = lambda seed=0, **part: asked.record(tmp_path, figures.select(whole, **part), seed=seed)  # noqa: E731
+
+    def ask(seed=0, **part):
+        asked.record(tmp_path, figures.select(whole, **part), seed=seed)
+
     ask(panels=["d=40"])
     ask(panels=["d=10"], algorithms=["LinTS:c=0.5", "LinTS"])
     ask(panels=["d=10"], algorithms=["LinFP"])

@@ -99,8 +99,8 @@ def test_runs_that_stand_in_two_files_count_once(tmp_path, undisturbed):
 
 def test_processes_give_what_one_process_gives(tmp_path, undisturbed):
     seen = []
-    tell = lambda done, total: seen.append((done, total))  # noqa: E731
-    assert run.reproduce(FIGURE, out=tmp_path, runs=4, block=2, jobs=2, on_progress=tell) == 2
+    settings = dict(runs=4, block=2, jobs=2, on_progress=lambda done, total: seen.append((done, total)))
+    assert run.reproduce(FIGURE, out=tmp_path, **settings) == 2
     assert_frame_equal(rows(tmp_path), undisturbed)
     done, total = seen[-1]
     assert done == pytest.approx(total)

@@ -118,8 +118,8 @@ class Algorithm:
         if disjoint is None:
             return model, policy
         if "slots" in of_model:  # a network, whose slots share all layers but the first
-            if model.slots not in (None, disjoint):
-                raise ValueError(f"slots={model.slots} and disjoint={disjoint} are one setting: leave slots out")
+            if settings.get("slots") not in (None, disjoint):
+                raise ValueError(f"slots={settings['slots']} and disjoint={disjoint} are one setting: leave slots out")
             return dataclasses.replace(model, slots=disjoint), policy
         return models.Disjoint(model, disjoint), policy
 

@@ -6,12 +6,14 @@ from typing import Any
 
 from dither import errors, models
 from dither.algorithms import ALGORITHMS, Spec
-from dither.experiments import glm_figures, linear_figures
-from dither.experiments.environments import build, describe
-from dither.experiments.panels import Figure, Note, Panel
+from dither.experiments import costs, glm_figures, linear_figures, neural_figures
+from dither.experiments.environments import build, describe, outline
+from dither.experiments.panels import Figure, Note, Panel, with_shared
 from dither.simulate import check_rewards, configured
 
-FIGURES: dict[str, Figure] = {figure.name: figure for figure in (*linear_figures.FIGURES, *glm_figures.FIGURES)}
+FIGURES: dict[str, Figure] = {
+    figure.name: figure for figure in (*linear_figures.FIGURES, *glm_figures.FIGURES, *neural_figures.FIGURES)
+}
 
 
 def find(name: str) -> Figure:
@@ -31,7 +33,7 @@ def select(
     """The figure with some of its panels, other algorithms or another horizon; None leaves it as it is."""
     chosen = [figure.panel(name) for name in panels] if panels else list(figure.panels)
     if algorithms:
-        names = tuple(dict.fromkeys(str(Spec.parse(name)) for name in algorithms))
+        names = tuple(dict.fromkeys(with_shared(name, figure.shared) for name in algorithms))
         chosen = [replace(panel, algorithms=names) for panel in chosen]
     if rounds is not None:
         errors.at_least("rounds", rounds, 1)
@@ -56,18 +58,21 @@ def adhoc(env: Mapping[str, Any], algorithms: Iterable[str], *, rounds: int, run
     names = tuple(dict.fromkeys(str(Spec.parse(name)) for name in algorithms))
     if not names:
         raise ValueError("name at least one algorithm to compare")
-    return Figure("compare", "Comparison", (Panel(name, env, rounds, names),), runs=runs)
+    each = any(costs.settings(name) for name in names)
+    return Figure("compare", "Comparison", (Panel(name, env, rounds, names),), runs=runs, each=each)
 
 
 def seconds(panel: Panel, *, algorithms: Iterable[str], runs: int) -> float:
     """About how long they take on one core: fitted to a few runs on a 2.x GHz server, good to a factor of two."""
-    env = build(panel.env)
+    env = outline(panel.env)
     draw = 0.015 * env.arms * env.dim  # µs a round
     return 1e-6 * runs * (panel.rounds * draw + sum(_steps(env, name, rounds=panel.rounds) for name in algorithms))
 
 
 def _steps(env: Any, algorithm: str, *, rounds: int) -> float:
     """Microseconds of all rounds of a run."""
+    if costs.settings(algorithm):
+        return rounds * costs.microseconds(env, algorithm)
     spec, d = Spec.parse(algorithm), env.dim
     step = 27 + (0.005 * env.arms * d**2 if env.disjoint else 0.008 * env.arms * d)
     model, _ = configured(spec, env, rounds=rounds)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither import errors
-from dither.algorithms import Spec
+from dither.algorithms import ALGORITHMS, Spec
 from dither.experiments.environments import describe
 
-REFERENCES = ("LinFP", "GLMFP")  # feature perturbation: the others are compared with the first of these in a panel
+REFERENCES = ("LinFP", "GLMFP", "DeepFP")  # feature perturbation: the others are compared with a panel's first of these
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Panel:
     env: Mapping[str, Any]  # as of `environments.describe`
     rounds: int
     algorithms: tuple[str, ...]  # as of `Spec.parse`
+    drawn: str = ""  # the panel of the paper's figure that it belongs to, if that has another name
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,12 @@ class Figure:
     runs: int = 100
     shows: str = "regret"  # "regret" (of the means) or "realised"
     compares: str = "values"  # with what is published: "values" and their order, or the "order" alone
-    x: str = "round"  # the horizontal axis; or a setting of the environment: the last regret against it
+    x: str = "round"  # the horizontal axis; or "setting", the values of each algorithm's one that varies, or a setting
+    # of the environment: the last regret against it
     extra: tuple[str, ...] = ()  # of the algorithms, those that the paper's figure does not have
     notes: tuple[Note, ...] = ()
+    each: bool = False  # the runs are few and may fail one by one: every run is shown, and their sd
+    shared: str = ""  # settings, as a spec writes them, that all algorithms have and that tables do not repeat
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -63,6 +67,22 @@ class Figure:
         if name not in panels:
             raise errors.unknown(f"panel of {self.name}", name, known=panels)
         return panels[name]
+
+
+def with_shared(name: str, shared: str) -> str:
+    """The spec with the settings that all algorithms of a figure have, if it can have them; its own settings win."""
+    spec = Spec.parse(name)
+    settings = dict(Spec.parse(f"{spec.name}:{shared}").settings)
+    if not settings.keys() <= ALGORITHMS[spec.name].__signature__.parameters.keys():
+        return str(spec)
+    return str(Spec(spec.name, tuple(sorted((settings | dict(spec.settings)).items())), spec.preset))
+
+
+def without_shared(name: str, shared: str) -> str:
+    """The spec without those of these settings that it has as they are."""
+    spec = Spec.parse(name)
+    known = Spec.parse(f"{spec.name}:{shared}").settings
+    return str(Spec(spec.name, tuple(item for item in spec.settings if item not in known), spec.preset))
 
 
 def reference(algorithms: Iterable[str]) -> str:

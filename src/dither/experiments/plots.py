@@ -2,6 +2,7 @@
 
 import io
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from matplotlib.lines import Line2D
 from dither import files
 from dither.algorithms import ALGORITHMS, Spec
 from dither.experiments import published, words
-from dither.experiments.panels import Figure, Panel
+from dither.experiments.panels import Figure, Panel, without_shared
 from dither.experiments.tables import summary
 
 # Okabe and Ito's palette (colour-blind safe) without its yellow, which white paper swallows.
@@ -48,7 +49,7 @@ def png(canvas: Canvas) -> bytes:
 
 def _draw(figure: Figure, rows: pl.DataFrame, *, band: str, log: bool) -> Canvas:
     panels = [panel for panel in figure.panels if not rows.filter(panel=panel.name).is_empty()]
-    count = len(panels) if figure.x == "round" else 1
+    count = len(panels) if figure.x in ("round", "setting") else 1
     columns = min(count, 3)
     lines = math.ceil(count / columns)
     canvas = Canvas(figsize=(max(4.4 * columns, 7.0), 3.5 * lines + 1.3), layout="constrained")
@@ -57,13 +58,16 @@ def _draw(figure: Figure, rows: pl.DataFrame, *, band: str, log: bool) -> Canvas
     if figure.x == "round":
         for ax, panel in zip(axes, panels, strict=False):
             _over_rounds(ax, figure, panel, rows.filter(panel=panel.name), looks=looks, band=band)
+    elif figure.x == "setting":
+        for ax, panel in zip(axes, panels, strict=False):
+            _over_values(ax, panel, rows.filter(panel=panel.name, round=panel.rounds), looks=looks, band=band)
     else:
         _over_setting(axes[0], figure, panels, rows, looks=looks, band=band)
     for i, ax in enumerate(axes):
         ax.set_visible(i < count)
         ax.grid(alpha=0.25, linewidth=0.6)
         if log:
-            ax.set_xscale("log")
+            ax.set_xscale("linear" if figure.x == "setting" else "log")
             ax.set_yscale("log")
         else:
             ax.set_ylim(bottom=0)
@@ -93,6 +97,42 @@ def _over_rounds(ax: Any, figure: Figure, panel: Panel, rows: pl.DataFrame, *, l
         ax.plot(theirs["round"], theirs["mean"], linestyle=DASHED, linewidth=1.1, color=look["color"])
     ax.set_title(panel.name, fontsize=10.5)
     ax.set_xlabel("round")
+
+
+def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band: str) -> None:
+    """The last regret of each algorithm against its values in their order, whose units differ; flat if it has one."""
+    most = 0
+    for of in _values(panel.algorithms).values():
+        mine = pl.concat([rows.filter(algorithm=name) for name in of])
+        if mine.is_empty():
+            continue
+        low, high = _band(mine, band)
+        color = looks[next(iter(of))]["color"]
+        if len(of) == 1:
+            ax.axhline(mine["mean"][0], color=color, linewidth=1.6, linestyle=":")
+            continue
+        places = [list(of).index(name) for name in mine["algorithm"]]
+        most = max(most, len(of))
+        ax.plot(places, mine["mean"], color=color, linewidth=1.6, marker=".")
+        ax.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0)
+    ax.set_xticks(range(most), ["smallest", *[""] * (most - 2), "largest"] if most > 1 else [])
+    ax.set_title(f"{panel.name}, round {panel.rounds:,}", fontsize=10.5)
+    ax.set_xlabel("value of the setting")
+
+
+def _values(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Algorithm -> its specs, sorted by the setting they differ in, with its value (None: they differ in none)."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        found.setdefault(Spec.parse(name).name, {})[name] = None
+    for base, of in found.items():
+        settings = {name: dict(Spec.parse(name).settings) for name in of}
+        keys = {key for given in settings.values() for key in given}
+        varied = [key for key in keys if len({given.get(key) for given in settings.values()}) > 1]
+        if len(varied) == 1 and all(isinstance(given.get(varied[0]), (int, float)) for given in settings.values()):
+            values = {name: settings[name][varied[0]] for name in of}
+            found[base] = dict(sorted(values.items(), key=lambda item: item[1]))
+    return found
 
 
 def _over_setting(ax: Any, figure: Figure, panels: list, rows: pl.DataFrame, *, looks: dict, band: str) -> None:
@@ -139,10 +179,33 @@ def _looks(figure: Figure) -> dict[str, dict[str, str]]:
     return looks
 
 
+def _ranges(names: list[str], *, looks: dict) -> tuple[list[Line2D], list[str]]:
+    """A line of the legend for each algorithm, with its range of values."""
+    handles, labels = [], []
+    for base, of in _values(names).items():
+        single = len(of) == 1
+        color = looks[next(iter(of))]["color"]
+        handles.append(Line2D([], [], linewidth=2, color=color, linestyle=":" if single else "-"))
+        values = [value for value in of.values() if value is not None]
+        labels.append(f"{base}, {values[0]:g} to {values[-1]:g}" if len(values) > 1 else base)
+    return handles, labels
+
+
+def _columns(labels: list[str], *, width: float) -> int:
+    """As many columns of the legend as a canvas of this width (inches) holds, four at most."""
+    widest = 0.6 + 0.075 * max(map(len, labels))  # a handle, and letters of 9.5 points
+    return max(1, min(4, len(labels), int(width / widest)))
+
+
 def _legend(canvas: Canvas, figure: Figure, rows: pl.DataFrame, panels: list, *, looks: dict, band: str) -> None:
     shown = [name for name in figure.algorithms if not rows.filter(algorithm=name).is_empty()]
     handles = [Line2D([], [], linewidth=2, markersize=4.5, **looks[name]) for name in shown]
-    labels = [f"{name} (not in the paper)" if name in figure.extra else name for name in shown]
+    brief = [without_shared(name, figure.shared) for name in shown]
+    labels = [
+        f"{text} (not in the paper)" if name in figure.extra else text for name, text in zip(shown, brief, strict=True)
+    ]
+    if figure.x == "setting":
+        handles, labels = _ranges(shown, looks=looks)
     says = words.band(band, rows["runs"].unique().to_list())
     if any(not published.curve(figure, p, algorithm=name).is_empty() for p in panels for name in p.algorithms):
         says += "; dashed: published (read off the figure)"
@@ -150,7 +213,7 @@ def _legend(canvas: Canvas, figure: Figure, rows: pl.DataFrame, panels: list, *,
         handles,
         labels,
         loc="outside lower center",
-        ncols=min(4, len(labels)),
+        ncols=_columns(labels, width=canvas.get_figwidth()),
         frameon=False,
         title=says,
         title_fontsize=9.5,

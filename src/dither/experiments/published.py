@@ -1,9 +1,10 @@
 """The paper's own curves, to stand beside ours.
 
-`published.csv` holds numbers read off the vector graphics of Figures 2b and 3 (top and middle) of Yi and Oh, "Feature
-perturbation" (NeurIPS 2025): figure, panel, algorithm as in the legend without "(ours)", round, regret_mean, and
-regret_low and regret_high where an error bar is drawn. They are good to 0.1 % of the height of a panel. The regret is
-the realised one, and the bars fit ±1 standard error over 100 runs. In Figure 2b, d is the axis: one row a d.
+`published.csv` holds numbers read off the vector graphics of Figures 2b and 3 of Yi and Oh, "Feature perturbation"
+(NeurIPS 2025): figure, panel, algorithm as in the legend without "(ours)", round, regret_mean, and regret_low and
+regret_high where an error bar is drawn. They are good to 0.1 % of the height of a panel. The regret is the realised
+one, and the bars fit ±1 standard error over 100 runs, in the neural panels over 5. In Figure 2b, d is the axis: one row
+a d. A curve belongs to an algorithm by its label, whichever preset it has.
 
 A curve that leaves the drawing has one row more, at the last round of the panel, with clipped = 1: a lower bound.
 """
@@ -46,7 +47,7 @@ def curve(figure: Figure, panel: Panel, *, algorithm: str) -> pl.DataFrame:
     label = ALGORITHMS[Spec.parse(algorithm).name].label[figure.name].removesuffix(" (ours)")
     return (
         rows()
-        .filter(figure=figure.name, panel=panel.name, algorithm=label)
+        .filter(figure=figure.name, panel=panel.drawn or panel.name, algorithm=label)
         .sort("round")
         .with_columns(se=(pl.col("regret_high") - pl.col("regret_low")) / 2)
         .with_columns(se=pl.coalesce(pl.col("se").forward_fill(), pl.col("se").backward_fill()))

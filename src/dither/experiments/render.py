@@ -1,5 +1,6 @@
 """What the command line shows: tables, lists and a progress bar, with rich."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,10 +15,11 @@ from rich.text import Text
 from dither import algorithms
 from dither.experiments import environments, figures, published, words
 from dither.experiments.figures import FIGURES
-from dither.experiments.panels import Figure, Panel, reference
+from dither.experiments.panels import Figure, Panel, reference, without_shared
 from dither.experiments.run import Progress as Tell
 
-WIDTH = 110  # characters
+WIDTH = 124  # characters
+LINES = 12  # algorithms at most that the catalogue lists one by one
 
 
 def console() -> Console:
@@ -56,9 +58,9 @@ def catalogue(console: Console) -> None:
         cost = sum(figures.seconds(p, algorithms=p.algorithms, runs=figure.runs) for p in figure.panels)
         table.add_row(
             name,
-            figure.title + _kappas(figure),
+            figure.title + _kappas(figure) + ("\n" + words.shared(figure) if figure.shared else ""),
             "\n".join(p.name for p in figure.panels) if len(figure.panels) < 7 else _ends(figure),
-            "\n".join(figure.algorithms),
+            "\n".join(_algorithms(figure)),
             str(figure.runs),
             words.duration(cost),
         )
@@ -88,15 +90,23 @@ def taxonomy(console: Console) -> None:
 
 def results(console: Console, figure: Figure, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int) -> None:
     """A table for each panel and round that is looked at, and what it says."""
-    console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± standard error")
-    for panel in figure.panels:
+    console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± {words.error(figure)}")
+    if figure.shared:
+        console.print(words.shared(figure), highlight=False)
+    brief, values, differences = words.briefly(figure, values, differences)
+    for asked, panel in zip(figure.panels, brief.panels, strict=True):
         constants = environments.kappas(panel.env, seed=seed)
-        for t in published.ends(figure, panel):
+        for t in published.ends(figure, asked):
             here = {"panel": panel.name, "round": t}
-            table = _panel(panel, t, values.filter(**here), differences.filter(**here))
+            rows = values.filter(**here)
+            table = _panel(panel, t, rows, differences.filter(**here), sd=figure.each)
             table.caption = words.kappas(constants) if constants else None
             console.print(table)
-            console.print(words.verdict(panel, t, values, differences), highlight=False)
+            if any(rows["each"]):
+                console.print(_each(rows))
+            said = (words.verdict(panel, t, values, differences, sd=figure.each), words.of_each(rows))
+            for sentence in filter(None, (*said, words.collapsed(rows))):
+                console.print(sentence, highlight=False)
             for sentence in words.not_reproduced(panel, t, values, differences):
                 console.print(f"Not reproduced: {sentence}", highlight=False)
     for note in figure.notes:
@@ -104,7 +114,7 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
             console.print(f"Note: {note.text}", highlight=False)
 
 
-def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
+def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame, *, sd: bool) -> Table:
     """Published | ours | ratio | runs | difference; what is published has columns only where something is."""
     base, gaps = reference(panel.algorithms), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
 
@@ -114,7 +124,7 @@ def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame
 
     columns: dict[str, Callable[[dict], str]] = {
         "published": words.published,
-        "ours": words.with_error,
+        "ours ± sd" if sd else "ours": words.with_spread if sd else words.with_error,
         "ratio": lambda row: "–" if row["ratio"] is None else f"{row['ratio']:.2f}",
         "value": lambda row: row["value"],
         "runs": lambda row: str(row["runs"]),
@@ -138,6 +148,20 @@ def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame
     return table
 
 
+def _each(values: pl.DataFrame) -> Table:
+    """Every run, and the preset."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("algorithm", no_wrap=True)
+    table.add_column("preset", no_wrap=True)
+    table.add_column("median", justify="right", no_wrap=True)
+    table.add_column("se", justify="right", no_wrap=True)
+    table.add_column("each run")
+    for row in values.iter_rows(named=True):
+        cells = (row["preset"], words.number(row["median"]), words.number(row["se"]), row["each"])
+        table.add_row(row["algorithm"], *cells)
+    return table
+
+
 def interrupted(console: Console, out: Path) -> None:
     """What an interruption leaves."""
     console.print(
@@ -156,6 +180,15 @@ def _kappas(figure: Figure) -> str:
     found = [k for k in (environments.kappas(panel.env, seed=0) for panel in figure.panels) if k]
     stars, least = ", ".join(f"{k.star:.2g}" for k in found), dict.fromkeys(f"{k.least:.2g}" for k in found)
     return f"\nκ* {stars}\nκ {', '.join(least)}" if found else ""
+
+
+def _algorithms(figure: Figure) -> list[str]:
+    """A line each, in brief; where they are many, a line for all settings of one."""
+    names = [without_shared(name, figure.shared) for name in figure.algorithms]
+    if len(names) <= LINES:
+        return names
+    counts = Counter(name.partition(":")[0] for name in names)
+    return [f"{base}, {n} settings" if n > 1 else base for base, n in counts.items()]
 
 
 def _ends(figure: Figure) -> str:

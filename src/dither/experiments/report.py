@@ -35,29 +35,38 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
 def section(figure: Figure, store: Store, *, seed: int, band: str, log: bool) -> dict[str, Any]:
     """What the template shows of a figure."""
     curves = tables.curves(figure, store, seed=seed)
-    values, differences = tables.values(figure, curves), tables.differences(figure, curves)
+    whole, values, differences = figure, tables.values(figure, curves), tables.differences(figure, curves)
     picture = None if curves.is_empty() else plots.png(plots.draw(figure, curves, band=band, log=log))
+    figure, values, differences = words.briefly(whole, values, differences)
     return {
         "figure": figure,
         "seed": seed,
         "shows": words.SHOWS[figure.shows],
+        "shared": words.shared(figure),
+        "error": words.error(figure),
         "picture": base64.b64encode(picture).decode() if picture else None,
-        "panels": [_panel(figure, panel, values, differences, seed=seed) for panel in figure.panels],
-        "algorithms": _configurations(figure, store, seed=seed),
-        "versions": _versions(figure, store, seed=seed),
+        "panels": [
+            _panel(whole, asked, panel, values, differences, seed=seed)
+            for asked, panel in zip(whole.panels, figure.panels, strict=True)
+        ],
+        "algorithms": _configurations(whole, store, seed=seed),
+        "versions": _versions(whole, store, seed=seed),
     }
 
 
 def template() -> jinja2.Template:
     """The page."""
     env = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.filters |= {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
+    env.filters |= {
+        name: getattr(words, name) for name in ("number", "published", "with_error", "with_spread", "interval", "short")
+    }
     return env.from_string(resources.files("dither.experiments").joinpath("report.html.jinja").read_text("utf-8"))
 
 
 def _panel(
-    figure: Figure, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int
+    figure: Figure, asked: Panel, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int
 ) -> dict[str, Any]:
+    """What is known of a panel: as it was asked for, and with brief names as it is shown."""
     constants = environments.kappas(panel.env, seed=seed)
     return {
         "name": panel.name,
@@ -65,11 +74,11 @@ def _panel(
         "constants": words.kappas(constants) if constants else "",
         "rounds": panel.rounds,
         "reference": reference(panel.algorithms),
-        "tables": [_table(panel, t, values, differences) for t in published.ends(figure, panel)],
+        "tables": [_table(panel, t, values, differences, sd=figure.each) for t in published.ends(figure, asked)],
     }
 
 
-def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> dict[str, Any]:
+def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame, *, sd: bool) -> dict[str, Any]:
     """What is known of a panel at round t."""
     here = {"panel": panel.name, "round": t}
     gaps = {gap["algorithm"]: gap for gap in differences.filter(**here).iter_rows(named=True)}
@@ -79,7 +88,10 @@ def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame
         "published": any(row["published"] is not None for row in rows),
         "lowest": min(rows, key=lambda row: row["regret"])["algorithm"] if rows else None,
         "rows": rows,
-        "verdict": words.verdict(panel, t, values, differences),
+        "each": any(row["each"] for row in rows),
+        "verdict": words.verdict(panel, t, values, differences, sd=sd),
+        "of_each": words.of_each(values.filter(**here)),
+        "collapsed": words.collapsed(values.filter(**here)),
         "not_reproduced": words.not_reproduced(panel, t, values, differences),
     }
 

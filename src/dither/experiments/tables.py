@@ -8,6 +8,8 @@ difference  regret - regret of the reference in the same run, which saw the same
 t-interval over the runs
 order       'agrees' or 'disagrees' with the sign of the published difference; 'undecided' where the interval
 holds 0; '-' where nothing is published
+each        where the figure shows every run: the regrets of the runs in their order, with * after a collapsed one,
+which lost more than twice as much as the median run over the last tenth of the rounds, and more than 20
 """
 
 import math
@@ -17,6 +19,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from dither.algorithms import Spec
 from dither.experiments import published
 from dither.experiments.cells import of_panel
 from dither.experiments.panels import Figure, Panel, reference
@@ -25,6 +28,9 @@ from dither.experiments.store import Store
 CLOSE = 0.10  # of the published value
 ERRORS = 3.0  # combined standard errors
 LEVEL = 0.95  # of the intervals
+COLLAPSED = 2.0  # times the median run's regret over the last tenth
+LEAST = 20.0  # regret over the last tenth up to which no run has collapsed: it may be chance
+EACH = 20  # runs at most that are shown one by one
 
 
 def curves(figure: Figure, store: Store, *, seed: int) -> pl.DataFrame:
@@ -56,13 +62,14 @@ def summary(curves: pl.DataFrame) -> pl.DataFrame:
 
 
 def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
-    """Columns panel, round, algorithm, published, bound, regret, se, ratio, runs, value, note.
+    """A row for each panel, round and algorithm that has results; bound: what is published is a lower bound.
 
-    A row for each panel, round and algorithm that has results; bound: what is published is a lower bound.
+    Columns panel, round, algorithm, published, bound, regret, se, ratio, runs, value, note, preset, sd, median, each.
     """
     rows = []
     for panel, t, name in _places(figure):
-        regret = np.array(list(_at(curves, panel, t, algorithm=name).values()))
+        found = _at(curves, panel, t, algorithm=name)
+        regret = np.array(list(found.values()))
         if regret.size == 0:
             continue
         mean, se = float(regret.mean()), _se(regret)
@@ -71,9 +78,13 @@ def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
         verdict = "order only" if end and figure.compares == "order" else _value(mean, se, end=end)
         note = "" if verdict != "differs" else _why(figure, panel, algorithm=name)
         ratio = mean / theirs if theirs and not bound else None
-        rows.append((panel.name, t, name, theirs, bound, mean, se, ratio, regret.size, verdict, note))
-    kinds = [pl.String, pl.Int64, pl.String, pl.Float64, pl.Boolean, *[pl.Float64] * 3, pl.Int64, pl.String, pl.String]
+        each = _each(curves, panel, t, algorithm=name, found=found) if figure.each and regret.size <= EACH else ""
+        more = (Spec.parse(name).preset, None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
+        rows.append((panel.name, t, name, theirs, bound, mean, se, ratio, regret.size, verdict, note, *more, each))
+    kinds = [pl.String, pl.Int64, pl.String, pl.Float64, pl.Boolean, *[pl.Float64] * 3, pl.Int64, *[pl.String] * 3]
+    kinds += [pl.Float64] * 2 + [pl.String]
     names = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "runs", "value", "note"]
+    names += ["preset", "sd", "median", "each"]
     return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
 
 
@@ -114,6 +125,26 @@ def _at(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str) -> dict[i
     """Run -> regret at round t."""
     rows = curves.filter(panel=panel.name, algorithm=algorithm, round=t).sort("run")
     return dict(rows.select("run", "regret").iter_rows())
+
+
+def _each(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str, found: dict[int, float]) -> str:
+    """The regrets at round t of the runs, in their order, with * after those that have collapsed."""
+    rounds = curves.filter(
+        (pl.col("round") <= 0.9 * t + 1) & (pl.col("round") < t), panel=panel.name, algorithm=algorithm
+    )
+    start = rounds["round"].max()
+    before = _at(curves, panel, start, algorithm=algorithm) if isinstance(start, int) else {}
+    failed = np.zeros(len(found), dtype=bool)
+    if isinstance(start, int) and before.keys() == found.keys():
+        failed = collapsed(np.array(list(found.values())) - np.array(list(before.values())))
+    return " ".join(
+        f"{x:.1f}".removesuffix(".0") + "*" * bool(bad) for x, bad in zip(found.values(), failed, strict=True)
+    )
+
+
+def collapsed(late: np.ndarray) -> np.ndarray:
+    """Which runs (R,) have, of their regrets over the last tenth (R,)."""
+    return (late > COLLAPSED * np.median(late)) & (late > LEAST)
 
 
 def _end(figure: Figure, panel: Panel, t: int, *, algorithm: str) -> published.End | None:

@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from dither import errors
 from dither.envs import Kappas
-from dither.experiments.panels import Panel, reference
+from dither.experiments.panels import Figure, Panel, reference, without_shared
 
 SHOWS = {
     "regret": "cumulative regret of the means",
     "realised": "cumulative realised regret, r(best) − r(chosen)",
 }
+MANY = 10  # names in a sentence
 BANDS = {"se": "±1 standard error", "quantiles": "the middle half of the runs (quartiles)"}
 
 
@@ -30,6 +32,54 @@ def with_error(row: dict) -> str:
     return number(row["regret"]) + ("" if row["se"] is None else f" ± {number(row['se'])}")
 
 
+def with_spread(row: dict) -> str:
+    """A mean and the standard deviation over the runs."""
+    return number(row["regret"]) + ("" if row["sd"] is None else f" ± {number(row['sd'])}")
+
+
+def error(figure: Figure) -> str:
+    """What stands behind ± in a figure's tables."""
+    return "standard deviation of the runs" if figure.each else "standard error"
+
+
+def collapsed(rows: pl.DataFrame) -> str:
+    """A sentence on the runs that have collapsed; empty where none has."""
+    found = [f"{row['algorithm']} {row['each'].count('*')}" for row in rows.iter_rows(named=True) if "*" in row["each"]]
+    if not found:
+        return ""
+    return f"Collapsed runs (*): {_list(found)}. Their means say little."
+
+
+def of_each(rows: pl.DataFrame) -> str:
+    """The lowest setting of each algorithm that has three or more; empty where none has."""
+    settings: dict[str, list[dict]] = {}
+    for row in rows.sort("regret").iter_rows(named=True):
+        settings.setdefault(row["algorithm"].partition(":")[0], []).append(row)
+    best = [f"{of[0]['algorithm']} ({with_spread(of[0])})" for of in settings.values() if len(of) >= 3]
+    return f"Lowest of each algorithm's settings: {_list(best)}." if best else ""
+
+
+def briefly(
+    figure: Figure, values: pl.DataFrame, differences: pl.DataFrame
+) -> tuple[Figure, pl.DataFrame, pl.DataFrame]:
+    """The same without the settings that all algorithms of the figure have, which are said once."""
+    if not figure.shared:
+        return figure, values, differences
+    names = {name: without_shared(name, figure.shared) for name in figure.algorithms}
+    panels = tuple(replace(p, algorithms=tuple(names[name] for name in p.algorithms)) for p in figure.panels)
+    extra = tuple(names.get(name, name) for name in figure.extra)
+    return (
+        replace(figure, panels=panels, extra=extra),
+        values.with_columns(pl.col("algorithm").replace(names)),
+        differences.with_columns(pl.col("algorithm", "reference").replace(names)),
+    )
+
+
+def shared(figure: Figure) -> str:
+    """The settings that all algorithms of the figure have."""
+    return f"All with {figure.shared.replace(',', ', ')}." if figure.shared else ""
+
+
 def published(row: dict) -> str:
     """The published value, or what it is known to lie above."""
     return ("> " if row["bound"] else "") + number(row["published"])
@@ -43,13 +93,17 @@ def kappas(found: Kappas) -> str:
     )
 
 
-def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> str:
-    """Who has the lowest regret at round t, and who is below the reference (feature perturbation) for certain."""
+def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame, *, sd: bool = False) -> str:
+    """Who has the lowest regret at round t, and who is below the reference (feature perturbation) for certain.
+
+    Behind ± stands the standard error, or the sd of the runs.
+    """
+    shown = with_spread if sd else with_error
     rows = values.filter(panel=panel.name, round=t).sort("regret")
     if rows.is_empty():
         return "No results yet."
     base, best = reference(panel.algorithms), rows["algorithm"][0]
-    text = f"Lowest regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}."
+    text = f"Lowest regret at round {t:,}: {best}, {shown(rows.row(0, named=True))}."
     gaps = differences.filter(panel=panel.name, round=t)
     below = gaps.filter(pl.col("high") < 0).sort("difference")["algorithm"].to_list()
     unclear = gaps.filter((pl.col("low") <= 0) & (pl.col("high") >= 0)).sort("difference")["algorithm"].to_list()
@@ -58,7 +112,7 @@ def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFram
     if own.is_empty() or gaps.is_empty():
         return text
     if base != best:
-        text += f" {base} has {with_error(own.row(0, named=True))}."
+        text += f" {base} has {shown(own.row(0, named=True))}."
     if gaps["low"].null_count():
         return text + " One run alone decides nothing."
     if below:
@@ -129,6 +183,8 @@ def duration(seconds: float) -> str:
 
 
 def _list(names: list[str]) -> str:
+    if len(names) > MANY:
+        return f"{', '.join(names[: MANY - 2])} and {len(names) - MANY + 2} more"
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from dither import arrays, noise
 
+MANY = 8  # arms from which panels of their own cost more than to find common ones
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
@@ -59,8 +60,11 @@ def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
     if high > low:
         able = M + W * law.panels[-1] > low
         moving, M, W = moving[able], M[able], W[able]
-        ends = (M[:, None] + W[:, None] * np.array(law.panels)).ravel()
-        ends = np.unique(np.clip(ends, low, high))
+        if getattr(law, "analytic", False) and len(M) > MANY:
+            ends = _even(M, W, law.panels, low, high)
+        else:
+            ends = (M[:, None] + W[:, None] * np.array(law.panels)).ravel()
+            ends = np.unique(np.clip(ends, low, high))
         half, middle = np.diff(ends)[:, None] / 2, (ends[1:, None] + ends[:-1, None]) / 2
         s, weight = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
         size = max(1, 2**20 // len(M))  # nodes at once: 8 MB an array
@@ -73,6 +77,22 @@ def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
             stacklevel=2,
         )
     return p / total
+
+
+def _even(M: np.ndarray, W: np.ndarray, panels: tuple[float, ...], low: float, high: float) -> np.ndarray:
+    """Panel ends from low to high, each panel as long as those of the narrowest arm that moves in it: for analytic laws.
+
+    The arms' own panel ends would be K times as many, of which only the spacing matters.
+    """
+    first, last, step = M + W * panels[0], M + W * panels[-1], panels[2] - panels[1]
+    ends = [low]
+    while ends[-1] < high:
+        s = ends[-1]
+        after = s + step * np.min(W[(first <= s) & (s < last)], initial=np.inf)
+        begins = first[(first > s) & (first < after)]  # an arm that begins inside, perhaps a narrower one
+        narrow = W[(first > s) & (first < after)] * step < after - s
+        ends.append(min(after, high, np.min(begins[narrow], initial=np.inf)))
+    return np.array(ends)
 
 
 def _winning(s: np.ndarray, M: np.ndarray, W: np.ndarray, law: noise.Law) -> np.ndarray:

@@ -1,0 +1,139 @@
+"""Feature perturbation on frozen embeddings: pixels, or the last hidden layer of a network trained beforehand?
+
+The paper suggests features of ResNet, ViT or BERT (Section 8). Here the network is small: it learns the first half of
+scikit-learn's digits by their labels and is frozen; the bandit meets the second half, with
+
+    pixels        the 64 pixels, disjoint slots
+    embedding     φ(x) = (φ_1(x), ..., φ_10(x)), the last hidden layer of every slot, as one context; disjoint slots
+    five digits   the same of a network that only ever saw the digits 0 to 4: pretrained, but on something else
+    own           φ_i(x) as the features of arm i: one θ for all arms
+
+All contexts are standardised by the first half, then rows scaled to length √d. Errors are counted on the same rows in
+the same order for all, so differences are paired.
+
+    python examples/embeddings.py --runs 10 --rounds 5000
+"""
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+import dither
+
+ON_CONTEXTS = ("LinFP", "LinFP:c=0.1", "Greedy", "DeepFP", "DeepGreedy")
+ON_ARMS = ("LinFP", "LinFP:c=0.1", "Greedy")
+GLM = ("GLMFP", "GLMFP:c=0.1", "LogGreedy")
+
+
+@dataclass(frozen=True, eq=False)
+class OwnFeatures:
+    """Classification whose arms have features of their own: X (N, K, d), y (N,)."""
+
+    X: np.ndarray
+    y: np.ndarray
+    disjoint = False
+
+    @property
+    def arms(self) -> int:
+        """K."""
+        return self.X.shape[1]
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.X.shape[2]
+
+    def start(self, rng):
+        """The rows of a run, in the order that `dither.envs.Classification` would have them."""
+        return dither.envs.Classification(np.arange(len(self.y))[:, None], self.y).start(rng)
+
+    def fill(self, run, rng, out):
+        """The next n rows; their labels."""
+        rows = run.next(len(out))
+        out[:] = self.X[rows]
+        return self.y[rows]
+
+    def means(self, run, X, more):
+        """1 for the right class."""
+        return (more[:, None] == np.arange(self.arms)).astype(float)
+
+    def reward_noise(self, rng, n):
+        """None."""
+
+
+def halves(*, seed: int = 0):
+    """Pixels and labels of the two halves of the digits: X1, y1, X2, y2."""
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(y))
+    first, second = np.array_split(order, 2)
+    return X[first], y[first], X[second], y[second]
+
+
+def scaled(X, like):
+    """X standardised as `like` is, without its constant columns, then rows of length √d."""
+    sd = like.std(axis=0)
+    Z = (X - like.mean(axis=0))[:, sd > 0] / sd[sd > 0]
+    return Z * np.sqrt(Z.shape[1]) / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+def pretrained(X, y, *, steps: int = 4, seed: int = 0):
+    """A network that has learnt these labels: "arm y was shown and paid 1", under a softmax over the arms."""
+    settings = dict(output="softmax", hidden=(32, 8), window=None, steps=steps)
+    network = dither.DeepGreedy(dim=X.shape[1], disjoint=len(np.unique(y)), seed=seed, **settings)
+    network.update(X, np.ones(len(X)), arm=y)
+    return network
+
+
+def embedding(network, X):
+    """φ_i(x): (n, K, h), the last hidden layer. Of a net of your own: whatever it computes before its last layer."""
+    return network.model.embedding(network.state, X)
+
+
+def errors(env, algorithms, *, runs: int, rounds: int):
+    """Errors of each algorithm in each run: {name: (runs,)}."""
+    found = dither.simulate(env, list(algorithms), runs=runs, rounds=rounds, seed=0, record=[rounds])
+    return dict(zip(found.algorithms, found.regret[:, :, -1], strict=True))
+
+
+def main(*, runs: int = 10, rounds: int = 5000, glm: bool = False, steps: int = 4):
+    """Run all -> {context: {algorithm: errors (runs,)}}, and the accuracy of the network on the second half."""
+    X1, y1, X2, y2 = halves()
+    P1, P2 = scaled(X1, X1), scaled(X2, X1)
+    network, few = pretrained(P1, y1, steps=steps), pretrained(P1[y1 < 5], y1[y1 < 5], steps=steps)
+    accuracy = float(np.mean(np.argmax(network.mean(P2), axis=1) == y2))
+    contexts = {"pixels": P2}
+    for name, net in {"embedding": network, "five digits": few}.items():
+        contexts[name] = scaled(embedding(net, P2).reshape(len(P2), -1), embedding(net, P1).reshape(len(P1), -1))
+    own = np.concatenate([embedding(network, P2), np.ones((*contexts["pixels"].shape[:1], 10, 1))], axis=2)
+    algorithms = GLM if glm else ON_CONTEXTS
+    table = {
+        name: errors(dither.envs.Classification(X, y2), algorithms, runs=runs, rounds=rounds)
+        for name, X in contexts.items()
+    }
+    table["own"] = errors(OwnFeatures(own, y2), GLM if glm else ON_ARMS, runs=runs, rounds=rounds)
+    return table, accuracy
+
+
+def show(table, accuracy, *, runs: int, rounds: int) -> None:
+    """Mean ± standard error, and the paired difference from pixels."""
+    print(f"accuracy of the frozen network on the second half: {accuracy:.3f}")
+    print(f"errors in {rounds} rounds, {runs} runs: mean ± se (difference from pixels ± se)")
+    for context, found in table.items():
+        for name, e in found.items():
+            gap = e - table["pixels"][name]
+            print(f"{context:12} {name:12} {_mean(e)}" + ("" if context == "pixels" else f"   ({_mean(gap)})"))
+
+
+def _mean(e) -> str:
+    return f"{e.mean():8.1f} ± {e.std(ddof=1) / np.sqrt(len(e)):5.1f}"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=5000)
+    parser.add_argument("--glm", action="store_true", help="the logistic bandits instead (slow: take 1000 rounds)")
+    given = vars(parser.parse_args())
+    show(*main(**given), runs=given["runs"], rounds=given["rounds"])

@@ -1,0 +1,134 @@
+"""DeepFP's scale c from a log: what off-policy evaluation says of each candidate, and what each then does live.
+
+Two ways to ask a log:
+
+    frozen   train a network on the first half of the log, freeze it, estimate by DR what DeepFP with each c would have
+             earned on the second half; the log needs propensities above 0 for all arms. Sees what exploring costs,
+             not what it teaches.
+    replay   let DeepFP with each c learn along a uniform log, counting the rows where it agrees (`dither.ope.replay`).
+             Sees both, over n/K rounds.
+
+Each log is made by a network that is greedy but for a floor of 0.2 ("frozen"), or by uniform choice ("replay"). Then
+every candidate plays live, and the scale that each log chose is charged with the errors that it makes there.
+
+    python examples/scale_from_log.py --data digits --logs 5 --rows 5000 --runs 5 --rounds 3000
+"""
+
+import argparse
+
+import numpy as np
+from scipy import stats
+
+import dither
+from dither import datasets
+from dither.experiments import environments
+
+SCALES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
+DEFAULT = 1.0
+
+
+def environment(data: str, preprocessing: str = "standard"):
+    """An arm a class; features standardised, or rows of length 1 ("unit"), in which noise of sd c/√t weighs more."""
+    return environments.digits(scale=preprocessing) if data == "digits" else datasets.environment(data, preprocessing)
+
+
+def logged(env, rows: int, *, floor: float, seed: int):
+    """A log of a greedy network with a floor (1: uniform): X (n, d), arms, rewards, propensities (n,), all exact."""
+    rng = np.random.default_rng([7, seed])
+    bandit = dither.DeepGreedy(dim=env.dim, disjoint=env.arms, floor=floor, seed=seed)
+    at = rng.integers(len(env.y), size=rows)
+    X, y = env.X[at], env.y[at]
+    a, r, p = np.empty(rows, dtype=int), np.empty(rows), np.empty(rows)
+    for i in range(rows):
+        d = bandit.choose(X[i])
+        a[i], r[i], p[i] = d.arm, float(d.arm == y[i]), d.propensity
+        if floor < 1:
+            bandit.update(X[i], r[i], arm=d.arm)
+    return X, a, r, p
+
+
+def frozen(log, scales, *, arms: int, judged: int = 1000, draws: int = 100):
+    """The DR estimate of each c, frozen at what the first half taught: a list of `dither.ope.Estimate`.
+
+    A few draws a context are enough: DR is linear in the new policy's probabilities, so their errors average out.
+    """
+    X, a, r, p = log
+    half = len(r) // 2
+    teacher = dither.DeepGreedy(dim=X.shape[1], disjoint=arms, seed=0)
+    teacher.update(X[:half], r[:half], arm=a[:half])
+    later = slice(half, half + judged)
+    M = teacher.predict(X[later])
+    found = []
+    for c in scales:
+        bandit = dither.DeepFP(dim=X.shape[1], disjoint=arms, c=c, seed=0)
+        bandit.state, bandit.observations = teacher.state, teacher.observations
+        Q = bandit.propensities(X[later], draws=draws)
+        found.append(dither.ope.dr(r[later], a[later], p[later], Q, M))
+    return found
+
+
+def replayed(log, scales, *, arms: int):
+    """The mean reward of DeepFP with each c as it learns along a uniform log: a list of `dither.ope.Estimate`."""
+    X, a, r, p = log
+    bandits = [dither.DeepFP(dim=X.shape[1], disjoint=arms, c=c, seed=0) for c in scales]
+    return [dither.ope.replay(bandit, X, a, r, p) for bandit in bandits]
+
+
+def live(env, scales, *, runs: int, rounds: int):
+    """Errors of DeepFP with each c in fresh runs: (C, runs)."""
+    names = [f"DeepFP:c={c:g}" for c in scales]
+    return dither.simulate(env, names, runs=runs, rounds=rounds, seed=1, record=[rounds]).regret[:, :, -1]
+
+
+def main(*, data="digits", preprocessing="standard", logs=5, rows=5000, runs=5, rounds=3000, scales=SCALES):
+    """Run all -> (estimates {way: values (logs, C), standard errors (logs, C)}, errors live (C, runs))."""
+    env = environment(data, preprocessing)
+    ways = {
+        "frozen": [frozen(logged(env, rows, floor=0.2, seed=s), scales, arms=env.arms) for s in range(logs)],
+        "replay": [replayed(logged(env, rows, floor=1.0, seed=s), scales, arms=env.arms) for s in range(logs)],
+    }
+    table = {
+        way: (np.array([[e.value for e in one] for one in found]), np.array([[e.se for e in one] for one in found]))
+        for way, found in ways.items()
+    }
+    return table, live(env, scales, runs=runs, rounds=rounds)
+
+
+def verdict(values, errors, scales=SCALES):
+    """What choosing by these estimates (logs, C) did, by errors live (C, runs).
+
+    -> chosen c (logs,), their mean errors, the default's, the best's, the mean rank correlation of estimate and reward
+    """
+    mean, top = errors.mean(axis=1), np.argmax(values, axis=1)
+    rank = np.mean([stats.spearmanr(one, -mean).statistic for one in values])
+    default = mean[list(scales).index(DEFAULT)]
+    return np.asarray(scales)[top], float(mean[top].mean()), float(default), float(mean.min()), float(rank)
+
+
+def show(table, errors, *, data: str, preprocessing="standard", runs, rounds, rows, scales=SCALES, **_) -> None:
+    """The candidates, and what choosing did."""
+    print(
+        f"{data}, {preprocessing}: errors live in {rounds} rounds, {runs} runs; mean reward of a decision by logs of {rows} rows"
+    )
+    for i, c in enumerate(scales):
+        says = "   ".join(
+            f"{way} {values[:, i].mean():.3f} (se of one log {se[:, i].mean():.3f})"
+            for way, (values, se) in table.items()
+        )
+        print(f"c={c:<5g} live {errors[i].mean():7.1f} ± {errors[i].std(ddof=1) / np.sqrt(runs):5.1f}   {says}")
+    for way, (values, _) in table.items():
+        chosen, mean, default, best, rank = verdict(values, errors, scales)
+        print(
+            f"{way}: chose c = {', '.join(f'{c:g}' for c in chosen)}; {mean:.1f} errors live with these, {default:.1f} "
+            f"with the default c = {DEFAULT:g}, {best:.1f} with the best; rank correlation {rank:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", default="digits", help="digits, or a name that `dither datasets` lists")
+    parser.add_argument("--preprocessing", default="standard", choices=("standard", "unit"))
+    for name, value in {"logs": 5, "rows": 5000, "runs": 5, "rounds": 3000}.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    given = vars(parser.parse_args())
+    show(*main(**given), **given)
