@@ -95,9 +95,8 @@ def simulated(name: str, algorithm: str, *, runs: int, repeats: int = 5) -> None
     pairs = np.array([(seconds(ours) / rounds / runs, seconds(theirs) / few) for _ in range(repeats)])
     us, them = np.median(pairs, axis=0) * 1e6
     ratio = float(np.median(pairs[:, 1] / pairs[:, 0]))
-    print(
-        f"{name:9} {algorithm:12} R={runs:2}: {us:7.0f} µs a round of a run, torch {them:7.0f}, {ratio:5.1f} times as quick"
-    )
+    each = f"{name:9} {algorithm:12} R={runs:2}: {us:7.0f} µs a round of a run"
+    print(f"{each}, torch {them:7.0f}, {ratio:5.1f} times as quick", flush=True)
 
 
 def decision(*, K: int = 100, d: int = 64, rounds: int = 300, repeats: int = 7) -> None:
@@ -122,10 +121,8 @@ def decision(*, K: int = 100, d: int = 64, rounds: int = 300, repeats: int = 7) 
 
     ours(), bare()
     pairs = np.array([(seconds(ours), seconds(bare)) for _ in range(repeats)]) / rounds * 1e6
-    us, them = np.median(pairs, axis=0)
-    print(
-        f"decision  K={K} d={d}: {us:.0f} µs, the bare passes {them:.0f}, ratio {np.median(pairs[:, 0] / pairs[:, 1]):.2f}"
-    )
+    (us, them), ratio = np.median(pairs, axis=0), np.median(pairs[:, 0] / pairs[:, 1])
+    print(f"decision  K={K} d={d}: {us:.0f} µs, the bare passes {them:.0f}, ratio {ratio:.2f}")
 
 
 def main(names: list[str]) -> None:

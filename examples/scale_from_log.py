@@ -107,9 +107,7 @@ def verdict(values, errors, scales=SCALES):
 
 def show(table, errors, *, data: str, preprocessing="standard", runs, rounds, rows, scales=SCALES, **_) -> None:
     """The candidates, and what choosing did."""
-    print(
-        f"{data}, {preprocessing}: errors live in {rounds} rounds, {runs} runs; mean reward of a decision by logs of {rows} rows"
-    )
+    print(f"{data}, {preprocessing}: errors live in {rounds} rounds, {runs} runs; mean reward by logs of {rows} rows")
     for i, c in enumerate(scales):
         says = "   ".join(
             f"{way} {values[:, i].mean():.3f} (se of one log {se[:, i].mean():.3f})"

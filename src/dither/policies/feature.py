@@ -66,6 +66,8 @@ class FeaturePerturbation:
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """The lines m + z c_t w, and u where ζ must be projected on it."""
+        if hasattr(model, "beneath"):  # a linear model of features that are made once
+            model, state, X = model.beneath(state, X)
         w = scale.times(scale.value(self, model, state, t), model.width(state, X))
         u = direction(model.flat(state.theta)) if self.form == "vector" else None
         law = self.noise.marginal(model.ambient(state.theta.shape[-1]))

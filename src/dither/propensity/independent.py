@@ -80,7 +80,7 @@ def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
 
 
 def _even(M: np.ndarray, W: np.ndarray, panels: tuple[float, ...], low: float, high: float) -> np.ndarray:
-    """Panel ends from low to high, each panel as long as those of the narrowest arm that moves in it: for analytic laws.
+    """Panel ends from low to high, a panel as long as those of the narrowest arm that moves in it: for analytic laws.
 
     The arms' own panel ends would be K times as many, of which only the spacing matters.
     """

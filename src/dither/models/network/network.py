@@ -18,7 +18,7 @@ from scipy import special
 
 from dither import errors, links, trees
 from dither.arrays import Array
-from dither.models.network import adam, losses, moments, perceptron, rows
+from dither.models.network import adam, copies, losses, moments, perceptron, rows
 from dither.models.network.layout import layout
 
 LARGEST = 1e15  # of features, rewards, and lengths of gradients, whose squares float32 must hold
@@ -253,7 +253,8 @@ class Network:
     def mean(self, state: NetworkState, X: Array) -> Array:
         """m_i = f(x_i), before a sigmoid or softmax: X (..., K, d), with slots (..., d) -> (..., K)."""
         engine, net = self._net(X.shape[-1])
-        return _answer(engine.forward(net, state.theta, self._cast(X, "X")))
+        f = _answer(engine.forward(net, state.theta, self._cast(X, "X")))
+        return copies.of_first(f, self._copies(X, f))
 
     def mean_at(self, state: NetworkState, X: Array) -> Array:
         """f at one row for each arm, with slots too: X (..., K, d) -> (..., K)."""
@@ -284,22 +285,31 @@ class Network:
         """f and √(Σ (∂f/∂θ)²/U) of every arm: X as for `mean` -> (..., K) each."""
         engine, net = self._net(X.shape[-1])
         f, norm = engine.gradient_norms(net, state.theta, self._cast(X, "X"), state.uinv)
-        return _answer(f), _answer(norm)
+        return self._alike(X, _answer(f), _answer(norm))
 
     def sensitivity(self, state: NetworkState, X: Array) -> tuple[Array, Array]:
         """f and ‖∇_x f‖ of every arm, by its own d features: X as for `mean` -> (..., K) each."""
         engine, net = self._net(X.shape[-1])
         f, norm = engine.gradient_norms(net, state.theta, self._cast(X, "X"), inputs=True)
-        return _answer(f), _answer(norm)
+        return self._alike(X, _answer(f), _answer(norm))
 
     def embedding(self, state: NetworkState, X: Array) -> Array:
         """φ_i, the last hidden layer: X as for `mean` -> (..., K, h)."""
         engine, net = self._net(X.shape[-1])
-        return _answer(engine.last_hidden(net, state.theta, self._cast(X, "X")))
+        phi = _answer(engine.last_hidden(net, state.theta, self._cast(X, "X")))
+        return copies.of_first(phi, self._copies(X, phi.sum(axis=-1)))
 
     def spread(self, state: NetworkState) -> Array:
         """The sd of each feature of what was learnt, (..., d)."""
         return moments.spread(state.moments)
+
+    def _copies(self, X: Array, f: np.ndarray) -> np.ndarray | None:
+        """Which arms are copies of which: with slots none is."""
+        return None if self.slots is not None else copies.first(X, f)
+
+    def _alike(self, X: Array, f: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = self._copies(X, f)
+        return copies.of_first(f, found), copies.of_first(norm, found)
 
     @property
     def _samples(self) -> bool:

@@ -102,9 +102,7 @@ def add_squares(net: Layout, theta: np.ndarray, x: np.ndarray, arm: np.ndarray |
         parts[0].W[np.arange(len(arm)), arm] = block
 
 
-def gradient(
-    net: Layout, theta: np.ndarray, X: np.ndarray, arm: Any, pull
-) -> tuple[np.ndarray, np.ndarray]:
+def gradient(net: Layout, theta: np.ndarray, X: np.ndarray, arm: Any, pull) -> tuple[np.ndarray, np.ndarray]:
     """f (..., B) of a batch and Σ_b pull_b ∂f_b/∂θ (..., p), borrowed: X (..., B, d), arm (..., B) with slots.
 
     pull : from f (..., B) to what multiplies the gradients, (..., B)

@@ -1,0 +1,29 @@
+"""Equal arms get equal answers: a product rounds a row by where it stands, and float32 shows it.
+
+Copies of an arm must tie, else the first of them wins always and the others never. Answers that nearly agree are looked
+at; where their rows agree to the bit, all have the answer of the first.
+"""
+
+import numpy as np
+
+NEAR = 1e-5  # of the largest answer: how far apart the answers to equal rows may lie
+
+
+def first(X: np.ndarray, f: np.ndarray) -> np.ndarray | None:
+    """The first arm whose row is the same, for each: X (..., K, d), f (..., K) -> (..., K); None where none is near."""
+    ordered = np.sort(f, axis=-1)
+    near = np.diff(ordered, axis=-1) <= NEAR * np.abs(f).max(axis=-1, keepdims=True)
+    if not near.any():
+        return None
+    found = np.broadcast_to(np.arange(f.shape[-1]), f.shape).copy()
+    for request in np.argwhere(near.any(axis=-1)):
+        _, at, which = np.unique(X[tuple(request)], axis=0, return_index=True, return_inverse=True)
+        found[tuple(request)] = at[which.reshape(-1)]
+    return found
+
+
+def of_first(A: np.ndarray, found: np.ndarray | None) -> np.ndarray:
+    """A (..., K) or (..., K, h) with what the first of equal arms has."""
+    if found is None:
+        return A
+    return np.take_along_axis(A, found if A.ndim == found.ndim else found[..., None], axis=found.ndim - 1)
