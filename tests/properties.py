@@ -59,7 +59,7 @@ def bounded(name):
 
 
 def exactly(name):
-    """The settings in which a model computes in float64, if it has others: copies of an arm tie to 1e-12."""
+    """The settings in which a model computes in float64, if it has others: a batch is a loop to 1e-12, not 1e-6."""
     return {"dtype": "float64"} if hasattr(ALL[name][0], "dtype") else {}
 
 
