@@ -25,6 +25,8 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/glm.py --fixed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/online.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/propensity.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/neural.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/convolution.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/evaluate.py
 

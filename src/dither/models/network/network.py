@@ -201,27 +201,22 @@ class Network:
         buffer = rows.roomy(state.buffer, window=self.window)
         count = rows.alike(buffer.count)
         at = rows.place(buffer, count)
-        before = [None if A is None else np.copy(A[at]) for A in (buffer.X, buffer.r, buffer.weight, buffer.arm)]
-        rows.write(buffer, at, x, r, weight, arm)
-        buffer = buffer._replace(count=buffer.count + 1)
+        after = buffer._replace(count=buffer.count + 1)
         count = None if count is None else count + 1
-        due = buffer.count % self.every == 0 if count is None else count % self.every == 0  # bool, or (R,)
-        some, every = (due, due) if count is not None else (bool(np.any(due)), bool(np.all(due)))
+        due = (after.count if count is None else count) % self.every == 0  # bool, or (R,) where the counts differ
+        some, every = bool(np.any(due)), bool(np.all(due))
         once = self.steps == 1 and every  # then nothing can be refused after the first write
         theta, m, v = (A if once or not some else A.copy() for A in (state.theta, state.m, state.v))
         steps = state.steps
-        try:
+        with rows.written(buffer, at, x, r, weight, arm):
             for i in range(self.steps if some else 0):
-                g = self._gradient(engine, net, theta, buffer, count, None if z is None else z[..., i, :])
+                g = self._gradient(engine, net, theta, after, count, None if z is None else z[..., i, :])
                 if once and state.uinv is not None:
                     engine.add_squares(net, state.theta, x, arm, state.uinv)
                 steps = steps + 1
                 alike = rows.alike(steps)
                 rates = dict(lr=self.lr, beta1=self.beta1, beta2=self.beta2, eps=self.eps)
                 adam.step(theta, m, v, g, s=steps if alike is None else alike, **rates)
-        except ValueError:
-            rows.write(buffer, at, *before)
-            raise
         if not once and state.uinv is not None:
             engine.add_squares(net, state.theta, x, arm, state.uinv)
         if some and not every:  # some replications have had fewer observations
@@ -230,7 +225,7 @@ class Network:
                 for new, old in ((theta, state.theta), (m, state.m), (v, state.v), (steps, state.steps))
             )
         kept = state.moments if state.moments is None else moments.update(state.moments, x)
-        return NetworkState(theta, m, v, steps, state.uinv, kept, buffer)
+        return NetworkState(theta, m, v, steps, state.uinv, kept, after)
 
     def update_many(
         self,

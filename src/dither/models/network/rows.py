@@ -1,5 +1,7 @@
 """The observations that training sees: the last `window` of them in a ring, or all there are (window None)."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +68,18 @@ def write(rows: Rows, at: tuple, x: Array, r: Array, weight: Array, arm: Array |
     rows.X[at], rows.r[at], rows.weight[at] = x, r, weight
     if rows.arm is not None:
         rows.arm[at] = arm
+
+
+@contextlib.contextmanager
+def written(rows: Rows, at: tuple, x: Array, r: Array, weight: Array, arm: Array | None) -> Iterator[None]:
+    """An observation stands there; what stood there before stands there again if what happens inside raises."""
+    before = [None if A is None else np.copy(A[at]) for A in (rows.X, rows.r, rows.weight, rows.arm)]
+    write(rows, at, x, r, weight, arm)
+    try:
+        yield
+    except ValueError:
+        write(rows, at, *before)
+        raise
 
 
 def batch(rows: Rows, count: int | None, u: np.ndarray | None) -> Batch:
