@@ -18,7 +18,7 @@ class Slow:
         self.model, self.d, self.slots = b.model, b.dim, b.slots
         self.theta = np.array(b.theta, dtype=np.float64)
         self.m, self.v, self.s = np.zeros_like(self.theta), np.zeros_like(self.theta), 0
-        self.U, self.t, self.rows = np.full(len(self.theta), b.model.lam), 1, []
+        self.U, self.t, self.seen, self.rows = np.full(len(self.theta), b.model.lam), 1, 0, []
         self.training = streams.stream(b.seed, 0, "training")
 
     def dense(self, x, arm):
@@ -69,15 +69,18 @@ class Slow:
     def update(self, x, r, *, arm=None, weight=1.0):
         m, kinds = self.model, int(self.samples) + int(self.model.a > 0)
         z = self.training.standard_normal((1, m.steps, kinds * m.batch))[0] if kinds else None
+        self.t += 1
+        if weight == 0:  # no observation
+            return
         if m.a and m.once:
             r = r + m.a * z[0, -1]
-        self.U = self.U + self.gradients(self.dense(np.asarray(x), arm)[None])[0] ** 2
-        row, n = (np.asarray(x, dtype=float), arm, r, weight), self.t - 1
+        self.U = self.U + weight * self.gradients(self.dense(np.asarray(x), arm)[None])[0] ** 2
+        row, n = (np.asarray(x, dtype=float), arm, r, weight), self.seen
         if m.window is not None and n >= m.window:
             self.rows[n % m.window] = row
         else:
             self.rows.append(row)
-        self.t += 1
+        self.seen += 1
         if (n + 1) % m.every == 0:
             for i in range(m.steps):
                 self.step(None if z is None else z[i])

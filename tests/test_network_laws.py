@@ -256,3 +256,53 @@ def test_settings_of_deepfp_by_name():
     b = dither.DeepFP(dim=2, Sigma=0.5, c=2.0, seed=0)
     assert b.policy == GeneralFeaturePerturbation(Sigma=0.5, c=2.0)
     assert b.choose(np.eye(2)).propensity_kind == "none"
+
+
+@pytest.mark.parametrize("disjoint", [None, 3])
+def test_a_weight_is_so_many_observations_in_u(disjoint):
+    x, arm = np.array([1.0, -0.5]), {} if disjoint is None else {"arm": 1}
+    grown = []
+    for weight in (0.0, 1.0, 2.5):
+        b = dither.NeuralUCB(dim=2, seed=0, dtype="float64", disjoint=disjoint)
+        b.update(x, 1.0, weight=weight, **arm)
+        grown.append(1 / b.state.uinv - b.model.lam)
+    assert np.all(grown[0] == 0)
+    assert grown[1].max() > 0.1
+    np.testing.assert_allclose(grown[2], 2.5 * grown[1], rtol=1e-9, atol=1e-12)  # seen red: add_squares without weight
+
+
+def test_a_weight_of_zero_is_no_observation():
+    b, twin = (dither.DeepFP(dim=2, seed=0, Sigma="spread") for _ in range(2))
+    for bandit in (b, twin):
+        bandit.update(np.eye(2), [1.0, 0.0])
+    b.update([9.0, 9.0], 5.0, weight=0.0)
+    assert np.all(b.state.theta == twin.state.theta)
+    np.testing.assert_array_equal(b.model.spread(b.state), twin.model.spread(twin.state))
+
+
+def test_the_spread_counts_a_row_as_often_as_its_weight():
+    x = np.array([[0.0], [1.0], [1000.0], [4.0]])
+    b = dither.FP(lambda X: X[:, 0], dim=1, Sigma="spread", seed=0)
+    b.update(x, np.zeros(4), weight=[1.0, 2.0, 0.0, 0.5])
+    mean = np.average(x[:, 0], weights=[1, 2, 0, 0.5])
+    variance = np.average((x[:, 0] - mean) ** 2, weights=[1, 2, 0, 0.5])
+    np.testing.assert_allclose(b.model.spread(b.state), [np.sqrt(variance)], rtol=1e-12)  # seen red: rows counted alike
+
+
+def test_a_ball_of_all_slots_is_one_ball():
+    policy = dither.policies.GeneralFeaturePerturbation(mask=False, noise=dither.noise.Ball())
+    rng = np.random.default_rng(0)
+    seen = []
+    shown = dither.models.Fixed(lambda X: seen.append(X) or X[:, 0], slots=4)
+    view = policy.view(shown, shown.init(3), np.zeros((1, 3)), t=1)
+    policy.scores(view, *policy.draw(rng, 20_000, arms=4, dim=3))
+    length = np.linalg.norm(np.concatenate(seen), axis=1) / np.sqrt(12)  # uniform in a ball of d dimensions: u^{1/d}
+    assert length.max() <= 1 + 1e-6
+    n = len(length)
+    assert abs(np.mean(length**12) - 0.5) < 5 / np.sqrt(12 * n)  # seen red: a ball for each slot
+
+
+def test_softmax_needs_other_arms():
+    for slots in (None, 1):
+        with pytest.raises(ValueError, match="needs slots, at least 2"):
+            dither.DeepGreedy(dim=2, disjoint=slots, output="softmax")

@@ -8,6 +8,7 @@ The configuration is frozen and the state a tuple that is replaced whole, so a r
 was. A lock makes every call atomic: one bandit may serve many threads.
 """
 
+import contextlib
 import copy
 import functools
 import threading
@@ -85,7 +86,7 @@ class Bandit:
 
         Raises ValueError for a wrong width, NaN or infinity (naming the place), no arm on offer; then nothing is drawn.
         """
-        with self._lock, streams.given_back(*self._at_risk()):
+        with self._whole(draws=True):
             X, mask, single = self._request(X, mask)
             shape = self._shape(X)
             view = self.policy.view(self.model, self.state, X, t=self.t)
@@ -122,10 +123,10 @@ class Bandit:
 
         The floor is a share of lists that are uniform: k of the n arms on offer, each ordered list with (n-k)!/n!.
         """
-        with self._lock, streams.given_back(*self._at_risk()):
+        with self._whole(draws=True):
             X, mask, single = self._request(X, mask)
             shape = self._shape(X)
-            _fits(k, shape, mask)
+            ranking.fits(k, shape, mask)
             if single:
                 X, mask, shape = X[None], None if mask is None else mask[None], (1, *shape)
             n, dim, eps = shape[0], self.model.ambient(self.dim), decision.eps(self.policy, self.t, floor=self.floor)
@@ -149,9 +150,9 @@ class Bandit:
         Raises ValueError where ties make more lists than can be spelt out (lists=False gives the membership alone).
         """
         errors.at_least("draws", draws, 1)
-        with self._lock:
+        with self._whole():
             X, mask, view, shape, eps = self._one(X, mask)
-            _fits(k, shape, mask)
+            ranking.fits(k, shape, mask)
             rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
             chance = decision.draw(self.policy, rng, 1, arms=shape[-1], dim=self.model.ambient(self.dim))
             if ranking.exact(self.policy, chance, view):
@@ -169,7 +170,7 @@ class Bandit:
 
         Raises TypeError for a policy whose arms are not lines that one z moves.
         """
-        with self._lock:
+        with self._whole():
             X, mask, view, shape, eps = self._one(X, mask)
             if not hasattr(self.policy, "as_lines"):
                 raise explain.no_lines(self.policy)
@@ -186,7 +187,7 @@ class Bandit:
         -> p (K,) or (B, K); with detail=True (p, se, kind): se of p's shape, None where exact; kind as in `Decision`
         """
         errors.at_least("draws", draws, 1)
-        with self._lock:
+        with self._whole():
             X, mask, _ = self._request(X, mask)
             if decision.exact(self.policy):
                 view = self.policy.view(self.model, self.state, X, t=self.t)
@@ -306,7 +307,7 @@ class Bandit:
     def _ask(self, ability: str, X: Any) -> np.ndarray:
         if ability not in self.model.abilities:
             raise errors.lacks(self.model, ability, policy=self.policy)
-        with self._lock:
+        with self._whole():
             X, _, _ = self._request(X, None)
             return getattr(self.model, ability)(self.state, X)
 
@@ -324,7 +325,8 @@ class Bandit:
         rows = None if self.slots is not None else mask
         inputs.finite(X, name="X", mask=rows)
         if rows is not None:
-            X = np.where(rows[..., None], X, 0.0)
+            first = np.take_along_axis(X, np.argmax(rows, axis=-1)[..., None, None], axis=-2)
+            X = np.where(rows[..., None], X, first)  # what is ruled out is not read: any row that the model can take
         self._columns = columns
         return X, mask, X.ndim == alone
 
@@ -347,9 +349,17 @@ class Bandit:
             own = None if mask is None else mask[row]
             yield ranking.frequencies(self.policy, view, rng, n=n, k=k, arms=arms, dim=dim, mask=own, eps=eps)
 
-    def _at_risk(self) -> tuple[np.random.Generator, ...]:
-        """The streams that a choice draws from before the model is asked, which may then refuse."""
-        return (self._chance, self._ties) if getattr(self.policy, "asks", False) else ()
+    @contextlib.contextmanager
+    def _whole(self, *, draws: bool = False) -> Iterator[None]:
+        """One call alone; where the model is asked and refuses, it leaves no names of columns and no draws spent."""
+        at_risk = (self._chance, self._ties) if draws and getattr(self.policy, "asks", False) else ()
+        with self._lock, streams.given_back(*at_risk):
+            columns = self._columns
+            try:
+                yield
+            except Exception:
+                self._columns = columns
+                raise
 
     def _streams(self) -> dict[str, np.random.Generator]:
         """The streams that go on from call to call; a model without chance of its own has none for its training."""
@@ -436,11 +446,3 @@ def _error(hits: np.ndarray, draws: int) -> np.ndarray:
     """The standard error of hits/draws."""
     smooth = (hits + 1) / (draws + 2)
     return np.sqrt(smooth * (1 - smooth) / draws)
-
-
-def _fits(k: Any, shape: tuple[int, ...], mask: np.ndarray | None) -> None:
-    """Refuse lists longer than what is on offer."""
-    errors.at_least("k", k, 1)
-    most = shape[-1] if mask is None else int(np.min(np.sum(mask, axis=-1)))
-    if k > most:
-        raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")

@@ -19,6 +19,7 @@ z(view, *chance) -> (...) or (..., K)    the scalar that moved all arms, or one 
 as_lines(view) -> m, w, law, or None     the lines m + z w that one z of that law moves, where there is one
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from dither.arrays import Array
 
 WHOLE = 1e-6  # how far from 1 probabilities may sum
 UNIFORMS = 3  # a request spends: the tie-break, the coin of eps, the arm if it falls
+TOGETHER = 1000  # decisions of one request that are ranked at once
+BLOCK = 2**24  # numbers that are drawn at once for them
 
 
 def check(policy: Any, model: Any) -> None:
@@ -173,13 +176,37 @@ def offered(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
 def frequencies(policy: Any, view: Any, rng, *, n: int, arms: int, dim: int, mask=None, eps: float = 0.0) -> np.ndarray:
     """How often n decisions of one request show each arm, (K,) of counts; eps: the share of uniform choices."""
     counts = np.zeros(arms)
-    for start in range(0, n, 1000):
-        k = min(1000, n - start)
-        allowed = None if mask is None else np.broadcast_to(mask, (k, arms))
-        if hasattr(policy, "redraw"):
-            s, keys = policy.redraw(view, rng, k, arms=arms, dim=dim), None
-        else:
-            s, keys = ranked(policy, view, draw(policy, rng, k, arms=arms, dim=dim))
-        arm = _shown(s, keys, rng.random((k, UNIFORMS)), eps=eps, mask=allowed)
+    for s, keys in again(policy, view, rng, n=n, arms=arms, dim=dim, redraw=hasattr(policy, "redraw")):
+        allowed = None if mask is None else np.broadcast_to(mask, s.shape)
+        arm = _shown(s, keys, rng.random((len(s), UNIFORMS)), eps=eps, mask=allowed)
         counts += np.bincount(arm, minlength=arms)
     return counts
+
+
+def again(
+    policy: Any, view: Any, rng: np.random.Generator, *, n: int, arms: int, dim: int, redraw: bool
+) -> Iterator[tuple[Array, tuple[Array, ...] | None]]:
+    """n decisions of one request, as many together as memory allows: scores (., K), and keys as of `ranked`.
+
+    Only so many numbers as fit a `BLOCK` are drawn at once. The uniforms that the caller takes from the same stream
+    come after the scores of all that are together, so the blocks change no number.
+    """
+    together, block = min(TOGETHER, max(1, BLOCK // arms)), max(1, BLOCK // _numbers(policy, view, arms=arms, dim=dim))
+    for start in range(0, n, together):
+        stop = min(n, start + together)
+        sizes = [min(block, stop - first) for first in range(start, stop, block)]
+        if redraw:
+            yield np.concatenate([policy.redraw(view, rng, k, arms=arms, dim=dim) for k in sizes]), None
+            continue
+        parts = [ranked(policy, view, draw(policy, rng, k, arms=arms, dim=dim)) for k in sizes]
+        keys = parts[0][1]
+        if keys is not None:
+            keys = tuple(np.concatenate(kind) for kind in zip(*(keys for _, keys in parts), strict=True))
+        yield np.concatenate([s for s, _ in parts]), keys
+
+
+def _numbers(policy: Any, view: Any, *, arms: int, dim: int) -> int:
+    """How many numbers one decision takes: those drawn, once for each arm they move, or a hidden layer of all arms."""
+    drawn = draw(policy, np.random.Generator(np.random.SFC64(0)), 1, arms=arms, dim=dim)  # a stream of no account
+    moved = sum(np.size(kind) * (arms if np.shape(kind)[1:2] == (1,) else 1) for kind in drawn)
+    return max(moved, arms * max(getattr(getattr(view, "model", None), "hidden", ()), default=1))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, decision, noise, propensity
+from dither import arrays, decision, errors, noise, propensity
 
 MOST = 100_000  # lists that are spelt out
 Places = list[np.ndarray]  # the arms in order, those that tie together; the last are as many as reach the k-th place
@@ -46,9 +46,21 @@ class ListPropensities:
     propensity_se: np.ndarray | None  # (L,)
 
 
+def fits(k: Any, shape: tuple[int, ...], mask: np.ndarray | None) -> None:
+    """Refuse lists longer than what is on offer; shape (..., K)."""
+    errors.at_least("k", k, 1)
+    most = shape[-1] if mask is None else int(np.min(np.sum(mask, axis=-1)))
+    if k > most:
+        raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")
+
+
 def choose(policy: Any, view: Any, chance: tuple, u: np.ndarray, *, k: int, eps: float, mask=None) -> np.ndarray:
     """The lists shown: chance as `draw` gave it, u (..., 2k + 1) uniforms, mask (..., K). -> (..., k) integers"""
-    s, keys = decision.ranked(policy, view, chance)
+    return _best(*decision.ranked(policy, view, chance), u, k=k, eps=eps, mask=mask)
+
+
+def _best(s: np.ndarray, keys: tuple | None, u: np.ndarray, *, k: int, eps: float, mask) -> np.ndarray:
+    """The lists of the k highest scores, but for a share eps of uniform ones."""
     listed = _in_turn(s, u[..., :k], keys=keys, mask=mask)
     if not eps:
         return listed
@@ -225,11 +237,9 @@ def frequencies(
 ) -> np.ndarray:
     """n lists of one request, (n, k); eps: the share of uniform choices."""
     drawn = []
-    for start in range(0, n, 1000):
-        size = min(1000, n - start)
-        chance = decision.draw(policy, rng, size, arms=arms, dim=dim)
-        u, offered = rng.random((size, 2 * k + 1)), None if mask is None else np.broadcast_to(mask, (size, arms))
-        drawn.append(choose(policy, view, chance, u, k=k, eps=eps, mask=offered))
+    for s, keys in decision.again(policy, view, rng, n=n, arms=arms, dim=dim, redraw=False):
+        u, offered = rng.random((len(s), 2 * k + 1)), None if mask is None else np.broadcast_to(mask, s.shape)
+        drawn.append(_best(s, keys, u, k=k, eps=eps, mask=offered))
     return np.concatenate(drawn)
 
 

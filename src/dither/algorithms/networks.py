@@ -2,8 +2,9 @@
 
 All share one network and its training, those of the paper's Figure 3: 2 x 50 units, one step of Adam a round on the 32
 most recent observations. NeuralUCB's and NeuralTS's λ and ν are not in the paper: "as_run" has the defaults of the
-code that its text follows, "default" those of that code's published runs, and "own_paper" λ = ν = 1 (ν here is the
-square of NeuralTS's own, λ its λ over the width).
+code that its text follows, "default" those of that code's published runs, and "own_paper" λ = ν = 1 (?), which their
+papers tune; nothing else of those papers is in it (full U, a pull towards θ_0, a start where f is 0). For networks of
+width m and the papers' own λ', ν' the bonus here is theirs where λ = m λ', ν = ν'²/m.
 """
 
 from dither import models, policies

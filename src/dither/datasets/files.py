@@ -12,6 +12,8 @@ SEPARATORS = ",;\t|"
 NOTHING = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # in CSV: a value that is missing
 CSV = (".csv", ".tsv", ".txt", ".data")
 PARQUET = (".parquet", ".pq")
+STRAY = 0.05  # of the values of a column of text: so few that are no numbers are mistakes
+FEW = 20  # distinct values, which may be levels whatever they look like
 WITH_COMMA = r"^[+-]?\d[\d.,]*,\d[\d.,]*$"
 HEAD = 2**16  # bytes in which the separator is looked for
 
@@ -67,7 +69,21 @@ def _read_csv(path: Path, pl: Any) -> Any:
                 f"column {name} of {path} holds numbers with commas, such as {some[0]!r}: write a decimal point, and "
                 "nothing between thousands"
             )
+        _no_stray_words(frame[name], path, pl)
     return frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
+
+
+def _no_stray_words(column: Any, path: Path, pl: Any) -> None:
+    """Refuse text that is numbers but for a few values: each number would be a level of its own."""
+    text = column.is_not_null()
+    odd = text & column.cast(pl.Float64, strict=False).is_null()
+    if odd.sum() <= STRAY * text.sum() and column.drop_nulls().n_unique() > FEW:
+        row = odd.arg_max()
+        raise ValueError(
+            f"column {column.name} of {path} holds numbers but for {odd.sum()} of {text.sum():,} values, such as "
+            f"{column[row]!r} in row {row + 1}: correct them, or leave them empty to be missing; where the numbers "
+            "are names, put a letter before each"
+        )
 
 
 def _header(path: Path) -> tuple[str, list[str]]:

@@ -25,6 +25,9 @@ class Disjoint:
 
     def __post_init__(self) -> None:
         errors.at_least("slots", self.slots, 1)
+        if hasattr(self.model, "slots"):
+            name = type(self.model).__name__
+            raise ValueError(f"{name} has slots of its own: pass slots={self.slots} to it, models.{name}(slots=...)")
 
     @property
     def lam(self) -> float:

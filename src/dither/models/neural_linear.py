@@ -150,6 +150,8 @@ class NeuralLinear:
 
         own : the caller gives the old state up, and its arrays are overwritten; where this raises, it is as it was
         """
+        if weight is not None and not np.any(weight):
+            return state  # no observation, as of `Network`
         ridge = self.ridge.update(state.ridge, self._shown(state, x, arm), np.asarray(r), weight=weight)
         _finite(ridge.theta)
         due = (self._past(state).count + 1) % self.refresh == 0  # bool, or (R,)

@@ -86,8 +86,12 @@ class GeneralFeaturePerturbation:
         dim : at least the d features that move (models of K slots may say K d: then the first ones are used);
         mask=False draws a block for every slot of each arm
         """
-        shape = (n, 1 if self.coupled else arms) + ((arms,) if self.mask is False else ())
-        return (rng.standard_normal((*shape, dim + 2 * isinstance(self.noise, Ball)), dtype=np.float32),)
+        shape: tuple[int, ...] = (n, 1 if self.coupled else arms)
+        if self.mask is False and isinstance(self.noise, Ball):
+            shape += (arms * dim + 2,)  # one ball for the features of all slots
+        else:
+            shape += ((arms,) if self.mask is False else ()) + (dim + 2 * isinstance(self.noise, Ball),)
+        return (rng.standard_normal(shape, dtype=np.float32),)
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """The features and how far they are moved."""
@@ -99,7 +103,8 @@ class GeneralFeaturePerturbation:
     def scores(self, view: Seen, g: Array) -> Array:
         """f̂(x̃_i): (..., K)."""
         model, state, X, root = view
-        slots, step = getattr(model, "slots", None), self._step(g, X, root)
+        slots = getattr(model, "slots", None)
+        step = self._step(g, X, root, slots=slots)
         if self.mask is False:
             K = step.shape[-2]
             return model.mean_everywhere(state, X, _broadcast(step, (*step.shape[:-3], K, K, step.shape[-1])))
@@ -111,17 +116,20 @@ class GeneralFeaturePerturbation:
     def redraw(self, view: Seen, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> np.ndarray:
         """The scores (n, K) of n decisions on the view of one request, drawn where it is cheapest."""
         cheap = "jittered" in view.model.abilities and isinstance(self.noise, Gaussian) and view.root.matrix is None
-        if cheap and self.mask is True and not self.coupled:
+        if cheap and self.mask is True and not self.coupled and np.any(view.root.scale):
             return view.model.jittered(view.state, view.X, rng, n, scale=view.root.scale)
         return self.scores(view, *self.draw(rng, n, arms=arms, dim=view.X.shape[-1]))
 
-    def _step(self, g: Array, X: Array, root: Root) -> Array:
+    def _step(self, g: Array, X: Array, root: Root, *, slots: int | None) -> Array:
         """x̃ - x of normals g (..., at least d)."""
         xp, d = arrays.namespace(X), X.shape[-1]
         zeta = g[..., :d]
-        if isinstance(self.noise, Ball):  # the first d coordinates of a point on the sphere in d + 2 dimensions
-            g = g[..., : d + 2]
-            zeta = zeta * (math.sqrt(d) / xp.sqrt(xp.vecdot(g, g))[..., None])
+        if isinstance(self.noise, Ball):  # the first numbers of a point on the sphere in 2 dimensions more
+            moved = d * slots if self.mask is False else d
+            g = g[..., : moved + 2]
+            zeta = g[..., :moved] * (math.sqrt(moved) / xp.sqrt(xp.vecdot(g, g))[..., None])
+            if self.mask is False:
+                zeta = xp.reshape(zeta, (*zeta.shape[:-1], slots, d))
         if root.matrix is not None:
             zeta = xp.astype(zeta, X.dtype) @ _like(root.matrix.T, X)
         scale = _like(root.scale, X) if isinstance(root.scale, np.ndarray) else root.scale

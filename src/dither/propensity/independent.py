@@ -84,14 +84,10 @@ def _even(M: np.ndarray, W: np.ndarray, panels: tuple[float, ...], low: float, h
 
     The arms' own panel ends would be K times as many, of which only the spacing matters.
     """
-    first, last, step = M + W * panels[0], M + W * panels[-1], panels[2] - panels[1]
+    last, step = M + W * panels[-1], panels[2] - panels[1]
     ends = [low]
-    while ends[-1] < high:
-        s = ends[-1]
-        after = s + step * np.min(W[(first <= s) & (s < last)], initial=np.inf)
-        begins = first[(first > s) & (first < after)]  # an arm that begins inside, perhaps a narrower one
-        narrow = W[(first > s) & (first < after)] * step < after - s
-        ends.append(min(after, high, np.min(begins[narrow], initial=np.inf)))
+    while ends[-1] < high:  # below `low` some arm always wins: every arm has begun to move there
+        ends.append(min(ends[-1] + step * np.min(W[ends[-1] < last]), high))
     return np.array(ends)
 
 

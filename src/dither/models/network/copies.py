@@ -11,15 +11,23 @@ NEAR = 1e-5  # of the largest answer: how far apart the answers to equal rows ma
 
 def first(X: np.ndarray, f: np.ndarray) -> np.ndarray | None:
     """The first arm whose row is the same, for each: X (..., K, d), f (..., K) -> (..., K); None where none is near."""
-    ordered = np.sort(f, axis=-1)
-    near = np.diff(ordered, axis=-1) <= NEAR * np.abs(f).max(axis=-1, keepdims=True)
+    shape, K = f.shape, f.shape[-1]
+    f, X = f.reshape(-1, K), np.broadcast_to(X, (*shape, X.shape[-1])).reshape(-1, K, X.shape[-1])
+    order = np.argsort(f, axis=-1)
+    near = np.diff(np.take_along_axis(f, order, axis=-1), axis=-1) <= NEAR * np.abs(f).max(axis=-1, keepdims=True)
     if not near.any():
         return None
-    found = np.broadcast_to(np.arange(f.shape[-1]), f.shape).copy()
-    for request in np.argwhere(near.any(axis=-1)):
-        _, at, which = np.unique(X[tuple(request)], axis=0, return_index=True, return_inverse=True)
-        found[tuple(request)] = at[which.reshape(-1)]
-    return found
+    request, i = np.nonzero(near)
+    same = (X[request, order[request, i]] == X[request, order[request, i + 1]]).all(axis=-1)
+    doubtful = (near[:, 1:] & near[:, :-1]).any(axis=-1)  # three in a row: copies may have another between them
+    doubtful[request[same]] = True
+    if not doubtful.any():
+        return None
+    found = np.broadcast_to(np.arange(K), f.shape).copy()
+    for row in np.flatnonzero(doubtful):
+        _, at, which = np.unique(X[row], axis=0, return_index=True, return_inverse=True)
+        found[row] = at[which.reshape(-1)]
+    return found.reshape(shape)
 
 
 def of_first(A: np.ndarray, found: np.ndarray | None) -> np.ndarray:

@@ -150,10 +150,16 @@ def gradient_norms(
     return f, np.sqrt(square)
 
 
-def add_squares(net: Any, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None, uinv: np.ndarray) -> None:
-    """1/U after U += (∂f/∂θ)² at one row of each run, in place: x (..., d), arm (...) with slots, uinv (..., p)."""
+def add_squares(
+    net: Any, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None, uinv: np.ndarray, weight: Any = 1.0
+) -> None:
+    """1/U after U += ω (∂f/∂θ)² at one row of each run, in place.
+
+    x (..., d), arm (...) with slots, uinv (..., p), weight ω a number or (...)
+    """
     _, g = gradient(net, theta, x[..., None, :], None if arm is None else np.asarray(arm)[..., None], np.ones_like)
     np.multiply(g, g, out=g)
+    g *= np.asarray(weight, g.dtype)[..., None]
     g *= uinv
     g += 1
     uinv /= g

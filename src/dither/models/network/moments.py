@@ -12,23 +12,24 @@ class Moments(NamedTuple):
 
     mean: Array  # (..., d)
     square: Array  # (..., d)  Σ (x - mean)²
-    count: Array  # (...)  int64
+    count: Array  # (...)  rows, each as often as its weight says
 
 
 def init(batch: tuple[int, ...], d: int) -> Moments:
     """Of no rows."""
-    return Moments(np.zeros((*batch, d)), np.zeros((*batch, d)), np.zeros(batch, np.int64))
+    return Moments(np.zeros((*batch, d)), np.zeros((*batch, d)), np.zeros(batch))
 
 
-def update(state: Moments, x: np.ndarray) -> Moments:
-    """One more row: x (..., d)."""
-    n = state.count + 1
-    off = x - state.mean
-    mean = state.mean + off / n[..., None]
-    return Moments(mean, state.square + off * (x - mean), n)
+def update(state: Moments, x: np.ndarray, weight: Array | None = None) -> Moments:
+    """One more row: x (..., d), weight (...), of which some is above 0."""
+    weight = np.broadcast_to(1.0 if weight is None else np.asarray(weight, np.float64), state.count.shape)
+    n = state.count + weight
+    off, share = x - state.mean, weight[..., None]
+    mean = state.mean + off * share / np.maximum(n, np.finfo(np.float64).tiny)[..., None]
+    return Moments(mean, state.square + share * off * (x - mean), n)
 
 
 def spread(state: Moments) -> np.ndarray:
     """The sd of each feature (..., d); 1 before the second row, and 0 for a column that has not varied."""
     n = state.count[..., None]
-    return np.where(n > 1, np.sqrt(state.square / np.maximum(n, 1)), 1.0)
+    return np.where(n > 1, np.sqrt(state.square / np.where(n > 1, n, 1.0)), 1.0)

@@ -21,7 +21,9 @@ from dither.arrays import Array
 from dither.models.network import adam, copies, losses, moments, perceptron, rows
 from dither.models.network.layout import layout
 
-LARGEST = 1e15  # of features, rewards, and lengths of gradients, whose squares float32 must hold
+LARGEST = 1e15  # of features in a request: float32 must hold their squares
+LEARNT = {"float32": 1e6, "float64": 1e50}  # of features and rewards that are learnt, so that gradients stay below:
+STEEPEST = {"float32": 1e15, "float64": 1e120}  # the longest gradient, whose square Adam must hold
 TOGETHER = 300_000  # weights that all runs in lockstep may have: they stay in the cache
 
 
@@ -55,7 +57,7 @@ class Network:
     weight_decay: float = 0.0  # κ of κ‖θ‖²/2, added to the loss
     a: float = 0.0  # sd of the noise on rewards in training (FTPL)
     once: bool = False  # one draw of it for each reward, when it comes; else a fresh one at each step
-    lam: float = 0.001  # λ, where U begins
+    lam: float = 1e-5  # λ, where U begins
     dtype: str = "float32"
     convolutions: int | str | tuple[int, ...] = ()  # filters of the 3 x 3 convolutions before the hidden layers (torch)
     image: str | tuple[int, int] | None = None  # their input: d = height x width
@@ -75,10 +77,11 @@ class Network:
             errors.at_least("slots", self.slots, 1)
         for name in ("batch", "every", "steps"):
             errors.at_least(name, getattr(self, name), 1)
-        for name in ("lr", "eps", "lam"):
-            errors.positive(name, getattr(self, name))
+        errors.within("lr", self.lr, 1e-30, 1e3)
+        for name in ("eps", "lam"):
+            errors.within(name, getattr(self, name), 1e-30, 1e30)
         for name in ("beta1", "beta2"):
-            errors.within(name, getattr(self, name), 0, 1 - 1e-12)
+            errors.within(name, getattr(self, name), 0, 0.999999)
         for name in ("weight_decay", "a"):
             errors.within(name, getattr(self, name), 0, 1e6)
         errors.true_or_false("once", self.once)
@@ -88,6 +91,8 @@ class Network:
                 raise ValueError(f"window must be at least batch={self.batch}, got {self.window}")
         if self.dtype not in ("float32", "float64"):
             raise errors.unknown("dtype", self.dtype, known=("float32", "float64"))
+        if self.module is None and not self.convolutions and (self.image is not None or self.device != "cpu"):
+            raise ValueError("image and device are for convolutions or a module of your own: leave them out")
         if self.module is not None or self.convolutions:
             from dither.models.network import modules
 
@@ -157,6 +162,8 @@ class Network:
                 "networks keep their state in NumPy arrays: leave device= of simulate out; torch works for "
                 "Network(convolutions=..., device='cuda') and modules of your own"
             )
+        if self.output == "softmax" and (self.slots or 1) == 1:
+            raise ValueError("output='softmax' is over the arms of a context: it needs slots, at least 2 (disjoint=)")
         _, net = self._net(dim)
         first = np.stack([net.initial(g) for g in rng]) if batch else net.initial(rng)
         theta = first.astype(self.dtype)
@@ -190,7 +197,9 @@ class Network:
 
         own : the caller gives the old state up, and its arrays are overwritten; where this raises, it is as it was
         """
-        x, r = self._cast(x, "x"), self._cast(r, "r")
+        x, r = (self._cast(A, name, most=LEARNT[self.dtype]) for A, name in ((x, "x"), (r, "r")))
+        if weight is not None and not np.any(weight):
+            return state  # what counts as no observation takes no step either
         weight = r.dtype.type(1) if weight is None else self._cast(weight, "weight")
         engine, net = self._net(x.shape[-1])
         z = chance[0] if chance else None
@@ -212,19 +221,19 @@ class Network:
             for i in range(self.steps if some else 0):
                 g = self._gradient(engine, net, theta, after, count, None if z is None else z[..., i, :])
                 if once and state.uinv is not None:
-                    engine.add_squares(net, state.theta, x, arm, state.uinv)
+                    engine.add_squares(net, state.theta, x, arm, state.uinv, weight)
                 steps = steps + 1
                 alike = rows.alike(steps)
                 rates = dict(lr=self.lr, beta1=self.beta1, beta2=self.beta2, eps=self.eps)
                 adam.step(theta, m, v, g, s=steps if alike is None else alike, **rates)
         if not once and state.uinv is not None:
-            engine.add_squares(net, state.theta, x, arm, state.uinv)
+            engine.add_squares(net, state.theta, x, arm, state.uinv, weight)
         if some and not every:  # some replications have had fewer observations
             theta, m, v, steps = (
                 _where(due, new, old)
                 for new, old in ((theta, state.theta), (m, state.m), (v, state.v), (steps, state.steps))
             )
-        kept = state.moments if state.moments is None else moments.update(state.moments, x)
+        kept = state.moments if state.moments is None else moments.update(state.moments, x, weight)
         return NetworkState(theta, m, v, steps, state.uinv, kept, after)
 
     def update_many(
@@ -254,7 +263,8 @@ class Network:
     def mean_at(self, state: NetworkState, X: Array) -> Array:
         """f at one row for each arm, with slots too: X (..., K, d) -> (..., K)."""
         engine, net = self._net(X.shape[-1])
-        return _answer(engine.forward(net, state.theta, self._cast(X, "X"), own=self.slots is not None))
+        f = _answer(engine.forward(net, state.theta, self._cast(X, "X"), own=self.slots is not None))
+        return copies.of_first(f, self._copies(X, f))
 
     def mean_everywhere(self, state: NetworkState, X: Array, step: Array) -> Array:
         """f at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
@@ -337,19 +347,25 @@ class Network:
             _, g = engine.gradient(net, theta, part.X, part.arm, lambda f: losses.pull(self.output, f, r) * part.share)
         if self.weight_decay:
             g += g.dtype.type(self.weight_decay) * theta
-        flat = g.reshape(-1)
-        if not float(np.vdot(flat, flat)) < LARGEST**2:
+        flat, most = g.reshape(-1), STEEPEST[self.dtype]
+        square = float(np.vdot(flat, flat))
+        if not square < np.inf:
             raise ValueError(
-                f"x and r are too large for {self.dtype}: the gradient of the network overflows; scale them down "
-                "(features with mean 0 and sd 1 train best)"
+                f"the gradient of the network overflows {self.dtype}: scale x and r down (features with mean 0 and sd 1 "
+                "train best)"
             )
+        if square > most**2:  # shortened and not refused: it may be an old row's, and would come again
+            g *= g.dtype.type(most / np.sqrt(square))
         return g
 
-    def _cast(self, x: Array, name: str) -> np.ndarray:
-        """In the network's type; refused where it cannot be squared."""
+    def _cast(self, x: Array, name: str, *, most: float = LARGEST) -> np.ndarray:
+        """In the network's type; refused where some number is not below `most`."""
         x = np.asarray(x)
-        if not np.vdot(x, x) < LARGEST**2:
-            raise ValueError(f"{name} must lie below {LARGEST:g} for a network in {self.dtype}: scale it down")
+        if not np.vdot(x, x) < most**2 and not np.abs(x).max() < most:
+            raise ValueError(
+                f"{name} must lie below {most:g} for a network in {self.dtype}: scale it down (features with mean 0 and "
+                "sd 1 train best)"
+            )
         return x.astype(self.dtype, copy=False)
 
 

@@ -85,19 +85,25 @@ def gradient_norms(
     return _restored(done.f, shape), np.sqrt(_restored(total, shape))
 
 
-def add_squares(net: Layout, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None, uinv: np.ndarray) -> None:
-    """1/U after U += (∂f/∂θ)² at one row of each run, in place: x (..., d), arm (...) with slots, uinv (..., p)."""
+def add_squares(
+    net: Layout, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None, uinv: np.ndarray, weight: Any = 1.0
+) -> None:
+    """1/U after U += ω (∂f/∂θ)² at one row of each run, in place.
+
+    x (..., d), arm (...) with slots, uinv (..., p), weight ω a number or (...)
+    """
     layers, parts = net.views(theta), net.views(uinv)
     first = _own_block(layers[0], arm)
     z = (x[..., None, :] @ first)[..., 0, :] + layers[0].b
     acts = _rest(layers, z[..., None, :]).acts
     delta = np.ones((*x.shape[:-1], 1), theta.dtype)
+    weight = np.asarray(weight, theta.dtype)[..., None]
     for i in range(len(layers) - 1, 0, -1):
         a = acts[i - 1][..., 0, :]
-        _shrink(parts[i].W, parts[i].b, a, delta)
+        _shrink(parts[i].W, parts[i].b, a, weight * delta * delta)
         delta = (layers[i].W @ delta[..., None])[..., 0] * (a > 0)
     block = _own_block(parts[0], arm)
-    _shrink(block, parts[0].b, x, delta)
+    _shrink(block, parts[0].b, x, weight * delta * delta)
     if arm is not None and theta.ndim > 1:
         parts[0].W[np.arange(len(arm)), arm] = block
 
@@ -220,9 +226,8 @@ def _own_block(first: Layer, arm: np.ndarray | None) -> np.ndarray:
     return first.W[int(arm)] if arm.ndim == 0 else first.W[np.arange(len(arm)), arm]  # a 0-d index would copy
 
 
-def _shrink(W: np.ndarray, b: np.ndarray, a: np.ndarray, delta: np.ndarray) -> None:
-    """u/(1 + g² u) for the gradients a δ' and δ of one layer, in place."""
-    square = delta * delta
+def _shrink(W: np.ndarray, b: np.ndarray, a: np.ndarray, square: np.ndarray) -> None:
+    """u/(1 + g² u) for the gradients a δ' and δ of one layer, in place; square: δ²."""
     W /= 1 + (a * a)[..., :, None] * square[..., None, :] * W
     b /= 1 + square * b
 

@@ -2,11 +2,12 @@
 
 An estimator is only ever fitted as a copy of the one that was given, with every `random_state` that is None replaced by
 a number that depends on the model's stream and on the rows alone. What it raises comes as a ValueError with its name.
+It is given copies of the rows: one that writes into its input (copy=False) changes nothing here.
 """
 
 import copy
-import hashlib
 import inspect
+import numbers
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,18 @@ def check(estimator: Any, *, partial: bool) -> None:
         raise TypeError(
             f"{title(estimator)} predicts labels: a classifier needs predict_proba, whose class 1 is what arms are "
             "compared by (as LogisticRegression has it, or SGDClassifier(loss='log_loss'))"
+        )
+
+
+def check_function(function: Any) -> None:
+    """Refuse what is no function of NumPy rows."""
+    if not callable(function):
+        raise TypeError(f"function must be callable, X (n, d) -> (n,); got {function!r}")
+    if callable(getattr(function, "forward", None)) and callable(getattr(function, "state_dict", None)):
+        raise TypeError(
+            f"{title(function)} is a torch module, and a function takes NumPy rows X (n, d): take "
+            "models.Network(module=...), which trains it, or wrap it in a function that answers as it is, "
+            "lambda X: module(torch.as_tensor(X, dtype=torch.float32)).flatten()"
         )
 
 
@@ -89,8 +102,7 @@ def weighs(estimator: Any, *, partial: bool) -> bool:
 def learn(estimator: Any, X: np.ndarray, r: np.ndarray, weight: np.ndarray, *, partial: bool) -> None:
     """Fit the estimator itself: X (n, D), r, weight (n,). Rows of weight 0 are left out."""
     there = weight > 0
-    if not there.all():
-        X, r, weight = X[there], r[there], weight[there]
+    X, r, weight = X[there], r[there], weight[there]  # copies, of which the estimator may do with what it likes
     given: dict[str, Any] = {} if (weight == 1).all() else {"sample_weight": weight}
     y = r.astype(np.int64) if classifies(estimator) else r
     if partial and classifies(estimator):
@@ -125,12 +137,23 @@ def asked(function: Any, X: np.ndarray, *, name: str) -> np.ndarray:
 
 
 def called(function: Any, X: np.ndarray, *, name: str) -> np.ndarray:
-    """function(X) as float64; what it raises, with its name."""
+    """function(X) as float64, of a copy of X; what it raises, with its name."""
     try:
-        f = function(X)
-        return np.asarray(f.detach().cpu() if hasattr(f, "detach") else f, dtype=np.float64)
+        f = function(X.copy())
+        return _real(f.detach().cpu() if hasattr(f, "detach") else f)
     except Exception as reason:
         raise ValueError(f"{name} failed on X {X.shape}: {reason}") from reason
+
+
+def _real(f: Any) -> np.ndarray:
+    """As float64, refused where it is something else: text that reads as a number, complex, values behind a mask."""
+    if np.ma.is_masked(f):
+        raise ValueError(f"its answer hides {np.ma.count_masked(f)} values behind a mask: fill them in")
+    A = np.asarray(f)
+    plain = A.dtype.kind == "O" and all(isinstance(value, (numbers.Real, np.bool_)) for value in A.flat)
+    if A.dtype.kind not in "biuf" and not plain:
+        raise ValueError(f"its answer must be real numbers, got dtype {A.dtype}")
+    return A.astype(np.float64)
 
 
 def finite(f: np.ndarray, *, name: str) -> np.ndarray:
@@ -142,47 +165,3 @@ def finite(f: np.ndarray, *, name: str) -> np.ndarray:
             "diverged (scale the features to mean 0 and sd 1, or lower its rate)"
         )
     return f
-
-
-def fingerprint(estimator: Any, *, trained: bool = False) -> str:
-    """What a file says of it: its class and settings, and with trained=True a hash of what it has learnt."""
-    settings = estimator.get_params() if hasattr(estimator, "get_params") else _plain(vars(estimator), learnt=False)
-    text = f"{_place(type(estimator))}({', '.join(f'{k}={_said(settings[k])}' for k in sorted(settings))})"
-    return text + (f" trained {_hash(_said(_plain(vars(estimator), learnt=True)))}" if trained else "")
-
-
-def function_name(function: Any) -> str:
-    """What a file says of a function; of a method of an estimator, also of that, as it is trained."""
-    owner = getattr(function, "__self__", None)
-    name = _place(function if hasattr(function, "__qualname__") else type(function))
-    known = owner is not None and not inspect.ismodule(owner) and hasattr(owner, "fit")
-    return f"{name} of {fingerprint(owner, trained=True)}" if known else name
-
-
-def _plain(attributes: dict[str, Any], *, learnt: bool) -> dict[str, Any]:
-    """Attributes by the custom that those which fitting sets end in _."""
-    return {k: v for k, v in attributes.items() if k.endswith("_") == learnt and not k.startswith("_")}
-
-
-def _said(value: Any) -> str:
-    """A setting as text that is the same in another process: no addresses."""
-    if value is None or isinstance(value, (bool, int, float, str, np.generic)):
-        return repr(value)
-    if isinstance(value, np.ndarray):
-        content = _said(value.tolist()).encode() if value.dtype.kind == "O" else value.tobytes()
-        return f"array{value.shape} {value.dtype} {_hash(content)}"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {_said(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_said(v) for v in value) + "]"
-    if hasattr(value, "get_params"):
-        return fingerprint(value)
-    return _place(value if hasattr(value, "__qualname__") else type(value))
-
-
-def _place(thing: Any) -> str:
-    return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', type(thing).__name__)}"
-
-
-def _hash(content: str | bytes) -> str:
-    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()[:16]

@@ -55,10 +55,10 @@ def made(model: Any, state: Any, i: int, estimator: Any, due: list[int]) -> Any:
         seed = estimators.seed(int(state.key.reshape(-1)[i]), due[-1])
         estimator = estimators.seeded(estimators.fresh(model.estimator), seed)
         _fit(model, estimator, rows.run(state.buffer, i, last=due[-1]))
-    latest = _encoded(model, rows.run(state.buffer, i, first=due[-1] - 1, last=due[-1]))
-    estimators.answer(
-        estimator, latest
-    )  # what cannot answer is refused with the reward, not when the next arm is chosen
+    run = rows.run(state.buffer, i, first=numbers(state.seen)[i], last=due[-1])
+    latest = np.flatnonzero(run.weight > 0)[-1:]
+    if latest.size:  # what cannot answer is refused with the reward, not when the next arm is chosen
+        estimators.answer(estimator, _encoded(model, rows.Run(*(A if A is None else A[latest] for A in run))))
     return estimator
 
 

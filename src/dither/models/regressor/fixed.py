@@ -9,7 +9,7 @@ import numpy as np
 from dither import links
 from dither.arrays import Array
 from dither.models.network import moments
-from dither.models.regressor import estimators, slots
+from dither.models.regressor import estimators, fingerprints, slots
 
 
 class FixedState(NamedTuple):
@@ -38,8 +38,7 @@ class Fixed:
     support = links.LINKS["identity"].support
 
     def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise TypeError(f"function must be callable, X (n, d) -> (n,); got {self.function!r}")
+        estimators.check_function(self.function)
         slots.check(self.slots, self.encode)
 
     @property
@@ -54,7 +53,7 @@ class Fixed:
 
     def fingerprint(self) -> str:
         """What a file says of the function, which it cannot hold: where it is defined, not what it does."""
-        return f"Fixed({estimators.function_name(self.function)}, slots={self.slots}, encode={self.encode!r})"
+        return f"Fixed({fingerprints.function_name(self.function)}, slots={self.slots}, encode={self.encode!r})"
 
     def check(self, state: FixedState) -> None:
         """Refuse a state that no data can lead to."""
@@ -69,7 +68,7 @@ class Fixed:
         self, state: FixedState, x: Array, r: Array, *, arm: Array | None = None, weight: Array | None = None
     ) -> FixedState:
         """One reward more, which is counted: x (..., d), r (...)."""
-        kept = state.moments if state.moments is None else moments.update(state.moments, np.asarray(x))
+        kept = state.moments if state.moments is None else moments.update(state.moments, np.asarray(x), weight)
         return FixedState(state.count + 1, kept)
 
     def update_many(
@@ -77,7 +76,7 @@ class Fixed:
     ) -> FixedState:
         """n rewards more: X (n, d), r (n,)."""
         for i in range(len(X)):
-            state = self.update(state, X[i], r[i])
+            state = self.update(state, X[i], r[i], weight=None if weight is None else weight[i])
         return state
 
     def mean(self, state: FixedState, X: Array) -> Array:

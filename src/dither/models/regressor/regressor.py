@@ -22,7 +22,7 @@ import numpy as np
 from dither import errors, links
 from dither.arrays import Array
 from dither.models.network import moments
-from dither.models.regressor import estimators, fitting, rows, slots
+from dither.models.regressor import estimators, fingerprints, fitting, rows, slots, suspects
 
 
 class RegressorState(NamedTuple):
@@ -78,7 +78,9 @@ class Regressor:
                 raise errors.unknown("refit", schedule, known=("doubling", "request", "a number of observations"))
         else:
             errors.at_least("refit", schedule, 1)
-        errors.within("factor", self.factor, 1 + 1e-9, 1e9)
+        errors.positive("factor", self.factor)
+        if self.factor <= 1:
+            raise ValueError(f"factor must be above 1, got {self.factor!r}")
         errors.at_least("first", self.first, 1)
         slots.check(self.slots, self.encode)
         object.__setattr__(self, "refit", schedule)
@@ -104,7 +106,7 @@ class Regressor:
 
     def fingerprint(self) -> str:
         """What a file says of the estimator, which it cannot hold, and of the settings here."""
-        of = estimators.fingerprint(self.estimator, trained=self.trained)
+        of = fingerprints.fingerprint(self.estimator, trained=self.trained)
         names = ("refit", "factor", "first", "partial", "slots", "encode")
         return f"Regressor({of}, {', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
@@ -155,6 +157,9 @@ class Regressor:
         """One more observation: x (..., d), r (...), arm (...) with slots, weight (...).
 
         own : the caller gives the old state up: rows are added in place and partial_fit works on its estimator
+
+        Raises ValueError where the estimator cannot be fitted, or cannot answer then. Nothing is learnt; with own=True
+        rows of before that spoil the fit get weight 0 in the old state, so that later fits work (`suspects`).
         """
         one = [None if A is None else np.asarray(A)[..., None] for A in (r, arm, weight)]
         return self._learnt(state, np.asarray(x)[..., None, :], one[0], arm=one[1], weight=one[2], own=own)
@@ -174,7 +179,10 @@ class Regressor:
         return self._learnt(state, X, r, arm=arm, weight=weight, own=own)
 
     def refitted(self, state: RegressorState) -> RegressorState:
-        """The state with its estimators fitted on all rows now, whatever the schedule."""
+        """The state with its estimators fitted on all rows now, whatever the schedule.
+
+        Raises ValueError where a fit fails; rows that spoil it are left out then, in place, as in `update`.
+        """
         buffer = state.buffer._replace(ended=state.buffer.ended.copy())
         made, seen = [], fitting.numbers(state.seen)
         for i in range(_runs(state)):
@@ -187,7 +195,13 @@ class Regressor:
             estimator = fitting.current(self, state, i)
             if count > seen[i]:
                 estimator = estimators.fresh(estimator, trained=True) if self.partial else None
-                estimator, seen[i] = fitting.made(self, state, i, estimator, [count]), count
+                try:
+                    estimator, seen[i] = fitting.made(self, state, i, estimator, [count]), count
+                except ValueError as reason:
+                    W = suspects.found(self, state, i, [count])
+                    if not W.size or count - seen[i] == len(W) and not seen[i]:  # as if there were too few rows
+                        raise
+                    raise suspects.left_out(state, i, W, reason=reason) from reason
                 rows.marked(buffer, i, [count])
             made.append(estimator)
         return state._replace(buffer=buffer, seen=np.reshape(seen, state.seen.shape), fitted=fitting.Fitted(made, seen))
@@ -239,14 +253,21 @@ class Regressor:
                 if due:
                     rows.marked(new.buffer, i, due)
                     seen[i] = due[-1]
-        except BaseException:
-            rows.forget(new.buffer, count)
-            for i in touched:
-                state.fitted.seen[i] = -1  # it may have learnt a part: it is made again where it is asked next
-            raise
+        except BaseException as reason:
+            for j in touched:
+                state.fitted.seen[j] = -1  # it may have learnt a part: it is made again where it is asked next
+            try:
+                if own and isinstance(reason, ValueError):
+                    W = suspects.before(self, new, i, due, first=fitting.numbers(count)[i])
+                    if W.size:
+                        raise suspects.left_out(state, i, W, reason=reason) from reason
+                raise
+            finally:
+                rows.forget(new.buffer, count)
         kept = state.moments
         for j in range(r.shape[-1] if kept is not None else 0):
-            kept = moments.update(kept, X[..., j, :])
+            kept = moments.update(kept, X[..., j, :], weight[..., j])
+        kept = kept if kept is None else moments.Moments(*(np.array(A) for A in kept))  # 0-d: may be written to
         fitted = fitting.Fitted(made, seen, before=None if own else state.fitted)
         return new._replace(seen=np.reshape(seen, state.seen.shape), moments=kept, fitted=fitted)
 

@@ -84,6 +84,11 @@ def marked(rows: Rows, i: int, after: list[int]) -> None:
     ended[np.array(after, dtype=np.int64) - 1] = True
 
 
+def omit(rows: Rows, i: int, which: np.ndarray) -> None:
+    """Let the rows `which` of replication i count no more, in place: weight 0."""
+    (rows.weight if rows.count.ndim == 0 else rows.weight[i])[which] = 0
+
+
 def check(rows: Rows, *, slots: int | None) -> None:
     """Refuse rows that no data can lead to."""
     alike = {A.shape for A in (rows.r, rows.weight, rows.ended, rows.arm) if A is not None}
