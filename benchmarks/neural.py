@@ -22,7 +22,7 @@ from dither.models.network import adam, perceptron
 from dither.models.network.layout import layout
 
 SETS = {"shuttle": (9, 7), "mushroom": (116, 2), "isolet": (617, 26)}  # d, K
-ROUNDS = {"shuttle": 600, "mushroom": 600, "isolet": 60}
+ROUNDS = {"shuttle": 600, "mushroom": 600, "isolet": 200}
 
 
 def data(name: str, *, rows: int = 2000):

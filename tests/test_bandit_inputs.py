@@ -166,6 +166,69 @@ def test_a_refused_frame_leaves_no_names():
     assert b._columns == ["p", "q"]
 
 
+def logarithm(X):
+    """A model that refuses what lies below 0, or near."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.log(X[:, 0])
+
+
+CALLS = {
+    "choose": lambda b, X, **of: b.choose(X, **of).propensity,
+    "choose_list": lambda b, X, **of: b.choose_list(X, k=1, **of).propensity,
+    "propensities": lambda b, X, **of: b.propensities(X, draws=20, **of),
+    "list_propensities": lambda b, X, **of: b.list_propensities(X, k=1, draws=20, **of).membership,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_the_model_refuses_leaves_no_names(call):
+    b = dither.FP(logarithm, dim=2, seed=0, monte_carlo=20)
+    with pytest.raises(ValueError, match="finite"):
+        CALLS[call](b, pd.DataFrame({"a": [-50.0, 50.0], "b": [1.0, 2.0]}))
+    assert b._columns is None
+    CALLS[call](b, pd.DataFrame({"u": [50.0, 60.0], "v": [1.0, 2.0]}))
+    assert b._columns == ["u", "v"]
+    with pytest.raises(ValueError, match="finite"):
+        CALLS[call](b, pd.DataFrame({"v": [50.0], "u": [-1.0]}))
+    assert b._columns == ["u", "v"]
+    # seen red: names set before the model is asked
+
+
+def test_what_is_no_single_request_leaves_no_names():
+    b = dither.LinFP(dim=2, seed=0)
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0]})
+    for call in (lambda: b.choose_list(frame, k=3), lambda: b.list_propensities(frame, k=3)):
+        with pytest.raises(ValueError, match="k must be at most 2"):
+            call()
+        assert b._columns is None
+    with pytest.raises(TypeError):
+        dither.LinTS(dim=2, seed=0).explain(frame)
+    b.explain(frame)
+    assert b._columns == ["a", "b"]
+    # seen red: names set before k is looked at
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("out", [0.0, -50.0, np.nan, np.inf])
+def test_the_model_is_not_asked_of_what_is_ruled_out(call, out):
+    seen = []
+
+    def f(X):
+        seen.append(X[:, 0])
+        return logarithm(X)
+
+    b = dither.FP(f, dim=2, seed=0, monte_carlo=20)
+    X, mask = np.array([[out, out], [50.0, 1.0], [out, 2.0], [50.5, 3.0]]), np.array([False, True, False, True])
+    p = CALLS[call](b, X, mask=mask)
+    if np.ndim(p):
+        assert_array_equal(p > 0, mask)
+    assert np.min(np.concatenate(seen)) > 40
+    if call != "list_propensities":
+        CALLS[call](b, np.stack([X, X[::-1]]), mask=np.stack([mask, mask[::-1]]))
+        assert np.min(np.concatenate(seen)) > 40
+    # seen red: zeros in the place of what is ruled out
+
+
 def test_names_are_saved(tmp_path):
     b = dither.LinFP(dim=2, seed=0)
     b.update(pd.DataFrame({"p": [1.0], "q": [2.0]}), [1.0])

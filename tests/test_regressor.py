@@ -1,8 +1,7 @@
-"""models.Regressor and models.Fixed: estimators fitted by hand on the same rows, fits counted, errors without trace."""
+"""models.Regressor and models.Fixed: estimators fitted by hand on the same rows, and fits counted."""
 
 import copy
 import itertools
-import pickle
 import subprocess
 import sys
 
@@ -12,72 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 import dither
-from dither import decision, trees
+from dither import decision
 from dither.models import Fixed, Regressor
 from dither.policies import GeneralFeaturePerturbation, Greedy
-
-
-class Spy:
-    """Predicts the last reward that it saw, times the first feature; remembers how many rows each fit had."""
-
-    def __init__(self, log=None):
-        self.log = [] if log is None else log
-        self.rows_ = 0
-
-    def __deepcopy__(self, memo):  # copies share the log
-        twin = Spy(self.log)
-        vars(twin).update({k: v for k, v in vars(self).items() if k != "log"})
-        return twin
-
-    def fit(self, X, y):
-        self.log.append(len(X))
-        self.rows_, self.last_ = len(X), y[-1]
-
-    def partial_fit(self, X, y):
-        self.log.append(len(X))
-        self.rows_, self.last_ = self.rows_ + len(X), y[-1]
-
-    def predict(self, X):
-        return self.last_ * X[:, 0]
-
-
-def data(n=40, d=3, *, K=None, binary=False, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    r = X @ np.arange(1, d + 1) + 0.3 * rng.normal(size=n)
-    return X, (r > 0).astype(float) if binary else r, rng.integers(K, size=n) if K else None
-
-
-def bandit(model, policy=None, **settings):
-    return dither.Bandit(model, policy or GeneralFeaturePerturbation(), **{"dim": 3, "seed": 0} | settings)
-
-
-def taught(b, X, r, arm=None):
-    for i in range(len(r)):
-        b.update(X[i], r[i], **({} if arm is None else {"arm": arm[i]}))
-    return b
-
-
-def same(a, b):
-    """Two bandits hold the same arrays, and answer alike."""
-    ours, theirs = trees.leaves(a.state, "state"), trees.leaves(b.state, "state")
-    assert ours.keys() == theirs.keys()
-    for name in ours:
-        assert_array_equal(ours[name], theirs[name], err_msg=name)
-    X = np.random.default_rng(5).normal(size=(6, a.dim) if a.slots is None else a.dim)
-    assert_array_equal(a.mean(X), b.mean(X))
-    assert [a.choose(X).arm for _ in range(20)] == [b.choose(X).arm for _ in range(20)]
-
+from regressors import Spy, bandit, data, same, taught
 
 # When it is fitted
 
@@ -309,211 +255,6 @@ def test_rows_of_weight_0_teach_nothing():
         b.update([1, 1, 1], 1.0)
         b.update([9, 9, 9], 9.0, weight=0)
         assert int(b.state.buffer.count) == 4
-
-
-# What goes wrong
-
-
-class Broken(BaseEstimator):
-    """Breaks down in a way of its own once it has learnt `after` rows."""
-
-    def __init__(self, how="nan", after=3):
-        self.how, self.after = how, after
-
-    def partial_fit(self, X, y):
-        self.n_ = getattr(self, "n_", 0) + len(X)
-        if self.n_ > self.after and self.how == "fit":
-            raise RuntimeError("out of luck")
-        return self
-
-    def fit(self, X, y):
-        self.n_ = 0
-        return self.partial_fit(X, y)
-
-    def predict(self, X):
-        if self.n_ > self.after:
-            if self.how == "predict":
-                raise KeyError("no such column")
-            return {"nan": np.full(len(X), np.nan), "shape": np.zeros((len(X), 2)), "one": 1.0, "text": ["a"] * len(X)}[
-                self.how
-            ]
-        return X[:, 0] + self.n_
-
-
-@pytest.mark.parametrize("partial", [False, True])
-@pytest.mark.parametrize(
-    ("how", "says"),
-    [
-        ("nan", "Broken.predict must answer with finite numbers, got nan at row 0"),
-        ("shape", r"Broken.predict must answer with one number for each of 1 rows, got shape \(1, 2\)"),
-        ("one", r"Broken.predict must answer with one number for each of 1 rows, got shape \(\)"),
-        ("text", r"Broken.predict failed on X \(1, 3\)"),
-        ("predict", "Broken.predict failed.*no such column"),
-        ("fit", "fit failed on . observations: out of luck"),
-    ],
-)
-def test_what_breaks_in_training_is_refused_and_nothing_has_changed(how, says, partial):
-    X, r, _ = data(8)
-    b, twin = (taught(bandit(Regressor(Broken(how), refit=1, partial=partial)), X[:3], r[:3]) for _ in range(2))
-    for _ in range(2):
-        with pytest.raises(ValueError, match=says):
-            b.update(X[3], r[3])
-    with pytest.raises(ValueError, match=says):
-        b.update(X[3:], r[3:])
-    assert (b.observations, b.t) == (3, 4)
-    same(b, twin)
-    # seen red: no look at what was fitted; rows not forgotten; an estimator that learnt a part kept
-
-
-def test_what_cannot_answer_for_the_arms_on_offer_is_refused():
-    X, r, _ = data(8)
-
-    class Fickle(LinearRegression):
-        def predict(self, X):
-            return np.where(np.abs(X[:, 0]) > 50, np.nan, super().predict(X))
-
-    b, twin = (taught(bandit(Regressor(Fickle())), X, r) for _ in range(2))
-    for call in (b.choose, b.mean, b.propensities):
-        with pytest.raises(ValueError, match=r"Fickle\.predict must answer with finite numbers, got nan at row"):
-            call(np.array([[1.0, 2, 3], [100, 2, 3]]))
-    fine = np.array([[1.0, 2, 3], [0, 2, 3]])
-    assert_array_equal(b.propensities(fine, draws=200), twin.propensities(fine, draws=200))
-    assert trees.leaves(b.state, "")[".seen"] == trees.leaves(twin.state, "")[".seen"]
-
-
-def test_an_interrupted_partial_fit_leaves_what_was_learnt():
-    class Stopped(SGDRegressor):
-        def partial_fit(self, X, y, sample_weight=None):
-            super().partial_fit(X, y)
-            if y[0] > 90:
-                raise KeyboardInterrupt
-            return self
-
-    X, r, _ = data(20)
-    b, twin = (taught(bandit(Regressor(Stopped(random_state=0), partial=True)), X, r) for _ in range(2))
-    with pytest.raises(KeyboardInterrupt):
-        b.update(X[0], 99.0)
-    same(b, twin)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "says"),
-    [
-        (lambda: Regressor(SGDRegressor), TypeError, r"an estimator is an instance: pass SGDRegressor\(\)"),
-        (lambda: Regressor(3), TypeError, "int is no estimator to learn from rewards: it lacks fit, predict"),
-        (lambda: Regressor(StandardScaler()), TypeError, "lacks predict"),
-        (lambda: Regressor(LinearRegression(), partial=True), TypeError, "lacks partial_fit: leave partial=True out"),
-        (lambda: Regressor(LinearSVC()), TypeError, "LinearSVC predicts labels: a classifier needs predict_proba"),
-        (lambda: Regressor(SGDClassifier()), TypeError, "needs predict_proba"),
-        (lambda: Regressor(LinearRegression(), refit="dubling"), LookupError, "did you mean 'doubling'"),
-        (lambda: Regressor(LinearRegression(), refit=0), ValueError, "refit must be a whole number of at least 1"),
-        (lambda: Regressor(LinearRegression(), refit=2.5), ValueError, "refit must be a whole number"),
-        (lambda: Regressor(LinearRegression(), factor=1.0), ValueError, "factor must lie in"),
-        (lambda: Regressor(LinearRegression(), first=0), ValueError, "first must be a whole number of at least 1"),
-        (lambda: Regressor(LinearRegression(), slots=0), ValueError, "slots must be a whole number of at least 1"),
-        (lambda: Regressor(LinearRegression(), encode="onehot"), LookupError, "no encode 'onehot': one of disjoint"),
-        (lambda: Regressor(LinearRegression(), partial=2), ValueError, "partial must be True or False"),
-        (lambda: Fixed(3), TypeError, r"function must be callable, X \(n, d\) -> \(n,\); got 3"),
-        (
-            lambda: dither.Bandit(dither.models.Disjoint(Regressor(LinearRegression()), 2), Greedy(), dim=2),
-            TypeError,
-            "a Regressor has slots of its own",
-        ),
-        (lambda: bandit(Regressor(LinearRegression()), dither.policies.FeaturePerturbation()), TypeError, "'width'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(make, error, says):
-    with pytest.raises(error, match=says):
-        make()
-
-
-# In a file
-
-
-@pytest.mark.parametrize(
-    ("make", "settings", "binary"),
-    [
-        (lambda: RandomForestRegressor(3), {}, False),
-        (lambda: RandomForestRegressor(3, random_state=1), {"refit": "request"}, False),
-        (lambda: GradientBoostingRegressor(n_estimators=3), {"refit": 7}, False),
-        (lambda: SGDRegressor(), {"partial": True}, False),
-        (lambda: SGDRegressor(), {"partial": True, "refit": "request"}, False),
-        (lambda: SGDRegressor(), {"partial": True, "refit": 3, "slots": 2, "encode": "index"}, False),
-        (lambda: LogisticRegression(), {"slots": 2}, True),
-        (lambda: SGDClassifier(loss="log_loss"), {"partial": True}, True),
-        (lambda: LinearRegression().fit(np.eye(3), [1, 2, 3]), {"trained": True, "first": 200}, False),
-    ],
-    ids=lambda v: "",
-)
-def test_a_file_and_the_estimator_again_go_on_as_if_nothing_had_happened(tmp_path, make, settings, binary):
-    X, r, arm = data(150, K=settings.get("slots"), binary=binary)
-    b = bandit(Regressor(make(), **settings), monte_carlo=20)
-    for first, last in [(0, 1), (1, 20), (20, 21), (21, 60)]:
-        b.update(X[first:last], r[first:last], **({} if arm is None else {"arm": arm[first:last]}))
-        if settings.get("refit") == "request" and last > 20:
-            b.refit()
-    b.save(tmp_path / "bandit")
-    with np.load(tmp_path / "bandit", allow_pickle=False) as archive:
-        assert all(archive[name].dtype != object for name in archive.files)
-    again = dither.load(tmp_path / "bandit", model=Regressor(make(), **settings))
-    same(b, again)
-    for c in (b, again):
-        taught(c, X[60:], r[60:], None if arm is None else arm[60:])  # and beyond the rows that it had room for
-    same(b, again)
-    # seen red: partial_fit replayed in one piece; seeds drawn anew
-
-
-def test_a_file_wants_the_same_estimator(tmp_path):
-    X, r, _ = data(10)
-    taught(bandit(Regressor(SGDRegressor(alpha=0.1), partial=True)), X, r).save(tmp_path / "b")
-    with pytest.raises(ValueError, match=r"one that a file cannot hold, Regressor.*SGDRegressor.*pass it again"):
-        dither.load(tmp_path / "b")
-    for other in (
-        Regressor(SGDRegressor(alpha=0.2), partial=True),
-        Regressor(SGDRegressor(alpha=0.1)),
-        Regressor(SGDRegressor(alpha=0.1), partial=True, first=2),
-        dither.models.Ridge(),
-    ):
-        with pytest.raises(ValueError, match="model= is not the model that was saved"):
-            dither.load(tmp_path / "b", model=other)
-    trained = [Regressor(LinearRegression().fit(np.eye(3), [1, 2, 3 + i]), trained=True, first=99) for i in range(2)]
-    bandit(trained[0]).save(tmp_path / "t")
-    with pytest.raises(ValueError, match="is not the model that was saved"):
-        dither.load(tmp_path / "t", model=trained[1])
-
-
-def test_a_fingerprint_is_the_same_in_another_process():
-    nested = make_pipeline(StandardScaler(), RandomForestRegressor(3))
-    text = Regressor(nested).fingerprint()
-    assert " at 0x" not in text
-    assert text == Regressor(pickle.loads(pickle.dumps(nested))).fingerprint()
-    assert "randomforestregressor__n_estimators=3" in text
-    assert " at 0x" not in Regressor(Spy()).fingerprint() + Fixed(lambda X: X[:, 0]).fingerprint()
-
-
-@pytest.mark.parametrize("spoil", ["seen", "key", "count", "weight"])
-def test_a_state_that_no_data_lead_to_is_refused(spoil):
-    X, r, _ = data(10)
-    b = taught(bandit(Regressor(Spy())), X, r)
-    bad = {
-        "seen": lambda s: s._replace(seen=np.array(5)),
-        "key": lambda s: s._replace(key=np.array(-1)),
-        "count": lambda s: s._replace(buffer=s.buffer._replace(count=np.array(10_000))),
-        "weight": lambda s: s._replace(buffer=s.buffer._replace(weight=s.buffer.weight - 1)),
-    }[spoil](b.state)
-    b.model.check(b.state)
-    with pytest.raises(ValueError, match="its "):
-        b.model.check(bad)
-
-
-def test_copies_go_on_alike():
-    X, r, _ = data(20)
-    b = taught(bandit(Regressor(SGDRegressor(), partial=True)), X, r)
-    twins = [copy.deepcopy(b), pickle.loads(pickle.dumps(b))]
-    for c in (b, *twins):
-        taught(c, X, r)
-    for c in twins:
-        same(copy.deepcopy(b), c)
 
 
 # In simulation

@@ -180,6 +180,7 @@ def many(n, value="{i}"):
     return "x,text,label\n" + "".join(f"{i},{value.format(i=i)},{'ab'[i % 2]}\n" for i in range(n))
 
 
+NUMBERS = "".join(f"{i / 4},{'ab'[i % 2]}\n" for i in range(24))
 REFUSED = {
     "nowhere.csv": (None, "no file nowhere.csv"),
     "empty.csv": ("", "empty.csv is empty"),
@@ -199,6 +200,15 @@ REFUSED = {
     "infinite.csv": ("a,b,label\n1,2,x\n2,inf,y\n", "column b of infinite.csv has inf in row 2 (1 such values)"),
     "decimal.csv": ("a;label\n1,5;x\n2,5;y\n", "column a of decimal.csv holds numbers with commas, such as '1,5'"),
     "levels.csv": (many(150, "name {i}"), "column text of levels.csv has 150 distinct texts, such as 'name 0'"),
+    "stray.csv": (
+        f"x,label\n{NUMBERS}oops,a\n",
+        "column x of stray.csv holds numbers but for 1 of 25 values, such as 'oops' in row 25: correct them",
+    ),
+    "thousands.csv": (f'x,label\n"1,000",a\n{NUMBERS}', "but for 1 of 25 values, such as '1,000' in row 1"),
+    "stray-label.csv": (
+        "x,label\n" + "".join(f"{i % 3},{i}\n" for i in range(60)) + "1,?!\n\n2,\n",
+        "column label of stray-label.csv holds numbers but for 1 of 61 values, such as '?!' in row 61",
+    ),
     "latin1.csv": ("a,label\n1,x\n2,ä\n".encode("latin-1"), "it must be UTF-8"),
     "binary.csv": (b"\x00\xff\xfe" * 50, "cannot read binary.csv as a table"),
     "false.parquet": ("a,label\n1,x\n", "cannot read false.parquet as a table"),
@@ -251,6 +261,32 @@ def test_bad_settings_are_one_line_and_leave_nothing(dither, here, monkeypatch, 
     assert says in err
     assert err.count("\n") == 1
     assert sorted(path.name for path in here.iterdir()) == ["a.csv", "cache"]
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        ([*range(38), "two", "three"], None),  # 5 %
+        ([*range(37), "two", "three", "four"], 40),  # more
+        ([*range(20), "two"], None),
+        ([*range(19), "two"] * 2, 20),  # 20 distinct values, 5 % of them: levels
+        ([*range(10), "two", *range(10)] * 2, 11),
+        ([*range(38), "", "", "", "two", "three"], None),  # of those that are present
+        ([*range(37), "two", "three", "four", *[""] * 30], 41),
+        ([*range(20)] * 10 + ["two", "three", "four"], None),  # of the values, not of the distinct ones
+    ],
+)
+def test_numbers_but_for_a_few_words_are_no_text(here, values, levels):
+    put(here / "a.csv", "x,y,label\n" + "".join(f"{value},1.5,{'ab'[i % 2]}\n" for i, value in enumerate(values)))
+    if levels is None:
+        row = values.index("two") + 1
+        with pytest.raises(
+            ValueError, match=rf"column x of a.csv holds numbers but for .* such as 'two' in row {row}: "
+        ):
+            datasets.table("a.csv", "label")
+    else:
+        assert datasets.table("a.csv", "label", "raw", "impute").X.shape == (len(values), levels + 1)
+    # seen red: without the rule; distinct values for values; missing ones counted; the row of the first number
 
 
 def test_a_thousand_names_are_no_classes(here):

@@ -37,6 +37,7 @@ class General(Algorithm):
             settings.setdefault("dim", args[0])
         elif args:
             settings.setdefault("model", args[0])
+        _check_instance(settings.get("model"))
         return super().__call__(settings.pop("dim", None), **settings)
 
     def configure(
@@ -67,12 +68,17 @@ class General(Algorithm):
         return (_slotted(kind(**own), disjoint) if given is None else kind(given, slots=disjoint, **own)), policy
 
 
+def _check_instance(given: Any) -> None:
+    """Refuse a class."""
+    if isinstance(given, type):
+        raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
+
+
 def _kind(given: Any, *, diagonal: bool) -> Any:
     """The class of models that makes one of what is given; None where it is one."""
     if given is None:
         return models.Diagonal if diagonal else models.Ridge
-    if isinstance(given, type):
-        raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
+    _check_instance(given)
     if hasattr(given, "abilities") and hasattr(given, "init"):
         return None
     if hasattr(given, "predict") or hasattr(given, "fit"):

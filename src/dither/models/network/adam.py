@@ -13,7 +13,7 @@ import numpy as np
 
 from dither.models.network import scratch
 
-PIECE = 16_384  # weights at a time: five arrays of them stay in the cache
+PIECE = 32_768  # weights at a time: five arrays of them stay in the cache
 FLUSH = 64  # steps between flushes, in which m decays by 1e-3 and v by 0.94
 TINY_M, TINY_V = 1e-30, 1e-34  # below these a moment is zero: m moves a weight by 1e-25 at most
 

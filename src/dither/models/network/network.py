@@ -351,8 +351,8 @@ class Network:
         square = float(np.vdot(flat, flat))
         if not square < np.inf:
             raise ValueError(
-                f"the gradient of the network overflows {self.dtype}: scale x and r down (features with mean 0 and sd 1 "
-                "train best)"
+                f"the gradient of the network overflows {self.dtype}: scale x and r down (features with mean 0 and "
+                "sd 1 train best)"
             )
         if square > most**2:  # shortened and not refused: it may be an old row's, and would come again
             g *= g.dtype.type(most / np.sqrt(square))
@@ -363,8 +363,8 @@ class Network:
         x = np.asarray(x)
         if not np.vdot(x, x) < most**2 and not np.abs(x).max() < most:
             raise ValueError(
-                f"{name} must lie below {most:g} for a network in {self.dtype}: scale it down (features with mean 0 and "
-                "sd 1 train best)"
+                f"{name} must lie below {most:g} for a network in {self.dtype}: scale it down (features with mean 0 "
+                "and sd 1 train best)"
             )
         return x.astype(self.dtype, copy=False)
 

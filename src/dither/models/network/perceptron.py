@@ -10,6 +10,7 @@
     grouped   arm by arm, each its own block: work does not grow with K
 """
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,10 +117,11 @@ def gradient(net: Layout, theta: np.ndarray, X: np.ndarray, arm: Any, pull) -> t
     layers, g = net.views(theta), scratch.borrow("gradient", theta.shape, theta.dtype)
     parts, acts = net.views(g), _room(net, X.shape[:-1], theta.dtype)
     if net.slots is not None and net.slots * net.d > PLACED:
-        _grouped(layers[0], X, arm, out=acts[0][..., :-1])
+        groups = _groups(arm)
+        _grouped(layers[0], X, groups, out=acts[0][..., :-1])
         f = _above(layers, acts)
         delta = _below(layers, parts, acts, pull(f))
-        _grouped_gradient(parts[0], X, arm, delta)
+        _grouped_gradient(parts[0], X, groups, delta)
         np.sum(delta, axis=-2, out=parts[0].b)
         return f, g
     rows = placed(X, arm, net.slots or 1)
@@ -243,24 +245,27 @@ def _input_norms(net: Layout, first: Layer, delta: np.ndarray, *, lead: int) -> 
     return np.sum(g * g, axis=-1)
 
 
-def _grouped(first: Layer, X: np.ndarray, arm: np.ndarray, *, out: np.ndarray) -> None:
+def _grouped(first: Layer, X: np.ndarray, groups: list[tuple], *, out: np.ndarray) -> None:
     """z_1 of each row, arm by arm, into (..., B, m)."""
-    for run, k, rows in _groups(arm):
+    for run, k, rows in groups:
         out[*run, rows] = np.dot(X[*run, rows], first.W[*run, k]) + first.b[run]
 
 
-def _grouped_gradient(part: Layer, X: np.ndarray, arm: np.ndarray, delta: np.ndarray) -> None:
+def _grouped_gradient(part: Layer, X: np.ndarray, groups: list[tuple], delta: np.ndarray) -> None:
     """Σ x δ' of each arm into its block; 0 where an arm has no row."""
-    shown = np.zeros(part.W.shape[:-2], bool)
-    for run, k, rows in _groups(arm):
-        shown[*run, k] = True
+    idle = np.ones(part.W.shape[:-2], bool)
+    for run, k, rows in groups:
+        idle[*run, k] = False
         np.dot(X[*run, rows].T, delta[*run, rows], out=part.W[*run, k])  # quicker than matmul for few rows
-    part.W[~shown] = 0
+    part.W[idle] = 0
 
 
-def _groups(arm: np.ndarray):
+def _groups(arm: np.ndarray) -> list[tuple]:
     """(run, arm, its rows) for every arm in the batch of every run; run is () for one network."""
+    found = []
     for run in np.ndindex(arm.shape[:-1]):
-        own = arm[run]
-        for k in np.unique(own):
-            yield run, int(k), np.flatnonzero(own == k)
+        order = np.argsort(arm[run], kind="stable")
+        own = arm[run][order]
+        ends = [0, *(np.flatnonzero(own[1:] != own[:-1]) + 1).tolist(), len(own)]
+        found += [(run, int(own[a]), order[a:b]) for a, b in itertools.pairwise(ends)]
+    return found

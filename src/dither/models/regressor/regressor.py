@@ -179,18 +179,15 @@ class Regressor:
         return self._learnt(state, X, r, arm=arm, weight=weight, own=own)
 
     def refitted(self, state: RegressorState) -> RegressorState:
-        """The state with its estimators fitted on all rows now, whatever the schedule.
-
-        Raises ValueError where a fit fails; rows that spoil it are left out then, in place, as in `update`.
-        """
+        """The state fitted on all rows now. Raises ValueError where that fails, and leaves rows out as `update` does."""
         buffer = state.buffer._replace(ended=state.buffer.ended.copy())
         made, seen = [], fitting.numbers(state.seen)
         for i in range(_runs(state)):
             count = fitting.numbers(state.buffer.count)[i]
             if count == 0 or (due := fitting.able(self, state, i)) is None or due > count:
+                kind = " of one class" if count and estimators.classifies(self.estimator) else ""
                 raise ValueError(
-                    f"there is nothing to fit {estimators.title(self.estimator)} on: {count} observations"
-                    + (" of one class" if count and estimators.classifies(self.estimator) else "")
+                    f"there is nothing to fit {estimators.title(self.estimator)} on: {count} observations{kind}"
                 )
             estimator = fitting.current(self, state, i)
             if count > seen[i]:
@@ -199,7 +196,7 @@ class Regressor:
                     estimator, seen[i] = fitting.made(self, state, i, estimator, [count]), count
                 except ValueError as reason:
                     W = suspects.found(self, state, i, [count])
-                    if not W.size or count - seen[i] == len(W) and not seen[i]:  # as if there were too few rows
+                    if W.size in (0, np.count_nonzero(rows.run(state.buffer, i).weight)):  # all: there may be too few
                         raise
                     raise suspects.left_out(state, i, W, reason=reason) from reason
                 rows.marked(buffer, i, [count])
@@ -267,7 +264,7 @@ class Regressor:
         kept = state.moments
         for j in range(r.shape[-1] if kept is not None else 0):
             kept = moments.update(kept, X[..., j, :], weight[..., j])
-        kept = kept if kept is None else moments.Moments(*(np.array(A) for A in kept))  # 0-d: may be written to
+        kept = kept and moments.Moments(*map(np.array, kept))  # arrays, where there is one bandit too: see `suspects`
         fitted = fitting.Fitted(made, seen, before=None if own else state.fitted)
         return new._replace(seen=np.reshape(seen, state.seen.shape), moments=kept, fitted=fitted)
 
