@@ -11,12 +11,14 @@ NEAR = 1e-5  # of the largest answer: how far apart the answers to equal rows ma
 
 def first(X: np.ndarray, f: np.ndarray) -> np.ndarray | None:
     """The first arm whose row is the same, for each: X (..., K, d), f (..., K) -> (..., K); None where none is near."""
+    bound = NEAR * np.abs(f).max(axis=-1, keepdims=True)
+    ordered = np.sort(f, axis=-1)
+    if not (ordered[..., 1:] - ordered[..., :-1] <= bound).any():
+        return None  # the usual case
     shape, K = f.shape, f.shape[-1]
     f, X = f.reshape(-1, K), np.broadcast_to(X, (*shape, X.shape[-1])).reshape(-1, K, X.shape[-1])
     order = np.argsort(f, axis=-1)
-    near = np.diff(np.take_along_axis(f, order, axis=-1), axis=-1) <= NEAR * np.abs(f).max(axis=-1, keepdims=True)
-    if not near.any():
-        return None
+    near = np.diff(np.take_along_axis(f, order, axis=-1), axis=-1) <= bound.reshape(-1, 1)
     request, i = np.nonzero(near)
     same = (X[request, order[request, i]] == X[request, order[request, i + 1]]).all(axis=-1)
     doubtful = (near[:, 1:] & near[:, :-1]).any(axis=-1)  # three in a row: copies may have another between them
