@@ -179,7 +179,7 @@ class Regressor:
         return self._learnt(state, X, r, arm=arm, weight=weight, own=own)
 
     def refitted(self, state: RegressorState) -> RegressorState:
-        """The state fitted on all rows now. Raises ValueError where that fails, and leaves rows out as `update` does."""
+        """The state fitted on all rows now. Raises ValueError where that fails; rows are left out as in `update`."""
         buffer = state.buffer._replace(ended=state.buffer.ended.copy())
         made, seen = [], fitting.numbers(state.seen)
         for i in range(_runs(state)):

@@ -1,8 +1,8 @@
 """Rows that an estimator cannot be fitted on, found when a fit fails: they count no more, and the next fit works.
 
 A reward that comes between two fits is kept unseen. If it spoils the fit that is due later, it would spoil every fit
-from then on. So the rows W since the last fit that worked are searched, the new ones with
-them: W is halved while leaving out one of its halves lets the fit work, which finds one bad row of n in 2 log2(n) fits.
+from then on. So the rows W since the last fit that worked are searched, the new ones with them: W is halved while
+leaving out one of its halves lets the fit work, which finds one bad row of n in 2 log2(n) fits.
 Where neither half can be spared alone, all are left out and put back part by part while the fit works.
 """
 
@@ -66,9 +66,9 @@ def left_out(state: Any, i: int, W: np.ndarray, *, reason: ValueError) -> ValueE
     if state.moments is not None:
         _again(state, i)
     return ValueError(
-        f"{str(reason).rstrip('.')}. This fit is spoilt by observations that came before, number {named} of those kept, counted from 0 "
-        f"(the first of them with r = {first.r[0]:g}): {len(W)} left out from now on, as of weight 0. If there are "
-        "good ones among them, pass those again. This call has done nothing else: make it again"
+        f"{str(reason).rstrip('.')}. This fit is spoilt by observations that came before, number {named} of those "
+        f"kept, counted from 0 (the first of them with r = {first.r[0]:g}): {len(W)} left out from now on, as of "
+        "weight 0. If there are good ones among them, pass those again. This call has done nothing else: make it again"
     )
 
 
