@@ -21,7 +21,7 @@ def test_no_row_that_was_learnt_is_refused_later(settings):
 @pytest.mark.parametrize("row", [([2e6, 0.0], 1.0), ([1.0, 0.0], -2e6)])
 def test_what_float32_could_not_learn_is_refused_when_it_comes(row):
     b, twin = (dither.DeepGreedy(dim=2, seed=0, every=5) for _ in range(2))
-    with pytest.raises(ValueError, match="must lie below 1e.06 for a network in float32"):
+    with pytest.raises(ValueError, match=r"must lie below 1e\+06 for a network in float32"):
         b.update(*row)
     np.testing.assert_array_equal(b.theta, twin.theta)
     assert b.state.buffer.count == 0

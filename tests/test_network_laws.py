@@ -273,8 +273,8 @@ def test_a_weight_is_so_many_observations_in_u(disjoint):
 
 def test_a_weight_of_zero_is_no_observation():
     b, twin = (dither.DeepFP(dim=2, seed=0, Sigma="spread") for _ in range(2))
-    for bandit in (b, twin):
-        bandit.update(np.eye(2), [1.0, 0.0])
+    for one in (b, twin):
+        one.update(np.eye(2), [1.0, 0.0])
     b.update([9.0, 9.0], 5.0, weight=0.0)
     assert np.all(b.state.theta == twin.state.theta)
     np.testing.assert_array_equal(b.model.spread(b.state), twin.model.spread(twin.state))

@@ -209,8 +209,8 @@ class Bandit:
         arm : with disjoint slots, the slot that was shown, an int or (n,)
         weight : a number or (n,), not negative: how many observations this one counts as (default 1)
 
-        Raises ValueError for wrong shapes, NaN or infinity, or features too long beside λ; nothing has changed then, but
-        that a `models.Regressor` leaves out earlier rows that spoil its fit.
+        Raises ValueError for wrong shapes, NaN or infinity, or features too long beside λ; nothing has changed then,
+        but that a `models.Regressor` leaves out earlier rows that spoil its fit.
         """
         with self._lock:
             X, columns = inputs.features(x, name="x", dim=self.dim, columns=self._columns)

@@ -82,9 +82,9 @@ FIGURES = (
                 "Section 7."
             ),
             Note(
-                "Not reproduced: no one setting gives the published numbers. Of our runs (seed 0) only deep ε-greedy on "
-                "standardised shuttle ends near its own; the others make fewer errors there and on mushroom, and with "
-                "rows of unit length on shuttle some runs go astray. DeepFP is not told apart from greedy in the "
+                "Not reproduced: no one setting gives the published numbers. Of our runs (seed 0) only deep ε-greedy "
+                "on standardised shuttle ends near its own; the others make fewer errors there and on mushroom, and "
+                "with rows of unit length on shuttle some runs go astray. DeepFP is not told apart from greedy in the "
                 "panels of shuttle and mushroom, so 'DeepFP best everywhere' did not appear. Nothing was tuned for "
                 "these panels; neural-tuning shows what tuning finds."
             ),
