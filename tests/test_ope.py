@@ -68,7 +68,7 @@ def slowly(name, r, a, p, Q, M):
     return mean, math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
 
 
-def test_four_rows_by_hand():  # CASES.md, L1
+def test_four_rows_by_hand():
     e = ope.ips(**HAND)
     assert_allclose([e.value, e.ess, e.se, e.weight_mean], [0.6875, 2.941176, 0.449247, 1.25], rtol=1e-6)
     assert (e.n, e.weight_max, e.kind, e.left_out) == (4, 2.0, "exact", {})
@@ -83,7 +83,7 @@ def test_four_rows_by_hand():  # CASES.md, L1
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, 1.01, math.nan, math.inf])
-def test_an_impossible_propensity_is_refused(bad):  # CASES.md, L2
+def test_an_impossible_propensity_is_refused(bad):
     p = [0.5, bad, 0.8, 0.1]
     with pytest.raises(ValueError, match=r"p must lie in \(0, 1\].*row 1 \(1 such row of 4\).*leave_out"):
         ope.ips(HAND["r"], HAND["a"], p, HAND["Q"])
@@ -94,7 +94,7 @@ def test_an_impossible_propensity_is_refused(bad):  # CASES.md, L2
     assert ope.faults(HAND["r"], HAND["a"], p, HAND["Q"])["p must lie in (0, 1]"].tolist() == [1]
 
 
-def test_one_arm_shown_for_ever():  # CASES.md, L3
+def test_one_arm_shown_for_ever():
     r, a, p = [1, 0, 1, 1], [0] * 4, [1.0] * 4
     for estimator, value in ((ope.ips, 0.225), (ope.snips, 0.75)):
         with pytest.warns(ope.SupportWarning, match="missing support: about 0.7 .*floor="):

@@ -1,4 +1,4 @@
-"""The algorithms on networks, as `table.py` has the others (BASELINES: the paper's Section 7.2 and Appendix H.1.2).
+"""The algorithms on networks, as `table.py` has the others (paper, Section 7.2 and Appendix H.1.2).
 
 All share one network and its training, those of the paper's Figure 3: 2 x 50 units, one step of Adam a round on the 32
 most recent observations. NeuralUCB's and NeuralTS's λ and ν are not in the paper: "as_run" has the defaults of the

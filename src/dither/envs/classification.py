@@ -46,6 +46,7 @@ class Classification:
     y: Any = field(repr=False)
     scale: str | None = None
     name: str = "classification"
+    labels: Any = field(init=False, repr=False, default=())  # (K,) the classes in order
     disjoint = True
     sigma = 1.0
     S = 1.0
@@ -72,7 +73,7 @@ class Classification:
     @property
     def arms(self) -> int:
         """K, the number of classes."""
-        return len(self.labels)  # type: ignore[attr-defined]
+        return len(self.labels)
 
     @property
     def dim(self) -> int:
