@@ -1,10 +1,6 @@
 """Networks that torch computes, against plain modules on materialised images with one backward pass an arm."""
 
-import copy
-import itertools
-import math
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,54 +12,11 @@ import dither
 from dither import datasets, models, policies
 from dither.models import network as package
 from dither.models.network import losses
+from torch_modules import TIGHT, H, K, Plain, W, case, close, cnn, flat, placed
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 modules = pytest.importorskip("dither.models.network.modules")
-
-K, H, W = 3, 9, 6  # 9 is odd: the pooling leaves out its last row, as torch's does
-FILTERS, HIDDEN = (4, 5), (6,)
-TIGHT = {"float64": 1e-9, "float32": 1e-5}
-
-
-class Plain(nn.Module):
-    """The network as the paper writes it: images of all K channels, ReLU and then pooling."""
-
-    def __init__(self, channels=K, image=(H, W), filters=FILTERS, hidden=HIDDEN):
-        super().__init__()
-        widths = (channels, *filters)
-        self.stages = nn.ModuleList(nn.Conv2d(n, m, 3, padding=1) for n, m in itertools.pairwise(widths))
-        left = filters[-1] * math.prod(side // 2 ** len(filters) for side in image)
-        widths = (left, *hidden, 1)
-        self.layers = nn.ModuleList(nn.Linear(n, m) for n, m in itertools.pairwise(widths))
-
-    def forward(self, x):
-        for stage in self.stages:
-            x = functional.max_pool2d(functional.relu(stage(x)), 2)
-        x = x.flatten(1)
-        for layer in self.layers[:-1]:
-            x = functional.relu(layer(x))
-        return self.layers[-1](x)
-
-
-def flat(tensors):
-    """In the order of θ: the first layer's filters (F, K, 3, 3) lie channel by channel."""
-    first, *rest = (A.detach() for A in tensors)
-    return torch.cat([first.permute(1, 0, 2, 3).flatten(), *(A.flatten() for A in rest)]).numpy()
-
-
-def in_turn(plain):
-    """Its parameters, whose numbers are counted in torch's order."""
-    parts = [A.detach() for A in plain.parameters()]
-    counted = torch.arange(sum(A.numel() for A in parts)).split([A.numel() for A in parts])
-    return [n.view(A.shape) for n, A in zip(counted, parts, strict=True)]
-
-
-def placed(X, arm, channels=K, image=(H, W)):
-    """The images (n, K, h, w) of rows X (n, d) in their slots."""
-    full = np.zeros((len(X), channels, *image), X.dtype)
-    full[np.arange(len(X)), arm] = X.reshape(-1, *image)
-    return torch.from_numpy(full)
 
 
 def gradients(plain, images):
@@ -74,28 +27,6 @@ def gradients(plain, images):
 @pytest.fixture(params=TIGHT)
 def dtype(request):
     return request.param
-
-
-def cnn(dtype="float64", slots=K, image=(H, W), filters=FILTERS, hidden=HIDDEN, **more):
-    return models.Network(convolutions=filters, hidden=hidden, image=image, slots=slots, dtype=dtype, **more)
-
-
-def case(dtype, seed=0, slots=K, n=7, image=(H, W), filters=FILTERS, hidden=HIDDEN):
-    """The network, its θ, the same as a plain module, rows and their slots."""
-    torch_dtype, d = getattr(torch, dtype), math.prod(image)
-    rng = np.random.default_rng(seed)
-    net = modules.network(cnn(dtype, slots, image, filters, hidden), d)
-    plain = Plain(slots or 1, image, filters, hidden).to(torch_dtype)
-    with torch.no_grad():
-        for A in plain.parameters():
-            A.copy_(torch.from_numpy(rng.uniform(-0.4, 0.4, A.shape)))
-    X = rng.standard_normal((n, d)).astype(dtype)
-    return net, flat(plain.parameters()), plain, X, rng.integers(0, slots or 1, n)
-
-
-def close(got, wanted, dtype):
-    assert got.dtype == np.dtype(dtype)
-    assert_allclose(got, wanted, rtol=TIGHT[dtype], atol=TIGHT[dtype] * np.abs(wanted).max())
 
 
 def test_every_arm_is_the_image_in_its_channel(dtype):
@@ -292,207 +223,6 @@ def test_settings_that_no_network_has(chosen, words):
 def test_an_image_must_have_d_pixels():
     with pytest.raises(ValueError, match="54 pixels, and there are dim=50"):
         dither.Bandit(cnn(), policies.Greedy(), dim=50)
-
-
-class Gauge(nn.Module):
-    """Answers with what it is made to."""
-
-    def __init__(self, rule):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(4))
-        self.rule = rule
-
-    def forward(self, x):
-        return self.rule(x * self.weight)
-
-
-@pytest.mark.parametrize(
-    ("module", "words"),
-    [
-        (nn.Linear(4, 2), "one number a row, \\(3,\\) or \\(3, 1\\), for rows of shape \\(3, 4\\); got \\(3, 2\\)"),
-        (nn.Linear(5, 1), "must take rows of shape \\(3, 4\\)"),
-        (Gauge(lambda z: z.sum()), "got \\(\\)"),
-        (Gauge(lambda z: (z.sum(dim=1), z)), "got tuple"),
-        (Gauge(lambda z: functional.dropout(z).sum(dim=1)), "chance of its own in eval mode"),
-    ],
-)
-def test_modules_that_are_no_network(module, words):
-    with pytest.raises(ValueError, match=words):
-        dither.Bandit(models.Network(module=module), policies.Greedy(), dim=4)
-
-
-@pytest.mark.parametrize("slots", [None, K])
-def test_a_module_for_images_is_the_convolutions(slots):
-    own, theta, plain, X, arm = case("float64", slots=slots)
-    net = modules.network(models.Network(module=plain, slots=slots, image=(H, W), dtype="float64"), H * W)
-    mine = net.initial(np.random.default_rng(0))
-    order = np.argsort(flat(in_turn(plain)))  # where each weight of torch's order lies in θ
-    assert_array_equal(theta[order], mine)
-    arm = arm if slots else None
-    u = np.random.default_rng(7).uniform(0.5, 2, own.size)
-    assert_allclose(modules.forward(net, mine, X), modules.forward(own, theta, X), rtol=1e-12)
-    g, wanted = (modules.gradient(*pair, X, arm, np.sin)[1] for pair in ((net, mine), (own, theta)))
-    assert_allclose(g, wanted[order], rtol=1e-10, atol=1e-12)
-    if slots:
-        g, wanted = (modules.gradient_arms(*pair, X, np.sin)[1] for pair in ((net, mine), (own, theta)))
-        assert_allclose(g, wanted[order], rtol=1e-10, atol=1e-12)
-    for more, same in ((dict(u=u[order]), dict(u=u)), (dict(inputs=True), dict(inputs=True))):
-        got, wanted = modules.gradient_norms(net, mine, X, **more), modules.gradient_norms(own, theta, X, **same)
-        assert_allclose(np.stack(got), np.stack(wanted), rtol=1e-10)
-
-
-def test_bandits_of_two_threads_may_share_a_module():
-    module = nn.Sequential(nn.Linear(50, 400), nn.ReLU(), nn.Linear(400, 1))
-    net, rng = modules.network(models.Network(module=module), 50), np.random.default_rng(0)
-    X = rng.standard_normal((200, 50)).astype(np.float32)
-    thetas = rng.standard_normal((2, net.size)).astype(np.float32)
-    wanted = [modules.forward(net, theta, X) for theta in thetas]
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda i: modules.forward(net, thetas[i % 2], X), range(200)))
-    for i, f in enumerate(found):
-        assert_array_equal(f, wanted[i % 2])  # seen red: without the lock
-
-
-class Odd(nn.Module):
-    """Batch norm, dropout, frozen and tied weights, a parameter that is never used, a branch that vmap cannot take."""
-
-    def __init__(self, d=4, branch=False):
-        super().__init__()
-        self.norm, self.drop, self.frozen = nn.BatchNorm1d(d), nn.Dropout(0.5), nn.Linear(d, d)
-        self.frozen.requires_grad_(False)
-        self.first, self.second, self.unused = nn.Linear(d, d), nn.Linear(d, d), nn.Parameter(torch.ones(3))
-        self.second.weight = self.first.weight
-        self.last, self.branch = nn.Linear(d, 1), branch
-
-    def forward(self, x):
-        x = self.drop(torch.tanh(self.second(torch.tanh(self.first(self.frozen(self.norm(x)))))))
-        return self.last(x) if not self.branch or bool(x.sum() < 1e9) else x
-
-
-@pytest.mark.parametrize("branch", [False, True])
-def test_any_module_is_copied_in_eval_mode_and_trained_in_its_copy(branch):
-    torch.manual_seed(0)
-    module = Odd(branch=branch)
-    module(torch.randn(50, 4))  # in train mode: batch norm learns
-    before = copy.deepcopy(module)
-    network = models.Network(module=module, dtype="float64", slots=None)
-    net, rng = modules.network(network, 4), np.random.default_rng(0)
-    theta, X = net.initial(rng).copy(), rng.standard_normal((5, 4))
-    plain = copy.deepcopy(module).double().eval()
-    trained = [A for A in plain.parameters() if A.requires_grad]
-    assert_array_equal(theta, torch.cat([A.detach().flatten() for A in trained]).numpy())
-    answers = plain(torch.from_numpy(X))[:, 0]
-    assert_allclose(modules.forward(net, theta, X), answers.detach().numpy(), rtol=1e-12)
-    each = []
-    for f in answers:
-        g = torch.autograd.grad(f, trained, retain_graph=True, allow_unused=True, materialize_grads=True)
-        each.append(torch.cat([A.flatten() for A in g]).numpy())
-    f, norm = modules.gradient_norms(net, theta, X, np.full(net.size, 0.5))
-    assert_allclose(norm, np.sqrt(0.5 * np.sum(np.square(each), axis=1)), rtol=1e-12)
-    assert_allclose(
-        modules.gradient(net, theta, X, None, np.ones_like)[1], np.sum(each, axis=0), rtol=1e-10, atol=1e-14
-    )
-
-    bandit = dither.Bandit(network, policies.NeuralUCB(), dim=4, seed=0)
-    for x in X:
-        bandit.choose(X)
-        bandit.update(x, 1.0)
-    assert np.abs(bandit.state.theta - theta).max() > 1e-3
-    assert module.training
-    assert module.drop.training
-    for ours, old in zip(module.state_dict().values(), before.state_dict().values(), strict=True):
-        assert torch.equal(ours, old)  # seen red: the module itself in the place of its copy
-    with torch.no_grad():
-        module.last.weight.zero_()  # later changes do not reach the copy
-    modules.network(network, 4).initial(rng)[:] = 0
-    assert_array_equal(network.init(4, rng=rng).theta, theta)  # seen red: θ_0 as the memory of the copy
-
-
-SMALL = dict(batch=8, window=8)
-
-
-@pytest.mark.parametrize("kind", ["cnn", "module", "module in slots"])
-@pytest.mark.parametrize(
-    "policy",
-    [
-        policies.GeneralFeaturePerturbation(),
-        policies.GeneralFeaturePerturbation(Sigma="spread"),
-        policies.NeuralUCB(nu=1.0),
-        policies.NeuralTS(nu=1.0),
-        policies.Sensitivity(),
-        policies.EpsGreedy(),
-        policies.PerturbedLeader(),
-    ],
-)
-def test_every_policy_runs_on_it_and_goes_on_after_a_file(kind, policy, tmp_path):
-    torch.manual_seed(1)
-    more = dict(SMALL, a=0.5 if isinstance(policy, policies.PerturbedLeader) else 0.0)
-    d, slots = (H * W, K) if kind == "cnn" else (4, 3 if kind == "module in slots" else None)
-    plain = nn.Sequential(nn.Linear(d * (slots or 1), 6), nn.Tanh(), nn.Linear(6, 1), nn.Flatten(0))
-    model = cnn("float32", **more) if kind == "cnn" else models.Network(module=plain, slots=slots, **more)
-    bandit = dither.Bandit(model, policy, dim=d, seed=0, monte_carlo=50)
-    rng = np.random.default_rng(0)
-
-    def play(bandit, X):
-        made = bandit.choose(X)
-        bandit.update(X if slots else X[made.arm], float(made.arm == 0), **({"arm": made.arm} if slots else {}))
-        return int(made.arm)
-
-    offers = rng.standard_normal((18, d) if slots else (18, 5, d))
-    for X in offers[:10]:
-        play(bandit, X)
-    assert np.isfinite(bandit.state.theta).all()
-    p = bandit.propensities(offers[0])
-    assert isinstance(policy, policies.PerturbedLeader) or abs(np.sum(p) - 1) < 1e-9
-    bandit.save(tmp_path / "bandit")
-    again = {} if kind == "cnn" else {"model": models.Network(module=copy.deepcopy(plain), slots=slots, **more)}
-    other = dither.load(tmp_path / "bandit", **again)
-    assert [play(bandit, X) for X in offers[10:]] == [play(other, X) for X in offers[10:]]
-    assert_array_equal(bandit.state.theta, other.state.theta)
-
-
-def changed(module, how):
-    """A module that differs in one thing."""
-    module = copy.deepcopy(module)
-    with torch.no_grad():
-        how(module)
-    return module
-
-
-def wider(module):
-    module.last = nn.Linear(4, 1, bias=False)
-
-
-def renamed(module):
-    del module.unused
-    module.spare = nn.Parameter(torch.ones(3))
-
-
-@pytest.mark.parametrize(
-    ("how", "more"),
-    [
-        (wider, {}),
-        (renamed, {}),
-        (lambda module: module.norm.running_mean.add_(1), {}),
-        (lambda module: module.frozen.weight.add_(1), {}),
-        (lambda module: module.frozen.requires_grad_(True), {}),
-        (lambda module: setattr(module, "drop", nn.Dropout(0.1)), {}),
-        (lambda module: None, {"lr": 0.01}),
-        (lambda module: None, {"dtype": "float64"}),
-    ],
-)
-def test_a_file_goes_on_with_its_own_module_alone(how, more, tmp_path):
-    module = Odd()
-    bandit = dither.Bandit(models.Network(module=module), policies.Greedy(), dim=4, seed=0)
-    bandit.save(tmp_path / "bandit")
-    with pytest.raises(ValueError, match="pass it again"):
-        dither.load(tmp_path / "bandit")
-    fresh = changed(module, lambda module: module.last.weight.zero_())  # trained values are the file's
-    found = dither.load(tmp_path / "bandit", model=models.Network(module=fresh))
-    assert_array_equal(found.state.theta, bandit.state.theta)
-    with pytest.raises(ValueError, match="is not the model that was saved"):
-        dither.load(tmp_path / "bandit", model=models.Network(module=changed(module, how), **more))
-    # seen red: without the values of buffers and frozen parameters; without names and shapes
 
 
 def test_settings_of_torch_are_left_alone():
