@@ -41,12 +41,6 @@ def test_the_tolerance_is_relative_to_the_request(lib):
     assert_allclose(lib.back(arrays.share(lib.array(np.zeros((2, 4))))), 0.25)
 
 
-def test_all_keys_must_agree(lib):
-    m, w = np.array([[1.0, 1.0, 1.0, 2.0]]), np.array([[0.5, 0.5, 0.7, 0.5]])
-    tied = arrays.ties((lib.array(m), lib.array(w)), lib.array([0]))
-    assert_array_equal(lib.back(tied), [[True, True, False, False]])
-
-
 def test_a_mask_rules_arms_out_of_ties(lib):
     s, mask = (
         np.array([[2.0, 2.0, 2.0, 1.0], [5.0, 1.0, 0.0, 1.0]]),
@@ -131,13 +125,14 @@ def test_policies_make_the_same_choices(lib, name, preset):
     for t in range(1, T + 1):
         X, u = rng.normal(size=(R, K, d)), rng.random((R, decision.UNIFORMS))
         chance = policy.draw(rng, R, arms=K, dim=model.ambient(d))
-        a = decision.choose(policy, policy.view(model, ours, X, t=t), chance, u, eps=decision.eps(policy, t))
+        a = decision.choose(policy, policy.view(model, ours, X, t=t), chance, u, eps=decision.eps(policy, t), arms=K)
         b = decision.choose(
             policy,
             policy.view(model, theirs, lib.array(X), t=t),
             tuple(map(lib.array, chance)),
             lib.array(u),
             eps=decision.eps(policy, t),
+            arms=K,
         )
         assert_array_equal(lib.back(b), a)
         x, r = np.take_along_axis(X, a[:, None, None], axis=1)[:, 0], rng.random(R)

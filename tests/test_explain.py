@@ -16,6 +16,7 @@ from scipy import special
 import dither
 import oracles
 from dither import noise, propensity
+from dither.policies.lines import Lines
 
 mpl.use("Agg")
 GAUSSIAN = noise.Gaussian()
@@ -170,7 +171,7 @@ def test_slices_have_the_probabilities_and_the_arm(lines, z):
 
     class Stub:
         def as_lines(self, view):
-            return m, w, GAUSSIAN
+            return Lines(m, w), GAUSSIAN
 
     p = propensity.envelope(m, w, law=GAUSSIAN)
     e = explain.explain(Stub(), None, p=p, eps=0.0, z=z, mask=None)

@@ -249,7 +249,7 @@ def bonus(policy, *, t=5, n=4):
     """(score - mean)/width of a policy that is a mean and a bonus."""
     model, state, _, _ = learnt(n=n, d=10, lam=0.5, needs=policy.needs)
     X = np.random.default_rng(1).normal(size=(1, 3, 10))
-    return ((policy.view(model, state, X, t=t) - model.mean(state, X)) / model.width(state, X))[0]
+    return ((policy.view(model, state, X, t=t).s - model.mean(state, X)) / model.width(state, X))[0]
 
 
 def test_linucb_has_the_known_radius():

@@ -226,7 +226,7 @@ def test_lines_of_a_view_are_what_propensities_are_of():
     view = lines.Lines(np.array([[0.3, 0.1]]), np.array([[0.2, 1.0]]))
     assert_allclose(
         lines.all_arms(view, noise.Gaussian(), coupled=True, mask=None),
-        propensity.envelope(*view, law=noise.Gaussian()),
+        propensity.envelope(view.m, view.w, law=noise.Gaussian()),
     )
 
 

@@ -1,12 +1,14 @@
 """The only file that knows NumPy from torch, and the owner of the tie rule.
 
-Everything above is written against the Python array API. Ties: arms whose keys (for lines: m and c w; else the score)
-agree to rounding are one arm; they share its probability equally, and one uniform draw a request decides among them.
+Everything above is written against the Python array API. Ties: scores that rounding cannot tell apart are one score.
+Their arms share its probability equally, and one uniform draw a request decides among them. For arms that are lines,
+`propensity/settled.py` has the like.
 """
 
 import functools
 import importlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import array_api_compat
@@ -17,8 +19,9 @@ import scipy.special
 from dither import errors
 
 Array = Any  # an array of any library that follows the Python array API
-RTOL = 1e-12  # two keys are equal when they differ by at most this times the larger of them,
-ROUNDING = 2e-15  # and this times the largest key of the request, of which sums that cancel keep the rounding
+RELATIVE = 5e-13  # of a score: what rounding may have done to it where nothing else is known,
+ROUNDING = 1e-15  # and this of the largest score of the request, of which sums that cancel keep the rounding
+_LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # of the largest score: at least the largest `spread`
 
 
 def namespace(*xs: Array) -> Any:
@@ -62,6 +65,11 @@ def dot(X: Array, theta: Array) -> Array:
     if theta.ndim == 1:
         return X @ theta
     return (X @ theta[..., None])[..., 0]
+
+
+def square(X: Array) -> Array:
+    """The sum of the squares of all entries: no ‖x‖² of a row is larger."""
+    return np.vdot(X, X) if type(X) is np.ndarray else namespace(X).sum(X * X)
 
 
 def gram(X: Array, w: Array, rho: Array) -> Array:
@@ -125,53 +133,81 @@ def replace(A: Array, i: Array, value: Array, *, rank: int, own: bool = False) -
     return xp.where(hit, xp.expand_dims(value, axis=axis), A)
 
 
-def argmax(s: Array, *, u: Array, keys: tuple[Array, ...] | None = None, mask: Array | None = None) -> Array:
+def argmax(s: Array, *, u: Array, error: Array | float | None = None, mask: Array | None = None) -> Array:
     """The arm of the highest score; among arms tied with it, the one that u says.
 
-    s (..., K) scores; u (...) uniform on [0, 1), spent whether or not there is a tie; keys: what must agree for a tie,
-    each (..., K) (None: s itself); mask (..., K), True: on offer. -> (...) integers
+    s (..., K) scores; u (...) uniform on [0, 1), spent whether or not there is a tie; error, mask: as of `top`.
+    -> (...) integers
     """
-    xp = namespace(s)
-    best = _first(s, mask)
-    if mask is None and type(s) is np.ndarray and _alone(keys[0] if keys else s, best):
-        return best
-    tied = ties(keys or (s,), best, mask=mask)
+    xp, best = namespace(s), _first(s, mask)
+    if mask is None and type(s) is np.ndarray and s.size:
+        reach = 2 * (_LARGEST_ERROR * max(float(s.max()), -float(s.min())) if error is None else float(np.max(error)))
+        at = s[best] if s.ndim == 1 else pick(s, best, rank=0)[..., None]
+        if np.count_nonzero(s >= at - reach) == best.size:
+            return best  # the usual case, at once: nobody is near
+    tied = top(s, error=error, mask=mask)
     if int(xp.count_nonzero(tied)) == math.prod(best.shape):
-        return best  # the usual case: nobody is tied
+        return best
+    return nth(tied, u)
+
+
+def in_turn(best: Callable[[Array, Array], Array], u: Array, arms: int, mask: Array | None) -> Array:
+    """The best arm, then the best of what is left, and so on: u (..., k) uniforms -> (..., k) integers.
+
+    best(u, left) -> (...) the best arm of those that are left (..., K); mask (..., K), True: on offer
+    """
+    xp = namespace(u)
+    left = xp.ones((*u.shape[:-1], arms), dtype=xp.bool) if mask is None else xp.asarray(mask, copy=True)
+    left = xp.asarray(xp.broadcast_to(left, (*u.shape[:-1], arms)), copy=True)
+    found = []
+    for r in range(u.shape[-1]):
+        arm = best(u[..., r], left)
+        found.append(arm)
+        left = replace(left, arm, xp.zeros(arm.shape, dtype=xp.bool), rank=0, own=True)
+    return xp.stack(found, axis=-1)
+
+
+def nth(tied: Array, u: Array) -> Array:
+    """One of the arms that are tied (..., K), each with equal chance: the one that the uniform u (...) says."""
+    xp = namespace(tied)
     count = xp.count_nonzero(tied, axis=-1)
-    rank = xp.astype(xp.floor(u * xp.astype(count, s.dtype)), xp.int64)
+    rank = xp.astype(xp.floor(u * xp.astype(count, xp.float64)), xp.int64)
     passed = xp.cumulative_sum(xp.astype(tied, xp.int64), axis=-1) > rank[..., None]
     return xp.argmax(xp.astype(passed, xp.int8), axis=-1)
 
 
-def _alone(key: np.ndarray, best: np.ndarray) -> bool:
-    """Whether no other arm's key (..., K) is near that of the best arm (...): the usual case, at once."""
-    own = key[best] if key.ndim == 1 else pick(key, best, rank=0)[..., None]
-    bound = 2 * RTOL * np.abs(key).max(axis=-1, keepdims=True)
-    return np.count_nonzero(np.abs(key - own) <= bound) == best.size
+def top(s: Array, *, error: Array | float | None = None, mask: Array | None = None) -> Array:
+    """Which arms tie with the highest score: those that a chain of scores without a gap joins to it. -> bool (..., K)
+
+    A gap is wider than the rounding errors of both sides. So the answer does not depend on the order of the arms.
+    s (..., K); error, what rounding may have done to each score: (..., K), a number, or None for `spread(s)`;
+    mask (..., K), True: on offer
+    """
+    xp = namespace(s)
+    e = spread(s, mask=mask) if error is None else error
+    high, low = s + e, s - e
+    if mask is not None:
+        high, low = xp.where(mask, high, -xp.inf), xp.where(mask, low, xp.inf)
+    floor = pick(low, _first(s, mask), rank=0)[..., None]
+    while True:  # as often as the chain has links: hardly ever more than once
+        tied = high >= floor
+        lower = xp.min(xp.where(tied, low, xp.inf), axis=-1, keepdims=True)
+        if bool(xp.all(lower >= floor)):
+            return tied
+        floor = xp.minimum(lower, floor)
 
 
-def ties(keys: tuple[Array, ...], arm: Array, *, mask: Array | None = None) -> Array:
-    """Which arms are one with `arm` (...): all keys (..., K) agree to rounding. -> bool (..., K)"""
-    xp = namespace(keys[0])
-    tied = mask
-    for key in keys:
-        near = xp.abs(key - pick(key, arm, rank=0)[..., None]) <= slack(key, mask=mask)
-        tied = near if tied is None else tied & near
-    return tied
+def spread(s: Array, *, mask: Array | None = None) -> Array:
+    """What rounding may have done to scores of which nothing else is known. (..., K) -> (..., K)"""
+    xp = namespace(s)
+    size = xp.abs(s) if mask is None else xp.where(mask, xp.abs(s), 0.0)
+    return RELATIVE * size + ROUNDING * xp.max(size, axis=-1, keepdims=True)
 
 
-def slack(key: Array, *, mask: Array | None = None) -> Array:
-    """How far another arm's key may lie from each of these (..., K) and still be one with it. -> (..., K)"""
-    xp = namespace(key)
-    size = xp.abs(key) if mask is None else xp.where(mask, xp.abs(key), 0.0)
-    return RTOL * size + ROUNDING * xp.max(size, axis=-1, keepdims=True)
-
-
-def share(s: Array, *, mask: Array | None = None) -> Array:
+def share(s: Array, *, error: Array | float | None = None, mask: Array | None = None) -> Array:
     """The probabilities with which `argmax` answers when u is all the chance there is: s (..., K) -> (..., K)."""
     xp = namespace(s)
-    tied = xp.astype(ties((s,), _first(s, mask), mask=mask), xp.float64)
+    tied = xp.astype(top(s, error=error, mask=mask), xp.float64)
     return tied / xp.sum(tied, axis=-1, keepdims=True)
 
 

@@ -96,11 +96,11 @@ class Bandit:
             u = self._ties.random((n, decision.UNIFORMS))
             if single:
                 chance, u = tuple(kind[0] for kind in chance), u[0]
-            if single and mask is None and not eps and hasattr(self.policy, "decide"):
-                arm, p = self.policy.decide(view, *chance, u[0])
-                self.decisions += n
-                return Decision(arm, p, "exact", None, decision.plain(decision.z(self.policy, view, chance)))
-            arm = decision.choose(self.policy, view, chance, u, eps=eps, mask=mask)
+                quick = decision.decide(self.policy, view, chance, u, eps=eps, arms=shape[-1], mask=mask)
+                if quick is not None:
+                    self.decisions += 1
+                    return Decision(*quick, "exact", None, decision.plain(decision.z(self.policy, view, chance)))
+            arm = decision.choose(self.policy, view, chance, u, eps=eps, arms=shape[-1], mask=mask)
             kind, se = "none", None
             p = np.full(shape[:-1], np.nan)
             if decision.exact(self.policy):
@@ -133,7 +133,7 @@ class Bandit:
             view = self.policy.view(self.model, self.state, X, t=self.t)
             chance = decision.draw(self.policy, self._chance, n, arms=shape[-1], dim=dim)
             u = self._ties.random((n, 2 * k + 1))
-            arms = ranking.choose(self.policy, view, chance, u, k=k, eps=eps, mask=mask)
+            arms = ranking.choose(self.policy, view, chance, u, k=k, eps=eps, arms=shape[-1], mask=mask)
             again = functools.partial(self._lists, X, mask, k=k, n=self.monte_carlo, eps=eps)
             of = dict(eps=eps, shape=shape, mask=mask, again=again, n=self.monte_carlo)
             answer = ranking.shown(self.policy, view, chance, arms, **of)

@@ -7,16 +7,17 @@ A policy is a frozen dataclass with
     scores(view, *chance) -> (..., K)        the arm of the highest score is shown
 and, where it has them,
     eps(t) -> float                          the share of uniform choices in round t
-    keys(view) -> arrays (..., K)            what must agree for two arms to tie (else: the score)
+    best(view, *chance, u=, mask=) -> (...)  the arms shown, u deciding among tied ones (else: the highest score)
+    in_turn(view, *chance, u=, mask=)        the k arms of a list in order, u (..., k) -> (..., k) (else: by score)
     propensities(view, mask=) -> (..., K)    exact choice probabilities (else: Monte Carlo)
     chosen(view, arm, mask=) -> (...)        the same for one arm, cheaper
-    decide(view, *chance, u) -> arm, p       both for one request, quicker still
+    decide(view, *chance, u=, mask=) -> arm, p      both for one request, quicker still
     redraw(view, rng, n, *, arms, dim)       the scores of n decisions on one request, where that is cheaper
     asks = True                              its scores ask the model, which may refuse what was drawn
     spent = True                             its chance is spent in training: no propensity
 log_propensities(view, mask=)            the logarithms of the exact probabilities (else: of what underflows, -inf)
 z(view, *chance) -> (...) or (..., K)    the scalar that moved all arms, or one for each
-as_lines(view) -> m, w, law, or None     the lines m + z w that one z of that law moves, where there is one
+as_lines(view) -> lines, law, or None    the lines m + z w that one z of that law moves, where there is one
 """
 
 from collections.abc import Iterator
@@ -80,28 +81,40 @@ def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
     return own + floor * (1 - own)
 
 
-def choose(policy: Any, view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
-    """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K). -> (...) integers"""
-    return _shown(*ranked(policy, view, chance), u, eps=eps, mask=mask)
+def choose(
+    policy: Any, view: Any, chance: tuple, u: Array, *, eps: float, arms: int, mask: Array | None = None
+) -> Array:
+    """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K), arms K. -> (...) integers"""
+    return mixed(best(policy, view, chance, u[..., 0], mask=mask), u, eps=eps, arms=arms, mask=mask)
 
 
-def _shown(s: Array, keys: tuple[Array, ...] | None, u: Array, *, eps: float, mask: Array | None) -> Array:
-    """The arms of the highest scores, but for a share eps of uniform choices."""
-    arm = arrays.argmax(s, u=u[..., 0], keys=keys, mask=mask)
+def decide(
+    policy: Any, view: Any, chance: tuple, u: np.ndarray, *, eps: float, arms: int, mask: np.ndarray | None
+) -> tuple[int, float] | None:
+    """The arm of one request and its probability at once, u (3,); None where that takes the general way."""
+    if not hasattr(policy, "decide") or (eps and u[1] < eps):
+        return None
+    arm, p = policy.decide(view, *chance, u=u[0], mask=mask)
+    return (arm, (1 - eps) * p + eps / (arms if mask is None else np.count_nonzero(mask))) if eps else (arm, p)
+
+
+def best(policy: Any, view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
+    """The arms that the policy itself shows: u (...) for ties. -> (...) integers"""
+    if hasattr(policy, "best"):
+        return policy.best(view, *chance, u=u, mask=mask)
+    return arrays.argmax(policy.scores(view, *chance), u=u, mask=mask)
+
+
+def mixed(arm: Array, u: Array, *, eps: float, arms: int, mask: Array | None) -> Array:
+    """The arms shown, of which a share eps is any arm on offer: arm (...), u (..., 3)."""
     if not eps:
         return arm
-    xp = arrays.namespace(s)
-    any_arm = arrays.argmax(xp.zeros_like(s), u=u[..., 2], mask=mask)
-    return xp.where(u[..., 1] < eps, any_arm, arm)
-
-
-def ranked(policy: Any, view: Any, chance: tuple) -> tuple[Array, tuple[Array, ...] | None]:
-    """The scores (..., K), and the keys that must agree for two arms to tie (None: the scores)."""
-    s = policy.scores(view, *chance)
-    keys = policy.keys(view) if hasattr(policy, "keys") else None
-    if keys is not None and keys[0].shape != s.shape:  # many draws against the view of one request
-        keys = tuple(arrays.namespace(s).broadcast_to(key, s.shape) for key in keys)
-    return s, keys
+    fallen = u[..., 1] < eps
+    if not arrays.some(fallen):
+        return arm
+    xp = arrays.namespace(u)
+    other = xp.astype(xp.floor(u[..., 2] * arms), xp.int64) if mask is None else arrays.nth(mask, u[..., 2])
+    return xp.where(fallen, other, arm)
 
 
 def z(policy: Any, view: Any, chance: tuple) -> Any:
@@ -176,17 +189,18 @@ def offered(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
 def frequencies(policy: Any, view: Any, rng, *, n: int, arms: int, dim: int, mask=None, eps: float = 0.0) -> np.ndarray:
     """How often n decisions of one request show each arm, (K,) of counts; eps: the share of uniform choices."""
     counts = np.zeros(arms)
-    for s, keys in again(policy, view, rng, n=n, arms=arms, dim=dim, redraw=hasattr(policy, "redraw")):
+    for s in again(policy, view, rng, n=n, arms=arms, dim=dim, redraw=hasattr(policy, "redraw")):
         allowed = None if mask is None else np.broadcast_to(mask, s.shape)
-        arm = _shown(s, keys, rng.random((len(s), UNIFORMS)), eps=eps, mask=allowed)
+        u = rng.random((len(s), UNIFORMS))
+        arm = mixed(arrays.argmax(s, u=u[..., 0], mask=allowed), u, eps=eps, arms=arms, mask=allowed)
         counts += np.bincount(arm, minlength=arms)
     return counts
 
 
 def again(
     policy: Any, view: Any, rng: np.random.Generator, *, n: int, arms: int, dim: int, redraw: bool
-) -> Iterator[tuple[Array, tuple[Array, ...] | None]]:
-    """n decisions of one request, as many together as memory allows: scores (., K), and keys as of `ranked`.
+) -> Iterator[Array]:
+    """The scores of n decisions of one request, as many together as memory allows: (., K).
 
     Only so many numbers as fit a `BLOCK` are drawn at once. The uniforms that the caller takes from the same stream
     come after the scores of all that are together, so the blocks change no number.
@@ -196,13 +210,10 @@ def again(
         stop = min(n, start + together)
         sizes = [min(block, stop - first) for first in range(start, stop, block)]
         if redraw:
-            yield np.concatenate([policy.redraw(view, rng, k, arms=arms, dim=dim) for k in sizes]), None
-            continue
-        parts = [ranked(policy, view, draw(policy, rng, k, arms=arms, dim=dim)) for k in sizes]
-        keys = parts[0][1]
-        if keys is not None:
-            keys = tuple(np.concatenate(kind) for kind in zip(*(keys for _, keys in parts), strict=True))
-        yield np.concatenate([s for s, _ in parts]), keys
+            yield np.concatenate([policy.redraw(view, rng, k, arms=arms, dim=dim) for k in sizes])
+        else:
+            drawn = (draw(policy, rng, k, arms=arms, dim=dim) for k in sizes)
+            yield np.concatenate([policy.scores(view, *chance) for chance in drawn])
 
 
 def _numbers(policy: Any, view: Any, *, arms: int, dim: int) -> int:

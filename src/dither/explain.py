@@ -111,22 +111,28 @@ def explain(policy: Any, view: Any, *, p: np.ndarray, eps: float, z: float | Non
     found = policy.as_lines(view) if hasattr(policy, "as_lines") else None
     if found is None:
         raise no_lines(policy)
-    m, w, law = (np.asarray(part) if i < 2 else part for i, part in enumerate(found))
-    hull = propensity.corners(m[None], w[None], mask=None if mask is None else mask[None])
-    low, high = np.full(m.shape, np.inf), np.full(m.shape, -np.inf)
+    (m, w, slack), law = found
+    sets = propensity.settle(m[None], w[None], slack=slack or propensity.given(m, w, mask), mask=_row(mask))
+    hull = propensity.corners(sets.m, sets.w, mask=_row(mask))
+    low, high, of = np.full(m.shape, np.nan), np.full(m.shape, np.nan), sets.of[0]
     for arm, a, b in zip(hull.arm, hull.low, hull.high, strict=True):
-        one = arrays.ties((m, w), arm, mask=mask)
-        low[one], high[one] = np.minimum(low[one], a), np.maximum(high[one], b)
-    never = ~(low < high)
-    low[never] = high[never] = np.nan
+        one = of == of[arm]
+        low[one], high[one] = a, b
     best: tuple[int, ...] = ()
     if z is not None:
         if np.ndim(z) or not isinstance(z, numbers.Real) or not math.isfinite(z):
             raise ValueError(f"z must be one finite number, got {z!r}; of a batch, explain one request at a time")
-        s = np.where(True if mask is None else mask, m + z * w, -np.inf)
-        keys = (s,) if isinstance(law, noise.Points) else (m, w)
-        best = tuple(np.flatnonzero(arrays.ties(keys, np.argmax(s), mask=mask)).tolist())
+        if isinstance(law, noise.Points):
+            error = None if slack is None else slack.at(float(z), m, w)
+            tied = arrays.top(m + z * w, error=error, mask=mask)
+        else:
+            tied = (low <= z) & (z < high)
+        best = tuple(np.flatnonzero(tied).tolist())
     return Explanation(m, w, low, high, p, hull.low[1:], law, eps, None if z is None else float(z), best)
+
+
+def _row(mask: np.ndarray | None) -> np.ndarray | None:
+    return None if mask is None else mask[None]
 
 
 def no_lines(policy: Any) -> TypeError:

@@ -8,9 +8,10 @@ Exact for lines that one z moves (the interval of z in which the list stands, `p
 without chance; else Monte Carlo.
 """
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from dither import arrays, decision, errors, noise, propensity
 
 MOST = 100_000  # lists that are spelt out
+Share = Callable[[np.ndarray], np.ndarray]  # of the arms that are left (..., K): the probability of each to be first
 Places = list[np.ndarray]  # the arms in order, those that tie together; the last are as many as reach the k-th place
 
 
@@ -54,17 +56,27 @@ def fits(k: Any, shape: tuple[int, ...], mask: np.ndarray | None) -> None:
         raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")
 
 
-def choose(policy: Any, view: Any, chance: tuple, u: np.ndarray, *, k: int, eps: float, mask=None) -> np.ndarray:
+def choose(
+    policy: Any, view: Any, chance: tuple, u: np.ndarray, *, k: int, eps: float, arms: int, mask=None
+) -> np.ndarray:
     """The lists shown: chance as `draw` gave it, u (..., 2k + 1) uniforms, mask (..., K). -> (..., k) integers"""
-    return _best(*decision.ranked(policy, view, chance), u, k=k, eps=eps, mask=mask)
+    if hasattr(policy, "in_turn"):
+        listed = policy.in_turn(view, *chance, u=u[..., :k], mask=mask)
+    else:
+        listed = _by_score(policy.scores(view, *chance), u[..., :k], mask)
+    return _mixed(listed, u, k=k, eps=eps, arms=arms, mask=mask)
 
 
-def _best(s: np.ndarray, keys: tuple | None, u: np.ndarray, *, k: int, eps: float, mask) -> np.ndarray:
-    """The lists of the k highest scores, but for a share eps of uniform ones."""
-    listed = _in_turn(s, u[..., :k], keys=keys, mask=mask)
+def _by_score(s: np.ndarray, u: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """The k highest scores in order."""
+    return arrays.in_turn(lambda u, left: arrays.argmax(s, u=u, mask=left), u, s.shape[-1], mask)
+
+
+def _mixed(listed: np.ndarray, u: np.ndarray, *, k: int, eps: float, arms: int, mask) -> np.ndarray:
+    """The lists shown, of which a share eps is uniform."""
     if not eps:
         return listed
-    uniform = _in_turn(np.zeros_like(s), u[..., k : 2 * k], keys=None, mask=mask)
+    uniform = arrays.in_turn(lambda u, left: arrays.nth(left, u), u[..., k : 2 * k], arms, mask)
     return np.where(u[..., 2 * k :] < eps, uniform, listed)
 
 
@@ -93,19 +105,6 @@ def first(answer: ListDecision) -> ListDecision:
     return ListDecision(answer.arms[0], float(np.ravel(answer.propensity)[0]), kind, se, decision.plain(z))
 
 
-def _in_turn(s: np.ndarray, u: np.ndarray, *, keys, mask: np.ndarray | None) -> np.ndarray:
-    left = np.ones(s.shape, dtype=bool) if mask is None else np.broadcast_to(mask, s.shape).copy()
-    arms = np.empty(u.shape, dtype=np.int64)
-    for r in range(u.shape[-1]):
-        arms[..., r] = arrays.argmax(s, u=u[..., r], keys=keys, mask=left)
-        _strike(left, arms[..., r])
-    return arms
-
-
-def _strike(left: np.ndarray, arm: np.ndarray) -> None:
-    np.put_along_axis(left, arm[..., None], False, axis=-1)
-
-
 def exact(policy: Any, chance: tuple, view: Any) -> bool:
     """Whether the probabilities of lists are known: one z moves all arms, or nothing does."""
     return not chance or (hasattr(policy, "as_lines") and policy.as_lines(view) is not None)
@@ -114,15 +113,15 @@ def exact(policy: Any, chance: tuple, view: Any) -> bool:
 def chosen(policy: Any, view: Any, arms: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
     """The probability of the ordered list `arms` (..., k) of a policy that is `exact`; shape (..., K). -> (...)"""
     if not hasattr(policy, "as_lines"):
-        p = _at(policy.scores(view), arms, mask)
+        p = _at(lambda left: policy.propensities(view, mask=left), arms, shape, mask)
     else:
-        m, w, law = policy.as_lines(view)
+        (m, w, slack), law = policy.as_lines(view)
         if isinstance(law, noise.Points):
             p = np.zeros(arms.shape[:-1])
-            for z, weight in _weighted(law):
-                p += weight * _at(m + z * w, arms, mask)
+            for weight, share in _at_points(policy.as_lines(view)):
+                p += weight * _at(share, arms, shape, mask)
         else:
-            low, high, shared = propensity.listed(m, w, arms, mask=mask)
+            low, high, shared = propensity.listed(m, w, arms, slack=slack, mask=mask)
             p = noise.mass(law, low, high) / shared
     return (1 - eps) * p + eps * uniform(shape, arms.shape[-1], mask)
 
@@ -133,26 +132,34 @@ def uniform(shape: tuple[int, ...], k: int, mask: np.ndarray | None) -> Any:
     return 1 / np.prod(n[..., None] - np.arange(k), axis=-1, dtype=float)
 
 
-def _at(s: np.ndarray, arms: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """The probability of the list `arms` where the scores are s (..., K) and only ties leave anything to chance."""
-    left = np.ones(s.shape, dtype=bool) if mask is None else np.broadcast_to(mask, s.shape).copy()
-    p = np.ones(s.shape[:-1])
+def _at(share: Share, arms: np.ndarray, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+    """The probability of the list `arms` where only ties leave anything to chance; shape (..., K)."""
+    left = np.ones(shape, dtype=bool) if mask is None else np.broadcast_to(mask, shape).copy()
+    p = np.ones(shape[:-1])
     for r in range(arms.shape[-1]):
-        p = p * arrays.pick(arrays.share(s, mask=left), arms[..., r], rank=0)
-        _strike(left, arms[..., r])
+        p = p * arrays.pick(share(left), arms[..., r], rank=0)
+        np.put_along_axis(left, arms[..., r, None], False, axis=-1)
     return p
 
 
-def _weighted(law: noise.Points) -> Iterator[tuple[float, float]]:
-    total = math.fsum(law.weights)
-    return ((z, weight / total) for z, weight in zip(law.points, law.weights, strict=True) if weight)
+def _at_points(seen: tuple) -> Iterator[tuple[float, Share]]:
+    """Each value of z: its probability, and how the arms that are left share the first place there."""
+    (m, w, slack), law = seen
+    for z, weight in zip(law.points, law.shares.tolist(), strict=True):
+        if weight:
+            error = None if slack is None else slack.at(z, m, w)
+            yield weight, functools.partial(_share, m + z * w, error)
+
+
+def _share(s: np.ndarray, error: np.ndarray | None, left: np.ndarray) -> np.ndarray:
+    return arrays.share(s, error=error, mask=left)
 
 
 def propensities(
     policy: Any, view: Any, *, k: int, eps: float, mask: np.ndarray | None, shape: tuple[int, ...], lists: bool
 ) -> ListPropensities:
     """All lists of one request, of a policy that is `exact`; shape (K,)."""
-    offered = np.arange(shape[-1]) if mask is None else np.flatnonzero(mask)
+    offered = np.ones(shape, dtype=bool) if mask is None else mask
     membership = np.zeros(shape)
     found: dict[tuple[int, ...], float] = {}
     for mass, places in _orders(policy, view, offered, k):
@@ -172,45 +179,31 @@ def propensities(
 
 
 def _orders(policy: Any, view: Any, offered: np.ndarray, k: int) -> Iterator[tuple[float, Places]]:
-    """The orders of the first k places, each with its probability; arms by number."""
+    """The orders of the first k places, each with its probability; arms by number; offered (K,) bool."""
     if not hasattr(policy, "as_lines"):
-        yield 1.0, [offered[group] for group in _ranked(policy.scores(view)[offered], k)]
+        yield 1.0, _ranked(lambda left: policy.propensities(view, mask=left), offered, k)
         return
-    m, w, law = policy.as_lines(view)
-    m, w = m[offered], w[offered]
+    (m, w, slack), law = policy.as_lines(view)
     if isinstance(law, noise.Points):
-        for z, weight in _weighted(law):
-            yield weight, [offered[group] for group in _ranked(m + z * w, k)]
+        for weight, share in _at_points(policy.as_lines(view)):
+            yield weight, _ranked(share, offered, k)
         return
-    groups = _groups(m, w)
+    sets = propensity.settle(m[None], w[None], slack=slack or propensity.given(m, w, offered), mask=offered[None])
+    of = sets.of[0]
+    groups = [np.flatnonzero(of == i) for i in range(len(sets.size))]
     first = np.array([group[0] for group in groups])
-    lists, low, high = propensity.ranks(m[first], w[first], k=min(k, len(first)))
+    lists, low, high = propensity.ranks(sets.m[0, first], sets.w[0, first], k=min(k, len(first)))
     for listed, mass in zip(lists, noise.mass(law, low, high).tolist(), strict=True):
         if mass > 0:
             sizes = np.cumsum([0, *(len(groups[i]) for i in listed)])
-            yield mass, [offered[groups[i]] for i, before in zip(listed, sizes, strict=False) if before < k]
+            yield mass, [groups[i] for i, before in zip(listed, sizes, strict=False) if before < k]
 
 
-def _groups(m: np.ndarray, w: np.ndarray) -> Places:
-    """The lines (K,) that are one with each other."""
-    order = np.argsort(w)
-    near = np.diff(w[order]) <= 4 * arrays.RTOL * np.max(np.abs(w))
-    crowded = np.zeros(len(w), dtype=bool)
-    crowded[order[1:][near]] = crowded[order[:-1][near]] = True
-    left, groups = crowded.copy(), [np.array([i]) for i in np.flatnonzero(~crowded)]
-    for i in np.flatnonzero(crowded):
-        if left[i]:
-            one = arrays.ties((m, w), np.intp(i)) & left
-            left &= ~one
-            groups.append(np.flatnonzero(one))
-    return groups
-
-
-def _ranked(s: np.ndarray, k: int) -> Places:
-    """The arms (K,) by score as far as the k-th place, those that tie together."""
-    left, places, room = np.ones(len(s), dtype=bool), [], k
+def _ranked(share: Share, offered: np.ndarray, k: int) -> Places:
+    """The arms by score as far as the k-th place, those that tie together; offered (K,) bool."""
+    left, places, room = offered.copy(), [], k
     while room > 0:
-        one = arrays.share(s, mask=left) > 0
+        one = share(left) > 0
         left &= ~one
         places.append(np.flatnonzero(one))
         room -= len(places[-1])
@@ -237,10 +230,27 @@ def frequencies(
 ) -> np.ndarray:
     """n lists of one request, (n, k); eps: the share of uniform choices."""
     drawn = []
-    for s, keys in decision.again(policy, view, rng, n=n, arms=arms, dim=dim, redraw=False):
-        u, offered = rng.random((len(s), 2 * k + 1)), None if mask is None else np.broadcast_to(mask, s.shape)
-        drawn.append(_best(s, keys, u, k=k, eps=eps, mask=offered))
+    for size, rule in _redrawn(policy, view, rng, n=n, arms=arms, dim=dim):
+        u, offered = rng.random((size, 2 * k + 1)), None if mask is None else np.broadcast_to(mask, (size, arms))
+        drawn.append(_mixed(rule(u[:, :k], offered), u, k=k, eps=eps, arms=arms, mask=offered))
     return np.concatenate(drawn)
+
+
+def _redrawn(policy: Any, view: Any, rng, *, n: int, arms: int, dim: int) -> Iterator[tuple[int, Callable]]:
+    """n decisions of one request in parts: how many, and (u (., k), mask) -> their lists (., k)."""
+    if not hasattr(policy, "in_turn"):
+        for s in decision.again(policy, view, rng, n=n, arms=arms, dim=dim, redraw=False):
+            yield len(s), functools.partial(_by_score, s)
+        return
+    together = min(decision.TOGETHER, max(1, decision.BLOCK // arms))
+    for start in range(0, n, together):
+        size = min(together, n - start)
+        chance = decision.draw(policy, rng, size, arms=arms, dim=dim)
+        yield size, functools.partial(_of_policy, policy, view, chance)
+
+
+def _of_policy(policy: Any, view: Any, chance: tuple, u: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    return policy.in_turn(view, *chance, u=u, mask=mask)
 
 
 def estimated(

@@ -13,6 +13,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, links
 from dither.arrays import Array
+from dither.models import rounding
 
 
 class DiagonalState(NamedTuple):
@@ -21,7 +22,7 @@ class DiagonalState(NamedTuple):
     v: Array  # (..., d)  λ + Σ x²; feature²
     b: Array  # (..., d)  Σ r x; reward times feature
     theta: Array  # (..., d)  θ̂ = b/v
-    norms: Array  # (..., 2)  Σ ‖x‖², Σ ‖x‖ |r|
+    norms: Array  # (..., 4)  Σ ‖x‖², Σ ‖x‖ |r|, Σ r², the number of observations
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,19 @@ class Diagonal:
 
     lam: float = 1e-4  # λ; feature²
     abilities = frozenset(
-        {"mean", "mean_at", "width", "sample", "logdet", "norms", "gram", "gram_width", "perturb", "predict"}
+        {
+            "mean",
+            "mean_at",
+            "width",
+            "sample",
+            "logdet",
+            "norms",
+            "gram",
+            "gram_width",
+            "perturb",
+            "predict",
+            "rounding",
+        }
     )
     function = links.LINKS["identity"]  # μ and its kin
     support = function.support  # between which the rewards lie
@@ -55,7 +68,7 @@ class Diagonal:
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> DiagonalState:
         """V = λI, θ̂ = 0, with leading axes `batch`."""
         v, b, theta = (xp.zeros((*batch, dim), dtype=xp.float64, device=device) for _ in range(3))
-        return DiagonalState(v + float(self.lam), b, theta, xp.zeros((*batch, 2), dtype=xp.float64, device=device))
+        return DiagonalState(v + float(self.lam), b, theta, xp.zeros((*batch, 4), dtype=xp.float64, device=device))
 
     def update(self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None) -> DiagonalState:
         """One more observation: x (..., d), r (...), weight (...)."""
@@ -71,7 +84,9 @@ class Diagonal:
         v = state.v + xp.sum(X * X, axis=-2)
         b = state.b + xp.sum(X * r[..., None], axis=-2)
         square = xp.vecdot(X, X)
-        norms = xp.stack([xp.sum(square, axis=-1), xp.sum(xp.sqrt(square) * xp.abs(r), axis=-1)], axis=-1)
+        paid, n = xp.sum(xp.sqrt(square) * xp.abs(r), axis=-1), float(X.shape[-2])
+        sums = [xp.sum(square, axis=-1), paid, xp.vecdot(r, r), xp.full_like(paid, n)]
+        norms = xp.stack(sums, axis=-1)
         return DiagonalState(v, b, b / v, state.norms + norms)
 
     def scores(self, theta: Array, X: Array) -> Array:
@@ -89,6 +104,20 @@ class Diagonal:
     def width(self, state: DiagonalState, X: Array) -> Array:
         """w_i = √(Σ x_i²/v): X (..., K, d) -> (..., K)."""
         return arrays.norms(X / arrays.namespace(X).sqrt(state.v)[..., None, :])
+
+    def rounding(self, state: DiagonalState) -> rounding.Rounding:
+        """What rounding may have done to means and widths: v, b and their ratio are sums of n and of d terms."""
+        xp, d = arrays.namespace(state.v), state.v.shape[-1]
+        square, _, paid, n = (state.norms[..., k : k + 1] for k in range(4))
+        length = xp.linalg.vector_norm(state.theta, axis=-1, keepdims=True)
+        root = rounding.SAFETY * rounding.UNIT * xp.sqrt(n + d)
+        rho = root * (xp.sqrt(d * paid) + xp.sqrt(d * self.lam + square) * length)
+        return rounding.Rounding(rho, root)
+
+    def reach(self, state: DiagonalState) -> Array:
+        """No width is larger than this times ‖x‖, (...)."""
+        xp = arrays.namespace(state.v)
+        return 1 / xp.sqrt(xp.min(state.v, axis=-1))
 
     def gram_width(self, state: DiagonalState, X: Array) -> Array:
         """The width: V is the matrix of this model."""

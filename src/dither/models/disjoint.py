@@ -12,7 +12,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, trees
 from dither.arrays import Array
-from dither.models import history
+from dither.models import history, rounding
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,14 @@ class Disjoint:
     def width(self, state: Any, x: Array) -> Array:
         """w_k of slot k: x (..., d) -> (..., K)."""
         return self.model.width(state, x[..., None, None, :])[..., 0]
+
+    def rounding(self, state: Any) -> rounding.Rounding:
+        """What rounding may have done to the means and widths of each slot: (..., K)."""
+        return rounding.Rounding(*(part[..., 0] for part in self.model.rounding(state)))
+
+    def reach(self, state: Any) -> Array:
+        """No width of the slot is larger than this times ‖x‖, (..., K)."""
+        return self.model.reach(state)
 
     def predict(self, state: Any, x: Array) -> Array:
         """μ(x'θ̂_k), the expected rewards: x (..., d) -> (..., K)."""

@@ -25,7 +25,7 @@ from scipy import linalg
 
 from dither import arrays, errors, links, trees
 from dither.arrays import Array
-from dither.models import statistics
+from dither.models import rounding, statistics
 from dither.models.network import Network, NetworkState, rows
 from dither.models.network.layout import layout
 from dither.models.ridge import Ridge, RidgeState
@@ -244,17 +244,20 @@ class NeuralLinear:
     def _fitted(self, network: NetworkState, past: rows.Rows, old: RidgeState) -> RidgeState:
         """The regression of one run on its whole history, by the network as it is; old says what policies asked for."""
         h, lam = old.theta.shape[-1], float(self.lam)
-        V, b = lam * np.eye(h), np.zeros(h)
+        V, b, paid = lam * np.eye(h), np.zeros(h), 0.0
         for phi, r, weight in self._blocks(network, past):
             part = statistics.weighted(phi, weight)
             V += part.T @ part
             b += phi.T @ (weight * r)
+            paid += float(weight @ (r * r))
         R = arrays.cholesky(V) if np.trace(V) < STEEP * lam else None
         if R is None:
             return self._fitted_by_rows(network, past, old)
         F = linalg.solve_triangular(R, np.eye(h))  # V = R'R, V⁻¹ = FF'
         logdet = None if old.logdet is None else 2 * np.sum(np.log(np.diag(R))) - h * math.log(lam)
-        return RidgeState(F, _finite(F @ (F.T @ b)), logdet, None)
+        theta = _finite(F @ (F.T @ b))
+        lost = rounding.made(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
+        return RidgeState(F, theta, logdet, None, lost)
 
     def _fitted_by_rows(self, network: NetworkState, past: rows.Rows, old: RidgeState) -> RidgeState:
         """The same by QR of the rows, ten times as slow: V itself cannot hold a λ so small beside them."""

@@ -17,7 +17,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import factor, statistics
+from dither.models import factor, rounding, statistics
 
 BULK = 1e6  # x'V⁻¹x above which observations are taken one by one: QR keeps fewer digits than the recursion
 MEMORY = 2**28  # bytes that F may take
@@ -30,6 +30,7 @@ class RidgeState(NamedTuple):
     theta: Array  # (..., d)  θ̂; reward per feature
     logdet: Array | None  # (...)  log(det V/det λI), where a policy asked for it
     extra: statistics.Extra | None  # what a policy asked for besides
+    lost: Array  # (..., 4)  what rounding has done: `rounding.grown`
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,20 @@ class Ridge:
 
     lam: float = 1e-4  # λ; feature²
     abilities = frozenset(
-        {"mean", "mean_at", "width", "sample", "logdet", "norms", "gram", "gram_width", "perturb", "history", "predict"}
+        {
+            "mean",
+            "mean_at",
+            "width",
+            "sample",
+            "logdet",
+            "norms",
+            "gram",
+            "gram_width",
+            "perturb",
+            "history",
+            "predict",
+            "rounding",
+        }
     )
     function = links.LINKS["identity"]  # μ and its kin
     support = function.support  # between which the rewards lie
@@ -77,7 +91,8 @@ class Ridge:
         eye = xp.eye(dim, dtype=xp.float64, device=device) / float(self.lam) ** 0.5
         F = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device) + eye
         logdet = xp.zeros(batch, dtype=xp.float64, device=device) if "logdet" in needs else None
-        return RidgeState(F, zeros, logdet, statistics.init(needs - {"gram_width"}, zeros, lam=self.lam))
+        extra = statistics.init(needs - {"gram_width"}, zeros, lam=self.lam)
+        return RidgeState(F, zeros, logdet, extra, rounding.init(zeros, lam=self.lam))
 
     def update(self, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
         """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing)."""
@@ -87,11 +102,12 @@ class Ridge:
         p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
         s = 1 + xp.vecdot(p, p)
-        e = (r - xp.vecdot(x, state.theta)) / s
+        e = r - xp.vecdot(x, state.theta)
         F = factor.grown(state.F, x, p=p, u=u, s=s, lam=self.lam)
-        theta = state.theta + u * e[..., None]
+        theta = state.theta + u * (e / s)[..., None]
         logdet = None if state.logdet is None else state.logdet + xp.log(s)
-        return RidgeState(F, theta, logdet, extra)
+        lost = rounding.grown(state.lost, x=x, u=u, s=s, e=e, r=r, theta=theta)
+        return RidgeState(F, theta, logdet, extra, lost)
 
     def update_many(self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
         """n observations at once: X (..., n, d), r (..., n), weight (..., n); the same as n updates.
@@ -123,7 +139,8 @@ class Ridge:
         logdet = state.logdet
         if logdet is not None:
             logdet = logdet + 2 * xp.sum(xp.log(xp.linalg.diagonal(R)), axis=-1)
-        return RidgeState(F, theta, logdet, extra)
+        lost = rounding.grown_many(state.lost, X=X, e=e, r=r, F=F, theta=theta)
+        return RidgeState(F, theta, logdet, extra, lost)
 
     def scores(self, theta: Array, X: Array) -> Array:
         """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
@@ -140,6 +157,14 @@ class Ridge:
     def width(self, state: RidgeState, X: Array) -> Array:
         """w_i = ‖x_i‖_{V⁻¹}: X (..., K, d) -> (..., K)."""
         return arrays.norms(X @ state.F)
+
+    def rounding(self, state: RidgeState) -> rounding.Rounding:
+        """What rounding may have done to means and widths."""
+        return rounding.of(state.lost)
+
+    def reach(self, state: RidgeState) -> Array:
+        """No width is larger than this times ‖x‖, (...)."""
+        return rounding.reach(state.F)
 
     def gram_width(self, state: RidgeState, X: Array) -> Array:
         """The width: V is the matrix of this model."""

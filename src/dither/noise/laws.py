@@ -1,5 +1,6 @@
 """The laws of the paper (Appendix B), and RandUCB's."""
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -199,8 +200,27 @@ class Points:
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Independent draws, by inversion."""
+        return self.column[:, 0][np.searchsorted(self._edges, rng.random(shape), side="right")]
+
+    @functools.cached_property
+    def column(self) -> np.ndarray:
+        """The values, (J, 1)."""
+        return np.array(self.points, dtype=float)[:, None]
+
+    @functools.cached_property
+    def shares(self) -> np.ndarray:
+        """Their probabilities, (J,)."""
+        return np.array(self.weights) / math.fsum(self.weights)
+
+    @functools.cached_property
+    def reach(self) -> float:
+        """The largest |z|."""
+        return float(np.max(np.abs(self.column)))
+
+    @functools.cached_property
+    def _edges(self) -> np.ndarray:
         edges = np.cumsum(self.weights)
-        return np.asarray(self.points)[np.searchsorted(edges / edges[-1], rng.random(shape), side="right")]
+        return edges / edges[-1]
 
 
 def half_gaussian(m: int = 20, *, sd: float = 0.125, last: float = 1e-6) -> Points:

@@ -68,10 +68,10 @@ class FeaturePerturbation:
         """The lines m + z c_t w, and u where ζ must be projected on it."""
         if hasattr(model, "beneath"):  # a linear model of features that are made once
             model, state, X = model.beneath(state, X)
-        w = scale.times(scale.value(self, model, state, t), model.width(state, X))
+        seen = lines.seen(model, state, X, by=scale.value(self, model, state, t))
         u = direction(model.flat(state.theta)) if self.form == "vector" else None
         law = self.noise.marginal(model.ambient(state.theta.shape[-1]))
-        return Seen(lines.Lines(model.mean(state, X), w), law, u)
+        return Seen(seen, law, u)
 
     def scores(self, view: Seen, zeta: Array) -> Array:
         """x̃_i'θ̂: (..., K)."""
@@ -81,14 +81,17 @@ class FeaturePerturbation:
         """The z that moves the arms: (...), uncoupled (..., K)."""
         return zeta if view.u is None else arrays.namespace(zeta).vecdot(zeta, view.u)
 
-    def keys(self, view: Seen) -> tuple[Array, ...] | None:
-        """What must agree for two arms to be one: their lines; uncoupled, arms that move never are."""
-        return lines.keys(view.lines, view.law, coupled=self.coupled)
+    def best(self, view: Seen, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
+        """The arms shown: (...) integers."""
+        return lines.best(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
 
-    def decide(self, view: Seen, zeta: Array, u: Array) -> tuple[int, float]:
+    def in_turn(self, view: Seen, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
+        """The k arms shown in order: u (..., k) -> (..., k) integers."""
+        return lines.in_turn(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
+
+    def decide(self, view: Seen, zeta: Array, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
         """The arm and its probability for one request at once."""
-        z = zeta if view.u is None else zeta @ view.u
-        return lines.decide(view.lines, z, u, view.law, coupled=self.coupled)
+        return lines.decide(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""
@@ -102,9 +105,9 @@ class FeaturePerturbation:
         """Their logarithms."""
         return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
 
-    def as_lines(self, view: Seen) -> tuple[Array, Array, Law] | None:
-        """m, w and the law of the one z that moves them; None uncoupled."""
-        return (*view.lines, view.law) if self.coupled else None
+    def as_lines(self, view: Seen) -> tuple[lines.Lines, Law] | None:
+        """The lines and the law of the one z that moves them; None uncoupled."""
+        return (view.lines, view.law) if self.coupled else None
 
 
 def direction(theta: Array) -> Array:

@@ -10,35 +10,23 @@ A policy with `eps` chooses uniformly among the arms on offer with that probabil
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from dither import arrays, errors
+from dither import errors
 from dither.arrays import Array
+from dither.policies import scored
+from dither.policies.scored import Deterministic, Scored
 
 DECAYS = ("half", "text")
 
 
 @dataclass(frozen=True)
-class Greedy:
+class Greedy(Deterministic):
     """On any model with `mean`."""
 
     needs = frozenset({"mean"})
 
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """Nothing."""
-        return ()
-
-    def view(self, model, state, X: Array, *, t: int) -> Array:
+    def view(self, model, state, X: Array, *, t: int) -> Scored:
         """The means (..., K)."""
-        return model.mean(state, X)
-
-    def scores(self, view: Array) -> Array:
-        """The view itself."""
-        return view
-
-    def propensities(self, view: Array, *, mask: Array | None = None) -> Array:
-        """1 for the best arm; shared where arms tie."""
-        return arrays.share(view, mask=mask)
+        return scored.means(model, state, X)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import numpy as np
 from dither import errors
 from dither.arrays import Array
 from dither.noise import Gaussian, Law
-from dither.policies import lines
-from dither.policies.greedy import Greedy
+from dither.policies import lines, scored
+from dither.policies.scored import Deterministic, Scored
 
 
 class Seen(NamedTuple):
@@ -45,9 +45,13 @@ class _Independent:
         """z itself."""
         return z
 
-    def keys(self, view: Seen) -> tuple[Array, ...] | None:
-        """What must agree for two arms to be one: arms that move never are."""
-        return lines.keys(view.lines, view.law, coupled=False)
+    def best(self, view: Seen, z: Array, *, u: Array, mask: Array | None = None) -> Array:
+        """The arms shown: (...) integers."""
+        return lines.best(view.lines, z, view.law, u=u, coupled=False, mask=mask)
+
+    def in_turn(self, view: Seen, z: Array, *, u: Array, mask: Array | None = None) -> Array:
+        """The k arms shown in order: u (..., k) -> (..., k) integers."""
+        return lines.in_turn(view.lines, z, view.law, u=u, coupled=False, mask=mask)
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""
@@ -96,7 +100,7 @@ class Sensitivity(_Independent):
 
 
 @dataclass(frozen=True)
-class NeuralUCB(Greedy):
+class NeuralUCB(Deterministic):
     """On any model with `gradient_norm`."""
 
     nu: float = 1e-5  # ν
@@ -105,10 +109,10 @@ class NeuralUCB(Greedy):
     def __post_init__(self) -> None:
         errors.within("nu", self.nu, 0, 1e12)
 
-    def view(self, model, state, X: Array, *, t: int) -> Array:
+    def view(self, model, state, X: Array, *, t: int) -> Scored:
         """f + b: (..., K)."""
-        m, b = _bonus(self, model, state, X)
-        return m + b
+        m, b, _ = _bonus(self, model, state, X)
+        return scored.plain(m + b)
 
 
 @dataclass(frozen=True)

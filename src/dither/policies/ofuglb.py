@@ -14,12 +14,14 @@ from scipy import optimize
 
 from dither import arrays, errors, theory
 from dither.arrays import Array
+from dither.policies import scored
+from dither.policies.scored import Deterministic, Scored
 
 TOLERANCE = 1e-6  # of SLSQP
 
 
 @dataclass(frozen=True)
-class OFUGLB:
+class OFUGLB(Deterministic):
     """On any model with `mean`, `refit` and `norms` that was fitted over ‖θ‖ <= S (`GLM(constrain=S)`)."""
 
     S: float = 1.0  # bound on ‖θ*‖
@@ -31,11 +33,7 @@ class OFUGLB:
         if self.horizon is not None:
             errors.at_least("horizon", self.horizon, 1)
 
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """Nothing."""
-        return ()
-
-    def view(self, model, state, X: Array, *, t: int) -> Array:
+    def view(self, model, state, X: Array, *, t: int) -> Scored:
         """The scores (..., K)."""
         xp, (K, d) = arrays.namespace(X), X.shape[-2:]
         L = (1 + self.S / 2) * (t - 1) if model.function.name == "logit" else model.lipschitz(state, self.S)
@@ -48,15 +46,7 @@ class OFUGLB:
             n = int(history.rows[own])
             rows = tuple(arrays.numpy(part)[own][:n] for part in history[:3])
             scores[row] = _highest(arms[row], rows, theta[row], level=float(W[row]) ** 2, S=self.S, link=model.function)
-        return xp.asarray(scores, device=arrays.device(X))
-
-    def scores(self, view: Array) -> Array:
-        """The view itself."""
-        return view
-
-    def propensities(self, view: Array, *, mask: Array | None = None) -> Array:
-        """1 for the best arm; shared where arms tie."""
-        return arrays.share(view, mask=mask)
+        return scored.plain(xp.asarray(scores, device=arrays.device(X)))
 
 
 def _highest(arms: np.ndarray, rows: tuple, theta: np.ndarray, *, level: float, S: float, link: Any) -> np.ndarray:

@@ -15,17 +15,17 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dither import arrays, errors, theory
 from dither.arrays import Array
-from dither.policies import scale
+from dither.policies import lines, scale, scored
+from dither.policies.scored import Deterministic, Scored
+from dither.propensity.settled import UNIT
 
 RADII = ("constant", "oful", "ucb-glm", "ofuglb")
 
 
 @dataclass(frozen=True)
-class UCB:
+class UCB(Deterministic):
     """On any model with `mean` and `width` (and `logdet` for "oful", `norms` for "ofuglb", `gram_width` if gram)."""
 
     beta: float | None = None  # β; None: the radius below
@@ -46,25 +46,20 @@ class UCB:
         """What it asks of a model."""
         return needs(self)
 
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """Nothing."""
-        return ()
-
-    def view(self, model, state, X: Array, *, t: int) -> Array:
+    def view(self, model, state, X: Array, *, t: int) -> Scored:
         """The scores m + β w (..., K)."""
-        return model.mean(state, X) + scale.times(radius(self, model, state, t), width(self, model, state, X))
-
-    def scores(self, view: Array) -> Array:
-        """The view itself."""
-        return view
-
-    def propensities(self, view: Array, *, mask: Array | None = None) -> Array:
-        """1 for the best arm; shared where arms tie."""
-        return arrays.share(view, mask=mask)
+        seen = lines.seen(model, state, X, by=radius(self, model, state, t), gram=self.gram)
+        slack = seen.slack
+        if slack is None:
+            return scored.plain(seen.m + seen.w)
+        rho, omega, raw, bonus = (scored.largest(part) for part in (slack.rho, slack.omega, slack.raw, seen.w))
+        size = math.sqrt(scored.largest(arrays.square(seen.m))) + bonus
+        most = rho * raw + omega * bonus + 2 * UNIT * size  # at least the largest of what `at` gives
+        return Scored(seen.m + seen.w, lambda: slack.at(1.0, seen.m, seen.w), most)
 
 
 @dataclass(frozen=True)
-class GLMUCB:
+class GLMUCB(Deterministic):
     """GLM-UCB (Filippi, Cappé, Garivier, Szepesvári 2010), on any model with `predict` and `gram_width`."""
 
     rho: float | None = None  # ρ; None: the one of the formula
@@ -82,30 +77,22 @@ class GLMUCB:
         if self.horizon is not None:
             errors.at_least("horizon", self.horizon, 1)
 
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """Nothing."""
-        return ()
-
-    def view(self, model, state, X: Array, *, t: int) -> Array:
+    def view(self, model, state, X: Array, *, t: int) -> Scored:
         """The scores μ(m) + ρ w (..., K)."""
         d, T = model.ambient(state.theta.shape[-1]), self.horizon or t
         rho = self.rho
         if rho is None:
             rho = theory.glm_ucb(T, d=d, delta=1 / T, k_mu=self.k_mu, c_mu=self.c_mu, R=self.R)
-        return model.predict(state, X) + scale.times(rho, model.gram_width(state, X))
+        bonus = scale.times(rho, model.gram_width(state, X))
+        s = model.predict(state, X) + bonus
 
-    def scores(self, view: Array) -> Array:
-        """The view itself."""
-        return view
+        def error() -> Array | None:
+            if "rounding" not in model.abilities:
+                return None
+            known = model.rounding(state)
+            return self.k_mu * known.rho * model.width(state, X) + known.omega * bonus + arrays.spread(s)
 
-    def propensities(self, view: Array, *, mask: Array | None = None) -> Array:
-        """1 for the best arm; shared where arms tie."""
-        return arrays.share(view, mask=mask)
-
-
-def width(policy: Any, model: Any, state: Any, X: Array) -> Array:
-    """The widths of UCB or RandUCB, (..., K)."""
-    return model.gram_width(state, X) if policy.gram else model.width(state, X)
+        return Scored(s, error)
 
 
 def check(policy: Any) -> None:

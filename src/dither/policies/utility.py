@@ -13,7 +13,7 @@ import numpy as np
 
 from dither import noise
 from dither.arrays import Array
-from dither.policies import lines, optimism, scale
+from dither.policies import lines, optimism
 
 
 class Seen(NamedTuple):
@@ -56,8 +56,8 @@ class RandUCB:
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """The lines m + a β w."""
-        w = scale.times(optimism.radius(self, model, state, t), optimism.width(self, model, state, X))
-        return Seen(lines.Lines(model.mean(state, X), w), self._marginal(model.ambient(state.theta.shape[-1])))
+        seen = lines.seen(model, state, X, by=optimism.radius(self, model, state, t), gram=self.gram)
+        return Seen(seen, self._marginal(model.ambient(state.theta.shape[-1])))
 
     def scores(self, view: Seen, a: Array) -> Array:
         """m + a β w: (..., K)."""
@@ -67,13 +67,17 @@ class RandUCB:
         """a itself."""
         return a
 
-    def keys(self, view: Seen) -> tuple[Array, ...] | None:
-        """Lines for a continuous a; scores for one of finitely many values; uncoupled, arms that move never tie."""
-        return lines.keys(view.lines, self.law, coupled=self.coupled)
+    def best(self, view: Seen, a: Array, *, u: Array, mask: Array | None = None) -> Array:
+        """The arms shown: (...) integers."""
+        return lines.best(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
 
-    def decide(self, view: Seen, a: Array, u: Array) -> tuple[int, float]:
+    def in_turn(self, view: Seen, a: Array, *, u: Array, mask: Array | None = None) -> Array:
+        """The k arms shown in order: u (..., k) -> (..., k) integers."""
+        return lines.in_turn(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
+
+    def decide(self, view: Seen, a: Array, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
         """The arm and its probability for one request at once."""
-        return lines.decide(view.lines, a, u, view.law, coupled=self.coupled)
+        return lines.decide(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""
@@ -87,9 +91,9 @@ class RandUCB:
         """Their logarithms."""
         return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
 
-    def as_lines(self, view: Seen) -> tuple[Array, Array, noise.Points | noise.Law] | None:
-        """m, w and the law of the one a that moves them; None uncoupled."""
-        return (*view.lines, view.law) if self.coupled else None
+    def as_lines(self, view: Seen) -> tuple[lines.Lines, noise.Points | noise.Law] | None:
+        """The lines and the law of the one a that moves them; None uncoupled."""
+        return (view.lines, view.law) if self.coupled else None
 
     def _marginal(self, dim: int) -> noise.Points | noise.Law:
         return self.law if isinstance(self.law, noise.Points) else self.law.marginal(dim)

@@ -12,24 +12,35 @@
 
 Where they take `log`, they answer log-probabilities, right where the probabilities underflow; -inf for what cannot be.
 
-The tie rule is that of `arrays.argmax`: lines whose m and w agree to rounding share their mass equally. Here w is the
-slope (the width times c_t and σ), not negative. NumPy only: probabilities leave the library here.
+`settled` has the tie rule: lines that rounding cannot tell apart are one line, whose arms share alike. Here w is the
+slope (the width times c_t and σ), not negative, and `slack` says what rounding may have done to m and w. What is drawn,
+by `drawn`, `drawn_apart` and `listed_at`, follows the same sets and corners. Probabilities are NumPy alone: they leave
+the library here.
 """
 
-from dither.propensity.coupled import chosen, decide, envelope, points
-from dither.propensity.independent import uncoupled, uncoupled_points
-from dither.propensity.ranks import listed, ranks
+from dither.propensity.coupled import chosen, decide, decide_points, drawn, envelope, points
+from dither.propensity.independent import drawn_apart, uncoupled, uncoupled_points
+from dither.propensity.ranks import listed, listed_at, ranks
+from dither.propensity.settled import Sets, Slack, given, settle
 from dither.propensity.upper import Corners, corners
 
 __all__ = [
     "Corners",
+    "Sets",
+    "Slack",
     "chosen",
     "corners",
     "decide",
+    "decide_points",
+    "drawn",
+    "drawn_apart",
     "envelope",
+    "given",
     "listed",
+    "listed_at",
     "points",
     "ranks",
+    "settle",
     "uncoupled",
     "uncoupled_points",
 ]

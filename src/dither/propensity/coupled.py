@@ -1,11 +1,101 @@
-"""One z for all arms: choice probabilities from the intervals of z on which a line m + z w is the highest."""
+"""One z for all arms: choice and choice probabilities from the intervals of z on which a line m + z w is the highest.
+
+The lines are those that `settled` leaves: what rounding cannot tell apart is one line. The argmax of m + z w only
+proposes an arm, since z w absorbs m in floating point. The interval that gives the probability confirms it.
+"""
 
 import math
+from typing import Any
 
 import numpy as np
 
 from dither import arrays, noise
-from dither.propensity import upper
+from dither.propensity import settled, upper
+from dither.propensity.settled import Slack
+
+APART = (
+    1e9  # errors of a width by which the lines that bound an interval must differ, else what is near them is looked at
+)
+
+
+def decide(
+    m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Law, slack: Slack | None = None
+) -> tuple[int, float] | None:
+    """The arm that is highest at z and its probability, for one request, in as few passes as will do.
+
+    At z the arm leads j by gap_j, and j gains on it by w_j - w_arm for each unit of z; so the arm's interval ends where
+    the quickest chaser on either side has closed its gap. m, w (K,)
+    None where rounding may matter: another arm's score is as near as settling may move it, or a line that bounds the
+    interval is near a third one in width. Then the general way (`drawn`, `chosen`) must decide.
+    """
+    slack = slack or settled.given(m, w)
+    s = m + z * w
+    arm = int(s.argmax())
+    gain, gap = w - w[arm], s[arm] - s
+    gap[arm] = math.inf
+    reach = slack.reach(m, w, z)
+    if not gap.min() > reach:
+        return None
+    pace = gain / gap
+    i, j = int(pace.argmin()), int(pace.argmax())
+    # The corners from m itself: s has lost digits of it where z w is small beside m.
+    own, slower, faster = m.item(arm), gain.item(i), gain.item(j)
+    near = APART * reach / (len(m) * (1 + abs(z)))
+    if (-near < slower < 0 and _accompanied(w, i, slack)) or (0 < faster < near and _accompanied(w, j, slack)):
+        return None
+    low = (own - m.item(i)) / slower if slower < 0 else -math.inf
+    high = (own - m.item(j)) / faster if faster > 0 else math.inf
+    return (arm, law.mass(low, high)) if low < z < high else None
+
+
+def _accompanied(w: np.ndarray, i: int, slack: Slack) -> bool:
+    """Whether another width lies near that of arm i."""
+    return bool(np.count_nonzero(np.abs(w - w[i]) <= 4 * len(w) * slack.share() * w[i]) > 1)
+
+
+def drawn(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: Any = None) -> Any:
+    """The arms that are highest at z; in a set of lines that are one, the arm that the uniform u says.
+
+    m, w, mask (..., K), z, u (...), of any array library -> (...) integers. The scores decide most requests; the
+    intervals of the settled lines decide the others.
+    """
+    xp, shape = arrays.namespace(m), m.shape
+    slack = slack or settled.given(m, w, mask)
+    s = m + z[..., None] * w
+    offered = s if mask is None else xp.where(mask, s, -xp.inf)
+    arm = xp.argmax(offered, axis=-1)
+    size, wide = xp.abs(z), xp.max(w, axis=-1)
+    reach = 4 * shape[-1] * (_largest(slack.m) + size * wide * _largest(slack.omega))
+    reach = reach + 8 * settled.UNIT * (xp.max(xp.abs(m), axis=-1) + size * wide)
+    sure = offered < (arrays.pick(offered, arm, rank=0) - reach)[..., None]
+    unsure = arrays.numpy(xp.count_nonzero(sure, axis=-1)).reshape(-1) < shape[-1] - 1
+    if not unsure.any():
+        return arm
+    some = np.flatnonzero(unsure)
+    m, w = (arrays.numpy(part).reshape(-1, shape[-1])[some] for part in (m, w))
+    offered = None if mask is None else np.broadcast_to(arrays.numpy(mask), shape).reshape(-1, shape[-1])[some]
+    z, u = (arrays.numpy(part).reshape(-1)[some] for part in (z, u))
+    sets = settled.settle(m, w, slack=settled.rows(slack, some, shape), mask=offered)
+    found = arrays.numpy(arm).reshape(-1).copy()
+    found[some] = arrays.nth(highest(sets, z), u)
+    return xp.asarray(found.reshape(shape[:-1]), device=arrays.device(arm))
+
+
+def _largest(error: Any) -> Any:
+    """The largest error of each request: a number, or (...)."""
+    return arrays.namespace(error).max(error, axis=-1) if getattr(error, "ndim", 0) else error
+
+
+def highest(sets: settled.Sets, z: np.ndarray, left: np.ndarray | None = None) -> np.ndarray:
+    """The set of the arms left (B, K) whose interval contains z (B,): which of them, (B, K) bool."""
+    left = sets.of >= 0 if left is None else left
+    hull = upper.corners(sets.m, sets.w, mask=left)
+    at = z[hull.row]
+    here = (hull.low <= at) & (at < hull.high)
+    row, arm = hull.row[here], hull.arm[here]
+    best = np.full(len(z), -2)
+    best[row] = sets.of[row, arm]
+    return left & (sets.of == best[:, None])
 
 
 def chosen(
@@ -14,135 +104,98 @@ def chosen(
     arm: np.ndarray,
     *,
     law: noise.Law,
+    slack: Slack | None = None,
     mask: np.ndarray | None = None,
     log: bool = False,
 ) -> np.ndarray:
     """The probability of `arm` (...) under a continuous z. m, w (..., K), mask (..., K) -> (...)"""
+    slack = slack or settled.given(m, w, mask)
     m_arm, w_arm = arrays.pick(m, arm, rank=0)[..., None], arrays.pick(w, arm, rank=0)[..., None]
     rise, steeper = m_arm - m, w - w_arm  # the arm beats j at z where z * steeper <= rise
-    one = arrays.ties((m, w), arm, mask=mask)
-    rivals, count = ~one, np.sum(one, axis=-1)
-    if mask is not None:
-        rivals &= mask
+    rivals = True if mask is None else mask
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = rise / steeper
     high = np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf)
     low = np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf)
-    beaten = np.any(rivals & (steeper == 0) & (rise < 0), axis=-1)
-    if log:
-        p = np.where(beaten, -np.inf, noise.log_mass(law, low, high) - np.log(count))
-    else:
-        p = np.where(beaten, 0.0, noise.mass(law, low, high) / count)
-    chained = ~_closed(m, w, one, mask=mask)
-    if np.any(chained):  # some arm is one with part of the group only: the envelope tells them apart
-        p = np.where(chained, arrays.pick(envelope(m, w, law=law, mask=mask, log=log), arm, rank=0), p)
+    p = noise.log_mass(law, low, high) if log else noise.mass(law, low, high)
+    flat = (-1, m.shape[-1])
+    offered = None if mask is None else np.broadcast_to(mask, m.shape).reshape(flat)
+    crowded = settled.crowded(w.reshape(flat), slack=settled.rows(slack, slice(None), m.shape), mask=offered)
+    if crowded.any():  # some lines may be one: the envelope of the settled ones tells
+        every = envelope(m, w, law=law, slack=slack, mask=mask, log=log)
+        p = np.where(crowded.reshape(m.shape[:-1]), arrays.pick(every, arm, rank=0), p)
     return p
 
 
-def _closed(m: np.ndarray, w: np.ndarray, one: np.ndarray, *, mask: np.ndarray | None) -> np.ndarray:
-    """Whether the arms of the group `one` (..., K) are one with each other and with no other arm. -> (...)"""
-    near, alike = np.ones(one.shape, dtype=bool) if mask is None else mask, True
-    for key in (m, w):
-        slack = arrays.slack(key, mask=mask)
-        low = np.min(key, axis=-1, where=one, initial=np.inf, keepdims=True)
-        high = np.max(key, axis=-1, where=one, initial=-np.inf, keepdims=True)
-        near = near & (key >= low - slack) & (key <= high + slack)
-        alike = alike & np.all(~one | (high - low <= slack), axis=-1)
-    return alike & (np.sum(near, axis=-1) == np.sum(one, axis=-1))
-
-
-def decide(m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Law) -> tuple[int, float] | None:
-    """The arm that is highest at z and its probability, for one request, in as few passes as will do.
-
-    At z the arm leads j by gap_j, and j gains on it by w_j - w_arm for each unit of z; so the arm's interval ends where
-    the quickest chaser on either side has closed its gap. m, w (K,); None where arms tie or nearly do: then the general
-    way (`arrays.argmax`, `chosen`) must decide.
-    """
-    s = m + z * w
-    arm = int(s.argmax())
-    gain, gap = w - w[arm], s[arm] - s
-    if np.count_nonzero(np.abs(gain) <= 2 * arrays.RTOL * math.sqrt(w @ w)) > 1:
-        return None
-    gap[arm] = 1.0
-    if np.count_nonzero(gap) < len(gap):
-        return None
-    pace = gain / gap
-    i, j = int(pace.argmin()), int(pace.argmax())
-    # The corners from m itself: s has lost digits of it where z w is small beside m.
-    own, slower, faster = m.item(arm), gain.item(i), gain.item(j)
-    low = (own - m.item(i)) / slower if slower < 0 else -math.inf
-    high = (own - m.item(j)) / faster if faster > 0 else math.inf
-    return arm, law.mass(low, high)
-
-
 def envelope(
-    m: np.ndarray, w: np.ndarray, *, law: noise.Law, mask: np.ndarray | None = None, log: bool = False
+    m: np.ndarray,
+    w: np.ndarray,
+    *,
+    law: noise.Law,
+    slack: Slack | None = None,
+    mask: np.ndarray | None = None,
+    log: bool = False,
 ) -> np.ndarray:
     """The probabilities of all arms under a continuous z. m, w (..., K), mask (..., K) -> (..., K)"""
     shape, K = m.shape, m.shape[-1]
     if not m.size:
         return np.zeros(shape)
+    slack = settled.rows(slack or settled.given(m, w, mask), slice(None), shape)
     m, w = np.reshape(m, (-1, K)), np.reshape(w, (-1, K))
     mask = None if mask is None else np.reshape(np.broadcast_to(mask, shape), (-1, K))
-    lines = upper.ordered(m, w, mask=mask)
-    hull = upper.of_ordered(lines, arms=K)
+    some = np.flatnonzero(settled.crowded(w, slack=slack, mask=mask))
+    if len(some):
+        offered = None if mask is None else mask[some]
+        sets = settled.settle(m[some], w[some], slack=settled.rows(slack, some, m.shape), mask=offered)
+        m, w = m.copy(), w.copy()
+        m[some], w[some] = sets.m, sets.w
+    hull = upper.corners(m, w, mask=mask)
     won = (noise.log_mass if log else noise.mass)(law, hull.low, hull.high)
     p = np.full(m.shape, -np.inf if log else 0.0)
     p[hull.row, hull.arm] = won
-    for row in _crowded(lines):
-        of = slice(*np.searchsorted(hull.row, [row, row + 1]))
-        own = lines.place[slice(*np.searchsorted(lines.row, [row, row + 1]))] - K * row  # in order of slope
-        p[row, own] = _shared(m[row, own], w[row, own], _places(own, hull.arm[of]), won[of], log=log)
+    if len(some):
+        p[some] = _shared(p[some], sets, log=log)
     return np.reshape(p, shape)
 
 
-def _crowded(lines: upper.Ordered) -> np.ndarray:
-    """The requests in which two slopes are so near that their lines may be one."""
-    gap = lines.w[1:] - lines.w[:-1]
-    if lines.row[0] == lines.row[-1]:
-        near = gap <= 4 * arrays.RTOL * max(abs(lines.w[0]), abs(lines.w[-1]))
-    else:
-        size = np.zeros(lines.row[-1] + 1)
-        np.maximum.at(size, lines.row, np.abs(lines.w))
-        near = (gap <= 4 * arrays.RTOL * size[lines.row[1:]]) & (lines.row[1:] == lines.row[:-1])
-    return np.unique(lines.row[1:][near]) if near.any() else lines.row[:0]
+def _shared(won: np.ndarray, sets: settled.Sets, *, log: bool) -> np.ndarray:
+    """What one line of each set won, shared by all of its arms. won (B, K) -> (B, K)"""
+    of, offered = sets.of, sets.of >= 0
+    best = np.full(len(sets.size), -np.inf if log else 0.0)
+    np.maximum.at(best, of[offered], won[offered])
+    best = best - np.log(sets.size) if log else best / sets.size
+    return np.where(offered, best[of], -np.inf if log else 0.0)
 
 
-def _places(own: np.ndarray, arm: np.ndarray) -> np.ndarray:
-    """Where the arms stand in the order `own`, a permutation of the arms on offer."""
-    order = np.argsort(own)
-    return order[np.searchsorted(own, arm, sorter=order)]
-
-
-def _shared(m: np.ndarray, w: np.ndarray, hull: np.ndarray, won: np.ndarray, *, log: bool) -> np.ndarray:
-    """Give what each line of the hull won to all lines that are one with it.
-
-    m, w (K,) in order of w; hull (H,) places in them; won (H,) -> p (K,)
-    """
-    slack = 2 * arrays.slack(w)[hull]  # a little too far: `ties` has the last word
-    first = np.searchsorted(w, w[hull] - slack, side="left")
-    after = np.searchsorted(w, w[hull] + slack, side="right")
-    p = np.full(m.shape, -np.inf if log else 0.0)
-    tallest, steepest = np.max(np.abs(m)), np.max(np.abs(w))  # they set the tolerance
-    for i, mass, a, b in zip(hull.tolist(), won.tolist(), first.tolist(), after.tolist(), strict=True):
-        one = np.array([i])
-        if b - a > 1:
-            keys = (np.append(m[a:b], tallest), np.append(w[a:b], steepest))
-            one = a + np.flatnonzero(arrays.ties(keys, np.intp(i - a))[:-1])
-        if log:
-            p[one] = np.logaddexp(p[one], mass - math.log(len(one)))
-        else:
-            p[one] += mass / len(one)
-    return p
+def decide_points(
+    m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Points, slack: Slack | None = None
+) -> tuple[int, float] | None:
+    """`decide` for z of finitely many values: one pass over the scores at all of them; None where scores nearly tie."""
+    slack = slack or settled.given(m, w)
+    s = m + law.column * w  # (J, K)
+    best = s.argmax(axis=1)
+    reach = slack.reach(m, w, law.reach)
+    if np.count_nonzero(s >= (s.max(axis=1) - reach)[:, None]) != len(best):
+        return None
+    arm = int(best[law.points.index(z)])
+    return arm, float(law.shares @ (best == arm))
 
 
 def points(
-    m: np.ndarray, w: np.ndarray, *, law: noise.Points, mask: np.ndarray | None = None, log: bool = False
+    m: np.ndarray,
+    w: np.ndarray,
+    *,
+    law: noise.Points,
+    slack: Slack | None = None,
+    mask: np.ndarray | None = None,
+    log: bool = False,
 ) -> np.ndarray:
     """The probabilities of all arms when z takes finitely many values. m, w (..., K), mask (..., K) -> (..., K)"""
+    slack = slack or settled.given(m, w, mask)
     p = np.zeros(m.shape)
     for z, weight in zip(law.points, law.weights, strict=True):
-        p += weight * arrays.share(m + z * w, mask=mask)
+        if weight:
+            p += weight * arrays.share(m + z * w, error=slack.at(z, m, w), mask=mask)
     p = p / np.sum(p, axis=-1, keepdims=True)
     if log:
         with np.errstate(divide="ignore"):

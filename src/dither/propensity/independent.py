@@ -9,50 +9,88 @@ where f_j(v) = P(s_j = v), F_j(v-) = P(s_j < v); the integral shares the win amo
 
 import functools
 import warnings
+from typing import Any
 
 import numpy as np
 
 from dither import arrays, noise
+from dither.propensity.settled import Slack
 
 MANY = 8  # arms from which panels of their own cost more than to find common ones
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
+def drawn_apart(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: Any = None) -> Any:
+    """The arms that are highest when each has moved by its own z; among arms that cannot move, ties are u's to settle.
+
+    m, w, z, mask (..., K), u (...), of any array library -> (...) integers
+    """
+    xp = arrays.namespace(m)
+    offered = m if mask is None else xp.where(mask, m, -xp.inf)
+    m = m - xp.max(offered, axis=-1, keepdims=True)  # exact near the highest, so that z w absorbs no difference there
+    size = xp.abs(m) if mask is None else xp.where(mask, xp.abs(m), 0.0)
+    still = w <= arrays.ROUNDING * xp.max(size, axis=-1, keepdims=True)
+    s = m + z * w
+    if arrays.some(still):  # of arms that do not move, those that tie for the best have one score, the others none
+        own = still if mask is None else still & mask
+        any_still = xp.any(own, axis=-1, keepdims=True)
+        among = xp.where(any_still, own, xp.ones_like(own))
+        tied = own & arrays.top(m, error=None if slack is None else slack.m, mask=among)
+        height = xp.max(xp.where(tied, m, -xp.inf), axis=-1, keepdims=True)
+        s = xp.where(tied, height, xp.where(own, -xp.inf, s))
+    return arrays.argmax(s, u=u, error=0.0, mask=mask)
+
+
 def uncoupled(
-    m: np.ndarray, w: np.ndarray, *, law: noise.Law, mask: np.ndarray | None = None, log: bool = False
+    m: np.ndarray,
+    w: np.ndarray,
+    *,
+    law: noise.Law,
+    slack: Slack | None = None,
+    mask: np.ndarray | None = None,
+    log: bool = False,
 ) -> np.ndarray:
     """The probabilities of all arms when each has a z of its own, by quadrature to 1e-9. (..., K) -> (..., K)"""
-    return _by_row(_uncoupled, m, w, law, mask, log)
+    return _by_row(_uncoupled, m, w, law, slack, mask, log)
 
 
 def uncoupled_points(
-    m: np.ndarray, w: np.ndarray, *, law: noise.Points, mask: np.ndarray | None = None, log: bool = False
+    m: np.ndarray,
+    w: np.ndarray,
+    *,
+    law: noise.Points,
+    slack: Slack | None = None,
+    mask: np.ndarray | None = None,
+    log: bool = False,
 ) -> np.ndarray:
     """The probabilities of all arms when each has a z of its own, of finitely many values. (..., K) -> (..., K)"""
-    return _by_row(_uncoupled_points, m, w, law, mask, log)
+    return _by_row(_uncoupled_points, m, w, law, slack, mask, log)
 
 
-def _by_row(rule, m: np.ndarray, w: np.ndarray, law, mask: np.ndarray | None, log: bool) -> np.ndarray:
+def _by_row(rule, m: np.ndarray, w: np.ndarray, law, slack, mask: np.ndarray | None, log: bool) -> np.ndarray:
     p = np.zeros(m.shape)
+    known = None if slack is None else Slack(*(np.broadcast_to(e, m.shape) for e in (slack.m, 1.0, slack.omega)))
     for row in np.ndindex(m.shape[:-1]):
         offered = slice(None) if mask is None else np.flatnonzero(mask[row])
-        p[row][offered] = rule(m[row][offered], w[row][offered], law)
+        own = None if known is None else Slack(*(part[row][offered] for part in known))
+        p[row][offered] = rule(m[row][offered], w[row][offered], law, own)
     if log:
         with np.errstate(divide="ignore"):
             return np.log(p)
     return p
 
 
-def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law) -> np.ndarray:
+def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | None) -> np.ndarray:
+    error = None if slack is None else slack.m
     m = m - np.max(m)  # the probabilities are those of differences; a common height would cost their digits
     fixed = w <= arrays.ROUNDING * np.max(np.abs(m))  # arms that do not move: the best of them matters, no other
     if np.all(fixed):
-        return arrays.share(m)
+        return arrays.share(m, error=error)
     p = np.zeros(m.shape)
     floor = np.max(m[fixed]) if np.any(fixed) else -np.inf
     moving, M, W = np.flatnonzero(~fixed), m[~fixed], w[~fixed]
     if np.any(fixed):
-        best = fixed & (m >= floor - arrays.RTOL * abs(floor))
+        best = fixed & arrays.top(m, error=error, mask=fixed)
         p[best] = np.prod(law.cdf((floor - M) / W)) / np.sum(best)
     # By the winning score s: arm i wins at s with density f((s - m_i)/w_i)/w_i Π_{j≠i} F((s - m_j)/w_j). Panels end
     # where some arm's z passes one of the law's panel ends, so that inside a panel the integrand is smooth.
@@ -105,15 +143,17 @@ def _others(F: np.ndarray) -> np.ndarray:
     return below * above
 
 
-def _uncoupled_points(m: np.ndarray, w: np.ndarray, law: noise.Points) -> np.ndarray:
+def _uncoupled_points(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | None) -> np.ndarray:
     weights = np.array(law.weights) / np.sum(law.weights)
     able = weights > 0
-    s = m + np.array(law.points)[able, None] * w  # (J, K)
+    z = np.array(law.points)[able, None]
+    s = m + z * w  # (J, K)
+    error = arrays.spread(s.ravel()).reshape(s.shape) if slack is None else slack.at(z, m, w)
     order = np.argsort(s, axis=0)
     s, f = np.take_along_axis(s, order, axis=0), weights[able][order]
     F = np.concatenate([np.zeros((1, len(m))), np.cumsum(f, axis=0)])
     F[-1] = 1.0
-    first, last = _levels(s)
+    first, last = _levels(s, np.take_along_axis(error, order, axis=0))
     enough = last >= np.max(s[0])  # the least score of the arm whose least is best: no lower one wins
     first, last = first[enough], last[enough]
     p = np.zeros(len(m))
@@ -139,8 +179,10 @@ def _on_unit(n: int) -> tuple[np.ndarray, np.ndarray]:
     return (t[:, None] + 1) / 2, weight / 2
 
 
-def _levels(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The scores in order, those that agree to rounding as one: the least and the largest of each."""
-    v = np.unique(s)
-    new = np.diff(v) > arrays.slack(v)[1:]
-    return v[np.r_[True, new]], v[np.r_[new, True]]
+def _levels(s: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The scores in order, those that no gap separates as one: the least and the largest of each."""
+    order = np.argsort(s - error, axis=None)
+    low, high = (s - error).ravel()[order], np.maximum.accumulate((s + error).ravel()[order])
+    start = np.flatnonzero(np.r_[True, low[1:] > high[:-1]])
+    v = s.ravel()[order]
+    return np.minimum.reduceat(v, start), np.maximum.reduceat(v, start)

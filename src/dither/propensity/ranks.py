@@ -1,5 +1,6 @@
 """The k highest of K lines m + z w, in order, as z goes from -inf to inf (the first k levels of the arrangement).
 
+    listed_at the list at one z
     listed    one ordered list: the interval of z in which each of its lines is above the next, and the last above the
               rest. O(K)
     ranks     all lists, and the interval of each. At z = -inf the flattest line is first; from there on either a line
@@ -10,26 +11,50 @@ alone: O(K) a change there, O(k) a change within. Lines of equal slope never mee
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 from dither import arrays
+from dither.propensity import coupled, settled
+from dither.propensity.settled import Slack
+
+
+def listed_at(
+    m: np.ndarray, w: np.ndarray, z: np.ndarray, *, u: np.ndarray, slack: Slack | None = None, mask: Any = None
+) -> np.ndarray:
+    """The k highest lines at z, in order; those that are one in the order that the uniforms say.
+
+    m, w, mask (..., K), z (...), u (..., k) -> (..., k) integers
+    """
+    shape, K, k = m.shape, m.shape[-1], u.shape[-1]
+    slack = settled.rows(slack or settled.given(m, w, mask), slice(None), shape)
+    m, w, z, u = np.reshape(m, (-1, K)), np.reshape(w, (-1, K)), np.reshape(z, -1), np.reshape(u, (-1, k))
+    mask = None if mask is None else np.broadcast_to(mask, shape).reshape(-1, K)
+    sets = settled.settle(m, w, slack=slack, mask=mask)
+    arms = arrays.in_turn(lambda u, left: arrays.nth(coupled.highest(sets, z, left), u), u, K, sets.of >= 0)
+    return np.reshape(arms, (*shape[:-1], k))
 
 
 def listed(
-    m: np.ndarray, w: np.ndarray, arms: np.ndarray, *, mask: np.ndarray | None = None
+    m: np.ndarray, w: np.ndarray, arms: np.ndarray, *, slack: Slack | None = None, mask: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The interval of z in which `arms` (..., k) are the first k lines in this order, and how many orders share it.
 
     m, w (..., K), mask (..., K) -> low, high (...), empty where low >= high; and the number of lists that the tie rule
     draws there with equal chance (...): 1 where no two lines are one.
     """
-    left = np.ones(m.shape, dtype=bool) if mask is None else mask.copy()
+    shape, K = m.shape, m.shape[-1]
+    slack = settled.rows(slack or settled.given(m, w, mask), slice(None), shape)
+    offered = None if mask is None else np.broadcast_to(mask, shape).reshape(-1, K)
+    sets = settled.settle(np.reshape(m, (-1, K)), np.reshape(w, (-1, K)), slack=slack, mask=offered)
+    m, w, of = (np.reshape(part, shape) for part in (sets.m, sets.w, sets.of))
+    left = of >= 0
     low, high, shared = np.full(m.shape[:-1], -np.inf), np.full(m.shape[:-1], np.inf), np.ones(m.shape[:-1])
     for r in range(arms.shape[-1]):
         arm = arms[..., r]
         m_arm, w_arm = arrays.pick(m, arm, rank=0)[..., None], arrays.pick(w, arm, rank=0)[..., None]
-        one = arrays.ties((m, w), arm, mask=left)
+        one = left & (of == arrays.pick(of, arm, rank=0)[..., None])
         shared *= np.sum(one, axis=-1)
         rivals = left & ~one
         rise, steeper = m_arm - m, w - w_arm

@@ -1,0 +1,115 @@
+"""Lines that rounding cannot tell apart are one line: the tie rule of arms that are lines m + z w.
+
+Two numbers have a gap between them where they differ by more than the rounding errors of both. Then
+    widths without a gap in their chain are one width: such lines are parallel;
+    among those, means without a gap in their chain are one mean: such lines are one line, a set that shares alike.
+
+Chains do not depend on the order of the arms, and so do neither the sets nor the one m and one w of each. Means are
+compared among parallel lines alone, because lines of two widths differ wherever their means may lie.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import arrays
+
+UNIT = float(np.finfo(float).eps)
+
+
+class Slack(NamedTuple):
+    """What rounding may have done to lines m + z w: |error of m| <= rho * raw, |error of w| <= omega * w."""
+
+    rho: Any  # a number, or what broadcasts to (..., K)
+    raw: Any  # (..., K)  the widths without the scale, or what rho stands for a share of
+    omega: Any  # a number, or what broadcasts to (..., K)
+
+    @property
+    def m(self) -> Any:
+        """The errors of m, (..., K)."""
+        return self.rho * self.raw
+
+    def at(self, z: Any, m: Any, w: Any) -> Any:
+        """The errors of the scores m + z w, (..., K); z a number or what broadcasts to (..., K)."""
+        xp = arrays.namespace(m)
+        size = abs(z) if isinstance(z, float | int) else xp.abs(z)
+        return self.m + size * self.omega * w + 2 * UNIT * (xp.abs(m) + size * w)
+
+    def reach(self, m: np.ndarray, w: np.ndarray, z: float) -> float:
+        """By how much settling and rounding may move the difference of two scores m + z w. m, w (K,), one request."""
+        wide = _size(w)
+        raw = wide if self.raw is w else _size(self.raw)
+        largest = self.rho if type(self.rho) is float else float(np.max(self.rho))
+        K, z = len(m), abs(z)
+        return 4 * K * (largest * raw + z * self.share() * wide) + 8 * UNIT * (_size(m) + z * wide)
+
+    def share(self) -> float:
+        """The largest relative error of a width of one request."""
+        return self.omega if type(self.omega) is float else float(np.max(self.omega))
+
+
+def _size(x: Any) -> float:
+    """At least the largest |x|, by one product where that neither overflows nor underflows. x (K,), or a number"""
+    if not getattr(x, "ndim", 0):
+        return abs(float(x))
+    square = x @ x
+    return math.sqrt(square) if 1e-280 < square < math.inf else float(np.abs(x).max())
+
+
+def given(m: np.ndarray, w: np.ndarray, mask: np.ndarray | None = None) -> Slack:
+    """The errors of lines of which nothing is known but that they are rounded."""
+    return Slack(arrays.spread(m, mask=mask), 1.0, arrays.RELATIVE + arrays.ROUNDING)
+
+
+class Sets(NamedTuple):
+    """The settled lines of B requests."""
+
+    m: np.ndarray  # (B, K)  one m for all lines of a set
+    w: np.ndarray  # (B, K)  one w
+    of: np.ndarray  # (B, K) int  the set of each arm, numbered through all requests; -1 where not on offer
+    size: np.ndarray  # (sets,) int  how many arms are in each
+
+
+def settle(m: np.ndarray, w: np.ndarray, *, slack: Slack, mask: np.ndarray | None = None) -> Sets:
+    """The sets of lines of B requests. m, w, mask (B, K)"""
+    B, K = m.shape
+    offered = np.ones((B, K), dtype=bool) if mask is None else mask
+    height = np.broadcast_to(slack.m, (B, K))
+    omega = np.max(np.broadcast_to(slack.omega, (B, K)), axis=-1, where=offered, initial=0.0)
+    row, arm = np.nonzero(offered)
+    M, W, E, omega = m[row, arm], w[row, arm], height[row, arm], omega[row]
+    # Widths: one sort of each request, and a cut at each gap.
+    order = np.lexsort((W, row))
+    row, arm, M, W, E, omega = (part[order] for part in (row, arm, M, W, E, omega))
+    cut = np.r_[True, (row[1:] > row[:-1]) | (W[1:] - W[:-1] > omega[1:] * (W[1:] + W[:-1]))]
+    start, group = np.flatnonzero(cut), np.cumsum(cut) - 1
+    W, E = W[start][group], np.maximum.reduceat(E, start)[group]
+    # Means among lines of one width.
+    order = np.lexsort((M, group))
+    row, arm, M, W, E, group = (part[order] for part in (row, arm, M, W, E, group))
+    cut = np.r_[True, (group[1:] > group[:-1]) | (M[1:] - M[:-1] > 2 * E[1:])]
+    start, of = np.flatnonzero(cut), np.cumsum(cut) - 1
+    sets = Sets(m.copy(), w.copy(), np.full((B, K), -1), np.bincount(of))
+    sets.m[row, arm], sets.w[row, arm], sets.of[row, arm] = M[start][of], W, of
+    return sets
+
+
+def crowded(w: np.ndarray, *, slack: Slack, mask: np.ndarray | None = None) -> np.ndarray:
+    """The requests in which two widths have no gap between them. w, mask (B, K) -> (B,) bool"""
+    sort = np.sort(w if mask is None else np.where(mask, w, np.inf), axis=-1)
+    omega = np.broadcast_to(slack.omega, w.shape)
+    omega = np.max(omega, axis=-1, keepdims=True, where=True if mask is None else mask, initial=0.0)
+    with np.errstate(invalid="ignore"):
+        return np.any(
+            sort[:, 1:] - sort[:, :-1] <= omega * (sort[:, 1:] + sort[:, :-1]), axis=-1, where=sort[:, 1:] < np.inf
+        )
+
+
+def rows(slack: Slack, some: Any, shape: tuple[int, ...]) -> Slack:
+    """The errors of some requests, an index of (B,); the lines have this shape (..., K), of any array library."""
+
+    def of(part: Any) -> np.ndarray:
+        return np.broadcast_to(arrays.numpy(part), shape).reshape(-1, shape[-1])[some]
+
+    return Slack(of(slack.m), 1.0, of(slack.omega))
