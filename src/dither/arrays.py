@@ -67,6 +67,11 @@ def dot(X: Array, theta: Array) -> Array:
     return (X @ theta[..., None])[..., 0]
 
 
+def inner(a: Array, b: Array) -> Array:
+    """a'b along the last axis: (..., d), (..., d) -> (...)."""
+    return a.dot(b) if a.ndim == 1 and type(a) is np.ndarray else namespace(a).vecdot(a, b)
+
+
 def square(X: Array) -> Array:
     """The sum of the squares of all entries: no ‖x‖² of a row is larger."""
     return np.vdot(X, X) if type(X) is np.ndarray else namespace(X).sum(X * X)

@@ -8,7 +8,6 @@ The configuration is frozen and the state a tuple that is replaced whole, so a r
 was. A lock makes every call atomic: one bandit may serve many threads.
 """
 
-import contextlib
 import copy
 import functools
 import threading
@@ -93,9 +92,9 @@ class Bandit:
             eps = decision.eps(self.policy, self.t, floor=self.floor)
             n = 1 if single else shape[0]
             chance = decision.draw(self.policy, self._chance, n, arms=shape[-1], dim=self.model.ambient(self.dim))
-            u = self._ties.random((n, decision.UNIFORMS))
+            u = self._ties.random(decision.UNIFORMS if single else (n, decision.UNIFORMS))
             if single:
-                chance, u = tuple(kind[0] for kind in chance), u[0]
+                chance = tuple([kind[0] for kind in chance])
                 quick = decision.decide(self.policy, view, chance, u, eps=eps, arms=shape[-1], mask=mask)
                 if quick is not None:
                     self.decisions += 1
@@ -326,8 +325,7 @@ class Bandit:
         rows = None if self.slots is not None else mask
         inputs.finite(X, name="X", mask=rows)
         if rows is not None:
-            first = np.take_along_axis(X, np.argmax(rows, axis=-1)[..., None, None], axis=-2)
-            X = np.where(rows[..., None], X, first)  # what is ruled out is not read: any row that the model can take
+            X = _read(X, rows)
         self._columns = columns
         return X, mask, X.ndim == alone
 
@@ -350,17 +348,9 @@ class Bandit:
             own = None if mask is None else mask[row]
             yield ranking.frequencies(self.policy, view, rng, n=n, k=k, arms=arms, dim=dim, mask=own, eps=eps)
 
-    @contextlib.contextmanager
-    def _whole(self, *, draws: bool = False) -> Iterator[None]:
+    def _whole(self, *, draws: bool = False) -> "_Call":
         """One call alone; where the model is asked and refuses, it leaves no names of columns and no draws spent."""
-        at_risk = (self._chance, self._ties) if draws and getattr(self.policy, "asks", False) else ()
-        with self._lock, streams.given_back(*at_risk):
-            columns = self._columns
-            try:
-                yield
-            except Exception:
-                self._columns = columns
-                raise
+        return _Call(self, draws and getattr(self.policy, "asks", False))
 
     def _streams(self) -> dict[str, np.random.Generator]:
         """The streams that go on from call to call; a model without chance of its own has none for its training."""
@@ -410,6 +400,29 @@ class Bandit:
         return hits
 
 
+class _Call:
+    """`Bandit._whole`; a class, since a generator would take a tenth of a decision."""
+
+    __slots__ = ("bandit", "before", "columns", "draws")
+
+    def __init__(self, bandit: Bandit, draws: bool) -> None:
+        self.bandit, self.draws = bandit, draws
+
+    def __enter__(self) -> None:
+        self.bandit._lock.acquire()
+        self.columns, self.before = self.bandit._columns, []
+        if self.draws:
+            streams = (self.bandit._chance.bit_generator, self.bandit._ties.bit_generator)
+            self.before = [(stream, stream.state) for stream in streams]
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            self.bandit._columns = self.columns
+            for stream, state in self.before:
+                stream.state = state
+        self.bandit._lock.release()
+
+
 def load(path: Any, *, known: tuple[type, ...] = (), model: Any = None) -> Bandit:
     """The bandit that `save` wrote; it goes on as if nothing had happened.
 
@@ -441,6 +454,16 @@ def load(path: Any, *, known: tuple[type, ...] = (), model: Any = None) -> Bandi
         return bandit
 
     return saving.read(path, build)
+
+
+def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """X with an offered row in the place of each that is ruled out, so that no model reads it, whatever it holds."""
+    if X.ndim == 2:
+        X = X.copy()
+        X[~mask] = X[mask.argmax()]
+        return X
+    first = np.take_along_axis(X, np.argmax(mask, axis=-1)[..., None, None], axis=-2)
+    return np.where(mask[..., None], X, first)
 
 
 def _error(hits: np.ndarray, draws: int) -> np.ndarray:

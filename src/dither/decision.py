@@ -69,7 +69,7 @@ def knowable(policy: Any) -> bool:
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
     """What the policy draws for n requests, which must be a tuple: an array would be taken for one."""
     chance = policy.draw(rng, n, arms=arms, dim=dim)
-    if type(chance) is not tuple or any(len(kind) != n for kind in chance):
+    if type(chance) is not tuple or [kind for kind in chance if len(kind) != n]:
         name = type(policy).__name__
         raise TypeError(f"{name}.draw must return a tuple of arrays with {n} entries each, as in 'return (z,)'")
     return chance

@@ -64,7 +64,7 @@ def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None) -> N
 
     mask : rows (array's shape less the last axis) that are read; others pass
     """
-    if mask is None and np.vdot(array, array) < LARGEST**2:
+    if np.vdot(array, array) < LARGEST**2:
         return  # NaN and infinity show in the sum of squares: one BLAS pass, no warnings
     bad = ~(np.abs(array) < LARGEST)
     if mask is not None:

@@ -98,11 +98,12 @@ class Ridge:
         """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing)."""
         xp = arrays.namespace(x)
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-        x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
+        if weight is not None:
+            x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
         p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
-        s = 1 + xp.vecdot(p, p)
-        e = r - xp.vecdot(x, state.theta)
+        s = 1 + arrays.inner(p, p)
+        e = r - arrays.inner(x, state.theta)
         F = factor.grown(state.F, x, p=p, u=u, s=s, lam=self.lam)
         theta = state.theta + u * (e / s)[..., None]
         logdet = None if state.logdet is None else state.logdet + xp.log(s)

@@ -23,6 +23,7 @@ from dither.arrays import Array
 
 SAFETY = 8.0  # C
 UNIT = float(np.finfo(float).eps)  # twice the rounding of one operation
+_LOST = SAFETY * UNIT
 MOST = 1e-6  # ω: `factor.grown` refuses a factor that has lost more
 
 
@@ -88,10 +89,11 @@ def made(*, trace: float, paid: float, n: int, F: np.ndarray, theta: np.ndarray)
 def of(known: Array) -> Rounding:
     """ρ and ω: numbers for one bandit, (..., 1) with leading axes."""
     if known.ndim == 1 and type(known) is np.ndarray:
-        return Rounding(SAFETY * UNIT * known.item(3), min(SAFETY * UNIT * known.item(2), MOST))
+        _, _, D, q = known.tolist()
+        return Rounding(_LOST * q, min(_LOST * D, MOST))
     xp = arrays.namespace(known)
-    omega = SAFETY * UNIT * known[..., 2:3]
-    return Rounding(SAFETY * UNIT * known[..., 3:4], xp.where(omega < MOST, omega, xp.full_like(omega, MOST)))
+    omega = _LOST * known[..., 2:3]
+    return Rounding(_LOST * known[..., 3:4], xp.where(omega < MOST, omega, xp.full_like(omega, MOST)))
 
 
 def reach(F: Array) -> Array:

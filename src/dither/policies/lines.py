@@ -75,13 +75,14 @@ def spread_over(view: Lines, batch: tuple[int, ...]) -> Lines:
 
 def decide(view: Lines, z: Array, law, *, u: Array, coupled: bool, mask: Array | None) -> tuple[int, float]:
     """The arm and its probability for one request: the same as `best` and `chosen`. z a number, or (K,)."""
+    m, w, slack = view
     if mask is not None:
-        arms = np.flatnonzero(mask)
+        arms = mask.nonzero()[0]
         own, p = decide(_kept(view, arms), z if coupled else z[arms], law, u=u, coupled=coupled, mask=None)
         return int(arms[own]), p
     if coupled:
         rule = propensity.decide_points if isinstance(law, noise.Points) else propensity.decide
-        decided = rule(view.m, view.w, float(z), law=law, slack=view.slack)
+        decided = rule(m, w, float(z), law=law, slack=slack)
         if decided is not None:
             return decided
     arm = best(view, z, law, u=u, coupled=coupled, mask=None)
@@ -93,12 +94,16 @@ def _kept(view: Lines, arms: np.ndarray) -> Lines:
     m, w, slack = view
     if slack is None:
         return Lines(m[arms], w[arms])
-    w, rho, raw, omega = w[arms], *(part[arms] if np.ndim(part) else part for part in slack)
+    w, rho, raw, omega = w[arms], *(part[arms] if np.size(part) > 1 else part for part in slack)
     return Lines(m[arms], w, propensity.Slack(rho, w if slack.raw is view.w else raw, omega))
 
 
 def chosen(view: Lines, arm: Array, law, *, coupled: bool, mask: Array | None) -> Array:
     """The probability of `arm` (...), given the law of z."""
+    if coupled and view.m.ndim == 1 and mask is None and not isinstance(law, noise.Points):
+        p = propensity.alone(view.m, view.w, int(arm), law=law, slack=view.slack)
+        if p is not None:
+            return np.float64(p)
     if isinstance(law, noise.Points) or not coupled:
         return arrays.pick(all_arms(view, law, coupled=coupled, mask=mask), arm, rank=0)
     return propensity.chosen(view.m, view.w, arm, law=law, slack=view.slack, mask=mask)

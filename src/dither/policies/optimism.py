@@ -19,7 +19,6 @@ from dither import arrays, errors, theory
 from dither.arrays import Array
 from dither.policies import lines, scale, scored
 from dither.policies.scored import Deterministic, Scored
-from dither.propensity.settled import UNIT
 
 RADII = ("constant", "oful", "ucb-glm", "ofuglb")
 
@@ -52,10 +51,7 @@ class UCB(Deterministic):
         slack = seen.slack
         if slack is None:
             return scored.plain(seen.m + seen.w)
-        rho, omega, raw, bonus = (scored.largest(part) for part in (slack.rho, slack.omega, slack.raw, seen.w))
-        size = math.sqrt(scored.largest(arrays.square(seen.m))) + bonus
-        most = rho * raw + omega * bonus + 2 * UNIT * size  # at least the largest of what `at` gives
-        return Scored(seen.m + seen.w, lambda: slack.at(1.0, seen.m, seen.w), most)
+        return Scored(seen.m + seen.w, lambda: slack.at(1.0, seen.m, seen.w), slack.most(seen.m, seen.w))
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ def needs(c: Scale) -> frozenset[str]:
 def value(policy: Any, model: Any, state: Any, t: int) -> Any:
     """c_t, a number, or an array (...) where it depends on the data. policy has c, sigma, S, horizon, delta."""
     c = policy.c
+    if type(c) is float:
+        return policy.sigma * c
     if callable(c):
         at_t = c(t)
         errors.within(f"c({t})", at_t, 0, LARGEST)

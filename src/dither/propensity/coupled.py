@@ -48,6 +48,22 @@ def decide(
     return (arm, law.mass(low, high)) if low < z < high else None
 
 
+def alone(m: np.ndarray, w: np.ndarray, arm: int, *, law: noise.Law, slack: Slack | None = None) -> float | None:
+    """The probability of one arm of one request, m, w (K,); None where lines may be one, and `chosen` must tell."""
+    slack = slack or settled.given(m, w)
+    rise, steeper = m[arm] - m, w - w[arm]
+    tie = 4 * len(m) * slack.share() * w[arm]
+    if np.count_nonzero(np.abs(steeper) <= tie) > 1:
+        return None
+    steeper[arm] = math.nan
+    z = rise / steeper
+    up, down = np.where(steeper > 0, z, math.inf), np.where(steeper < 0, z, -math.inf)
+    i, j = int(down.argmax()), int(up.argmin())
+    if (down[i] > -math.inf and _accompanied(w, i, slack)) or (up[j] < math.inf and _accompanied(w, j, slack)):
+        return None
+    return law.mass(float(down[i]), float(up[j]))
+
+
 def _accompanied(w: np.ndarray, i: int, slack: Slack) -> bool:
     """Whether another width lies near that of arm i."""
     return bool(np.count_nonzero(np.abs(w - w[i]) <= 4 * len(w) * slack.share() * w[i]) > 1)

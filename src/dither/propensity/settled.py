@@ -36,25 +36,42 @@ class Slack(NamedTuple):
         size = abs(z) if isinstance(z, float | int) else xp.abs(z)
         return self.m + size * self.omega * w + 2 * UNIT * (xp.abs(m) + size * w)
 
+    def most(self, m: Any, w: Any) -> float:
+        """A number that no error of a score m + w is larger than. m, w (..., K)"""
+        if m.ndim == 1 and type(m) is np.ndarray:
+            wide, tall = _size(w), _size(m)
+            raw = wide if self.raw is w else _size(self.raw)
+        else:
+            wide, tall, raw = (_largest(abs(part)) for part in (w, m, self.raw))
+        return _largest(self.rho) * raw + _largest(self.omega) * wide + 2 * UNIT * (tall + wide)
+
     def reach(self, m: np.ndarray, w: np.ndarray, z: float) -> float:
         """By how much settling and rounding may move the difference of two scores m + z w. m, w (K,), one request."""
-        wide = _size(w)
-        raw = wide if self.raw is w else _size(self.raw)
-        largest = self.rho if type(self.rho) is float else float(np.max(self.rho))
-        K, z = len(m), abs(z)
-        return 4 * K * (largest * raw + z * self.share() * wide) + 8 * UNIT * (_size(m) + z * wide)
+        rho, raw, omega = self
+        wide, K, z = _size(w), len(m), abs(z)
+        moved = _largest(rho) * (wide if raw is w else _size(raw)) + z * _largest(omega) * wide
+        return 4 * K * moved + 8 * UNIT * (_size(m) + z * wide)
 
     def share(self) -> float:
         """The largest relative error of a width of one request."""
-        return self.omega if type(self.omega) is float else float(np.max(self.omega))
+        return _largest(self.omega)
 
 
 def _size(x: Any) -> float:
     """At least the largest |x|, by one product where that neither overflows nor underflows. x (K,), or a number"""
-    if not getattr(x, "ndim", 0):
-        return abs(float(x))
-    square = x @ x
+    if type(x) is float:
+        return abs(x)
+    square = float(x.dot(x))
     return math.sqrt(square) if 1e-280 < square < math.inf else float(np.abs(x).max())
+
+
+def _largest(error: Any) -> float:
+    """The largest of some errors; 0 of none."""
+    if type(error) is float:
+        return error
+    if type(error) is np.ndarray:
+        return float(error.max()) if error.size else 0.0
+    return float(arrays.namespace(error).max(error)) if getattr(error, "ndim", 0) else float(error)
 
 
 def given(m: np.ndarray, w: np.ndarray, mask: np.ndarray | None = None) -> Slack:
