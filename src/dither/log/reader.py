@@ -1,15 +1,17 @@
 """Logs from files and frames: whole (`read`) or in batches of constant memory (`batches`)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither import errors, tables
 from dither.log import joined, ledger, parts, schema
 from dither.log.logged import Logged
+
+TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # which stay as written
 
 
 def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Logged:
@@ -77,8 +79,7 @@ class _Source:
             self._folder(Path(source), rewards)
         else:
             self.scan = scanned(Path(source))
-            if Path(source).suffix.lower() != ".csv":
-                self.about = parts.about(Path(source))
+            self.about = about(Path(source))
         if rewards is not None and self.received is None:
             raise ValueError(f"rewards={rewards!r} is for folders that Log wrote; {self.where} has one reward a row")
         with parts.readable(self.where):
@@ -131,17 +132,21 @@ class _Source:
         )
 
 
-def scanned(path: Path) -> Any:
-    """A lazy frame of a Parquet or CSV file."""
-    pl = schema.polars()
+def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
+    """A lazy frame of a file; in CSV the columns in `text` stay as written."""
     if not path.exists():
         raise FileNotFoundError(f"no log at {path}")
-    if path.stat().st_size == 0:
+    if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty: there is nothing to evaluate")
     with parts.readable(path):
-        scan = pl.scan_csv(path, try_parse_dates=True) if path.suffix.lower() == ".csv" else pl.scan_parquet(path)
+        scan = tables.scan(path, text=text)
         scan.collect_schema()
     return scan
+
+
+def about(path: Path) -> dict[str, Any]:
+    """What a file says of itself; {} for what is no plain Parquet file."""
+    return parts.about(path) if tables.kind(path) in tables.PARQUET and tables.opener(path) is None else {}
 
 
 def framed(source: Any) -> Any:
