@@ -5,6 +5,7 @@ Arrow; columns go by name: the first names seen are the columns, in another orde
 """
 
 import numbers as numeric
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,17 @@ from scipy import sparse
 from dither import errors
 
 LARGEST = 1e100  # of larger numbers, products with 1/√λ (at most 1e50) and their squares overflow
+
+
+class Named:
+    """Features with the names of their columns, as data frames have them: array (..., d), names (d,)."""
+
+    def __init__(self, array: np.ndarray, names: Sequence[str]) -> None:
+        self.array, self.column_names = array, list(names)
+
+    def to_numpy(self) -> np.ndarray:
+        """The array."""
+        return self.array
 
 
 def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:

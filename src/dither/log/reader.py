@@ -3,12 +3,12 @@
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither import errors, tables
-from dither.log import joined, ledger, parts, schema
+from dither.log import check, joined, ledger, nested, parts, schema
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # which stay as written
@@ -17,7 +17,9 @@ TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  
 def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Logged:
     """A log, whole and checked for its columns; `check()` and `usable()` look at its values.
 
-    source : a Parquet or CSV file, a folder that `Log` wrote, a list of those, or a frame (polars, pandas, Arrow)
+    source : a file (`tables`: Parquet, CSV, JSON lines, packed or not), a folder that `Log` wrote, a frame (polars,
+        pandas, Arrow), a `Logged`, or a list of those. Features with names get one column for each name; a name that
+        a file lacks is 0 where the file is of a sparse format (Vowpal Wabbit), and refused else.
     rewards : how several rewards of a decision count, "sum", "last" or "list"; None: as the log says
     require : columns that must be there
 
@@ -26,11 +28,12 @@ def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = 
     """
     pieces = [_Source(piece, rewards, require) for piece in _pieces(source)]
     pl = schema.polars()
+    catalogue, known = _catalogue(pieces), _known(pieces)
     frames = [piece.frame() for piece in pieces]
     frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
     if frame.height == 0:
         raise ValueError(f"{words(source)} holds no rows: there is nothing to evaluate")
-    return Logged(frame, catalogue=_catalogue(pieces), **_known(pieces))
+    return Logged(frame, catalogue=catalogue, report=_report(pieces), **known)
 
 
 def batches(
@@ -63,6 +66,14 @@ def _batches(pieces: list["_Source"], rows: int, repeats: np.ndarray | None) -> 
             first += frame.height
 
 
+class Scan(NamedTuple):
+    """A lazy frame of a file whose columns were chosen, and what the file says of itself."""
+
+    frame: Any
+    about: dict[str, Any]
+    where: str
+
+
 class _Source:
     """One file, folder or frame."""
 
@@ -71,9 +82,15 @@ class _Source:
         if rewards is not None and rewards not in ledger.RULES:
             raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
         self.where, self.about, self.require = words(source), {}, require
+        self.report: Any = None
+        self.names: tuple[str, ...] | None = None  # what the columns of the features become
         self.received: Any = None
         self.starts: list[tuple[int, int]] = []
-        if not isinstance(source, (str, Path)):
+        if isinstance(source, Logged):
+            self.scan, self.about, self.report = source.frame.lazy(), source.about, source.report
+        elif isinstance(source, Scan):
+            self.scan, self.about, self.where = source.frame, source.about, source.where
+        elif not isinstance(source, (str, Path)):
             self.scan = framed(source).lazy()
         elif Path(source).is_dir():
             self._folder(Path(source), rewards)
@@ -107,13 +124,20 @@ class _Source:
         """The rows from `at` on."""
         pl = schema.polars()
         with parts.readable(self.where):
-            frame = self.scan.slice(at, rows).collect()
+            frame = self._named(self.scan.slice(at, rows).collect())
             if self.received is None:
                 return frame
             mine = self.received.filter(pl.col("decision").is_between(at, at + rows, closed="left")).collect()
         found = joined.join(frame, mine, rule=self.rule, first=at)
         missing = [name for name in self.require if name not in found.columns]
         return schema.checked(found, where=self.where, require=self.require) if missing else found
+
+    def _named(self, frame: Any) -> Any:
+        """The features in the columns of the whole log."""
+        have = self.about.get("names")
+        if have is None or self.names is None or tuple(have) == self.names or "features" not in frame.columns:
+            return frame
+        return frame.with_columns(nested.placed(frame["features"], have, self.names))
 
     def hashes(self) -> np.ndarray | None:
         """A 64-bit hash of each id, (height,); None without ids."""
@@ -199,6 +223,9 @@ def _catalogue(pieces: list[_Source]) -> tuple[str, ...] | None:
 
 def _known(pieces: list[_Source]) -> dict[str, Any]:
     """The largest arm of the whole log plus 1, the least, and whether the catalogue is of those shown."""
+    names = _names(pieces)
+    for piece in pieces:
+        piece.names = names
     arm = schema.polars().col("arm")
     ends = arm.filter(arm >= 0).min().alias("least"), arm.max().alias("most")
     found = [piece.scan.select(*ends).collect().row(0) for piece in pieces if "arm" in piece.columns]
@@ -206,7 +233,38 @@ def _known(pieces: list[_Source]) -> dict[str, Any]:
         "least": min((least for least, _ in found if least is not None), default=None),
         "most": max((most + 1 for _, most in found if most is not None), default=None),
         "shown_only": any(piece.about.get("shown_only", False) for piece in pieces),
+        "names": names,
+        "sparse": names is not None and all(piece.about.get("sparse", False) for piece in pieces),
     }
+
+
+def _names(pieces: list[_Source]) -> tuple[str, ...] | None:
+    """The columns of the features of all pieces: one name, one column.
+
+    Raises ValueError where some pieces have names and others not, and where they have other names and what a row lacks
+    is not 0.
+    """
+    named = [piece for piece in pieces if "features" in piece.columns]
+    found = [None if (names := piece.about.get("names")) is None else tuple(names) for piece in named]
+    if len(set(found)) < 2:
+        return found[0] if found else None
+    if None in found:
+        plain, other = named[found.index(None)].where, next(p.where for p, n in zip(named, found, strict=True) if n)
+        raise ValueError(f"the features of {other} have names and those of {plain} have none: read them one by one")
+    union = tuple(sorted(set().union(*found)))
+    for piece, names in zip(named, found, strict=True):
+        if len(names) < len(union) and not piece.about.get("sparse", False):
+            lacking = ", ".join(map(repr, sorted(set(union) - set(names))[:5]))
+            raise ValueError(f"the features of {piece.where} lack {lacking}, which other files have: give all the same")
+    return union
+
+
+def _report(pieces: list[_Source]) -> Any:
+    """What was left out in reading the pieces that are in memory."""
+    if all(piece.report is None for piece in pieces):
+        return None
+    reports = [piece.report or check.Report(piece.height, piece.height) for piece in pieces]
+    return sum(reports[1:], reports[0])
 
 
 def _repeats(pieces: list[_Source]) -> np.ndarray | None:

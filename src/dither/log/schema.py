@@ -98,7 +98,9 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, name
             )
         casts.append(_cast(name, present[name], what))
         if what == "time" and present[name] == polars().String and (odd := _odd(frame, name, present[name], what)):
-            raise ValueError(f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got text{odd}")
+            raise ValueError(
+                f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got text{odd}"
+            )
     return frame.with_columns(casts)
 
 
@@ -166,7 +168,9 @@ def _moments(column: Any) -> Any:
     whole = column.str.replace(day, "${1}T00:00:00").str.replace(" ", "T", literal=True)
     zoned = whole.str.replace(r"Z$", "+00:00").str.replace(r"([+-]\d\d)(\d\d)$", "${1}:${2}")
     zoned = zoned.str.replace(r"(T\d\d:\d\d)($|[+-])", "${1}:00${2}").str.replace(r"(T[\d:.]+)$", "${1}+00:00")
-    return zoned.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_unit="us", strict=False).alias(column.meta.output_name())
+    return zoned.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_unit="us", strict=False).alias(
+        column.meta.output_name()
+    )
 
 
 def _odd(frame: Any, name: str, have: Any, what: str) -> str:
