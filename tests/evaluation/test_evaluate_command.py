@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import dither as library
-from dither.evaluation import source
+from dither.log import sources as source
 from dither.log import Log
 
 

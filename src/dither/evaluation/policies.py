@@ -137,6 +137,7 @@ class Saved:
 
     def shown(self, log: Any) -> Shown:
         """Its probabilities now; nothing is learnt, and its streams do not move."""
+        log = log.aligned(self.bandit)
         X, mask = log.X, log.mask
         slots = self.bandit.slots
         if slots is not None:

@@ -40,7 +40,8 @@ def from_columns(
     arms : the column with lists of the ids on offer; or the ids on offer in every row (the catalogue); or their
         number, where some were never shown; None: the catalogue is all ids that were shown, at least. An arm that is
         not among them is a finding of `check`.
-    features : the column with lists of features, (K, d) or (d,); or the columns that make the context of each row
+    features : the column with lists of features, (K, d) or (d,); or the column or columns of numbers that make the
+        context of each row
     text : columns of the user's own that a CSV file holds and that stay as written, such as ids of users
     columns : other columns of a log by name, as in id="event", time="ts", probabilities="ps", floor="eps"
 
@@ -66,6 +67,8 @@ def from_columns(
     with parts.readable(where):
         table = table.lazy().collect()
     given |= {name: name for name in UNMISTAKABLE if given.get(name) is None and name in table.columns}
+    if isinstance(features, str) and features in table.columns and not _listed(table.schema[features]):
+        features = [features]
     context = list(features) if features is not None and not isinstance(features, str) else []
     lists = {"arms": arms, "features": features}
     given |= {name: column for name, column in lists.items() if isinstance(column, str)}
@@ -164,6 +167,11 @@ def _texts_in_lists(column: Any) -> Any:
     if not isinstance(column.dtype, (pl.List, pl.Array)):
         raise ValueError(f"arms must name a column of lists of ids, got {column.dtype}; or pass the ids themselves")
     return column.cast(pl.List(pl.String))
+
+
+def _listed(dtype: Any) -> bool:
+    pl = schema.polars()
+    return isinstance(dtype, (pl.List, pl.Array))
 
 
 def _flat(dtype: Any) -> bool:
