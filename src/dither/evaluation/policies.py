@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither import arrays, decision, errors
+from dither import arrays, decision, errors, inputs
 from dither.bandit import Bandit, load
+from dither.inputs import ROUNDING
 
-ROUNDING = 1e-6  # how far probabilities of float32 may miss what they must be
 LOGGING = "logging"  # what ran: always shown, and what the others are compared with
 
 
@@ -116,9 +116,8 @@ class Column:
     def shown(self, log: Any) -> Shown:
         """As they are, checked."""
         if is_list(log, self.q):
-            Q = log.matrix(self.q)
-            wrong = ~((Q >= 0).all(axis=1) & (np.abs(Q.sum(axis=1) - 1) <= ROUNDING))
-            refuse(wrong, log, f"column {self.q!r} must hold probabilities of all arms on offer, which sum to 1")
+            Q, proper = inputs.shares(log.matrix(self.q))
+            refuse(~proper, log, f"column {self.q!r} must hold probabilities of all arms on offer, which sum to 1")
             return Shown(of_shown(Q, log.a), Q, None if self.g is None else number(log, self.g))
         q = number(log, self.q)
         refuse(~((q >= 0) & (q <= 1 + ROUNDING)), log, f"column {self.q!r} must hold probabilities in [0, 1]")

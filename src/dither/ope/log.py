@@ -11,12 +11,10 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from dither import errors, inputs
+from dither.inputs import ROUNDING
 from dither.ope import labels
 
 KINDS = ("exact", "monte_carlo", "estimated", "none")
-ROUNDING = (
-    1e-6  # how far a probability logged in float32 may lie above 1, a row of Q from summing to 1, P from p (of p)
-)
 HEAVIEST = 1e100  # of larger weights the squares overflow
 
 
@@ -72,10 +70,11 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
         options = {"kind": p.kind, **options}
     r, a, p, Q, M = _shaped(r, a, p, Q, M)
     n, K = Q.shape
+    Q, proper = inputs.shares(Q)
     P = None if options.get("P") is None else _numbers(options["P"], name="P", shape=(n, K))
     kind, p_se = _kind(options.get("kind", "exact"), options.get("p_se"), n)
     exact = np.broadcast_to(np.asarray(options.get("kind", "exact"), dtype=object) == "exact", (n,))
-    keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact), n, options)
+    keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact, proper), n, options)
     rows = None
     if not keep.all():
         rows = np.flatnonzero(keep)
@@ -114,14 +113,13 @@ def _numbers(x: Any, *, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _rules(r, a, p, Q, M, P=None, exact=True) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Rule -> (rows that break it, the argument that breaks it). exact (n,): p has no error."""
+def _rules(r, a, p, Q, M, P=None, exact=True, proper=None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Rule -> (rows that break it, the argument that breaks it). exact (n,): p has no error; proper (n,): Q sums to 1."""
     K = Q.shape[1]
     whole = (a >= 0) & (a < K) & (a == np.floor(a))
     possible = (p > 0) & (p <= 1 + ROUNDING)
     with np.errstate(invalid="ignore", over="ignore"):
-        total = np.sum(Q, axis=1)
-        proper = (np.min(Q, axis=1) >= 0) & (np.abs(total - 1) <= ROUNDING)
+        proper = inputs.shares(Q)[1] if proper is None else proper
         arms = np.where(whole, a, 0).astype(np.int64)
         q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
         heavy = possible & proper & (q > HEAVIEST * p)
