@@ -32,7 +32,9 @@ def test_what_comes_late_is_read(tmp_path, rows, late):
         assert read.column("note")[-1] == "x7"
 
 
-@pytest.mark.parametrize("ids", [("1.10", "1.1"), ("007", "7"), ("1e3", "1000"), ("2024-01-02", "2024-1-2"), ("+1", "1")])
+@pytest.mark.parametrize(
+    "ids", [("1.10", "1.1"), ("007", "7"), ("1e3", "1000"), ("2024-01-02", "2024-1-2"), ("+1", "1")]
+)
 def test_ids_are_text_as_written(tmp_path, ids):
     rows = [f"{ids[i % 2]},{ids[i % 2]},{i % 2},0.5" for i in range(10)]
     path = put(tmp_path / "t.csv", "\n".join(["ad,event,reward,propensity", *rows]))
@@ -98,7 +100,9 @@ def test_files_that_are_no_tables(tmp_path):
 
 def test_a_value_that_is_no_number_is_named(tmp_path):
     path = put(tmp_path / "a.csv", f"{HEAD}\n0,1,0.5\n1,much,0.5\n")
-    with pytest.raises(ValueError, match="column 'reward' of .* must hold numbers, got String, such as 'much' in row 1"):
+    with pytest.raises(
+        ValueError, match="column 'reward' of .* must hold numbers, got String, such as 'much' in row 1"
+    ):
         log.read(path)
 
 

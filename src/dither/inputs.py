@@ -138,7 +138,9 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
     empty = ~array.any(axis=-1)
     if empty.any():
         place = np.argwhere(empty)[0].tolist()
-        where = f" in request {place[0] if len(place) == 1 else tuple(place)} ({int(empty.sum())} such)" if place else ""
+        where = (
+            f" in request {place[0] if len(place) == 1 else tuple(place)} ({int(empty.sum())} such)" if place else ""
+        )
         raise ValueError(f"mask leaves no arm on offer{where}: at least one must be True in each request")
     return array
 

@@ -239,7 +239,13 @@ def _weights(log: Any) -> list[Finding]:
     own = P[np.arange(len(log)), np.where(inside, a, 0)]
     exact = inside & ~np.isnan(total) & (log.kinds == "exact")
     return [
-        *_found(log, "weights", "probabilities do not sum to 1", abs(total - 1) > np.minimum(ROUNDING * np.maximum(log.K, 10), MOST_OFF), refused=False),
+        *_found(
+            log,
+            "weights",
+            "probabilities do not sum to 1",
+            abs(total - 1) > np.minimum(ROUNDING * np.maximum(log.K, 10), MOST_OFF),
+            refused=False,
+        ),
         *_found(log, "weights", "probabilities are negative", (P < 0).any(axis=1), refused=False),
         *_found(
             log,

@@ -102,7 +102,9 @@ def propensities_from(
                 "arms to one, or pass clip=, the least p"
             )
         if len(np.unique(a[train])) == 1:
-            raise ValueError(f"a shows arm {a[train][0]} alone in the rows of a fold: take fewer folds, or join rare arms")
+            raise ValueError(
+                f"a shows arm {a[train][0]} alone in the rows of a fold: take fewer folds, or join rare arms"
+            )
         model = _clone(classifier)
         model.fit(X[train], a[train])
         P[np.ix_(test, model.classes_)] = model.predict_proba(X[test])
