@@ -15,8 +15,12 @@ from dither.evaluation import policies
 
 def lines(cost, *actions, n=20):
     event = {
-        **{"_label_cost": cost, "_label_probability": 1 / len(actions), "_label_Action": 1, "_labelIndex": 0},
-        **{"a": list(range(1, len(actions) + 1)), "p": [1 / len(actions)] * len(actions)},
+        "_label_cost": cost,
+        "_label_probability": 1 / len(actions),
+        "_label_Action": 1,
+        "_labelIndex": 0,
+        "a": list(range(1, len(actions) + 1)),
+        "p": [1 / len(actions)] * len(actions),
         "c": {"_multi": [{name: 1} for name in actions]},
     }
     return [json.dumps(event)] * n
@@ -74,7 +78,7 @@ def test_columns_that_a_table_lacks_are_not_zero():
     with pytest.raises(ValueError, match="lack 'y', which other files have"):
         log.read([xy, log.from_columns(table, features=["x"], **named)])
     plain = log.read({"arm": [0], "reward": [1.0], "propensity": [0.5], "features": [[[1.0, 2.0]]]})
-    with pytest.raises(ValueError, match="have names and those of .* have none"):
+    with pytest.raises(ValueError, match=r"have names and those of .* have none"):
         log.read([xy, plain])
 
 
@@ -119,8 +123,13 @@ def test_slots_of_actions_that_count_from_1():
     events = [
         json.dumps(
             {
-                **{"_label_cost": -r, "_label_probability": 0.5, "_label_Action": i + 1, "_labelIndex": i},
-                **{"a": [1, 2, 3], "p": [0.5, 0.25, 0.25], "c": {"x": 1, "_multi": [{}, {}, {}]}},
+                "_label_cost": -r,
+                "_label_probability": 0.5,
+                "_label_Action": i + 1,
+                "_labelIndex": i,
+                "a": [1, 2, 3],
+                "p": [0.5, 0.25, 0.25],
+                "c": {"x": 1, "_multi": [{}, {}, {}]},
             }
         )
         for i, r in enumerate([0.1, 0.9, 0.0])

@@ -14,8 +14,13 @@ from dither import log
 
 def event(context=None, **changes):
     made = {
-        **{"_label_cost": -1.0, "_label_probability": 0.5, "_label_Action": 1, "_labelIndex": 0},
-        **{"a": [1, 2], "p": [0.5, 0.5], "c": context or {"_multi": [{"x": 1}, {"y": 1}]}},
+        "_label_cost": -1.0,
+        "_label_probability": 0.5,
+        "_label_Action": 1,
+        "_labelIndex": 0,
+        "a": [1, 2],
+        "p": [0.5, 0.5],
+        "c": context or {"_multi": [{"x": 1}, {"y": 1}]},
     } | changes
     return json.dumps({key: value for key, value in made.items() if value is not None})
 

@@ -6,8 +6,8 @@ Parquet
 gzip, bzip2 and xz are unpacked, by the content of the file and not by its name.
 
 In a CSV file blanks around a value do not count, a value in NOTHING is missing, and a line without a value is no row.
-The type of a column is that of all its values: whole numbers, numbers, true and false, or else text. Text it stays where
-a whole number has a leading zero (`007` is a name), and where the caller says so.
+The type of a column is that of all its values: whole numbers, numbers, true and false, or else text. It stays text
+where a whole number has a leading zero (`007` is a name), and where the caller says so.
 """
 
 import bz2

@@ -131,8 +131,8 @@ def evaluate(
         arms=arms if format == "dither" else None,
     )
     how = How(interval, level, reward_range, weight_max, seed=seed)
-    text = () if cluster is None else (cluster,)
-    here = sources.Source(log, format, arm, propensity, reward, kind, arms, _options(option or []), text)
+    as_written = () if cluster is None else (cluster,)
+    here = sources.Source(log, format, arm, propensity, reward, kind, arms, _options(option or []), as_written)
     report = None
     with warnings.catch_warnings(), _spoken(sources.FORMATS[format].options):
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's; what they are about is in the notes

@@ -62,7 +62,7 @@ def from_columns(
         rule = "and without propensity_kind=, the column that says it" if kind in schema.KINDS else f"got {kind!r}"
         raise ValueError(f"kind must be one of {', '.join(schema.KINDS)}: {rule}")
     given = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
-    as_written = {arm, *text, *(given[name] for name in reader.TEXTS if name in given)}
+    as_written = {arm, *text, *(columns[name] for name in reader.TEXTS if name in columns)}
     table = reader.scanned(Path(frame), as_written) if isinstance(frame, (str, Path)) else reader.framed(frame)
     with parts.readable(where):
         table = table.lazy().collect()

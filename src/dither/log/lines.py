@@ -1,8 +1,8 @@
 """Logs that are lines of text: read one by one, with malformed lines refused by number, or counted.
 
-Features become dense vectors: a number is the value, a text "name=text" is 1, and what a row lacks is 0. The columns are
-the names in the order of the alphabet, so that files with the same names have the same columns. What is there twice, in
-one arm or in the context and the arm, counts twice, as in Vowpal Wabbit.
+Features become dense vectors: a number is the value, a text "name=text" is 1, and what a row lacks is 0. The columns
+are the names in the order of the alphabet, so that files with the same names have the same columns. What is there
+twice, in one arm or in the context and the arm, counts twice, as in Vowpal Wabbit.
 """
 
 import math

@@ -251,8 +251,9 @@ def _names(pieces: list[_Source]) -> tuple[str, ...] | None:
     if None in found:
         plain, other = named[found.index(None)].where, next(p.where for p, n in zip(named, found, strict=True) if n)
         raise ValueError(f"the features of {other} have names and those of {plain} have none: read them one by one")
-    union = tuple(sorted(set().union(*found)))
-    for piece, names in zip(named, found, strict=True):
+    known = [names for names in found if names is not None]
+    union = tuple(sorted(set().union(*known)))
+    for piece, names in zip(named, known, strict=True):
         if len(names) < len(union) and not piece.about.get("sparse", False):
             lacking = ", ".join(map(repr, sorted(set(union) - set(names))[:5]))
             raise ValueError(f"the features of {piece.where} lack {lacking}, which other files have: give all the same")

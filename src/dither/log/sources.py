@@ -147,7 +147,9 @@ class Source:
             if name not in known:
                 raise errors.unknown(f"option of --format {self.format}", name, known=known or ("none",))
         made = {name: _value(name, text, known[name].annotation) for name, text in self.options.items()}
-        return made | ({self.rules.arms: self.arms} if self.arms is not None and self.format != "dither" else {})
+        if self.arms is not None and self.rules.arms is not None and self.format != "dither":
+            made[self.rules.arms] = self.arms
+        return made
 
     @property
     def names(self) -> dict[str, str]:

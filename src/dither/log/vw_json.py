@@ -95,17 +95,17 @@ def _decision(event: dict[str, Any], names: Names | None, cost: str) -> dict[str
     if not 0 <= pdrop < 1:
         raise Malformed(f"pdrop must be in [0, 1), got {pdrop}")
     tags = [one.get("_tag") if isinstance(one, dict) else None for one in multi] if isinstance(multi, list) else []
-    tagged = bool(tags) and all(isinstance(tag, str) for tag in tags) and len(set(tags)) == K
-    ids = [str(i + 1) for i in range(K)]
+    texts = [tag for tag in tags if isinstance(tag, str)]
+    ids = texts if len(set(texts)) == K else [str(i + 1) for i in range(K)]
     rows = None
     if names is not None:
         shared = _flatten({k: v for k, v in context.items() if k != "_multi"})
         own = [_flatten(one) for one in (multi if isinstance(multi, list) else [{}] * K)]
-        rows = names.arms(shared, own, tags if tagged else ids)
+        rows = names.arms(shared, own, ids)
     return {
         "id": None if event.get("EventId") is None else str(event["EventId"]),
         "time": _time(event.get("Timestamp")),
-        "arms": tags if tagged else ids,
+        "arms": ids,
         "K": K,
         "features": rows,
         "arm": arm,

@@ -80,8 +80,8 @@ def propensities_from(
 
     a (n,), X (n, d); an arm that no training row shows gets probability 0. clip : the least p, if asked; counted.
 
-    Raises ValueError for arms that are shown in one fold alone, such as once: the rows that show them would be predicted
-    by a model that has never seen them, with p = 0; and where one arm alone is shown.
+    Raises ValueError for arms that are shown in one fold alone, such as once: the rows that show them would be
+    predicted by a model that has never seen them, with p = 0; and where one arm alone is shown.
     """
     _, a, X = _checked(np.zeros(np.shape(a)), a, X, arms)
     if X.ndim != 2:
@@ -97,9 +97,9 @@ def propensities_from(
         if len(unseen) and clip is None:
             rows = np.flatnonzero(np.isin(a, unseen))
             raise ValueError(
-                f"arm {unseen[0]} is shown in {int(np.sum(a == unseen[0]))} row(s), all in one of the {folds} folds, so "
-                f"that its p would be 0 (rows {', '.join(map(str, rows[:5].tolist()))}): leave these rows out, join rare "
-                "arms to one, or pass clip=, the least p"
+                f"arm {unseen[0]} is shown in {int(np.sum(a == unseen[0]))} row(s), all in one of the {folds} folds, "
+                f"so that its p would be 0 (rows {', '.join(map(str, rows[:5].tolist()))}): leave these rows out, "
+                "join rare arms to one, or pass clip=, the least p"
             )
         if len(np.unique(a[train])) == 1:
             raise ValueError(

@@ -114,7 +114,7 @@ def _numbers(x: Any, *, name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _rules(r, a, p, Q, M, P=None, exact=True, proper=None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Rule -> (rows that break it, the argument that breaks it). exact (n,): p has no error; proper (n,): Q sums to 1."""
+    """Rule -> (rows that break it, the argument that breaks it). exact (n,): p has no error; proper (n,): ΣQ = 1."""
     K = Q.shape[1]
     whole = (a >= 0) & (a < K) & (a == np.floor(a))
     possible = (p > 0) & (p <= 1 + ROUNDING)
