@@ -143,3 +143,21 @@ def test_slots_of_actions_that_count_from_1():
     bandit = dither.LinFP(dim=1, disjoint=6, lam=1e-9, seed=0)
     log.warm_start(bandit, some)
     assert_allclose(bandit.theta[:, 0], [0.5, 0, 0, 0, 1, 0], atol=1e-6)  # seen red: the place among those on offer
+
+
+def test_logs_of_more_and_of_fewer_actions_are_read_together():
+    one, two = log.dsjson(lines(-1, "x", "y", n=2)), log.dsjson(lines(0, "x", "y", "z", n=1))
+    both = log.read([one, two])
+    assert both.arm_ids() == [["1", "2"]] * 2 + [["1", "2", "3"]]
+    assert_array_equal(both.K, [2, 2, 3])
+    plain = {"arm": [0], "reward": [1.0], "propensity": [0.5]}
+    with pytest.raises(ValueError, match="does not say which arms its positions are"):  # seen red: took the other's
+        log.read([log.from_columns({"c": ["b"], "r": [1.0]}, arm="c", reward="r"), plain])
+
+
+def test_a_replay_goes_by_name():
+    monday = log.dsjson(lines(-1, "red", "blue"), features=True)
+    live = dither.Bandit(dither.models.Ridge(lam=1.0), dither.policies.Greedy(), dim=2, seed=0)
+    live.update(pd.DataFrame([[1.0, 0.0]], columns=["red", "blue"]), [1.0])
+    got = dither.envs.Replay(monday).run(live)  # its best guess is red, the arm that was shown
+    assert (got.disagreed, got.value) == (0, 1.0)  # seen red: 20 disagreed

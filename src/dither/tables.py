@@ -101,7 +101,7 @@ def stripped(name: str) -> Any:
 
 
 def _csv(source: Any, path: Path, pl: Any) -> Any:
-    """All columns as text; lines without a value are no rows."""
+    """All columns as text; lines without a value are rows of nulls."""
     separator, names = header(path)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -109,7 +109,7 @@ def _csv(source: Any, path: Path, pl: Any) -> Any:
     frame = pl.scan_csv(
         source, separator=separator, infer_schema=False, truncate_ragged_lines=False, with_column_names=lambda _: names
     )
-    return frame.with_columns(stripped(name) for name in names).filter(~pl.all_horizontal(pl.all().is_null()))
+    return frame.with_columns(stripped(name) for name in names)
 
 
 def header(path: Path) -> tuple[str, list[str]]:
@@ -131,7 +131,10 @@ def header(path: Path) -> tuple[str, list[str]]:
 
 
 def _typed(frame: Any, text: Collection[str], pl: Any) -> Any:
-    """Columns of text in the type that all their values have: found in one pass over the file, not guessed."""
+    """Columns of text in the type that all their values have: found in one pass over the file, not guessed.
+
+    Lines without a value are left out, where there are any: polars cannot skip to a row behind a filter.
+    """
     names = [name for name in frame.collect_schema().names() if name not in text]
     tests = {
         "some": lambda c: c.count(),
@@ -140,10 +143,10 @@ def _typed(frame: Any, text: Collection[str], pl: Any) -> Any:
         "flag": lambda c: c.str.to_lowercase().is_in(["true", "false"]).sum(),
         "names": lambda c: c.str.contains(NAME).sum(),
     }
-    if not names:
-        return frame
+    blank = pl.all_horizontal(pl.all().is_null())
     asked = [test(pl.col(name)).alias(f"{what} {i}") for i, name in enumerate(names) for what, test in tests.items()]
-    found = frame.select(asked).collect(engine="streaming").row(0, named=True)
+    found = frame.select(blank.sum().alias("blank"), *asked).collect(engine="streaming").row(0, named=True)
+    frame = frame.filter(~blank) if found["blank"] else frame
     columns = []
     for i, name in enumerate(names):
         counts = {what: found[f"{what} {i}"] for what in tests}

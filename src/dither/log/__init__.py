@@ -4,6 +4,7 @@ Log                                 the writer: decide, record, reward
 read, batches                       a log with NumPy views, whole or in pieces of constant memory
 from_columns, open_bandit           tables of others
 dsjson, vw_text                     logs of Vowpal Wabbit
+FORMATS                             all of these by name, as `dither evaluate --format` takes them
 receipt                             the least exposure that each arm had
 warm_start                          teach a bandit what a log has paid for
 """
@@ -13,12 +14,14 @@ from dither.log.exposure import Receipt, receipt
 from dither.log.foreign import from_columns, open_bandit
 from dither.log.logged import ByArm, Logged
 from dither.log.reader import batches, read
+from dither.log.sources import FORMATS
 from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
 from dither.log.warm import Learnt, warm_start
 from dither.log.writer import Log, Recorded
 
 __all__ = [
+    "FORMATS",
     "ByArm",
     "Finding",
     "Learnt",

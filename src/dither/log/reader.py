@@ -28,7 +28,7 @@ def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = 
     """
     pieces = [_Source(piece, rewards, require) for piece in _pieces(source)]
     pl = schema.polars()
-    catalogue, known = _catalogue(pieces), _known(pieces)
+    known, catalogue = _known(pieces), _catalogue(pieces)
     frames = [piece.frame() for piece in pieces]
     frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
     if frame.height == 0:
@@ -57,7 +57,7 @@ def batches(
 
 
 def _batches(pieces: list["_Source"], rows: int, repeats: np.ndarray | None) -> Iterator[Logged]:
-    catalogue, known, first = _catalogue(pieces), _known(pieces), 0
+    known, catalogue, first = _known(pieces), _catalogue(pieces), 0
     for piece in pieces:
         for at in range(0, piece.height, rows):
             frame = piece.slice(at, min(rows, piece.height - at))
@@ -215,10 +215,15 @@ def words(source: Any) -> str:
 
 
 def _catalogue(pieces: list[_Source]) -> tuple[str, ...] | None:
+    """The longest catalogue, of which the others must be the beginning: a position is one arm."""
     found = {tuple(names) for piece in pieces if (names := piece.about.get("catalogue")) is not None}
-    if len(found) > 1:
+    longest = max(found, key=len, default=None)
+    if longest is not None and any(longest[: len(names)] != names for names in found):
         raise ValueError("the files name different catalogues of arms: read them one by one")
-    return found.pop() if found else None
+    plain = [piece for piece in pieces if piece.about.get("catalogue") is None and "arms" not in piece.columns]
+    if longest is not None and plain:
+        raise ValueError(f"{plain[0].where} does not say which arms its positions are, and other files do: add ids")
+    return longest
 
 
 def _known(pieces: list[_Source]) -> dict[str, Any]:
