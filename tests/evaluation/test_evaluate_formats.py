@@ -40,6 +40,11 @@ def test_columns_of_the_users_own_stay_the_users(dither, table):
     code, out, err = dither("evaluate", table, "--format", "table", "--arms", 5, "--policy", "uniform")
     assert (code, err) == (0, "")
     assert row(out, "uniform", "ips") == (0.5, 1.0)  # seen red: K = 9
+    pl.read_csv(table).with_columns(pl.Series("id", range(40)) % 4, pl.lit(0.5).alias("w")).write_csv(table)
+    more = ("--policy", "column:w", "--cluster", "id")
+    code, out, err = dither("evaluate", table, "--format", "table", "--arms", 2, *more)
+    assert (code, err) == (0, "")
+    assert "4 clusters" in out
     code, _, err = dither("evaluate", table, "--format", "table", "--policy", "uniform", "--with", "id=id")
     assert (code, "id came before" in err) == (2, True)
 

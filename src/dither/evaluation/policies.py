@@ -209,16 +209,15 @@ PREFIXES: dict[str, Callable[[str, str, int], Policy]] = {
 
 def is_list(log: Any, name: str) -> bool:
     """Whether a column holds lists. Raises ValueError for a column that is not there."""
-    if name not in log.frame.columns:
-        raise ValueError(f"the log has no column {name!r}; it has {', '.join(map(repr, log.frame.columns))}")
-    return hasattr(log.frame.schema[name], "inner")
+    return hasattr(log.series(name).dtype, "inner")
 
 
 def number(log: Any, name: str) -> np.ndarray:
     """A column of plain finite numbers (n,)."""
-    if is_list(log, name) or not (log.frame.schema[name].is_numeric() or log.frame[name].dtype.is_(bool)):
-        raise ValueError(f"column {name!r} must hold a number in each row, got {log.frame.schema[name]}")
-    x = log.frame[name].cast(float).fill_null(np.nan).to_numpy()
+    column = log.series(name)
+    if is_list(log, name) or not (column.dtype.is_numeric() or column.dtype.is_(bool)):
+        raise ValueError(f"column {name!r} must hold a number in each row, got {column.dtype}")
+    x = column.cast(float).fill_null(np.nan).to_numpy()
     refuse(~np.isfinite(x), log, f"column {name!r} must hold finite numbers")
     return x
 

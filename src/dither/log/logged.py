@@ -134,7 +134,7 @@ class Logged:
     @property
     def P(self) -> np.ndarray:
         """Probabilities of all arms on offer (n, K); 0 where padded, NaN in rows without."""
-        return self.matrix("probabilities")
+        return self._lists("probabilities", self._column("probabilities"))
 
     @property
     def X(self) -> np.ndarray:
@@ -181,12 +181,19 @@ class Logged:
 
     def column(self, name: str) -> np.ndarray:
         """Any column as NumPy (n,), such as the user for clustered intervals; a user's own before the log's."""
+        return self.series(name).to_numpy()
+
+    def series(self, name: str) -> Any:
+        """Any column as polars has it; a user's own before the log's."""
         own = f"{name}{YOURS}"
-        return self._column(own if own in self.frame.columns else name).to_numpy()
+        return self._column(own if own in self.frame.columns else name)
 
     def matrix(self, name: str) -> np.ndarray:
         """Any column of lists, one number an arm on offer, as (n, K): 0 where padded, NaN in rows without."""
-        lists, K = self._column(name), self.K
+        return self._lists(name, self.series(name))
+
+    def _lists(self, name: str, lists: Any) -> np.ndarray:
+        K = self.K
         counts = lists.list.len()
         absent = counts.is_null().to_numpy()
         counts = counts.fill_null(0).to_numpy().astype(np.int64)
