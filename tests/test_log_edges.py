@@ -342,7 +342,13 @@ def test_an_empty_list_of_probabilities():
 
 def test_arms_too_rare_to_estimate_their_propensities():
     x = np.random.default_rng(0).random((21, 1))
-    with pytest.raises(ValueError, match=r"arm 2 is shown in 1 row\(s\), all in one of the 5 folds.*rows 20"):
-        ope.propensities_from([0, 1] * 10 + [2], x, arms=3, classifier=LogisticRegression(), seed=0)  # seen red: p = 0
-    with pytest.raises(ValueError, match="a shows arm 1 in all 21 rows"):  # seen red: the classifier's own words
+    a = np.array([0, 1] * 10 + [2])
+    made = ope.propensities_from(a, x, arms=3, classifier=LogisticRegression(), seed=0)
+    words = r"it is 0 at row 20 \(1 such rows\): arm 2 is so rare \(shown in 1 of 21 rows\).*clip="
+    with pytest.raises(ValueError, match=words):  # seen red: "mend the log, or pass bad='leave_out'"
+        ope.ips(np.ones(21), a, made, np.full((21, 3), 1 / 3))
+    got = ope.ips(np.ones(21), a, made, np.tile([0.5, 0.5, 0.0], (21, 1)), mask=a < 2)
+    assert got.n == 20
+    words = "a shows arm 1 alone in the rows that a fold learns from, and LogisticRegression needs two arms"
+    with pytest.raises(ValueError, match=words):  # seen red: the classifier's own words
         ope.propensities_from([1] * 21, x, arms=3, classifier=LogisticRegression(), seed=0)

@@ -114,3 +114,11 @@ def test_times_of_a_csv_file(tmp_path):
     assert_array_equal(read.time, np.array(wanted, dtype="datetime64[us]"))
     with pytest.raises(ValueError, match=r"'time' of .* must hold dates with times, got text, such as 'soon' in row 1"):
         log.read(put(tmp_path / "b.csv", f"{HEAD},time\n0,1,0.5,2020-01-01\n0,1,0.5,soon\n"))
+
+
+def test_positions_that_pandas_wrote_as_floats(tmp_path):
+    path = put(tmp_path / "a.csv", f"{HEAD}\n0.0,1,0.5\n2.0,1,0.5\n,1,0.5\n")
+    assert_array_equal(log.read(path).a, [0, 2, -1])
+    assert_array_equal(log.read({"arm": [0.0, np.nan], "reward": [1.0, 0.0], "propensity": [0.5, 0.5]}).a, [0, -1])
+    with pytest.raises(ValueError, match=r"column 'arm' .* must hold whole numbers, got Float64"):
+        log.read(put(tmp_path / "b.csv", f"{HEAD}\n0.5,1,0.5\n"))  # seen red: a cast, which makes it arm 0

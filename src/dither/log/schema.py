@@ -90,7 +90,7 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, name
     for name, what in COLUMNS.items():
         if name not in present or present[name] == dtype(what):
             continue
-        if not _fits(present[name], what):
+        if not _fits(present[name], what) and not (what == "whole" and _whole(frame, name, present[name])):
             raise ValueError(
                 f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got {present[name]}"
                 + _odd(frame, name, present[name], what)
@@ -147,6 +147,12 @@ def _fits(have: Any, what: str) -> bool:
     return have.is_numeric() or have == pl.Boolean if what == "number" else have.is_integer()
 
 
+def _whole(frame: Any, name: str, have: Any) -> bool:
+    """Whether a column of floats holds whole numbers, as pandas writes those of which some are missing."""
+    column = polars().col(name).fill_nan(None)
+    return have.is_float() and frame.lazy().select((column == column.round()).all()).collect().item()
+
+
 def _cast(name: str, have: Any, what: str) -> Any:
     pl = polars()
     column = pl.col(name)
@@ -159,6 +165,7 @@ def _cast(name: str, have: Any, what: str) -> Any:
             if getattr(have, "time_zone", None)
             else column.dt.replace_time_zone("UTC")
         )
+    column = column.fill_nan(None) if what == "whole" and have.is_float() else column
     return column.cast(dtype(what))
 
 

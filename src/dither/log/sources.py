@@ -263,7 +263,7 @@ class Source:
                 raise _counts(path)
             scan = scan.with_columns(schema.polars().lit(self.kind).alias("propensity_kind"))
         kind = scan.collect_schema()["arm"]
-        if not kind.is_integer():
+        if not kind.is_numeric():
             raise ValueError(
                 f"column {self.arm or 'arm'!r} of {path} must hold positions from 0, got {kind}: with ids take "
                 "--format table"

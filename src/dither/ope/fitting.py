@@ -80,33 +80,24 @@ def propensities_from(
 
     a (n,), X (n, d); an arm that no training row shows gets probability 0. clip : the least p, if asked; counted.
 
-    Raises ValueError for arms that are shown in one fold alone, such as once: the rows that show them would be
-    predicted by a model that has never seen them, with p = 0; and where one arm alone is shown.
+    Such rows have p = 0, which the estimators refuse, naming the arm. Raises ValueError where the rows of a fold show
+    one arm alone and the classifier refuses to learn from it.
     """
     _, a, X = _checked(np.zeros(np.shape(a)), a, X, arms)
     if X.ndim != 2:
         raise ValueError(f"X must be (n, d), one context a row; got {X.shape}")
-    if len(a) and np.all(a == a[0]):
-        raise ValueError(
-            f"a shows arm {a[0]} in all {len(a)} rows: no classifier learns from one arm when others are shown; if the "
-            "policy always showed it, p is 1"
-        )
     P = np.zeros((len(a), arms))
     for train, test in _splits(len(a), folds, past=False, seed=seed, cluster=cluster):
-        unseen = np.setdiff1d(a[test], a[train])
-        if len(unseen) and clip is None:
-            rows = np.flatnonzero(np.isin(a, unseen))
-            raise ValueError(
-                f"arm {unseen[0]} is shown in {int(np.sum(a == unseen[0]))} row(s), all in one of the {folds} folds, "
-                f"so that its p would be 0 (rows {', '.join(map(str, rows[:5].tolist()))}): leave these rows out, "
-                "join rare arms to one, or pass clip=, the least p"
-            )
-        if len(np.unique(a[train])) == 1:
-            raise ValueError(
-                f"a shows arm {a[train][0]} alone in the rows of a fold: take fewer folds, or join rare arms"
-            )
         model = _clone(classifier)
-        model.fit(X[train], a[train])
+        try:
+            model.fit(X[train], a[train])
+        except ValueError:
+            if len(np.unique(a[train])) > 1:
+                raise
+            raise ValueError(
+                f"a shows arm {a[train][0]} alone in the rows that a fold learns from, and {type(model).__name__} "
+                "needs two arms: join rare arms to one or take more folds; if the policy always showed it, p is 1"
+            ) from None
         P[np.ix_(test, model.classes_)] = model.predict_proba(X[test])
     p = P[np.arange(len(a)), a]
     if clip is None:

@@ -68,6 +68,7 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
         raise TypeError(str(errors.unknown("option", name, known=RowOptions.__annotations__)))
     if isinstance(p, Propensities):
         options = {"kind": p.kind, **options}
+        _seen(a, p, options)
     r, a, p, Q, M = _shaped(r, a, p, Q, M)
     n, K = Q.shape
     Q, proper = inputs.shares(Q)
@@ -87,6 +88,20 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
     gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
     group, order = labels.numbered(options.get("cluster"), n, rows), labels.order(options.get("time"), n, rows)
     return Log(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out)
+
+
+def _seen(a: Any, p: Propensities, options: Mapping[str, Any]) -> None:
+    """Refuse rows whose arm no model of another fold has seen: their p is 0, and nothing is wrong with the log."""
+    zero = np.asarray(p.p) == 0
+    zero = zero & np.asarray(options["mask"], dtype=bool) if options.get("mask") is not None else zero
+    if options.get("bad", "refuse") == "refuse" and zero.any() and np.shape(a) == zero.shape:
+        row = int(np.argmax(zero))
+        arm = np.asarray(a)[row]
+        raise ValueError(
+            f"p must lie in (0, 1]; it is 0 at row {row} ({int(zero.sum())} such rows): arm {arm} is so rare (shown in "
+            f"{int(np.sum(np.asarray(a) == arm))} of {len(zero)} rows) that a fold learnt without it. Join rare "
+            "arms to one, leave their rows out with mask=, or estimate with propensities_from(..., clip=the least p)"
+        )
 
 
 def faults(r: Any, a: Any, p: Any, Q: Any, M: Any = None) -> dict[str, np.ndarray]:
