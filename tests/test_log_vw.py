@@ -137,6 +137,9 @@ def test_slots_are_refused_as_such(lines):
 def test_K_and_cross_are_for_one_form_each():
     with pytest.raises(ValueError, match="K is for files with one line a decision"):  # seen red: ignored
         log.vw_text(["shared | s", "0:1:0.5 | a", "| b"], K=3)
+    for more, words in [({"cross": True}, "cross=True is for"), ({"names": ["x"]}, "names= is for")]:
+        with pytest.raises(ValueError, match=f"{words} features that are read: pass features=True"):
+            log.dsjson([event()], **more)  # seen red: ignored
     with pytest.raises(ValueError, match="cross is for blocks of lines"):
         log.vw_text(["1:1:0.5 | a"], features=True, cross=True)
 

@@ -28,9 +28,12 @@ class Malformed(ValueError):
 class Names:
     """The features by name: settings as in `dsjson`."""
 
-    def __init__(self, *, most: int, names: Sequence[str] | None, cross: bool) -> None:
+    def __init__(self, *, features: bool, most: int, names: Sequence[str] | None, cross: bool) -> None:
         errors.at_least("most", most, 1)
+        errors.true_or_false("features", features)
         errors.true_or_false("cross", cross)
+        if not features and (cross or names is not None):
+            raise ValueError(f"{'cross=True' if cross else 'names='} is for features that are read: pass features=True")
         self.most, self.cross = most, cross
         self.fixed = None if names is None else tuple(names)
         if self.fixed is not None and len(set(self.fixed)) < len(self.fixed):

@@ -1,11 +1,6 @@
-"""Formats of logs in one table, for Python and for the command line: what a reader takes, `dither evaluate` takes.
+"""Where the rows of a question come from: a log of any format, in pieces, with the columns that are needed."""
 
-FORMATS[name].read(path, **options)        in Python
---format NAME --with OPTION=VALUE          on the command line; the options are those of the reader
-"""
-
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -14,10 +9,9 @@ import numpy as np
 
 from dither import errors
 from dither.log import parts, reader, schema
-from dither.log.foreign import filled_up, from_columns, open_bandit
+from dither.log.foreign import filled_up, from_columns
+from dither.log.formats import FORMATS, Format, typed
 from dither.log.logged import Logged
-from dither.log.vw_json import dsjson
-from dither.log.vw_text import vw_text
 
 ROWS = 100_000  # of a piece
 KINDS = ("exact", "monte_carlo", "estimated")  # of propensities that can be used
@@ -26,47 +20,6 @@ ALWAYS = (  # for the estimate and for the checks of the log
     *("floor", "probabilities", "reward", "weight"),
 )
 SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms were on offer; the first that is there
-
-
-@dataclass(frozen=True)
-class Format:
-    """A format of logs: its reader, and what the command line has words of its own for."""
-
-    read: Callable[..., Logged]
-    words: str
-    columns: bool = False  # --arm, --propensity, --reward and --kind name columns
-    arms: str | None = None  # the option that --arms, a number, is
-    features: bool = False  # the option features=True reads them
-    own: tuple[str, ...] = ()  # options that are no options of the command
-
-    @property
-    def options(self) -> dict[str, inspect.Parameter]:
-        """The options of --with, by name."""
-        known = inspect.signature(self.read).parameters
-        given = ("arm", "propensity", "reward", "kind") if self.columns else ()
-        found = {
-            name: one for name, one in known.items() if one.kind is one.KEYWORD_ONLY and name not in (*self.own, *given)
-        }
-        if any(one.kind is one.VAR_KEYWORD for one in known.values()):
-            taken = ("arm", "reward", "propensity", "K", *found)
-            column = inspect.Parameter("column", inspect.Parameter.KEYWORD_ONLY, annotation=str)
-            found |= {name: column for name in schema.COLUMNS if name not in taken}
-        return found
-
-
-FORMATS = {
-    "dither": Format(
-        reader.read,
-        "a decision log, or a table whose column arm holds positions: streamed",
-        True,
-        "arms",
-        own=("require",),
-    ),
-    "table": Format(from_columns, "any table whose column arm holds ids: in memory", True, "arms"),
-    "obd": Format(open_bandit, "columns of the Open Bandit Dataset: in memory", arms="arms"),
-    "dsjson": Format(dsjson, "Vowpal Wabbit's --dsjson: in memory", features=True),
-    "dat": Format(vw_text, "Vowpal Wabbit's text with cb labels: in memory", arms="K", features=True),
-}
 
 
 class Asks(Protocol):
@@ -146,7 +99,7 @@ class Source:
         for name in self.options:
             if name not in known:
                 raise errors.unknown(f"option of --format {self.format}", name, known=known or ("none",))
-        made = {name: _value(name, text, known[name].annotation) for name, text in self.options.items()}
+        made = {name: typed(name, text, known[name].annotation) for name, text in self.options.items()}
         if self.arms is not None and self.rules.arms is not None and self.format != "dither":
             made[self.rules.arms] = self.arms
         return made
@@ -185,7 +138,7 @@ class Source:
         if self.format == "table":
             return self._table(columns)
         settings = dict(self.settings)
-        if self.rules.features and "features" in columns:
+        if self.rules.features and ("features" in columns or {"cross", "names"} & settings.keys()):
             settings.setdefault("features", True)
         return self.rules.read(self.path, **settings)
 
@@ -287,25 +240,6 @@ def _counts(path: Path) -> ValueError:
 
 def _says_itself(where: str, what: str) -> ValueError:
     return ValueError(f"{where} says in {what} how many arms were on offer: leave out --arms")
-
-
-def _value(name: str, text: str, annotation: Any) -> Any:
-    """What is typed, as the type of an option has it."""
-    known = getattr(annotation, "__args__", (annotation,))
-    text = text.strip().strip("'\"")
-    if bool in known:
-        if text.lower() not in ("true", "false"):
-            raise ValueError(f"option {name} must be true or false, got {text!r}")
-        return text.lower() == "true"
-    if int in known and str not in known:
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(f"option {name} must be a whole number, got {text!r}") from None
-    lists = [one for one in known if getattr(one, "__origin__", None) is not None]
-    if lists and ("," in text or str not in known):
-        return [part.strip() for part in text.split(",")]
-    return text.replace("leave-out", "leave out")
 
 
 def _holds(path: Path) -> bool:

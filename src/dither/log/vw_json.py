@@ -57,7 +57,7 @@ def dsjson(
     choice("malformed", malformed, "error", "leave out")
     choice("skipped", skipped, "error", "leave out", "keep")
     choice("cost", cost, *COSTS)
-    known = Names(most=most, names=names, cross=cross)
+    known = Names(features=features, most=most, names=names, cross=cross)
 
     def row(line: str) -> dict[str, Any] | str:
         event = _json(line)

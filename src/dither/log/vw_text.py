@@ -53,7 +53,7 @@ def vw_text(
     choice("malformed", malformed, "error", "leave out")
     if K is not None:
         errors.at_least("K", K, 1)
-    known = Names(most=most, names=names, cross=cross)
+    known = Names(features=features, most=most, names=names, cross=cross)
     where = named(path)
     lines: Iterator[str] = iter(opened(path))
     if adf is None:
