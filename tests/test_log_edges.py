@@ -224,12 +224,12 @@ def test_errors_name_the_file_and_the_users_column(tmp_path):
 def test_fields_that_are_separated_otherwise(mark, tmp_path):
     path = tmp_path / "t.csv"
     pl.DataFrame(TABLE).write_csv(path, separator=mark)
+    read = log.from_columns(path, **NAMED)  # seen red: no column 'item'
+    assert (read.r.tolist(), read.p.tolist()) == (TABLE["paid"], TABLE["q"])
+    one = pl.read_csv(path, separator="\\")
     words = re.escape(f"separated by {mark!r}: pass polars.read_csv(path, separator={mark!r})")
-    with pytest.raises(ValueError, match=words):  # seen red: no column 'item', and no more
-        log.from_columns(path, **NAMED)
     with pytest.raises(ValueError, match=words):
-        log.read(path)
-    assert len(log.from_columns(pl.read_csv(path, separator=mark), **NAMED)) == 3
+        log.from_columns(one, **NAMED)
     assert schema.separated(["a;b", "c"]) == schema.separated(["a"]) == ""
 
 
@@ -251,3 +251,104 @@ def test_a_table_without_propensities_gets_estimated_ones():
     assert used.kind == "estimated"
     assert_allclose(used.P[:, 1], 0.2 + 0.6 * age, atol=0.15)
     assert_allclose(used.p, used.P[np.arange(600), used.a])
+
+
+# The user's own columns
+
+
+def test_only_what_was_named_is_the_logs(tmp_path):
+    own = {
+        "K": [9, 9, 9],
+        "id": ["u", "u", "u"],
+        "floor": [3.0, 4.0, 5.0],
+        "weight": [70.0, 80.0, 90.0],
+        "z": [1.0] * 3,
+    }
+    own |= {"m": ["x"] * 3, "w": [1, 2, 3], "version": [1, 2, 3], "time": ["noon"] * 3, "arm": [5, 6, 7]}
+    for source in (TABLE | own, pl.DataFrame(TABLE | own)):
+        read = log.from_columns(source, **NAMED)
+        assert_array_equal(read.K, [2, 2, 2])  # seen red: 9
+        assert np.isnan(read.floor).all()
+        assert np.isnan(read.z).all()
+        assert {f.kind for f in read.check().findings} == {"arms"}  # seen red: all but the first visit "came before"
+        for name, values in own.items():
+            assert read.column(name).tolist() == values
+    assert "weight (yours)" in read.frame.columns
+    read.write(tmp_path / "t.parquet")
+    assert log.read(tmp_path / "t.parquet").column("weight").tolist() == own["weight"]
+    assert len(log.from_columns(TABLE | own, id="id", **NAMED).check().findings[0].rows) == 2
+    assert log.from_columns(TABLE | own, floor="floor", **NAMED).floor.tolist() == own["floor"]
+
+
+def test_a_number_of_arms_of_which_some_were_never_shown():
+    for ids, number, catalogue in [
+        (["b", "a", "b"], 3, ("a", "b", "(never shown 1)")),
+        ([3, 0, 3], 4, ("0", "1", "2", "3")),
+        ([3, 1, 3], 3, ("1", "2", "3")),
+    ]:
+        read = log.from_columns(TABLE | {"item": ids}, arms=number, **NAMED)
+        assert read.catalogue == catalogue
+        assert read.known_arms
+        assert [read.catalogue[a] for a in read.a] == [str(one) for one in ids]
+    with pytest.raises(ValueError, match="arms must be at least 2, as so many arms were shown; got 1"):
+        log.from_columns(TABLE, arms=1, **NAMED)
+
+
+# What a writer takes
+
+
+@pytest.mark.parametrize("p", [np.nan, 0.0, -0.1, 1.2])
+def test_a_propensity_that_cannot_be_is_not_recorded(p):
+    written = log.Log()
+    with pytest.raises(ValueError, match=r"must lie in \(0, 1\], got"):  # seen red: recorded
+        written.record(Decision(0, p, "exact", None), X=np.eye(2))
+    with pytest.raises(ValueError, match=r"got .* \(request 1\)"):
+        written.record(Decision(np.array([0, 1]), np.array([0.5, p]), "exact", None), X=np.stack([np.eye(2)] * 2))
+    assert len(written) == 0
+    written.record(Decision(0, np.nan, "none", None), X=np.eye(2))
+
+
+@pytest.mark.parametrize("id", ["5", 5, np.int64(5), 2**70])
+def test_ids_follow_one_rule_for_decisions_and_rewards(id):
+    written = log.Log(bandit=dither.LinFP(dim=2, seed=0))
+    written.decide(np.eye(2), id=id)
+    for same in (id, str(id)):
+        assert written.reward(same, 1.0) in ("counted", "known")  # seen red: no decision 5
+    assert_array_equal(written.read().r, [1])
+    with pytest.raises(LookupError):
+        written.reward(6, 1.0)
+    with pytest.raises(ValueError, match="id must be"):
+        written.decide(np.eye(2), id=np.nan)
+
+
+def test_rows_and_requests_are_named():
+    bandit = dither.LinFP(dim=2, seed=0)
+    with pytest.raises(ValueError, match=r"got nan at row 1 \(1 such"):  # seen red: column 1
+        bandit.update(np.eye(2), [1.0, np.nan])
+    with pytest.raises(ValueError, match="at row 1"):
+        bandit.update(np.eye(2), [1.0, 1.0], weight=[1.0, np.inf])
+    X = np.stack([np.eye(2)] * 3)
+    mask = np.array([[True, True], [False, False], [False, False]])
+    with pytest.raises(ValueError, match=r"no arm on offer in request 1 \(2 such\)"):  # seen red: no place
+        bandit.choose(X, mask=mask)
+    with pytest.raises(ValueError, match="no arm on offer: at least one"):
+        bandit.choose(np.eye(2), mask=[False, False])
+
+
+def test_an_empty_list_of_probabilities():
+    read = log.read({"arm": [0], "reward": [1.0], "propensity": [0.5], "probabilities": [[]]})
+    assert [f.text for f in read.check().findings if f.refused] == ["no arm was on offer"]  # seen red: IndexError
+
+
+def test_arms_too_rare_to_estimate_their_propensities():
+    x = np.random.default_rng(0).random((21, 1))
+    a = np.array([0, 1] * 10 + [2])
+    made = ope.propensities_from(a, x, arms=3, classifier=LogisticRegression(), seed=0)
+    words = r"it is 0 at row 20 \(1 such rows\): arm 2 is so rare \(shown in 1 of 21 rows\).*clip="
+    with pytest.raises(ValueError, match=words):  # seen red: "mend the log, or pass bad='leave_out'"
+        ope.ips(np.ones(21), a, made, np.full((21, 3), 1 / 3))
+    got = ope.ips(np.ones(21), a, made, np.tile([0.5, 0.5, 0.0], (21, 1)), mask=a < 2)
+    assert got.n == 20
+    words = "a shows arm 1 alone in the rows that a fold learns from, and LogisticRegression needs two arms"
+    with pytest.raises(ValueError, match=words):  # seen red: the classifier's own words
+        ope.propensities_from([1] * 21, x, arms=3, classifier=LogisticRegression(), seed=0)

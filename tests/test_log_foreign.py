@@ -176,8 +176,8 @@ def test_a_line_of_json_is_a_decision(tmp_path):
     assert_array_equal(read.P[0], [0.1, 0.7, 0.2])  # p is in the order of a
     assert_array_equal(read.column("weight"), [1, 4, 1])
     assert read.time[0] == np.datetime64("2026-02-03T04:05:06.789")
-    assert read.names == ("User^age", "User^city=Köln", "User^new", "T^a", "T^b")
-    assert_array_equal(read.X[0], [[3, 1, 1, 1, 0], [3, 1, 1, 0, 0.5], [3, 1, 1, 2, 0]])
+    assert read.names == ("T^a", "T^b", "User^age", "User^city=Köln", "User^new")
+    assert_array_equal(read.X[0], [[1, 0, 3, 1, 1], [0, 0.5, 3, 1, 1], [2, 0, 3, 1, 1]])
     assert read.arm_ids()[0] == ["1", "2", "3"]
     found = {f.kind: f.rows.tolist() for f in read.check().findings}
     assert found == {"missing": [2], "thinned": [1]}
@@ -254,9 +254,9 @@ def test_a_line_of_text_is_a_decision(tmp_path):
     assert_array_equal(read.r, [-2, 0.5, -1])
     assert_array_equal(read.p, [0.4, 0.2, 0.5])
     assert_array_equal(read.K, [4] * 3)
-    assert read.id.tolist() == ["first", None, None]
-    assert read.names == ("a", "c", "b", "d", "u^b", "u^city=Köln")
-    assert_array_equal(read.X, [[1, 1, 0, 0, 0, 0], [0, 0, 0.5, 1, 0, 0], [0, 0, 0, 0, 2, 2]])
+    assert read.column("tag").tolist() == ["first", None, None]
+    assert read.names == ("a", "b", "c", "d", "u^b", "u^city=Köln")
+    assert_array_equal(read.X, [[1, 0, 1, 0, 0, 0], [0, 0.5, 0, 1, 0, 0], [0, 0, 0, 0, 2, 2]])
     assert read.slots
     assert_array_equal(log.vw_text(path, K=6, adf=False).K, [6] * 3)
     with pytest.raises(ValueError, match="K must be at least 4"):
@@ -278,9 +278,9 @@ def test_a_block_of_lines_is_a_decision():
     assert_array_equal(read.a, [1, 0])
     assert_array_equal(read.r, [1, -2])
     assert_array_equal(read.p, [0.25, 0.5])
-    assert read.id.tolist() == ["e1", None]
-    assert read.names == ("s", "a", "b")
-    assert_array_equal(read.X, [[[2, 1, 0], [2, 0, 3], [2, 0.5, 1]], [[0, 1, 0], [0, 0, 1], [0, 0, 0]]])
+    assert read.column("tag").tolist() == ["e1", None]
+    assert read.names == ("a", "b", "s")
+    assert_array_equal(read.X, [[[1, 0, 2], [0, 3, 2], [0.5, 1, 2]], [[1, 0, 0], [0, 1, 0], [0, 0, 0]]])
 
 
 BAD_TEXT = {

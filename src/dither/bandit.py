@@ -73,6 +73,11 @@ class Bandit:
         self._lock = threading.RLock()
 
     @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the features, (d,), where data frames or a log named them; None: features go by place."""
+        return None if self._columns is None else tuple(self._columns)
+
+    @property
     def t(self) -> int:
         """The round: rewards learnt so far, plus 1."""
         return self.observations + 1

@@ -5,6 +5,7 @@ Arrow; columns go by name: the first names seen are the columns, in another orde
 """
 
 import numbers as numeric
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,21 @@ from scipy import sparse
 
 from dither import errors
 
+ROUNDING = 1e-6  # how far a probability may miss what it must be: six digits, or float32
+MOST_OFF = 1e-3  # how far probabilities of many arms may be from summing to 1
+EXACT = 1e-12  # a sum as near to 1 as this is left as it is
 LARGEST = 1e100  # of larger numbers, products with 1/√λ (at most 1e50) and their squares overflow
+
+
+class Named:
+    """Features with the names of their columns, as data frames have them: array (..., d), names (d,)."""
+
+    def __init__(self, array: np.ndarray, names: Sequence[str]) -> None:
+        self.array, self.column_names = array, list(names)
+
+    def to_numpy(self) -> np.ndarray:
+        """The array."""
+        return self.array
 
 
 def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
@@ -59,9 +74,10 @@ def numbers(x: Any, *, name: str) -> np.ndarray:
     return array.astype(np.float64, copy=False)
 
 
-def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None) -> None:
+def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None, axes: Sequence[str] = ()) -> None:
     """Refuse NaN, infinity and what is too large to be squared, naming the place.
 
+    axes : what they are called; (): the last is that of columns, the one before that of rows
     mask : rows (array's shape less the last axis) that are read; others pass
     """
     if np.vdot(array, array) < LARGEST**2:
@@ -71,12 +87,28 @@ def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None) -> N
         bad &= mask[..., None]
     if bad.any():
         place = np.argwhere(bad)[0].tolist()
-        words = {1: ["column"], 2: ["row", "column"]}.get(array.ndim)
+        words = axes or {1: ("column",), 2: ("row", "column")}.get(array.ndim)
         where = ", ".join(f"{w} {i}" for w, i in zip(words, place, strict=True)) if words else f"index {tuple(place)}"
         raise ValueError(
             f"{name} must be finite and below {LARGEST:g}; got {array[tuple(place)]} at {where} "
             f"({int(bad.sum())} such values): drop, impute or scale them first"
         )
+
+
+def shares(Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities Q (..., K) that sum to 1, and whether they did but for rounding (...): K times ROUNDING is allowed.
+
+    Numbers that were written with six digits are normalised; leaving such rows out would bias an estimate, as which
+    rows they are depends on the policy.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = np.sum(Q, axis=-1)
+        off = np.abs(total - 1)
+    proper = (np.min(Q, axis=-1, initial=0.0) >= 0) & (off <= min(ROUNDING * max(Q.shape[-1], 2), MOST_OFF))
+    again = proper & (off > EXACT)
+    if again.any():
+        Q = np.where(again[..., None], Q / np.where(again, total, 1.0)[..., None], Q)
+    return Q, proper
 
 
 def whole(x: Any, *, name: str, below: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -103,8 +135,13 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
     if array.shape != shape and array.shape != shape[-1:]:
         raise ValueError(f"mask must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
     array = np.broadcast_to(array, shape)
-    if not array.any(axis=-1).all():
-        raise ValueError("mask leaves no arm on offer: at least one must be True in each request")
+    empty = ~array.any(axis=-1)
+    if empty.any():
+        place = np.argwhere(empty)[0].tolist()
+        where = (
+            f" in request {place[0] if len(place) == 1 else tuple(place)} ({int(empty.sum())} such)" if place else ""
+        )
+        raise ValueError(f"mask leaves no arm on offer{where}: at least one must be True in each request")
     return array
 
 
@@ -116,7 +153,7 @@ def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray | np.float64:
     if r.shape != shape:
         wanted = f"({shape[0]},), one for each row of x" if shape else "a single number, as x is one arm"
         raise ValueError(f"r must be {wanted}; got shape {r.shape}")
-    finite(r, name="r")
+    finite(r, name="r", axes=("row",) if shape else ())
     return r
 
 
@@ -142,7 +179,7 @@ def weights(weight: Any, shape: tuple[int, ...], *, most: float) -> np.ndarray:
     weight = numbers(weight, name="weight")
     if weight.shape not in (shape, ()):
         raise ValueError(f"weight must have shape {shape} or be one number, got {weight.shape}")
-    finite(weight, name="weight")
+    finite(weight, name="weight", axes=("row",) if weight.ndim else ())
     if np.any(weight < 0):
         raise ValueError(f"weight must not be negative, got {weight.min()}")
     if np.any(weight > most):

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import dither as library
-from dither.evaluation import source
 from dither.log import Log
+from dither.log import sources as source
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import dither as library
 from dither.evaluation import page, policies, tables, words
 from dither.evaluation.evaluate import evaluate
 from dither.evaluation.question import Asked, Question
-from dither.evaluation.source import Source
 from dither.log import Log
+from dither.log.sources import Source
 
 
 def judged(path, *texts, estimators=("snips", "ips"), kind=None, **options):

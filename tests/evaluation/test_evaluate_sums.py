@@ -15,8 +15,8 @@ from dither import ope
 from dither.evaluation import groups, policies
 from dither.evaluation.evaluate import How, evaluate
 from dither.evaluation.question import Asked, Question
-from dither.evaluation.source import Source
 from dither.log import Log
+from dither.log.sources import Source
 
 ASKED = {  # as written -> the same in memory
     "ips": lambda o: ope.ips(**o),

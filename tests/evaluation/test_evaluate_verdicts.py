@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from dither.evaluation import policies, words
 from dither.evaluation.evaluate import How, evaluate
 from dither.evaluation.question import Asked, Question
-from dither.evaluation.source import Source
+from dither.log.sources import Source
 
 
 def log(tmp_path, a, r, p, K=2, **columns):

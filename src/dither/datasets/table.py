@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import envs, errors, inputs
+from dither import envs, errors, inputs, tables
 from dither.datasets import files, openml
 from dither.datasets.preprocessing import MISSING, one_hot, pipeline
 
@@ -63,7 +63,7 @@ def table(
 def fingerprint(data: str | Path, *, cache: str | Path | None = None) -> str:
     """16 digits that change with the content: of a file's SHA-256, or of the MD5 that OpenML states."""
     number = _openml_id(data)
-    return files.checksum(Path(data)) if number is None else openml.fetch(number, cache=cache).md5[:16]
+    return tables.checksum(Path(data)) if number is None else openml.fetch(number, cache=cache).md5[:16]
 
 
 def _openml_id(data: str | Path) -> int | None:

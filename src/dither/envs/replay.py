@@ -88,17 +88,18 @@ class Replay:
         """
         coin = streams.stream(streams.entropy(seed), 0, "noise").random(len(self.r))
         ragged = not self.mask.all()
+        X = self.X if getattr(bandit, "columns", None) is None else self.log.aligned(bandit).X
         kept, disagreed = [], 0
         for i in range(len(self.r)):
-            decision = bandit.choose(self.X[i], mask=self.mask[i]) if ragged else bandit.choose(self.X[i])
+            decision = bandit.choose(X[i], mask=self.mask[i]) if ragged else bandit.choose(X[i])
             if decision.arm != self.a[i]:
                 disagreed += 1
             elif coin[i] * self.p[i] < self.C:
                 kept.append(i)
                 if self.disjoint:
-                    bandit.update(self.X[i], self.r[i], arm=decision.arm)
+                    bandit.update(X[i], self.r[i], arm=decision.arm)
                 else:
-                    bandit.update(self.X[i, decision.arm], self.r[i])
+                    bandit.update(X[i, decision.arm], self.r[i])
         rows = np.array(kept, dtype=np.int64)
         return Replayed(
             self.r[rows], self.log.numbers[rows], len(self.r), disagreed, len(self.r) - disagreed - len(rows)

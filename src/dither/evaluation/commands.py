@@ -1,9 +1,10 @@
 """The command `dither evaluate`, and with it the whole command line: parse, call, render."""
 
+import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +67,16 @@ def evaluate(
         str | None, typer.Option(help="Predict rewards, cross-fitted in memory: ridge or gbm.", show_default=False)
     ] = None,
     format: Annotated[str, typer.Option(help="dither, table, obd, dsjson or dat.")] = "dither",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="NAME=VALUE",
+            help="An option of the format, as its reader in dither.log takes it: malformed=leave-out, cost=original, "
+            "K=10, features=age,hour, id=event; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     arm: Annotated[str | None, typer.Option(help="Column of the arm shown, if not arm.", show_default=False)] = None,
     propensity: Annotated[str | None, typer.Option(help="Column of its probability.", show_default=False)] = None,
     reward: Annotated[str | None, typer.Option(help="Column of the reward.", show_default=False)] = None,
@@ -91,17 +102,12 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Of the bootstrap and the models.")] = 0,
 ) -> None:
     """Say what other policies would have earned, from a log: estimates, intervals, and a verdict in plain words."""
-    from dither.evaluation import (
-        fitted,
-        page,
-        policies,
-        render,
-        source,
-    )  # polars and matplotlib take a second to import
+    from dither.evaluation import fitted, page, policies, render  # polars and matplotlib take a second to import
     from dither.evaluation import question as questions
     from dither.evaluation.evaluate import How
     from dither.evaluation.evaluate import evaluate as answer
     from dither.experiments.render import console, progress, written
+    from dither.log import sources
 
     if not policy:
         raise ValueError(
@@ -122,23 +128,24 @@ def evaluate(
         missing=_missing(missing),
         invalid=invalid.replace("-", " "),
         duplicates=duplicates.replace("-", " "),
-        arms=arms,
+        arms=arms if format == "dither" else None,
     )
     how = How(interval, level, reward_range, weight_max, seed=seed)
-    here = source.Source(log, format, arm, propensity, reward, kind)
+    as_written = () if cluster is None else (cluster,)
+    here = sources.Source(log, format, arm, propensity, reward, kind, arms, _options(option or []), as_written)
     report = None
-    with warnings.catch_warnings(), _spoken():
+    with warnings.catch_warnings(), _spoken(sources.FORMATS[format].options):
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's; what they are about is in the notes
         if model is None:
-            pieces = here.pieces(asked, rows=source.ROWS)
+            pieces = here.pieces(asked, rows=sources.ROWS)
         else:
             whole, report = fitted.fit(here.whole(fitted.reads(asked)), asked, model, seed=seed)
-            pieces = source.Pieces(len(whole), source.split(whole, source.ROWS))
-        if pieces.rows > source.ROWS and sys.stderr.isatty():
+            pieces = sources.Pieces(len(whole), sources.split(whole, sources.ROWS))
+        if pieces.rows > sources.ROWS and sys.stderr.isatty():
             with progress("evaluate") as tell:
                 found = answer(pieces.each, asked, how, jobs=jobs, on_progress=lambda rows: tell(rows, pieces.rows))
         else:
-            found = answer(pieces.each, asked, how, jobs=jobs if pieces.rows > source.ROWS else 1)
+            found = answer(pieces.each, asked, how, jobs=jobs if pieces.rows > sources.ROWS else 1)
         if report is not None:
             found = replace(found, report=report)
         made = []
@@ -161,15 +168,30 @@ def _places(out: Path | None, html: Path | None) -> None:
             raise ValueError(f"--{option} needs a folder, and {held} is a file: name another place")
 
 
+def _options(texts: list[str]) -> dict[str, str]:
+    """What --with says."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, mark, value = text.partition("=")
+        if not mark or not value or not name.strip():
+            raise ValueError(f"write --with NAME=VALUE, got {text!r}")
+        if name.strip() in found:
+            raise ValueError(f"the option {name.strip()} is given twice with --with")
+        found[name.strip()] = value
+    return found
+
+
 @contextmanager
-def _spoken() -> Iterator[None]:
-    """Errors about the log say how an option is written on the command line."""
+def _spoken(options: Iterable[str]) -> Iterator[None]:
+    """Errors about the log say how an option is written on the command line; options : those of --with."""
     try:
         yield
     except ValueError as reason:
         said = str(reason)
         for python, here in SPOKEN.items():
             said = said.replace(python, here)
+        if any(re.search(rf"\b{name}=", said) for name in options):
+            said += ". On the command line: --with NAME=VALUE"
         raise ValueError(said) from None
 
 

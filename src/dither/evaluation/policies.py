@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither import arrays, decision, errors
+from dither import arrays, decision, errors, inputs
 from dither.bandit import Bandit, load
+from dither.inputs import ROUNDING
 
-ROUNDING = 1e-6  # how far probabilities of float32 may miss what they must be
 LOGGING = "logging"  # what ran: always shown, and what the others are compared with
 
 
@@ -116,9 +116,8 @@ class Column:
     def shown(self, log: Any) -> Shown:
         """As they are, checked."""
         if is_list(log, self.q):
-            Q = log.matrix(self.q)
-            wrong = ~((Q >= 0).all(axis=1) & (np.abs(Q.sum(axis=1) - 1) <= ROUNDING))
-            refuse(wrong, log, f"column {self.q!r} must hold probabilities of all arms on offer, which sum to 1")
+            Q, proper = inputs.shares(log.matrix(self.q))
+            refuse(~proper, log, f"column {self.q!r} must hold probabilities of all arms on offer, which sum to 1")
             return Shown(of_shown(Q, log.a), Q, None if self.g is None else number(log, self.g))
         q = number(log, self.q)
         refuse(~((q >= 0) & (q <= 1 + ROUNDING)), log, f"column {self.q!r} must hold probabilities in [0, 1]")
@@ -137,6 +136,7 @@ class Saved:
 
     def shown(self, log: Any) -> Shown:
         """Its probabilities now; nothing is learnt, and its streams do not move."""
+        log = log.aligned(self.bandit)
         X, mask = log.X, log.mask
         slots = self.bandit.slots
         if slots is not None:
@@ -209,16 +209,15 @@ PREFIXES: dict[str, Callable[[str, str, int], Policy]] = {
 
 def is_list(log: Any, name: str) -> bool:
     """Whether a column holds lists. Raises ValueError for a column that is not there."""
-    if name not in log.frame.columns:
-        raise ValueError(f"the log has no column {name!r}; it has {', '.join(map(repr, log.frame.columns))}")
-    return hasattr(log.frame.schema[name], "inner")
+    return hasattr(log.series(name).dtype, "inner")
 
 
 def number(log: Any, name: str) -> np.ndarray:
     """A column of plain finite numbers (n,)."""
-    if is_list(log, name) or not (log.frame.schema[name].is_numeric() or log.frame[name].dtype.is_(bool)):
-        raise ValueError(f"column {name!r} must hold a number in each row, got {log.frame.schema[name]}")
-    x = log.frame[name].cast(float).fill_null(np.nan).to_numpy()
+    column = log.series(name)
+    if is_list(log, name) or not (column.dtype.is_numeric() or column.dtype.is_(bool)):
+        raise ValueError(f"column {name!r} must hold a number in each row, got {column.dtype}")
+    x = column.cast(float).fill_null(np.nan).to_numpy()
     refuse(~np.isfinite(x), log, f"column {name!r} must hold finite numbers")
     return x
 

@@ -285,6 +285,6 @@ def _rounding(x: np.ndarray, p: np.ndarray) -> float:
 def _labels(log: Logged, name: str) -> np.ndarray:
     column = log.column(name)
     policies.refuse(
-        log.frame[name].is_null().to_numpy(), log, f"column {name!r} must say to which cluster a row belongs"
+        log.series(name).is_null().to_numpy(), log, f"column {name!r} must say to which cluster a row belongs"
     )
     return column.astype(str) if column.dtype.kind == "O" else column

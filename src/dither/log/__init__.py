@@ -4,6 +4,7 @@ Log                                 the writer: decide, record, reward
 read, batches                       a log with NumPy views, whole or in pieces of constant memory
 from_columns, open_bandit           tables of others
 dsjson, vw_text                     logs of Vowpal Wabbit
+FORMATS                             all of these by name, as `dither evaluate --format` takes them
 receipt                             the least exposure that each arm had
 warm_start                          teach a bandit what a log has paid for
 """
@@ -11,6 +12,7 @@ warm_start                          teach a bandit what a log has paid for
 from dither.log.check import Finding, Report
 from dither.log.exposure import Receipt, receipt
 from dither.log.foreign import from_columns, open_bandit
+from dither.log.formats import FORMATS
 from dither.log.logged import ByArm, Logged
 from dither.log.reader import batches, read
 from dither.log.vw_json import dsjson
@@ -19,6 +21,7 @@ from dither.log.warm import Learnt, warm_start
 from dither.log.writer import Log, Recorded
 
 __all__ = [
+    "FORMATS",
     "ByArm",
     "Finding",
     "Learnt",

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dither.inputs import MOST_OFF, ROUNDING
 from dither.log import schema
 
 DELTA = 1e-4  # how often a log without fault fails the test of the mean of 1/p, at most
-ROUNDING = 1e-6  # by how much a probability may miss what it must be: other libraries log in float32
 LEAST = 1e-3  # arms that are less probable stay out of both sides of the test: their inverse would drown it
 SHOWN = 10  # row numbers that a finding prints
 
@@ -239,7 +239,13 @@ def _weights(log: Any) -> list[Finding]:
     own = P[np.arange(len(log)), np.where(inside, a, 0)]
     exact = inside & ~np.isnan(total) & (log.kinds == "exact")
     return [
-        *_found(log, "weights", "probabilities do not sum to 1", abs(total - 1) > 10 * ROUNDING, refused=False),
+        *_found(
+            log,
+            "weights",
+            "probabilities do not sum to 1",
+            abs(total - 1) > np.minimum(ROUNDING * np.maximum(log.K, 10), MOST_OFF),
+            refused=False,
+        ),
         *_found(log, "weights", "probabilities are negative", (P < 0).any(axis=1), refused=False),
         *_found(
             log,
@@ -295,4 +301,4 @@ def _number(log: Any) -> list[Finding]:
 
 
 def _has(log: Any, name: str) -> bool:
-    return name in log.frame.columns and log.frame[name].null_count() < len(log)
+    return name in log.frame.columns and log.frame[name].null_count() < len(log) and log.K.max(initial=0) > 0

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dither import inputs
-from dither.log import parts, reader, schema
+from dither import errors, inputs
+from dither.log import logged, parts, reader, schema
 from dither.log.logged import Logged, by_value
 
+UNMISTAKABLE = ("propensity", "propensity_kind", "propensity_se")  # names that no other column has
 LISTED = 10_000_000  # ids of a given catalogue that the frame lists row by row, 16 bytes each; beyond, K alone
 
 
@@ -25,22 +26,30 @@ def from_columns(
     cost: str | None = None,
     propensity: str | None = None,
     kind: str | None = None,
-    arms: str | Sequence[Any] | None = None,
+    arms: str | int | Sequence[Any] | None = None,
     features: str | Sequence[str] | None = None,
+    text: Sequence[str] = (),
     **columns: str,
 ) -> Logged:
-    """A log from any table: a path of a CSV or Parquet file, or a frame (polars, pandas, Arrow).
+    """A log from any table: a path of a file as `read` takes them, or a frame (polars, pandas, Arrow).
 
-    arm : the column with the id of the arm shown, of any type
+    arm : the column with the id of the arm shown, of any type; in a CSV file ids are text as written
     reward, or cost : the column with the reward, or with what is minus the reward
     propensity : the column with its probability; None: a column "propensity", else the table has none: kind "none"
     kind : of the propensities, one of `schema.KINDS`; None: a column "propensity_kind" says it, else "exact"
-    arms : the column with lists of the ids on offer; or the ids on offer in every row (the catalogue); None: the
-        catalogue is all ids that were shown, at least. An arm that is not among them is a finding of `check`.
-    features : the column with lists of features, (K, d) or (d,); or the columns that make the context of each row
+    arms : the column with lists of the ids on offer; or the ids on offer in every row (the catalogue); or their
+        number, where some were never shown; None: the catalogue is all ids that were shown, at least. An arm that is
+        not among them is a finding of `check`.
+    features : the column with lists of features, (K, d) or (d,); or the column or columns of numbers that make the
+        context of each row
+    text : columns of the user's own that a CSV file holds and that stay as written, such as ids of users
     columns : other columns of a log by name, as in id="event", time="ts", probabilities="ps", floor="eps"
 
-    What is not named stays, as columns of the user's own. Raises as `read` does, and for columns that are not there.
+    What is not named is the user's own, whatever it is called: a column that has a log's name, such as K, becomes
+    "K (yours)" in the frame, and `Logged.column("K")` finds it. Three names cannot mean anything else and count
+    without being named: propensity, propensity_kind and propensity_se.
+
+    Raises as `read` does, and for columns that are not there.
     """
     pl = schema.polars()
     where = reader.words(frame)
@@ -52,10 +61,14 @@ def from_columns(
     if kind is not None and (kind not in schema.KINDS or "propensity_kind" in columns):
         rule = "and without propensity_kind=, the column that says it" if kind in schema.KINDS else f"got {kind!r}"
         raise ValueError(f"kind must be one of {', '.join(schema.KINDS)}: {rule}")
-    table = reader.scanned(Path(frame)) if isinstance(frame, (str, Path)) else reader.framed(frame)
+    given = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
+    as_written = {arm, *text, *(columns[name] for name in reader.TEXTS if name in columns)}
+    table = reader.scanned(Path(frame), as_written) if isinstance(frame, (str, Path)) else reader.framed(frame)
     with parts.readable(where):
         table = table.lazy().collect()
-    given = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
+    given |= {name: name for name in UNMISTAKABLE if given.get(name) is None and name in table.columns}
+    if isinstance(features, str) and features in table.columns and not _listed(table.schema[features]):
+        features = [features]
     context = list(features) if features is not None and not isinstance(features, str) else []
     lists = {"arms": arms, "features": features}
     given |= {name: column for name, column in lists.items() if isinstance(column, str)}
@@ -70,7 +83,11 @@ def from_columns(
         raise ValueError(f"{where} holds no rows: there is nothing to evaluate")
     found = table.select(
         *(pl.col(column).alias(name) for name, column in named.items()),
-        *(pl.col(c) for c in table.columns if c not in named.values() and c not in named and c not in context),
+        *(
+            pl.col(c).alias(f"{c}{logged.YOURS}" if c in schema.COLUMNS else c)
+            for c in table.columns
+            if c not in named.values() and c not in context
+        ),
     )
     if context or _flat(found.schema.get("features")):
         values = inputs.numbers(table.select(context), name="features") if context else _even(found["features"])
@@ -80,14 +97,11 @@ def from_columns(
         found = found.with_columns(_texts_in_lists(found["arms"]))
         position = _within(shown, found["arms"])
     else:
-        seen = sorted(shown.drop_nulls().unique().to_list(), key=by_value) if arms is None else None
-        catalogue = tuple(seen if seen is not None else [str(one) for one in arms or ()])
-        if len(set(catalogue)) < len(catalogue) or not catalogue:
-            raise ValueError(f"arms must be different ids, and at least one; got {len(catalogue)}")
+        catalogue = _catalogue(shown, arms)
         position = shown.replace_strict(list(catalogue), range(len(catalogue)), default=None, return_dtype=pl.Int64)
     position = pl.select(pl.when(shown.is_null()).then(None).otherwise(position.fill_null(-1))).to_series()
     found = found.with_columns(position.alias("arm"))
-    if "propensity" not in found.columns:
+    if "propensity" not in named:
         if kind not in (None, "none"):
             raise ValueError(f"kind={kind!r} needs propensity=, the column with the probabilities; {where} has none")
         kind, found = "none", found.with_columns(pl.lit(None, dtype=pl.Float64).alias("propensity"))
@@ -105,11 +119,34 @@ def from_columns(
     return Logged(found, catalogue=catalogue, names=tuple(context) or None, shown_only=shown_only)
 
 
-def open_bandit(frame: Any, *, arms: Sequence[Any] | None = None) -> Logged:
+def _catalogue(shown: Any, arms: int | Sequence[Any] | None) -> tuple[str, ...]:
+    """The ids by position: those given, or those shown, filled up to their number where that is given."""
+    if arms is None or isinstance(arms, (int, np.integer)):
+        seen = sorted(shown.drop_nulls().unique().to_list(), key=by_value)
+        return tuple(seen) if arms is None else filled_up(seen, int(arms))
+    ids = tuple(str(one) for one in arms)
+    if len(set(ids)) < len(ids) or not ids:
+        raise ValueError(f"arms must be different ids, and at least one; got {len(ids)}")
+    return ids
+
+
+def filled_up(seen: Sequence[str], number: int) -> tuple[str, ...]:
+    """So many ids, those seen among them: positions from 0 or from 1 where the ids are such, else new names."""
+    errors.at_least("arms", number, 1)
+    if len(seen) > number:
+        raise ValueError(f"arms must be at least {len(seen)}, as so many arms were shown; got {number}")
+    for first in (0, 1):
+        count = tuple(str(i) for i in range(first, first + number))
+        if set(seen) <= set(count):
+            return count
+    return (*seen, *(f"(never shown {i + 1})" for i in range(number - len(seen))))
+
+
+def open_bandit(frame: Any, *, arms: int | Sequence[Any] | None = None) -> Logged:
     """A log of the Open Bandit Dataset: item_id is the arm, click the reward, propensity_score its probability.
 
-    frame : a path of a CSV or Parquet file, or a frame
-    arms : the items that could be shown; None: those that were
+    frame : a path of a file, or a frame
+    arms : the items that could be shown, or their number; None: those that were
 
     A row is one item at one position; position and user_feature_* stay as columns (`log.column("position")`).
     """
@@ -130,6 +167,11 @@ def _texts_in_lists(column: Any) -> Any:
     if not isinstance(column.dtype, (pl.List, pl.Array)):
         raise ValueError(f"arms must name a column of lists of ids, got {column.dtype}; or pass the ids themselves")
     return column.cast(pl.List(pl.String))
+
+
+def _listed(dtype: Any) -> bool:
+    pl = schema.polars()
+    return isinstance(dtype, (pl.List, pl.Array))
 
 
 def _flat(dtype: Any) -> bool:

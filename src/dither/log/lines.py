@@ -1,16 +1,20 @@
 """Logs that are lines of text: read one by one, with malformed lines refused by number, or counted.
 
-Features become dense vectors: a number is the value, a text "name=text" is 1, in the order in which they
-first appear.
+Features become dense vectors: a number is the value, a text "name=text" is 1, and what a row lacks is 0. The columns
+are the names in the order of the alphabet, so that files with the same names have the same columns. What is there
+twice, in one arm or in the context and the arm, counts twice, as in Vowpal Wabbit.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dither import errors
-from dither.log import check, schema
+import numpy as np
+
+from dither import errors, tables
+from dither.log import check, nested, schema
 from dither.log.logged import Logged
 
 Features = dict[str, float]
@@ -22,32 +26,77 @@ class Malformed(ValueError):
 
 
 class Names:
-    """The features by name, numbered in the order in which they appear."""
+    """The features by name: settings as in `dsjson`."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, *, features: bool, most: int, names: Sequence[str] | None, cross: bool) -> None:
         errors.at_least("most", most, 1)
-        self.most, self.place = most, dict[str, int]()
+        errors.true_or_false("features", features)
+        errors.true_or_false("cross", cross)
+        if not features and (cross or names is not None):
+            raise ValueError(f"{'cross=True' if cross else 'names='} is for features that are read: pass features=True")
+        self.most, self.cross = most, cross
+        self.fixed = None if names is None else tuple(names)
+        if self.fixed is not None and len(set(self.fixed)) < len(self.fixed):
+            raise ValueError("names must be different names of features")
+        self.seen = dict.fromkeys(self.fixed or ())
 
-    def sparse(self, found: Features) -> dict[int, float]:
-        """Features by number."""
+    def arms(self, shared: Features, own: Sequence[Features], ids: Sequence[str]) -> list[Features]:
+        """The features of each arm: the context's, its own, and where asked for their products.
+
+        An arm without features of its own is crossed by its id.
+        """
+        if not self.cross:
+            return [self.known(added(shared, one)) for one in own]
+        told = [one or {f"arm={name}": 1.0} for one, name in zip(own, ids, strict=True)]
+        products = [{f"{s}*{o}": v * w for s, v in shared.items() for o, w in one.items()} for one in told]
+        return [self.known(added(shared, one, more)) for one, more in zip(told, products, strict=True)]
+
+    def known(self, found: Features) -> Features:
+        """The features, which are counted."""
         for name in found:
-            if name not in self.place:
-                if len(self.place) == self.most:
-                    raise ValueError(
-                        f"has more than {self.most} different features: pass features=False, or a larger most="
-                    )
-                self.place[name] = len(self.place)
-        return {self.place[name]: value for name, value in found.items()}
+            if name in self.seen:
+                continue
+            if self.fixed is not None:
+                raise ValueError(
+                    f"has the feature {name!r}, which names= lacks: read the files without names=, together"
+                )
+            if len(self.seen) == self.most:
+                raise ValueError(
+                    f"has more than {self.most} different features: pass features=False, or a larger most="
+                )
+            self.seen[name] = None
+        return found
 
-    def dense(self, rows: list[dict[int, float]] | None) -> list[list[float]] | None:
-        """As vectors of one length, once all names are known."""
-        if rows is None:
-            return None
-        return [[row.get(i, 0.0) for i in range(len(self.place))] for row in rows]
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, once all are known."""
+        return self.fixed if self.fixed is not None else tuple(sorted(self.seen))
+
+    def dense(self, rows: list[list[Features] | None]) -> list[np.ndarray | None]:
+        """The features of the arms of each row, (K, d)."""
+        place = {name: i for i, name in enumerate(self.columns)}
+        return [None if arms is None else _vectors(arms, place) for arms in rows]
+
+
+def _vectors(arms: list[Features], place: dict[str, int]) -> np.ndarray:
+    made = np.zeros((len(arms), len(place)))
+    for k, found in enumerate(arms):
+        for name, value in found.items():
+            made[k, place[name]] = value
+    return made
+
+
+def added(*parts: Features) -> Features:
+    """Features together: what comes twice counts twice."""
+    total = dict(parts[0])
+    for part in parts[1:]:
+        for name, value in part.items():
+            total[name] = total.get(name, 0.0) + value
+    return total
 
 
 def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, malformed: str, *, where: str) -> Logged:
-    """The log of all pieces that `split` makes of the lines, each made a row by `row` (None: left out).
+    """The log of all pieces that `split` makes of the lines, each made a row by `row`, or a reason to leave it out.
 
     A `Malformed` piece is refused or counted; any other ValueError is refused. Both name the line.
     """
@@ -55,7 +104,6 @@ def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, m
     read, left_out = 0, dict[str, int]()
     for number, piece in split(lines):
         read += 1
-        reason = SKIPPED
         try:
             made = row(piece)
         except Malformed as error:
@@ -63,26 +111,45 @@ def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, m
                 raise ValueError(
                     f"line {number} of {where}: {error} (malformed='leave out' counts such lines)"
                 ) from None
-            made, reason = None, "malformed"
+            made = "malformed"
         except ValueError as error:
             raise ValueError(f"line {number} of {where} {error}") from None
-        if made is None:
-            left_out[reason] = left_out.get(reason, 0) + 1
+        if isinstance(made, str):
+            left_out[made] = left_out.get(made, 0) + 1
         else:
             rows.append(made)
     if not rows:
         raise ValueError(f"{where} holds no decisions: {read} read" + f", left out {left_out}" * bool(left_out))
-    for made in rows:
-        made["features"] = names.dense(made["features"])
     pl = schema.polars()
     types = schema.dtypes()
+    features = names.dense([made.pop("features") for made in rows])
     frame = pl.DataFrame({n: pl.Series(n, [made[n] for made in rows], dtype=types.get(n)) for n in rows[0]})
     report = check.Report(read, len(rows), left_out) if left_out else None
-    return Logged(frame, report=report, names=tuple(names.place) or None)
+    if all(arms is None for arms in features):
+        return Logged(frame, report=report)
+    if not names.columns:
+        raise ValueError(f"{where} holds no features: pass features=False")
+    _told_apart(features, where)
+    return Logged(
+        frame.with_columns(nested.rows("features", features)), report=report, names=names.columns, sparse=True
+    )
+
+
+def _told_apart(features: list[np.ndarray | None], where: str) -> None:
+    """Warn where the arms of every row have the same features."""
+    several = [arms for arms in features if arms is not None and len(arms) > 1]
+    if several and all((arms == arms[0]).all() for arms in several):
+        warnings.warn(
+            f"the arms of each row of {where} have the same features: a context that all arms share cancels when they "
+            "are ranked, so nothing can be learnt of the arms. Pass cross=True, which reads the products of context "
+            "and arm (as -q does in Vowpal Wabbit)",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def opened(source: Any) -> Iterable[str]:
-    """The lines of a file; an iterable of lines as it is."""
+    """The lines of a file, packed or not; an iterable of lines as it is."""
     if not isinstance(source, (str, Path)):
         return source
     if not Path(source).is_file():
@@ -118,8 +185,10 @@ def named(source: Any) -> str:
 
 
 def _of_file(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8-sig") as file:
+    with (tables.opener(path) or open)(path, "rt", encoding="utf-8-sig") as file:
         try:
             yield from file
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8 text ({error.reason})") from None
+        except tables.DAMAGED as error:
+            raise ValueError(f"{path} is packed and cannot be unpacked ({error}): is the file whole?") from None

@@ -3,12 +3,16 @@
 K is the largest number of arms on offer in a row; rows with fewer are padded, and `mask` says where arms are.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither.log import check, schema
+from dither.log import check, nested, schema
+
+TOLD = ("catalogue", "names")  # of `about`, lists
+YOURS = " (yours)"  # after the name of a user's own column that has a log's name
 
 
 class ByArm(NamedTuple):
@@ -33,6 +37,7 @@ class Logged:
     least: int | None = None  # smallest position shown in the whole log; None: look at these rows
     shown_only: bool = False  # the catalogue is the arms that were shown: there may be more
     names: tuple[str, ...] | None = field(default=None, repr=False)  # (d,) of the features, where they are known
+    sparse: bool = False  # a feature that is not in the log is 0, as in Vowpal Wabbit: logs with other names join
     rows: np.ndarray | None = field(
         default=None, repr=False
     )  # (n,) numbers in the whole log; None: first, first + 1, ...
@@ -129,7 +134,7 @@ class Logged:
     @property
     def P(self) -> np.ndarray:
         """Probabilities of all arms on offer (n, K); 0 where padded, NaN in rows without."""
-        return self.matrix("probabilities")
+        return self._lists("probabilities", self._column("probabilities"))
 
     @property
     def X(self) -> np.ndarray:
@@ -175,12 +180,20 @@ class Logged:
         return self._column("time").dt.replace_time_zone(None).to_numpy()
 
     def column(self, name: str) -> np.ndarray:
-        """Any column as NumPy (n,), such as the user for clustered intervals."""
-        return self._column(name).to_numpy()
+        """Any column as NumPy (n,), such as the user for clustered intervals; a user's own before the log's."""
+        return self.series(name).to_numpy()
+
+    def series(self, name: str) -> Any:
+        """Any column as polars has it; a user's own before the log's."""
+        own = f"{name}{YOURS}"
+        return self._column(own if own in self.frame.columns else name)
 
     def matrix(self, name: str) -> np.ndarray:
         """Any column of lists, one number an arm on offer, as (n, K): 0 where padded, NaN in rows without."""
-        lists, K = self._column(name), self.K
+        return self._lists(name, self.series(name))
+
+    def _lists(self, name: str, lists: Any) -> np.ndarray:
+        K = self.K
         counts = lists.list.len()
         absent = counts.is_null().to_numpy()
         counts = counts.fill_null(0).to_numpy().astype(np.int64)
@@ -189,7 +202,7 @@ class Logged:
             i = int(np.argmax(wrong))
             raise ValueError(f"row {self.numbers[i]} has {counts[i]} numbers in {name!r} for {K[i]} arms on offer")
         out = np.zeros((len(self), K.max(initial=0)))
-        out[np.arange(out.shape[1]) < counts[:, None]] = _flat(lists)
+        out[np.arange(out.shape[1]) < counts[:, None]] = nested.flat(lists)
         out[absent] = np.nan
         return out
 
@@ -244,22 +257,37 @@ class Logged:
         """The rows where keep (n,) is True; they keep their numbers."""
         repeats = None if self.repeats is None else self.repeats[keep]
         frame = self.frame.filter(schema.polars().Series(keep))
-        settings = {
-            "catalogue": self.catalogue,
-            "report": self.report,
-            "names": self.names,
-            "most": self.most,
-            "least": self.least,
-            "shown_only": self.shown_only,
-        } | changes
-        return Logged(frame, self.first, repeats=repeats, rows=self.numbers[keep], **settings)
+        return replace(self, **{"frame": frame, "repeats": repeats, "rows": self.numbers[keep]} | changes)
 
     def write(self, path: Any) -> None:
         """Write the whole log to one Parquet file, atomically."""
         from dither.log import parts
 
-        about = {"catalogue": None if self.catalogue is None else list(self.catalogue), "shown_only": self.shown_only}
-        parts.write(path, self.frame, about)
+        parts.write(path, self.frame, self.about)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the frame does not say and a file must: the arms by position, the names of the features."""
+        lists = {name: None if (known := getattr(self, name)) is None else list(known) for name in TOLD}
+        return lists | {"shown_only": self.shown_only, "sparse": self.sparse}
+
+    def aligned(self, bandit: Any) -> "Logged":
+        """The log with its features in the order of the names that a bandit learnt.
+
+        Raises ValueError where the names differ. A bandit without names, or a log without, takes features by place.
+        """
+        learnt = bandit.columns
+        if learnt is None or self.names is None or self.names == learnt:
+            return self
+        if set(learnt) != set(self.names):
+            odd = sorted(set(learnt) ^ set(self.names))
+            raise ValueError(
+                f"the log has other features than the bandit learnt: {_some(odd)} differ. Read the log with the names "
+                "that the bandit learnt (names=bandit.columns, for logs of Vowpal Wabbit), or log the same features"
+            )
+        return replace(
+            self, frame=self.frame.with_columns(nested.placed(self.frame["features"], self.names, learnt)), names=learnt
+        )
 
     def _column(self, name: str) -> Any:
         if name not in self.frame.columns:
@@ -287,13 +315,13 @@ class Logged:
             i = int(np.searchsorted(np.cumsum(counts), np.argmax(widths != widths[0]), side="right"))
             raise ValueError(f"row {self.numbers[i]} has features of another width than {widths[0]}")
         d = int(widths[0]) if widths.size else 0
-        return _flat(rows).reshape(-1, d), counts
+        if d == 0:
+            raise ValueError("the features of the log have width 0: there is nothing to learn from; log some")
+        return nested.flat(rows).reshape(-1, d), counts
 
 
-def _flat(lists: Any) -> np.ndarray:
-    """All numbers of a column of lists, one after the other; NaN for null."""
-    full = lists.filter((lists.list.len() > 0).fill_null(False))
-    return full.explode().fill_null(np.nan).to_numpy() if len(full) else np.empty(0)
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:5])) + f" and {len(names) - 5} more" * (len(names) > 5)
 
 
 def by_value(arm: str) -> tuple[int, int, str]:

@@ -1,21 +1,25 @@
 """Logs from files and frames: whole (`read`) or in batches of constant memory (`batches`)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
-from dither.log import joined, ledger, parts, schema
+from dither import errors, tables
+from dither.log import check, joined, ledger, nested, parts, schema
 from dither.log.logged import Logged
+
+TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # which stay as written
 
 
 def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Logged:
     """A log, whole and checked for its columns; `check()` and `usable()` look at its values.
 
-    source : a Parquet or CSV file, a folder that `Log` wrote, a list of those, or a frame (polars, pandas, Arrow)
+    source : a file (`tables`: Parquet, CSV, JSON lines, packed or not), a folder that `Log` wrote, a frame (polars,
+        pandas, Arrow), a `Logged`, or a list of those. Features with names get one column for each name; a name that
+        a file lacks is 0 where the file is of a sparse format (Vowpal Wabbit), and refused else.
     rewards : how several rewards of a decision count, "sum", "last" or "list"; None: as the log says
     require : columns that must be there
 
@@ -24,11 +28,12 @@ def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = 
     """
     pieces = [_Source(piece, rewards, require) for piece in _pieces(source)]
     pl = schema.polars()
+    known, catalogue = _known(pieces), _catalogue(pieces)
     frames = [piece.frame() for piece in pieces]
     frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
     if frame.height == 0:
         raise ValueError(f"{words(source)} holds no rows: there is nothing to evaluate")
-    return Logged(frame, catalogue=_catalogue(pieces), **_known(pieces))
+    return Logged(frame, catalogue=catalogue, report=_report(pieces), **known)
 
 
 def batches(
@@ -52,13 +57,21 @@ def batches(
 
 
 def _batches(pieces: list["_Source"], rows: int, repeats: np.ndarray | None) -> Iterator[Logged]:
-    catalogue, known, first = _catalogue(pieces), _known(pieces), 0
+    known, catalogue, first = _known(pieces), _catalogue(pieces), 0
     for piece in pieces:
         for at in range(0, piece.height, rows):
             frame = piece.slice(at, min(rows, piece.height - at))
             again = None if repeats is None else repeats[first : first + frame.height]
             yield Logged(frame, first, catalogue=catalogue, repeats=again, **known)
             first += frame.height
+
+
+class Scan(NamedTuple):
+    """A lazy frame of a file whose columns were chosen, and what the file says of itself."""
+
+    frame: Any
+    about: dict[str, Any]
+    where: str
 
 
 class _Source:
@@ -69,16 +82,21 @@ class _Source:
         if rewards is not None and rewards not in ledger.RULES:
             raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
         self.where, self.about, self.require = words(source), {}, require
+        self.report: Any = None
+        self.names: tuple[str, ...] | None = None  # what the columns of the features become
         self.received: Any = None
         self.starts: list[tuple[int, int]] = []
-        if not isinstance(source, (str, Path)):
+        if isinstance(source, Logged):
+            self.scan, self.about, self.report = source.frame.lazy(), source.about, source.report
+        elif isinstance(source, Scan):
+            self.scan, self.about, self.where = source.frame, source.about, source.where
+        elif not isinstance(source, (str, Path)):
             self.scan = framed(source).lazy()
         elif Path(source).is_dir():
             self._folder(Path(source), rewards)
         else:
             self.scan = scanned(Path(source))
-            if Path(source).suffix.lower() != ".csv":
-                self.about = parts.about(Path(source))
+            self.about = about(Path(source))
         if rewards is not None and self.received is None:
             raise ValueError(f"rewards={rewards!r} is for folders that Log wrote; {self.where} has one reward a row")
         with parts.readable(self.where):
@@ -106,13 +124,20 @@ class _Source:
         """The rows from `at` on."""
         pl = schema.polars()
         with parts.readable(self.where):
-            frame = self.scan.slice(at, rows).collect()
+            frame = self._named(self.scan.slice(at, rows).collect())
             if self.received is None:
                 return frame
             mine = self.received.filter(pl.col("decision").is_between(at, at + rows, closed="left")).collect()
         found = joined.join(frame, mine, rule=self.rule, first=at)
         missing = [name for name in self.require if name not in found.columns]
         return schema.checked(found, where=self.where, require=self.require) if missing else found
+
+    def _named(self, frame: Any) -> Any:
+        """The features in the columns of the whole log."""
+        have = self.about.get("names")
+        if have is None or self.names is None or tuple(have) == self.names or "features" not in frame.columns:
+            return frame
+        return frame.with_columns(nested.placed(frame["features"], have, self.names))
 
     def hashes(self) -> np.ndarray | None:
         """A 64-bit hash of each id, (height,); None without ids."""
@@ -131,17 +156,21 @@ class _Source:
         )
 
 
-def scanned(path: Path) -> Any:
-    """A lazy frame of a Parquet or CSV file."""
-    pl = schema.polars()
+def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
+    """A lazy frame of a file; in CSV the columns in `text` stay as written."""
     if not path.exists():
         raise FileNotFoundError(f"no log at {path}")
-    if path.stat().st_size == 0:
+    if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty: there is nothing to evaluate")
     with parts.readable(path):
-        scan = pl.scan_csv(path, try_parse_dates=True) if path.suffix.lower() == ".csv" else pl.scan_parquet(path)
+        scan = tables.scan(path, text=text)
         scan.collect_schema()
     return scan
+
+
+def about(path: Path) -> dict[str, Any]:
+    """What a file says of itself; {} for what is no plain Parquet file."""
+    return parts.about(path) if tables.kind(path) in tables.PARQUET and tables.opener(path) is None else {}
 
 
 def framed(source: Any) -> Any:
@@ -186,14 +215,22 @@ def words(source: Any) -> str:
 
 
 def _catalogue(pieces: list[_Source]) -> tuple[str, ...] | None:
+    """The longest catalogue, of which the others must be the beginning: a position is one arm."""
     found = {tuple(names) for piece in pieces if (names := piece.about.get("catalogue")) is not None}
-    if len(found) > 1:
+    longest = max(found, key=len, default=None)
+    if longest is not None and any(longest[: len(names)] != names for names in found):
         raise ValueError("the files name different catalogues of arms: read them one by one")
-    return found.pop() if found else None
+    plain = [piece for piece in pieces if piece.about.get("catalogue") is None and "arms" not in piece.columns]
+    if longest is not None and plain:
+        raise ValueError(f"{plain[0].where} does not say which arms its positions are, and other files do: add ids")
+    return longest
 
 
 def _known(pieces: list[_Source]) -> dict[str, Any]:
     """The largest arm of the whole log plus 1, the least, and whether the catalogue is of those shown."""
+    names = _names(pieces)
+    for piece in pieces:
+        piece.names = names
     arm = schema.polars().col("arm")
     ends = arm.filter(arm >= 0).min().alias("least"), arm.max().alias("most")
     found = [piece.scan.select(*ends).collect().row(0) for piece in pieces if "arm" in piece.columns]
@@ -201,7 +238,39 @@ def _known(pieces: list[_Source]) -> dict[str, Any]:
         "least": min((least for least, _ in found if least is not None), default=None),
         "most": max((most + 1 for _, most in found if most is not None), default=None),
         "shown_only": any(piece.about.get("shown_only", False) for piece in pieces),
+        "names": names,
+        "sparse": names is not None and all(piece.about.get("sparse", False) for piece in pieces),
     }
+
+
+def _names(pieces: list[_Source]) -> tuple[str, ...] | None:
+    """The columns of the features of all pieces: one name, one column.
+
+    Raises ValueError where some pieces have names and others not, and where they have other names and what a row lacks
+    is not 0.
+    """
+    named = [piece for piece in pieces if "features" in piece.columns]
+    found = [None if (names := piece.about.get("names")) is None else tuple(names) for piece in named]
+    if len(set(found)) < 2:
+        return found[0] if found else None
+    if None in found:
+        plain, other = named[found.index(None)].where, next(p.where for p, n in zip(named, found, strict=True) if n)
+        raise ValueError(f"the features of {other} have names and those of {plain} have none: read them one by one")
+    known = [names for names in found if names is not None]
+    union = tuple(sorted(set().union(*known)))
+    for piece, names in zip(named, known, strict=True):
+        if len(names) < len(union) and not piece.about.get("sparse", False):
+            lacking = ", ".join(map(repr, sorted(set(union) - set(names))[:5]))
+            raise ValueError(f"the features of {piece.where} lack {lacking}, which other files have: give all the same")
+    return union
+
+
+def _report(pieces: list[_Source]) -> Any:
+    """What was left out in reading the pieces that are in memory."""
+    if all(piece.report is None for piece in pieces):
+        return None
+    reports = [piece.report or check.Report(piece.height, piece.height) for piece in pieces]
+    return sum(reports[1:], reports[0])
 
 
 def _repeats(pieces: list[_Source]) -> np.ndarray | None:

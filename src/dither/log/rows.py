@@ -29,6 +29,11 @@ class Maker:
         for name in ("features", "lines", "probabilities", "arm_set"):
             errors.true_or_false(name, getattr(self, name))
 
+    @property
+    def names(self) -> list[str] | None:
+        """Of the columns of the features that are logged, where the bandit knows them."""
+        return None if self.bandit is None or not self.features else self.bandit._columns
+
     def rows(
         self,
         decision: Decision,
@@ -61,6 +66,7 @@ class Maker:
             floor = self.bandit.floor
         common = dict.fromkeys(schema.DECISION) | dict(self.constants)
         common |= {"time": schema.moment(time), "propensity_kind": decision.propensity_kind, "floor": floor}
+        _possible(decision, B)
         columns = {name: _column(getattr(decision, name, None), B) for name in ("propensity", "propensity_se", "z")}
         ids, more, arm = _texts(id, single, B), _extras(extra, single, B), np.atleast_1d(np.asarray(decision.arm))
         rows = []
@@ -112,6 +118,21 @@ class Maker:
         return self.bandit
 
 
+def _possible(decision: Decision, B: int) -> None:
+    """Refuse a propensity that no arm that was shown can have."""
+    if decision.propensity_kind == "none":
+        return
+    p = np.reshape(np.asarray(decision.propensity, dtype=np.float64), (B,))
+    wrong = ~((p > 0) & (p <= 1 + ROUNDING))
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise ValueError(
+            f"the propensity of an arm that was shown must lie in (0, 1], got {p[i]:g}"
+            + f" (request {i})" * (B > 1)
+            + ": record what the policy gave it, or the kind 'none' where that is not known"
+        )
+
+
 def _agreed(decision: Decision, P: np.ndarray) -> None:
     """The bandit gives the arm the probability that it was chosen with, if X is that of the decision."""
     if decision.propensity_kind != "exact":
@@ -150,12 +171,19 @@ def _listed(names: list[str] | None, on: np.ndarray, offered: np.ndarray | None)
     return [names[i] for i in on]
 
 
+def id_text(id: Any) -> str:
+    """The id of a decision as the log holds it: a text, or what is written as one, such as a number."""
+    if id is None or id != id:
+        raise ValueError(f"id must be a text or a number, got {id!r}")
+    return id if isinstance(id, str) else str(_plain(id))
+
+
 def _texts(id: Any, single: bool, B: int) -> list[str]:
     """The ids given, or new ones."""
     if id is None:
         return [uuid.uuid4().hex for _ in range(B)]
     ids = list(id) if not single and isinstance(id, (list, tuple, np.ndarray)) else [id]
-    texts = [one if isinstance(one, str) else str(_plain(one)) for one in ids]
+    texts = [id_text(one) for one in ids]
     if len(texts) != B or "" in texts:
         raise ValueError(f"id must be {'a text' if single else f'{B} texts'} that is not empty, got {id!r}")
     return texts

@@ -90,12 +90,17 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, name
     for name, what in COLUMNS.items():
         if name not in present or present[name] == dtype(what):
             continue
-        if not _fits(present[name], what):
+        if not _fits(present[name], what) and not (what == "whole" and _whole(frame, name, present[name])):
             raise ValueError(
                 f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got {present[name]}"
+                + _odd(frame, name, present[name], what)
                 + (": name it with dither.log.from_columns(..., arm=...)" if name == "arm" else "")
             )
         casts.append(_cast(name, present[name], what))
+        if what == "time" and present[name] == polars().String and (odd := _odd(frame, name, present[name], what)):
+            raise ValueError(
+                f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got text{odd}"
+            )
     return frame.with_columns(casts)
 
 
@@ -138,13 +143,21 @@ def _fits(have: Any, what: str) -> bool:
     if what == "text":
         return have in (pl.String, pl.Categorical, pl.Enum) or have.is_integer()
     if what == "time":
-        return have.is_temporal() and have != pl.Duration and have != pl.Time
+        return have == pl.String or (have.is_temporal() and have != pl.Duration and have != pl.Time)
     return have.is_numeric() or have == pl.Boolean if what == "number" else have.is_integer()
+
+
+def _whole(frame: Any, name: str, have: Any) -> bool:
+    """Whether a column of floats holds whole numbers, as pandas writes those of which some are missing."""
+    column = polars().col(name).fill_nan(None)
+    return have.is_float() and frame.lazy().select((column == column.round()).all()).collect().item()
 
 
 def _cast(name: str, have: Any, what: str) -> Any:
     pl = polars()
     column = pl.col(name)
+    if what == "time" and have == pl.String:
+        return _moments(column)
     if what == "time" and have != pl.Null:
         column = column.cast(pl.Datetime("us", getattr(have, "time_zone", None)))
         return (
@@ -152,7 +165,30 @@ def _cast(name: str, have: Any, what: str) -> Any:
             if getattr(have, "time_zone", None)
             else column.dt.replace_time_zone("UTC")
         )
+    column = column.fill_nan(None) if what == "whole" and have.is_float() else column
     return column.cast(dtype(what))
+
+
+def _moments(column: Any) -> Any:
+    """ISO 8601 texts as times, null for what is none; without a zone: UTC."""
+    day = r"^(\d{4}-\d\d-\d\d)$"
+    whole = column.str.replace(day, "${1}T00:00:00").str.replace(" ", "T", literal=True)
+    zoned = whole.str.replace(r"Z$", "+00:00").str.replace(r"([+-]\d\d)(\d\d)$", "${1}:${2}")
+    zoned = zoned.str.replace(r"(T\d\d:\d\d)($|[+-])", "${1}:00${2}").str.replace(r"(T[\d:.]+)$", "${1}+00:00")
+    return zoned.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_unit="us", strict=False).alias(
+        column.meta.output_name()
+    )
+
+
+def _odd(frame: Any, name: str, have: Any, what: str) -> str:
+    """The first value of a column of text that is not of the kind wanted, with its row; "" where there is none."""
+    pl = polars()
+    if have != pl.String or what not in ("number", "whole", "time"):
+        return ""
+    read = _moments(pl.col(name)) if what == "time" else pl.col(name).cast(dtype(what), strict=False)
+    wrong = frame.lazy().select(name, read.is_null().alias("wrong")).with_row_index("row")
+    found = wrong.filter(pl.col("wrong") & pl.col(name).is_not_null()).head(1).collect()
+    return f", such as {found[name][0]!r} in row {found['row'][0]}" if found.height else ""
 
 
 def moment(time: Any) -> datetime:

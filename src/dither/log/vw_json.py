@@ -2,29 +2,53 @@
 
 a, p                    the actions as ranked, counted from 1, and their probabilities in that order
 c                       the context; the actions' own features in c._multi, in the order of their numbers
-_label_cost, _label_probability, _label_Action (from 1), _labelIndex (from 0)      of the action shown
+_label_cost, _label_probability, _label_Action (from 1), _labelIndex (from 0)      of the action shown; also within
+                        an object _label; upper and lower case count alike
+_original_label_cost    in apprentice mode the cost of the traffic: there _label_cost says whether the baseline was
+                        imitated, and nothing of what came of it
 EventId, Timestamp
 _skipLearn              the action was never shown (activation was deferred)
 pdrop                   the probability with which the line would have been left out when the log was thinned: the
                         row stands for 1/(1 - pdrop) decisions
+
+In the context an object names its features, name^name; a number is a value, a text name=text, true 1; _text is words;
+an array counts its numbers, name[0], name[1]. Names that begin with _ are no features.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from dither.log import schema
-from dither.log.lines import Features, Malformed, Names, choice, log_of, named, opened, real, singly
+from dither.log.lines import SKIPPED, Features, Malformed, Names, added, choice, log_of, named, opened, real, singly
 from dither.log.logged import Logged
+from dither.log.positions import positions
+
+COSTS = ("error", "label", "original")
 
 
 def dsjson(
-    path: Any, *, features: bool = False, most: int = 1000, malformed: str = "error", skipped: str = "error"
+    path: Any,
+    *,
+    features: bool = False,
+    cross: bool = False,
+    names: Sequence[str] | None = None,
+    most: int = 1000,
+    cost: str = "error",
+    malformed: str = "error",
+    skipped: str = "error",
 ) -> Logged:
     """A log of --dsjson lines.
 
-    path : a file, or an iterable of lines
+    path : a file, packed (gzip, bzip2, xz) or not, or an iterable of lines
     features : read the context: shared features and the action's own, for each action
+    cross : with the products of each shared feature and each of the action's own, as -q reads them in Vowpal Wabbit;
+        an action without features of its own is crossed by its id. Without them a shared context says nothing of
+        which action is best.
+    names : the columns of the features, such as those of another log, `log.names`; None: all that appear, sorted
     most : features that there may be; more are refused, as every row gets a vector of that length
+    cost : what is the reward where a line of apprentice mode has two costs: "error", "label" (1 for imitating the
+        baseline) or "original" (what came of it)
     malformed : lines that are not of the format: "error" (naming the line), or "leave out" (counted in `report`)
     skipped : lines with _skipLearn, whose action was never shown: "error", "leave out" (counted) or "keep"
 
@@ -32,20 +56,21 @@ def dsjson(
     """
     choice("malformed", malformed, "error", "leave out")
     choice("skipped", skipped, "error", "leave out", "keep")
-    names = Names(most)
+    choice("cost", cost, *COSTS)
+    known = Names(features=features, most=most, names=names, cross=cross)
 
-    def row(line: str) -> dict[str, Any] | None:
+    def row(line: str) -> dict[str, Any] | str:
         event = _json(line)
         if event.get("_skipLearn") and skipped != "keep":
             if skipped == "error":
                 raise ValueError("was never shown (_skipLearn): ask for skipped='leave out' or 'keep'")
-            return None
-        return _decision(event, names if features else None)
+            return SKIPPED
+        return _decision(event, known if features else None, cost)
 
-    return log_of(opened(path), singly, row, names, malformed, where=named(path))
+    return positions(log_of(opened(path), singly, row, known, malformed, where=named(path)))
 
 
-def _decision(event: dict[str, Any], names: Names | None) -> dict[str, Any]:
+def _decision(event: dict[str, Any], names: Names | None, cost: str) -> dict[str, Any]:
     context = event.get("c")
     if "_outcomes" in event or (isinstance(context, dict) and "_slots" in context):
         raise ValueError("has several slots (CCB or slates), of which a log of single decisions cannot be made")
@@ -63,60 +88,84 @@ def _decision(event: dict[str, Any], names: Names | None) -> dict[str, Any]:
     P = [0.0] * K
     for place, probability in zip(places, p, strict=True):
         P[place] = real(probability, "p")
-    arm = _shown(event, places[0], K)
-    cost, stated = event.get("_label_cost"), event.get("_label_probability")
+    label = _label(event)
+    arm = _shown(label, places[0], K)
+    paid, stated = _cost(label, cost), label.get("probability")
     pdrop = real(event.get("pdrop", event.get("_pdrop", 0.0)), "pdrop")
     if not 0 <= pdrop < 1:
         raise Malformed(f"pdrop must be in [0, 1), got {pdrop}")
     tags = [one.get("_tag") if isinstance(one, dict) else None for one in multi] if isinstance(multi, list) else []
-    tagged = bool(tags) and all(isinstance(tag, str) for tag in tags) and len(set(tags)) == K
+    texts = [tag for tag in tags if isinstance(tag, str)]
+    ids = texts if len(set(texts)) == K else [str(i + 1) for i in range(K)]
     rows = None
     if names is not None:
         shared = _flatten({k: v for k, v in context.items() if k != "_multi"})
-        rows = [names.sparse(shared | _flatten(one)) for one in (multi if isinstance(multi, list) else [{}] * K)]
+        own = [_flatten(one) for one in (multi if isinstance(multi, list) else [{}] * K)]
+        rows = names.arms(shared, own, ids)
     return {
         "id": None if event.get("EventId") is None else str(event["EventId"]),
         "time": _time(event.get("Timestamp")),
-        "arms": tags if tagged else [str(i + 1) for i in range(K)],
+        "arms": ids,
         "K": K,
         "features": rows,
         "arm": arm,
         "propensity": P[arm] if stated is None else real(stated, "_label_probability"),
         "propensity_kind": "exact",
         "probabilities": P,
-        "reward": None if cost is None else 0.0 - real(cost, "_label_cost"),
+        "reward": None if paid is None else 0.0 - paid,
         "weight": 1 / (1 - pdrop),
     }
 
 
-def _shown(event: dict[str, Any], first: int, K: int) -> int:
+def _label(event: dict[str, Any]) -> dict[str, Any]:
+    """What is said of the action shown: cost, probability, action, index, original; spelt in any case."""
+    inner = next((v for k, v in event.items() if k.lower() == "_label" and isinstance(v, dict)), {})
+    found = {f"_label_{key.lstrip('_')}".lower(): value for key, value in inner.items()}
+    found |= {key.lower(): value for key, value in event.items()}
+    names = {"_labelindex": "index", "_original_label_cost": "original"}
+    names |= {f"_label_{name}": name for name in ("cost", "probability", "action")}
+    return {ours: found[theirs] for theirs, ours in names.items() if found.get(theirs) is not None}
+
+
+def _cost(label: dict[str, Any], cost: str) -> float | None:
+    """The cost that counts; None where none came."""
+    paid = None if "cost" not in label else real(label["cost"], "_label_cost")
+    if "original" not in label:
+        return paid
+    original = real(label["original"], "_original_label_cost")
+    if cost == "error" and original != paid:
+        raise ValueError(
+            f"is of apprentice mode: _label_cost ({paid}) says whether the baseline was imitated, and the cost of the "
+            f"traffic is _original_label_cost ({original}): pass cost='original', or cost='label' for the imitation"
+        )
+    return original if cost == "original" else paid
+
+
+def _shown(label: dict[str, Any], first: int, K: int) -> int:
     """The place of the action shown: by its label, else the first of the ranking."""
-    index, action = event.get("_labelIndex"), event.get("_label_Action")
-    if (
-        index is not None
-        and action is not None
-        and int(real(index, "_labelIndex")) != int(real(action, "_label_Action")) - 1
-    ):
-        raise Malformed(f"_labelIndex {index} and _label_Action {action} are not the same action")
-    if index is None and action is None:
-        arm = first
-    else:
-        arm = int(real(action, "_label_Action")) - 1 if index is None else int(real(index, "_labelIndex"))
-    if not 0 <= arm < K:
-        raise Malformed(f"the action shown is number {arm + 1} of {K}")
+    index = None if "index" not in label else int(real(label["index"], "_labelIndex"))
+    action = None if "action" not in label else int(real(label["action"], "_label_Action")) - 1
+    if index is not None and action is not None and index != action:
+        raise Malformed(f"_labelIndex {index} and _label_Action {action + 1} are not the same action")
+    arm = first if index is None and action is None else action if index is None else index
+    if arm is None or not 0 <= arm < K:
+        raise Malformed(f"the action shown is number {(arm or 0) + 1} of {K}")
     return arm
 
 
 def _flatten(value: Any, prefix: str = "") -> Features:
-    """Numbers by name, texts as name=text, truth as 1; names that begin with _ are not features."""
+    """Numbers by name, texts as name=text, truth as 1, _text as words; else names that begin with _ are no features."""
     found: Features = {}
     if isinstance(value, dict):
         for key, inner in value.items():
-            if not key.startswith("_"):
-                found |= _flatten(inner, f"{prefix}^{key}" if prefix else key)
+            if key == "_text" and isinstance(inner, str):
+                for word in inner.split():
+                    found = added(found, {f"{prefix}^{word}" if prefix else word: 1.0})
+            elif not key.startswith("_"):
+                found = added(found, _flatten(inner, f"{prefix}^{key}" if prefix else key))
     elif isinstance(value, list):
         for i, inner in enumerate(value):
-            found |= _flatten(inner, prefix if isinstance(inner, dict) else f"{prefix}[{i}]")
+            found = added(found, _flatten(inner, prefix if isinstance(inner, dict) else f"{prefix}[{i}]"))
     elif isinstance(value, str):
         found[f"{prefix}={value}"] = 1.0
     elif isinstance(value, (bool, int, float)) and value:

@@ -4,16 +4,28 @@ action:cost:probability | features        a line a decision (--cb K); actions co
 shared | features                         blocks (--cb_adf) that end with a blank line: what all actions share, then
 | features                                a line for each action,
 n:cost:probability | features             of which the one shown has the label; n is not read
+
+2 3:1:0.5 | x       a number before the only label is the action of another policy (--eval): the column `other`
+1 2:1:0.5 4 | x     other numbers without a cost are actions that were on offer
+| x                 one line without a label is a line to predict for, in a file of one line a decision: left out
+a:2 b :3            features: a number is the value, else 1; those without a name are counted, [0], [1]
+'tag|               a tag is no id of a decision: the column `tag`
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dither import errors
 from dither.log import schema
-from dither.log.lines import Features, Malformed, Names, choice, log_of, named, opened, real, singly
+from dither.log.lines import Features, Malformed, Names, added, choice, log_of, named, opened, real, singly
 from dither.log.logged import Logged
+from dither.log.positions import positions
+
+UNLABELLED = "no label: a line to predict for"
+HEAD = 1000  # lines that are looked at to tell blocks from lines
+SLOTS = ("ccb", "slates")
 
 
 def vw_text(
@@ -22,64 +34,77 @@ def vw_text(
     K: int | None = None,
     adf: bool | None = None,
     features: bool = False,
+    cross: bool = False,
+    names: Sequence[str] | None = None,
     most: int = 1000,
     malformed: str = "error",
 ) -> Logged:
     """A log of text lines with contextual-bandit labels.
 
-    path : a file, or an iterable of lines
+    path : a file, packed (gzip, bzip2, xz) or not, or an iterable of lines
     K : number of actions of the one-line form (as in --cb K); None: the largest that appears
     adf : True: blocks of lines, an action each; False: one line a decision; None: blocks if one of the first 1000
-        lines is shared or has no label
-    features, most, malformed : as for `dsjson`; the one-line form gives one context a row
+        lines is shared, or if lines without a label stand in blocks that have one label at most
+    features, cross, names, most, malformed : as for `dsjson`; the one-line form gives one context a row, which a model
+        for each action learns from, so that there is nothing to cross
 
     Raises as `dsjson` does.
     """
     choice("malformed", malformed, "error", "leave out")
     if K is not None:
         errors.at_least("K", K, 1)
-    names = Names(most)
+    known = Names(features=features, most=most, names=names, cross=cross)
     where = named(path)
     lines: Iterator[str] = iter(opened(path))
     if adf is None:
-        head = list(itertools.islice(lines, 1000))
+        head = list(itertools.islice(lines, HEAD))
         adf, lines = _looks_like_blocks(head), itertools.chain(head, lines)
-    wanted = names if features else None
+    wanted = known if features else None
     if adf:
-        return log_of(lines, _blocks, lambda block: _of_block(block, wanted), names, malformed, where=where)
-    log = log_of(lines, singly, lambda line: _of_line(line, wanted), names, malformed, where=where)
+        if K is not None:
+            raise ValueError(f"K is for files with one line a decision; {where} has blocks, which say it: leave K out")
+        return positions(log_of(lines, _blocks, lambda block: _of_block(block, wanted), known, malformed, where=where))
+    if cross:
+        raise ValueError(f"cross is for blocks of lines; {where} has one context for all actions: leave cross out")
+    log = log_of(lines, singly, lambda line: _of_line(line, wanted), known, malformed, where=where)
     pl = schema.polars()
     top = int(log.frame["most"].max())
     if K is not None and top > K:
         raise ValueError(f"K must be at least {top}, the largest action of the file; got {K}")
     frame = log.frame.drop("most").with_columns(pl.col("K").fill_null(K or top))
-    catalogue = tuple(str(i + 1) for i in range(K or top))
-    return Logged(frame, catalogue=catalogue, report=log.report, names=log.names)
+    frame = frame.drop("other") if frame["other"].null_count() == frame.height else frame
+    return replace(log, frame=frame, catalogue=tuple(str(i + 1) for i in range(K or top)))
 
 
-def _of_line(line: str, names: Names | None) -> dict[str, Any]:
+def _of_line(line: str, names: Names | None) -> dict[str, Any] | str:
     """One line a decision: the actions without a cost were on offer."""
     label, tag, found = _parsed(line)
     if label[:1] == ["shared"]:
         raise Malformed("a shared line stands in blocks of lines: pass adf=True")
+    if not label:
+        return UNLABELLED
     costs = [_label(token) for token in label if ":" in token]
     if len(costs) != 1:
         raise Malformed(f"a decision has one label action:cost:probability, got {len(costs)}")
     action, cost, p = costs[0]
-    offered = sorted({int(real(token.split(":")[0], "action")) for token in label})
-    if offered[0] < 1:
-        raise Malformed(f"actions count from 1, got {offered[0]}")
+    numbers = [int(real(token.split(":")[0], "action")) for token in label]
+    if min(numbers) < 1:
+        raise Malformed(f"actions count from 1, got {min(numbers)}")
+    other = numbers[0] if len(label) == 2 and ":" not in label[0] else None
+    offered = sorted(set(numbers if other is None else [action]))
     listed = len(offered) > 1
     return {
-        "id": tag,
+        "id": None,
+        "tag": tag,
         "arms": [str(i) for i in offered] if listed else None,
         "K": len(offered) if listed else None,
-        "features": None if names is None else [names.sparse(found)],
+        "features": None if names is None else [names.known(found)],
         "arm": offered.index(action) if listed else action - 1,
         "propensity": p,
         "propensity_kind": "exact",
         "reward": 0.0 - cost,
-        "most": offered[-1],
+        "most": max(numbers),
+        "other": None if other is None else str(other),
     }
 
 
@@ -108,11 +133,13 @@ def _of_block(block: list[str], names: Names | None) -> dict[str, Any]:
             f"one action of a block has the label of what was shown; {len(shown)} of {len(actions)} have one"
         )
     arm, cost, p = shown[0]
+    ids = [str(i + 1) for i in range(len(actions))]
     return {
-        "id": tag,
-        "arms": [str(i + 1) for i in range(len(actions))],
+        "id": None,
+        "tag": tag,
+        "arms": ids,
         "K": len(actions),
-        "features": None if names is None else [names.sparse(shared | own) for own in actions],
+        "features": None if names is None else names.arms(shared, actions, ids),
         "arm": arm,
         "propensity": p,
         "propensity_kind": "exact",
@@ -130,6 +157,8 @@ def _parsed(line: str) -> tuple[list[str], str | None, Features]:
         tag = tokens.pop().removeprefix("'")
         if tag.count(":") == 2:
             raise Malformed(f"{tag!r} touches the |, which makes it a tag: put a space between")
+    if tokens and tokens[0] in SLOTS:
+        raise ValueError("has several slots (CCB or slates), of which a log of single decisions cannot be made")
     found: Features = {}
     for space in rest.split("|"):
         words = space.split()
@@ -137,13 +166,15 @@ def _parsed(line: str) -> tuple[list[str], str | None, Features]:
         if words and space[:1] not in (" ", "\t", ""):
             name, _, factor = words.pop(0).partition(":")
             prefix, scale = f"{name}^", real(factor, "the scale of a namespace") if factor else 1.0
+        anonymous = itertools.count()
         for word in words:
             name, _, value = word.partition(":")
+            name = name or f"[{next(anonymous)}]"
             try:
                 number = float(value) if value else 1.0
             except ValueError:
                 name, number = f"{name}={value}", 1.0
-            found[prefix + name] = real(number, f"feature {name!r}") * scale
+            found = added(found, {prefix + name: real(number, f"feature {name!r}") * scale})
     return tokens, tag, found
 
 
@@ -170,6 +201,15 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _looks_like_blocks(lines: list[str]) -> bool:
-    """Whether some line is shared or has no label, as only those of blocks are."""
-    heads = [line.partition("|")[0].strip() for line in lines if "|" in line]
-    return any(not head or head.startswith("shared") for head in heads)
+    """Whether a line is shared, or lines without a label stand with others in blocks of one label at most."""
+    heads: list[list[str]] = [[]]
+    for line in lines:
+        if line.strip():
+            heads[-1].append(line.partition("|")[0].strip() if "|" in line else "")
+        elif heads[-1]:
+            heads.append([])
+    if any(head.startswith("shared") for block in heads for head in block):
+        return True
+    labels = [sum(":" in head for head in block) for block in heads]
+    bare = any(not head for block in heads for head in block)
+    return bare and max(labels) <= 1 and max(len(block) for block in heads) > 1

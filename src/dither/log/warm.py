@@ -1,10 +1,11 @@
 """Warm start: what a log has paid for, learnt by a bandit before it goes live."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
+from dither import errors, inputs
 from dither.log import reader, schema
 from dither.log.check import Report
 from dither.log.logged import Logged
@@ -51,7 +52,9 @@ def warm_start(
                 )
             if bandit.slots is not None:
                 settings["arm"] = _slots(use, slots)
-            bandit.update(use.x, use.r, **settings)
+            use = use.aligned(bandit)
+            x = use.x if use.names is None else inputs.Named(use.x, use.names)
+            bandit.update(x, use.r, **settings)
         total += use.report or Report(len(use), len(use))
     return Learnt(total.read, total.used, total.left_out)
 
@@ -66,16 +69,8 @@ def _parts(log: Any, chunk: int, require: tuple[str, ...]) -> Any:
 def _rewarded(log: Logged, missing: str | float) -> Logged:
     """The rows with a reward, whatever their propensities."""
     pl = schema.polars()
-    plain = Logged(
-        log.frame.with_columns(pl.lit(1.0).alias("propensity"), pl.lit("estimated").alias("propensity_kind")),
-        log.first,
-        catalogue=log.catalogue,
-        most=log.most,
-        shown_only=log.shown_only,
-        repeats=log.repeats,
-        rows=log.rows,
-    )
-    return plain.usable(missing=missing)
+    frame = log.frame.with_columns(pl.lit(1.0).alias("propensity"), pl.lit("estimated").alias("propensity_kind"))
+    return replace(log, frame=frame, report=None).usable(missing=missing)
 
 
 def _slots(log: Logged, slots: dict[str, int] | None) -> np.ndarray:
@@ -87,7 +82,8 @@ def _slots(log: Logged, slots: dict[str, int] | None) -> np.ndarray:
             raise ValueError(f"slots must name every arm of the log; it lacks {', '.join(map(repr, unknown[:5]))}")
         return np.array([slots[name] for name in ids])
     if log.catalogue is not None:
-        return a
+        place = {name: i for i, name in enumerate(log.catalogue)}
+        return np.array([place.get(name, position) for name, position in zip(ids, a.tolist(), strict=True)])
     if not all(name.isdecimal() for name in ids):
         raise ValueError(f"the arms have names, such as {ids[0]!r}: give slots={{name: number of the slot}}")
     return np.array([int(name) for name in ids])

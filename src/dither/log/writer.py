@@ -18,7 +18,7 @@ from dither import _version, decision, errors
 from dither.bandit import Bandit, Decision
 from dither.log import joined, ledger, nested, parts, schema
 from dither.log.logged import Logged
-from dither.log.rows import Maker
+from dither.log.rows import Maker, id_text
 from dither.ranking import ListDecision
 
 
@@ -155,7 +155,7 @@ class Log:
             known = {f.name: getattr(made, f.name) for f in fields(Decision)}
             return Recorded(**known, id=ids[0] if np.ndim(made.arm) == 0 else ids)
 
-    def reward(self, id: str, r: float, time: Any = None, *, part: str | None = None) -> str:
+    def reward(self, id: Any, r: float, time: Any = None, *, part: str | None = None) -> str:
         """A reward for a decision, however late: 'counted', 'known' (the same again) or 'conflict' (another value).
 
         part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once
@@ -164,7 +164,7 @@ class Log:
         """
         with self._lock:
             self._open()
-            answer, event = self._ledger.reward(id, r, part=part, time=schema.moment(time))
+            answer, event = self._ledger.reward(id_text(id), r, part=part, time=schema.moment(time))
             if event is not None:
                 self._events.append(event)
                 try:
@@ -181,7 +181,7 @@ class Log:
         with self._lock:
             if self.path is None:
                 return
-            about = {"rewards": self.rewards}
+            about = {"rewards": self.rewards, "names": self._maker.names}
             if self._rows:
                 parts.add(self.path, "decisions", self._written, self._decisions(), about)
                 self._written, self._rows = self._written + len(self._rows), []
@@ -197,7 +197,9 @@ class Log:
             if self.path is not None:
                 self.flush()
                 return reader.read(self.path, rewards=rewards)
-            return Logged(joined.join(self._decisions(), joined.events(self._events), rule=rewards or self.rewards))
+            frame = joined.join(self._decisions(), joined.events(self._events), rule=rewards or self.rewards)
+            names = self._maker.names
+            return Logged(frame, names=None if names is None else tuple(names))
 
     def close(self) -> None:
         """Flush, and let another writer have the folder."""

@@ -79,6 +79,9 @@ def propensities_from(
     """The logging policy's probabilities where none were logged, by cross-fitting any classifier with predict_proba.
 
     a (n,), X (n, d); an arm that no training row shows gets probability 0. clip : the least p, if asked; counted.
+
+    Such rows have p = 0, which the estimators refuse, naming the arm. Raises ValueError where the rows of a fold show
+    one arm alone and the classifier refuses to learn from it.
     """
     _, a, X = _checked(np.zeros(np.shape(a)), a, X, arms)
     if X.ndim != 2:
@@ -86,7 +89,15 @@ def propensities_from(
     P = np.zeros((len(a), arms))
     for train, test in _splits(len(a), folds, past=False, seed=seed, cluster=cluster):
         model = _clone(classifier)
-        model.fit(X[train], a[train])
+        try:
+            model.fit(X[train], a[train])
+        except ValueError:
+            if len(np.unique(a[train])) > 1:
+                raise
+            raise ValueError(
+                f"a shows arm {a[train][0]} alone in the rows that a fold learns from, and {type(model).__name__} "
+                "needs two arms: join rare arms to one or take more folds; if the policy always showed it, p is 1"
+            ) from None
         P[np.ix_(test, model.classes_)] = model.predict_proba(X[test])
     p = P[np.arange(len(a)), a]
     if clip is None:

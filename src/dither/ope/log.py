@@ -11,12 +11,10 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from dither import errors, inputs
+from dither.inputs import ROUNDING
 from dither.ope import labels
 
 KINDS = ("exact", "monte_carlo", "estimated", "none")
-ROUNDING = (
-    1e-6  # how far a probability logged in float32 may lie above 1, a row of Q from summing to 1, P from p (of p)
-)
 HEAVIEST = 1e100  # of larger weights the squares overflow
 
 
@@ -70,12 +68,14 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
         raise TypeError(str(errors.unknown("option", name, known=RowOptions.__annotations__)))
     if isinstance(p, Propensities):
         options = {"kind": p.kind, **options}
+        _seen(a, p, options)
     r, a, p, Q, M = _shaped(r, a, p, Q, M)
     n, K = Q.shape
+    Q, proper = inputs.shares(Q)
     P = None if options.get("P") is None else _numbers(options["P"], name="P", shape=(n, K))
     kind, p_se = _kind(options.get("kind", "exact"), options.get("p_se"), n)
     exact = np.broadcast_to(np.asarray(options.get("kind", "exact"), dtype=object) == "exact", (n,))
-    keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact), n, options)
+    keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact, proper), n, options)
     rows = None
     if not keep.all():
         rows = np.flatnonzero(keep)
@@ -88,6 +88,20 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
     gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
     group, order = labels.numbered(options.get("cluster"), n, rows), labels.order(options.get("time"), n, rows)
     return Log(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out)
+
+
+def _seen(a: Any, p: Propensities, options: Mapping[str, Any]) -> None:
+    """Refuse rows whose arm no model of another fold has seen: their p is 0, and nothing is wrong with the log."""
+    zero = np.asarray(p.p) == 0
+    zero = zero & np.asarray(options["mask"], dtype=bool) if options.get("mask") is not None else zero
+    if options.get("bad", "refuse") == "refuse" and zero.any() and np.shape(a) == zero.shape:
+        row = int(np.argmax(zero))
+        arm = np.asarray(a)[row]
+        raise ValueError(
+            f"p must lie in (0, 1]; it is 0 at row {row} ({int(zero.sum())} such rows): arm {arm} is so rare (shown in "
+            f"{int(np.sum(np.asarray(a) == arm))} of {len(zero)} rows) that a fold learnt without it. Join rare "
+            "arms to one, leave their rows out with mask=, or estimate with propensities_from(..., clip=the least p)"
+        )
 
 
 def faults(r: Any, a: Any, p: Any, Q: Any, M: Any = None) -> dict[str, np.ndarray]:
@@ -114,14 +128,13 @@ def _numbers(x: Any, *, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _rules(r, a, p, Q, M, P=None, exact=True) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Rule -> (rows that break it, the argument that breaks it). exact (n,): p has no error."""
+def _rules(r, a, p, Q, M, P=None, exact=True, proper=None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Rule -> (rows that break it, the argument that breaks it). exact (n,): p has no error; proper (n,): ΣQ = 1."""
     K = Q.shape[1]
     whole = (a >= 0) & (a < K) & (a == np.floor(a))
     possible = (p > 0) & (p <= 1 + ROUNDING)
     with np.errstate(invalid="ignore", over="ignore"):
-        total = np.sum(Q, axis=1)
-        proper = (np.min(Q, axis=1) >= 0) & (np.abs(total - 1) <= ROUNDING)
+        proper = inputs.shares(Q)[1] if proper is None else proper
         arms = np.where(whole, a, 0).astype(np.int64)
         q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
         heavy = possible & proper & (q > HEAVIEST * p)

@@ -1,0 +1,160 @@
+"""Tables in files, read in one way for logs and for `compare --data`.
+
+CSV         names in the first line; comma, semicolon, tab or |; UTF-8
+JSON lines  an object a line
+Parquet
+gzip, bzip2 and xz are unpacked, by the content of the file and not by its name.
+
+In a CSV file blanks around a value do not count, a value in NOTHING is missing, and a line without a value is no row.
+The type of a column is that of all its values: whole numbers, numbers, true and false, or else text. It stays text
+where a whole number has a leading zero (`007` is a name), and where the caller says so.
+"""
+
+import bz2
+import codecs
+import csv
+import gzip
+import hashlib
+import io
+import lzma
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+SEPARATORS = ",;\t|"
+NOTHING = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # in CSV: a value that is missing
+CSV = (".csv", ".tsv", ".txt", ".data")
+JSON = (".jsonl", ".ndjson")
+PARQUET = (".parquet", ".pq")
+PACKED = (".gz", ".bz2", ".xz")
+OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}  # by the first bytes of a file
+DAMAGED = (OSError, EOFError, lzma.LZMAError)  # what unpacking may raise
+HEAD = 2**16  # bytes in which the separator is looked for
+NAME = r"^[+-]?0\d+$"  # a whole number as written by who means a name
+
+
+def scan(path: Path, *, text: Collection[str] = ()) -> Any:
+    """A lazy polars frame of the file; in CSV the columns in `text` stay as written, without blanks around.
+
+    Raises FileNotFoundError, or ValueError for what is no table; polars' own errors for a file that is damaged.
+    """
+    import polars as pl
+
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty")
+    suffix = kind(path)
+    source = path if opener(path) is None else io.BytesIO(content(path))
+    if suffix in CSV:
+        return _typed(_csv(source, path, pl), text, pl)
+    if suffix in JSON:
+        return pl.scan_ndjson(source, infer_schema_length=None)
+    return pl.scan_parquet(source)
+
+
+def kind(path: Path) -> str:
+    """The suffix that says what the file holds, without that of its packing."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    suffix = next((suffix for suffix in reversed(suffixes) if suffix not in PACKED), "")
+    if suffix in (*CSV, *JSON, *PARQUET):
+        return suffix
+    with path.open("rb") as file:
+        if file.read(4) == b"PAR1":
+            return PARQUET[0]
+    raise ValueError(
+        f"{path} must be a CSV ({', '.join(CSV)}), JSON lines ({', '.join(JSON)}) or Parquet file "
+        f"({', '.join(PARQUET)}), which may be packed ({', '.join(PACKED)})"
+    )
+
+
+def opener(path: Path) -> Any:
+    """What opens a file that is packed; None for one that is not."""
+    with path.open("rb") as file:
+        start = file.read(6)
+    return next((opens for magic, opens in OPENERS.items() if start.startswith(magic)), None)
+
+
+def content(path: Path, most: int = -1) -> bytes:
+    """The bytes of a file, unpacked, at most so many. Raises ValueError where the packing is damaged."""
+    try:
+        with (opener(path) or open)(path, "rb") as file:
+            return file.read(most)
+    except DAMAGED as reason:
+        raise ValueError(f"{path} is packed and cannot be unpacked ({reason}): is the file whole?") from None
+
+
+def checksum(path: Path) -> str:
+    """16 hexadecimal digits of the SHA-256 of a file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def stripped(name: str) -> Any:
+    """The expression of a column of text without blanks around, with null for what is missing."""
+    import polars as pl
+
+    column = pl.col(name).str.strip_chars()
+    return pl.when(column.is_in(list(NOTHING))).then(None).otherwise(column).alias(name)
+
+
+def _csv(source: Any, path: Path, pl: Any) -> Any:
+    """All columns as text; lines without a value are rows of nulls."""
+    separator, names = header(path)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{path} has {names.count(twice)} columns named {twice!r}: give each a name of its own")
+    frame = pl.scan_csv(
+        source, separator=separator, infer_schema=False, truncate_ragged_lines=False, with_column_names=lambda _: names
+    )
+    return frame.with_columns(stripped(name) for name in names)
+
+
+def header(path: Path) -> tuple[str, list[str]]:
+    """The separator and the names of the columns: the separator that splits the first lines alike, in most parts."""
+    start = content(path, HEAD)
+    text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # not final: a letter may be cut at the end
+    lines = text.splitlines()
+    lines = lines[:-1] if len(start) == HEAD and len(lines) > 1 else lines
+    found = []
+    for separator in SEPARATORS:
+        rows = [row for row in csv.reader(lines[:50], delimiter=separator) if row]
+        alike = len({len(row) for row in rows}) == 1
+        if rows:
+            found.append((alike and len(rows[0]) > 1, len(rows[0]), separator, rows[0]))
+    if not found:
+        raise ValueError(f"{path} has no line with names")
+    _, _, separator, names = max(found, key=lambda f: f[:2])
+    return separator, [name.strip() for name in names]
+
+
+def _typed(frame: Any, text: Collection[str], pl: Any) -> Any:
+    """Columns of text in the type that all their values have: found in one pass over the file, not guessed.
+
+    Lines without a value are left out, where there are any: polars cannot skip to a row behind a filter.
+    """
+    names = [name for name in frame.collect_schema().names() if name not in text]
+    tests = {
+        "some": lambda c: c.count(),
+        "whole": lambda c: c.cast(pl.Int64, strict=False).count(),
+        "number": lambda c: c.cast(pl.Float64, strict=False).count(),
+        "flag": lambda c: c.str.to_lowercase().is_in(["true", "false"]).sum(),
+        "names": lambda c: c.str.contains(NAME).sum(),
+    }
+    blank = pl.all_horizontal(pl.all().is_null())
+    asked = [test(pl.col(name)).alias(f"{what} {i}") for i, name in enumerate(names) for what, test in tests.items()]
+    found = frame.select(blank.sum().alias("blank"), *asked).collect(engine="streaming").row(0, named=True)
+    frame = frame.filter(~blank) if found["blank"] else frame
+    columns = []
+    for i, name in enumerate(names):
+        counts = {what: found[f"{what} {i}"] for what in tests}
+        column, some = pl.col(name), counts["some"]
+        if some == 0:
+            columns.append(pl.lit(None).alias(name))
+        elif counts["number"] == some and not counts["names"]:
+            columns.append(column.cast(pl.Int64 if counts["whole"] == some else pl.Float64))
+        elif counts["flag"] == some:
+            columns.append((column.str.to_lowercase() == "true").alias(name))
+    return frame.with_columns(columns)
