@@ -13,7 +13,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import rounding
+from dither.models import digits
 
 
 class DiagonalState(NamedTuple):
@@ -105,14 +105,14 @@ class Diagonal:
         """w_i = √(Σ x_i²/v): X (..., K, d) -> (..., K)."""
         return arrays.norms(X / arrays.namespace(X).sqrt(state.v)[..., None, :])
 
-    def rounding(self, state: DiagonalState) -> rounding.Rounding:
+    def rounding(self, state: DiagonalState) -> digits.Rounding:
         """What rounding may have done to means and widths: v, b and their ratio are sums of n and of d terms."""
         xp, d = arrays.namespace(state.v), state.v.shape[-1]
         square, _, paid, n = (state.norms[..., k : k + 1] for k in range(4))
         length = xp.linalg.vector_norm(state.theta, axis=-1, keepdims=True)
-        root = rounding.SAFETY * rounding.UNIT * xp.sqrt(n + d)
+        root = digits.SAFETY * digits.UNIT * xp.sqrt(n + d)
         rho = root * (xp.sqrt(d * paid) + xp.sqrt(d * self.lam + square) * length)
-        return rounding.Rounding(rho, root)
+        return digits.Rounding(rho, root)
 
     def reach(self, state: DiagonalState) -> Array:
         """No width is larger than this times ‖x‖, (...)."""

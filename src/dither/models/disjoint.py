@@ -12,7 +12,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, trees
 from dither.arrays import Array
-from dither.models import history, rounding
+from dither.models import digits, history
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ class Disjoint:
         """w_k of slot k: x (..., d) -> (..., K)."""
         return self.model.width(state, x[..., None, None, :])[..., 0]
 
-    def rounding(self, state: Any) -> rounding.Rounding:
+    def rounding(self, state: Any) -> digits.Rounding:
         """What rounding may have done to the means and widths of each slot: (..., K)."""
-        return rounding.Rounding(*(part[..., 0] for part in self.model.rounding(state)))
+        return digits.Rounding(*(part[..., 0] for part in self.model.rounding(state)))
 
     def reach(self, state: Any) -> Array:
         """No width of the slot is larger than this times ‖x‖, (..., K)."""

@@ -25,7 +25,7 @@ from scipy import linalg
 
 from dither import arrays, errors, links, trees
 from dither.arrays import Array
-from dither.models import rounding, statistics
+from dither.models import digits, statistics
 from dither.models.network import Network, NetworkState, rows
 from dither.models.network.layout import layout
 from dither.models.ridge import Ridge, RidgeState
@@ -256,7 +256,7 @@ class NeuralLinear:
         F = linalg.solve_triangular(R, np.eye(h))  # V = R'R, V⁻¹ = FF'
         logdet = None if old.logdet is None else 2 * np.sum(np.log(np.diag(R))) - h * math.log(lam)
         theta = _finite(F @ (F.T @ b))
-        lost = rounding.made(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
+        lost = digits.made(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
         return RidgeState(F, theta, logdet, None, lost)
 
     def _fitted_by_rows(self, network: NetworkState, past: rows.Rows, old: RidgeState) -> RidgeState:

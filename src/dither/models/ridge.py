@@ -17,7 +17,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import factor, rounding, statistics
+from dither.models import digits, factor, statistics
 
 BULK = 1e6  # x'V⁻¹x above which observations are taken one by one: QR keeps fewer digits than the recursion
 MEMORY = 2**28  # bytes that F may take
@@ -30,7 +30,7 @@ class RidgeState(NamedTuple):
     theta: Array  # (..., d)  θ̂; reward per feature
     logdet: Array | None  # (...)  log(det V/det λI), where a policy asked for it
     extra: statistics.Extra | None  # what a policy asked for besides
-    lost: Array  # (..., 4)  what rounding has done: `rounding.grown`
+    lost: Array  # (..., 4)  what rounding has done: `digits.grown`
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Ridge:
         F = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device) + eye
         logdet = xp.zeros(batch, dtype=xp.float64, device=device) if "logdet" in needs else None
         extra = statistics.init(needs - {"gram_width"}, zeros, lam=self.lam)
-        return RidgeState(F, zeros, logdet, extra, rounding.init(zeros, lam=self.lam))
+        return RidgeState(F, zeros, logdet, extra, digits.init(zeros, lam=self.lam))
 
     def update(self, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
         """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing)."""
@@ -107,7 +107,7 @@ class Ridge:
         F = factor.grown(state.F, x, p=p, u=u, s=s, lam=self.lam)
         theta = state.theta + u * (e / s)[..., None]
         logdet = None if state.logdet is None else state.logdet + xp.log(s)
-        lost = rounding.grown(state.lost, x=x, u=u, s=s, e=e, r=r, theta=theta)
+        lost = digits.grown(state.lost, x=x, u=u, s=s, e=e, r=r, theta=theta)
         return RidgeState(F, theta, logdet, extra, lost)
 
     def update_many(self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
@@ -140,7 +140,7 @@ class Ridge:
         logdet = state.logdet
         if logdet is not None:
             logdet = logdet + 2 * xp.sum(xp.log(xp.linalg.diagonal(R)), axis=-1)
-        lost = rounding.grown_many(state.lost, X=X, e=e, r=r, F=F, theta=theta)
+        lost = digits.grown_many(state.lost, X=X, e=e, r=r, F=F, theta=theta)
         return RidgeState(F, theta, logdet, extra, lost)
 
     def scores(self, theta: Array, X: Array) -> Array:
@@ -159,13 +159,13 @@ class Ridge:
         """w_i = ‖x_i‖_{V⁻¹}: X (..., K, d) -> (..., K)."""
         return arrays.norms(X @ state.F)
 
-    def rounding(self, state: RidgeState) -> rounding.Rounding:
+    def rounding(self, state: RidgeState) -> digits.Rounding:
         """What rounding may have done to means and widths."""
-        return rounding.of(state.lost)
+        return digits.of(state.lost)
 
     def reach(self, state: RidgeState) -> Array:
         """No width is larger than this times ‖x‖, (...)."""
-        return rounding.reach(state.F)
+        return digits.reach(state.F)
 
     def gram_width(self, state: RidgeState, X: Array) -> Array:
         """The width: V is the matrix of this model."""
