@@ -82,6 +82,9 @@ def test_what_is_drawn_has_the_interval_that_contains_z(lines, rho, omega, z, u)
         assert_allclose(quick[1], p[arm], rtol=1e-9)
     alone = propensity.alone(m, w, arm, law=GAUSSIAN, slack=slack)
     assert alone is None or abs(alone - p[arm]) <= 1e-9 * p[arm]
+    confirmed = propensity.confirm(m, w, z, law=GAUSSIAN, u=u, slack=slack)
+    assert confirmed[0] == arm
+    assert_allclose(confirmed[1], p[arm], rtol=1e-12)
     listed = propensity.listed_at(m, w, np.float64(z), u=np.full(len(m), u), slack=slack)
     assert sorted(listed.tolist()) == list(range(len(m)))
     assert p[listed[0]] == p[arm]  # the same set

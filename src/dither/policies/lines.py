@@ -85,6 +85,8 @@ def decide(view: Lines, z: Array, law, *, u: Array, coupled: bool, mask: Array |
         decided = rule(m, w, float(z), law=law, slack=slack)
         if decided is not None:
             return decided
+        if not isinstance(law, noise.Points):
+            return propensity.confirm(m, w, float(z), law=law, u=float(u), slack=slack)
     arm = best(view, z, law, u=u, coupled=coupled, mask=None)
     return int(arm), float(chosen(view, arm, law, coupled=coupled, mask=None))
 

@@ -64,6 +64,19 @@ def alone(m: np.ndarray, w: np.ndarray, arm: int, *, law: noise.Law, slack: Slac
     return law.mass(float(down[i]), float(up[j]))
 
 
+def confirm(
+    m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Law, u: float, slack: Slack | None = None
+) -> tuple[int, float]:
+    """The general way of `decide`: the settled line whose interval contains z, and its share of that mass."""
+    slack = settled.rows(slack or settled.given(m, w), slice(None), m.shape)
+    sets = settled.settle(m[None], w[None], slack=slack)
+    hull = upper.corners(sets.m, sets.w)
+    piece = int(np.searchsorted(hull.low, z, side="right")) - 1
+    tied = np.flatnonzero(sets.of[0] == sets.of[0, hull.arm[piece]])
+    p = law.mass(hull.low.item(piece), hull.high.item(piece)) / len(tied)
+    return tied.item(int(u * len(tied))), p
+
+
 def _accompanied(w: np.ndarray, i: int, slack: Slack) -> bool:
     """Whether another width lies near that of arm i."""
     return bool(np.count_nonzero(np.abs(w - w[i]) <= 4 * len(w) * slack.share() * w[i]) > 1)
