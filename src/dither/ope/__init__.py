@@ -21,7 +21,7 @@ from dither.ope.rejection import replay
 from dither.ope.result import Difference, Estimate, compare, confidence_sequence, estimate, slope
 from dither.ope.rows import Contributions
 from dither.ope.stabilised import adaptive
-from dither.ope.warn import DriftWarning, EvaluationWarning, SupportWarning, WeightWarning
+from dither.ope.warn import DriftWarning, EvaluationWarning, EventWarning, SupportWarning, WeightWarning
 
 __all__ = [
     "ESTIMATORS",
@@ -30,6 +30,7 @@ __all__ = [
     "DriftWarning",
     "Estimate",
     "EvaluationWarning",
+    "EventWarning",
     "Propensities",
     "Sums",
     "SupportWarning",

@@ -1,8 +1,10 @@
 """Whether the log can tell: weights, support, drift.
 
-ess           (Σw)²/Σw²: rows that equally weighted would say as much (Kish)
-weight test   z = (mean w - 1)/se(mean w): E[w] = 1 where p is right and the log has support; se is the sample's,
-              and at least what `rows.null_variance` says
+ess           (Σsw)²/Σ(sw)²: rows that equally weighted would say as much (Kish); s are the weights of the rows
+weight test   of E[w] = 1, for every law of the weights (`balance`)
+thin          z = (1 - mean w)/se: where it is large, a part of the new policy is on arms that these rows do not show.
+              se is the sample's, and at least what `rows.null_variance` says. Of weights that are not heavy this is a
+              normal test; of heavy ones, that part is on arms which are shown too rarely: the words fit both
 unsupported   mean Σ_k Q_k 1[P_k = 0] where P is known, else max(0, 1 - mean w, mean (1 - q) 1[p = 1])
 drift         D = max_k |Σ_{i<=k} ψ_i|/(sd √n): a bridge in the limit, so P(D > d) is Kolmogorov's
 """
@@ -12,28 +14,40 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dither.ope import warn
+from dither.ope import balance, warn
 from dither.ope.rows import Contributions, certain_gap, null_variance, standard_error
 
 DOUBT = 1e-4  # P-value below which a test is taken to have failed
-FEW = 30  # effective rows below which a normal interval is not to be trusted
+FEW = 30  # effective rows below which a normal interval is not to be trusted,
+SMALL = 0.3  # or this share of the rows, where there are fewer than 100
+VALID = ("bernstein", "betting", "clopper_pearson")  # intervals that hold for every number of rows
+OF_REWARDS = ("ips", "clipped_ips", "snips")  # estimators whose only spread is that of rewards and weights
+EVEN = 1e-6  # relative spread below which weights are one number
 
 
-def health(made: Contributions, psi: np.ndarray) -> dict[str, float]:
-    """The diagnostic fields of an `Estimate`."""
-    log, w = made.log, made.log.w
-    mean, total = float(np.mean(w)), float(np.sum(w))
+def health(made: Contributions, psi: np.ndarray, *, limit: float | None = None) -> dict[str, float]:
+    """The diagnostic fields of an `Estimate`. limit : a bound on the weights known beforehand."""
+    log, w, share = made.log, made.log.w, made.log.share
+    mean, carried = log.mean(w), share * w
     order = None if log.order is None else psi[log.order]
+    s = None if log.s is None else log.s / np.max(log.s)
+    least = float(np.sum(share * share * null_variance(log))) / made.n**2
     return {
-        "ess": total**2 / float(w @ w) if total else 0.0,
+        "ess": float(np.sum(carried)) ** 2 / float(carried @ carried) if mean else 0.0,
         "weight_mean": mean,
         "weight_max": float(np.max(w)),
-        "unsupported": unsupported(mean, float(np.mean(certain_gap(log))), known=log.gap is not None),
-        "weight_test": weight_test(
-            mean, standard_error(w - mean, log, None, ddof=1), float(np.sum(null_variance(log))) / made.n**2
-        ),
+        "weight_sd": float(np.sqrt(log.mean((w - mean) ** 2))),
+        "weight_se": at_least(standard_error(share * (w - mean), log, None, ddof=1), least),
+        "unsupported": unsupported(mean, log.mean(certain_gap(log)), known=log.gap is not None),
+        "weight_test": balance.p_value(balance.of(w, log.p, s, log.limit), limit=limit),
         "drift": float("nan") if order is None else cusum(order),
     }
+
+
+def at_least(se: float, variance: float) -> float:
+    """A standard error, or the root of the least variance that there must be."""
+    least = float(np.sqrt(variance))
+    return max(se, least) if se == se else least
 
 
 def unsupported(mean: float, certain: float, *, known: bool) -> float:
@@ -41,12 +55,24 @@ def unsupported(mean: float, certain: float, *, known: bool) -> float:
     return certain if known else max(certain, 1.0 - mean, 0.0)
 
 
-def weight_test(mean: float, se: float, least: float) -> float:
-    """P-value of a mean weight against 1; least : the least variance of it. Without any, 1 or 0 as it is 1 or not."""
-    se = max(se, np.sqrt(least)) if se == se else np.sqrt(least)
-    if abs(mean - 1) <= 1e-6 or not se > 0:
-        return float(abs(mean - 1) <= 1e-6)  # probabilities logged in float32 have a spread of 1e-8 about anything
-    return float(2 * special.ndtr(-abs(mean - 1) / se))
+def few(found: Any) -> bool:
+    """Whether a few rows carry an estimate: fewer than 30 effective ones, or 30 % of a small log, or 1 % of any."""
+    return found.ess < max(min(FEW, SMALL * found.n), found.n / 100) and found.method != "dm"
+
+
+def uneven(found: Any) -> bool:
+    """Whether all weights are one number that is not 1: no row then shows what the policy would show less of."""
+    flat = found.weight_sd <= EVEN * found.weight_mean
+    return found.n > 1 and flat and found.weight_mean > 0 and abs(found.weight_mean - 1) > balance.SAME
+
+
+def thin(found: Any, *, known: bool) -> bool:
+    """Whether a part of the policy is on arms that these rows do not show, as they cannot or do so too rarely."""
+    if known or found.weight_mean >= 1 - balance.SAME:
+        return False
+    if found.weight_test < DOUBT or not found.weight_se > 0:
+        return found.weight_test < DOUBT
+    return bool(special.ndtr((found.weight_mean - 1) / found.weight_se) < DOUBT)
 
 
 def cusum(psi: np.ndarray) -> float:
@@ -63,25 +89,31 @@ def complaints(found: Any, *, known: bool, certain: float) -> list[tuple[type[Wa
     known : P was passed; certain : mean of `rows.certain_gap`
     """
     said: list[tuple[type[Warning], str]] = []
-    fails = found.weight_test < DOUBT
-    if certain > 1e-3 or (fails and not known and found.weight_mean < 1):
+    if certain > 1e-3 or thin(found, known=known):
         how = (
             "by P"
             if known
             else "no other arm had a chance in rows of p = 1"
             if certain > 1e-3
-            else f"the mean weight is {found.weight_mean:.4g}, not 1 (P = {found.weight_test:.1g})"
+            else f"the mean weight is {found.weight_mean:.4g}, not 1"
         )
+        rarely = "" if certain > 1e-3 else ", or shows too rarely"
         said.append((warn.SupportWarning, (
-            f"missing support: about {found.unsupported:.3g} of the new policy is on arms that the log could not show "
-            f"({how}); no weighting can tell their value. Log with floor=, or judge a policy closer to the logging one"
+            f"missing support: about {found.unsupported:.3g} of the new policy is on arms that the log could not show"
+            f"{rarely} ({how}); no weighting can tell their value. Log with floor=, or judge a policy closer to the "
+            f"logging one"
         )))  # fmt: skip
-    elif fails:
+    elif found.ess == 0:
+        said.append((warn.SupportWarning, (
+            "missing support: no row shows what the new policy would, all weights are 0. Log with floor=, or judge a "
+            "policy closer to the logging one"
+        )))  # fmt: skip
+    elif found.weight_test < DOUBT and not few(found):
         said.append((warn.SupportWarning, (
             f"the weights do not average 1: {found.weight_mean:.4g} (P = {found.weight_test:.1g}). The logged "
             f"propensities are not those of the arms shown, or Q is of other rows: check both"
         )))  # fmt: skip
-    if found.n >= 100 and 0 < found.ess < max(FEW, found.n / 100) and found.method != "dm":
+    if found.ess > 0 and few(found):
         said.append((warn.WeightWarning, (
             f"few rows carry it all: {found.ess:.1f} effective of {found.n}, largest weight {found.weight_max:.3g}. "
             f"Clip or shrink the weights (clipped_ips, switch_dr, dros), log with a larger floor=, or gather more data"
@@ -92,3 +124,14 @@ def complaints(found: Any, *, known: bool, certain: float) -> list[tuple[type[Wa
             f"Evaluate shorter periods, or the recent one, with mask="
         )))  # fmt: skip
     return said
+
+
+def quiet(found: Any) -> list[tuple[type[Warning], str]]:
+    """What to say where no reward differs, and the interval takes what these rows do not show for impossible."""
+    if found.se != 0 or found.interval_method in VALID or found.method not in OF_REWARDS or found.ess == found.n:
+        return []  # all weights 1: the mean of the rows themselves, of which no policy is judged
+    return [(warn.EventWarning, (
+        f"no reward differs from the others: the {found.interval_method} interval does not hold for events that these "
+        f"rows do not show. Take interval='clopper_pearson' where weights are equal, or 'betting' with reward_range= "
+        f"and weight_max="
+    ))]  # fmt: skip

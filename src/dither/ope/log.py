@@ -1,8 +1,9 @@
 """The rows of a log, checked once: what every estimator starts from.
 
     w_i = Q[i, a_i] / p_i       the importance weight, E[w] = 1 where the log supports the new policy
+    s_i                         how many rows of the traffic row i stands for (`weight=`): 1 where none were thinned out
 
-Nothing is dropped unless asked (`mask=`, `bad="leave_out"`), and then it is counted by its reason.
+Nothing is dropped unless asked (`mask=`, `bad="leave_out"`, a weight of 0), and then it is counted by its reason.
 """
 
 from collections.abc import Mapping
@@ -12,10 +13,11 @@ import numpy as np
 
 from dither import errors, inputs
 from dither.inputs import ROUNDING
-from dither.ope import labels
+from dither.ope import agree, labels
 
 KINDS = ("exact", "monte_carlo", "estimated", "none")
 HEAVIEST = 1e100  # of larger weights the squares overflow
+LIGHTEST = 1e-100  # of smaller weights of rows, other than 0, the squares vanish
 
 
 class Propensities(NamedTuple):
@@ -37,6 +39,7 @@ class RowOptions(TypedDict, total=False):
     cluster: Any  # (n,) labels, such as users: rows of one label may depend on each other
     P: Any  # (n, K) the logging policy's probabilities of all arms, p among them, for the unsupported mass
     time: Any  # (n,) sorts the rows for the test of drift and for "betting"
+    weight: Any  # (n,) how many rows of the traffic each row stands for, such as 1/(1 - pdrop); a row of 0 is left out
 
 
 class Log(NamedTuple):
@@ -55,6 +58,17 @@ class Log(NamedTuple):
     gap: np.ndarray | None  # (n,) mass of Q on arms with P = 0; None where P is not known
     rows: np.ndarray | None  # (n,) places in what was passed; None: all of it
     left_out: dict[str, int]  # reason -> rows
+    s: np.ndarray | None = None  # (n,) weights of the rows; None: all are 1
+    limit: float | None = None  # what w cannot exceed, max Q/P over rows and arms; None where P is not known
+
+    @property
+    def share(self) -> Any:
+        """s over its mean (n,), or 1: what a row's term is multiplied by in a mean over the traffic."""
+        return 1.0 if self.s is None else self.s / np.mean(self.s)
+
+    def mean(self, x: np.ndarray) -> float:
+        """Σ s x/Σ s of x (n,)."""
+        return float(np.mean(x)) if self.s is None else float(np.mean(self.share * x))
 
 
 def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
@@ -69,25 +83,54 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
     if isinstance(p, Propensities):
         options = {"kind": p.kind, **options}
         _seen(a, p, options)
+    agree.rows(r=r, a=a, p=p, Q=Q, M=M, **{name: x for name, x in options.items() if name not in ("bad", "kind")})
+    agree.columns(Q=Q, M=M, P=options.get("P"))
     r, a, p, Q, M = _shaped(r, a, p, Q, M)
     n, K = Q.shape
+    s = row_weights(options.get("weight"), n)
     Q, proper = inputs.shares(Q)
     P = None if options.get("P") is None else _numbers(options["P"], name="P", shape=(n, K))
     kind, p_se = _kind(options.get("kind", "exact"), options.get("p_se"), n)
     exact = np.broadcast_to(np.asarray(options.get("kind", "exact"), dtype=object) == "exact", (n,))
-    keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact, proper), n, options)
+    keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact, proper), n, options, s)
     rows = None
     if not keep.all():
         rows = np.flatnonzero(keep)
         r, a, p, Q = r[rows], a[rows], p[rows], Q[rows]
-        M, P, p_se = (None if part is None else part[rows] for part in (M, P, p_se))
+        M, P, p_se, s = (None if part is None else part[rows] for part in (M, P, p_se, s))
     if not len(r):
         raise ValueError(f"no row is left of {n}" + "".join(f"; {count}: {why}" for why, count in left_out.items()))
     arms = a.astype(np.int64)
     q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
     gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
     group, order = labels.numbered(options.get("cluster"), n, rows), labels.order(options.get("time"), n, rows)
-    return Log(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out)
+    return Log(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out, s, _limit(Q, P))
+
+
+def row_weights(weight: Any, n: int) -> np.ndarray | None:
+    """Weights of rows (n,), checked; None for None. Raises ValueError that names the first row that breaks the rule."""
+    if weight is None:
+        return None
+    s = inputs.numbers(weight, name="weight")
+    if s.shape != (n,):
+        raise ValueError(f"weight must have shape ({n},), a number for each row; got {s.shape}")
+    with np.errstate(invalid="ignore"):
+        bad = ~((s == 0) | ((s >= LIGHTEST) & (s <= HEAVIEST)))
+    if bad.any():
+        row, count = int(np.argmax(bad)), int(bad.sum())
+        raise ValueError(
+            f"weight must be 0 or lie in [{LIGHTEST:g}, {HEAVIEST:g}], as it is how many rows of the traffic a row "
+            f"stands for; got {s[row]} at row {row} ({count} such row{'s' * (count > 1)} of {n}): mend the log, or "
+            f"leave these rows out with mask="
+        )
+    if n and not s.any():
+        raise ValueError(f"weight must not be 0 in all {n} rows: no row stands for anything")
+    return s
+
+
+def _limit(Q: np.ndarray, P: np.ndarray | None) -> float | None:
+    """The largest weight that a row could have had, whatever arm it showed."""
+    return None if P is None else float(np.max(np.divide(Q, P, out=np.zeros_like(Q), where=P > 0)))
 
 
 def _seen(a: Any, p: Propensities, options: Mapping[str, Any]) -> None:
@@ -157,7 +200,7 @@ def _rules(r, a, p, Q, M, P=None, exact=True, proper=None) -> dict[str, tuple[np
     return rules
 
 
-def _kept(rules, n: int, options: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, int]]:
+def _kept(rules, n: int, options: Mapping[str, Any], s: np.ndarray | None = None) -> tuple[np.ndarray, dict[str, int]]:
     """Which rows are used, and how many are not, by reason; a row counts under the first reason that it has."""
     keep, left_out = np.ones(n, dtype=bool), {}
     if options.get("mask") is not None:
@@ -167,6 +210,9 @@ def _kept(rules, n: int, options: Mapping[str, Any]) -> tuple[np.ndarray, dict[s
         keep = mask == 1
         if not keep.all():
             left_out["mask"] = int(n - keep.sum())
+    if s is not None and np.any(keep & (s == 0)):
+        left_out["weight is 0"] = int(np.sum(keep & (s == 0)))
+        keep &= s > 0
     bad = options.get("bad", "refuse")
     if bad not in ("refuse", "leave_out"):
         raise ValueError(f"bad must be 'refuse' or 'leave_out', got {bad!r}")

@@ -2,9 +2,10 @@
 
     part of the log -> contributions -> sums;  merge(sums, sums) -> sums;  estimates(sums), differences(sums, base)
 
-For each policy the columns b, u, v and w, and one column of 1 (rows): a unit is a row, or the sum over a cluster. Kept
-are their mean and their sums of squares and products about it, merged as Chan, Golub and LeVeque (1979) do: nothing
-cancels. With c_j the coefficients of policy j's ψ (`rows`), Σψψ' = c S c': the errors of values and differences.
+For each policy the columns sb, su, sv and sw, and one column of s, the weights of the rows (1 where there are none): a
+unit is a row, or the sum over a cluster. Kept are their mean and their sums of squares and products about it, merged as
+Chan, Golub and LeVeque (1979) do: nothing cancels. With c_j the coefficients of policy j's ψ (`rows`), Σψψ' = c S c':
+the errors of values and differences.
 """
 
 import warnings
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither import errors
-from dither.ope import diagnostics, intervals
+from dither.ope import balance, diagnostics, intervals
+from dither.ope.balance import Balance
 from dither.ope.log import KINDS
 from dither.ope.result import Difference, Estimate, difference_of
 from dither.ope.rows import Bounded, Contributions, certain_gap, grouped, null_variance, ratio
@@ -34,13 +36,20 @@ class Sums(NamedTuple):
     mean: np.ndarray  # (C,) of the columns over the units
     squares: np.ndarray  # (C, C) sums of squares and products about the mean
     errors: np.ndarray  # (3J, 3J) sums of squares and products of what the errors of p do to b, u, v
-    weights: np.ndarray  # (J, 3) sums over rows: w², `rows.null_variance`, `rows.certain_gap`
+    weights: np.ndarray  # (J, 4) sums over rows: (sw)², sw², s² `rows.null_variance`, s `rows.certain_gap`
     largest: np.ndarray  # (J,) the largest w
+    balance: tuple[Balance, ...]  # (J) what the tests of the weights need
+    rows: tuple[float, float]  # the least and the largest s
     ends: np.ndarray  # (J, 2) least and largest of the rewards and predictions
     kind: str  # the weakest of the propensities
     clustered: bool
     known: bool  # whether P was passed
     left_out: dict[str, int]  # reason -> rows
+
+    @property
+    def total(self) -> float:
+        """Σs: the rows of the traffic."""
+        return float(self.mean[0] * self.units)
 
 
 def sums(made: Mapping[str, Contributions]) -> Sums:
@@ -55,6 +64,8 @@ def sums(made: Mapping[str, Contributions]) -> Sums:
     for name, part in made.items():
         if part.n != parts[0].n or not np.array_equal(part.log.r, first.r):
             raise ValueError(f"all contributions must be of the same rows, in one order: {name!r} is of others")
+        if (part.log.s is None) != (first.s is None) or not np.array_equal(_s(part), _s(parts[0])):
+            raise ValueError(f"all contributions must have the same weight=: {name!r} has another")
     units = _rows(parts)
     if first.group is not None:
         units = np.stack([grouped(row, first.group) for row in units])
@@ -63,18 +74,31 @@ def sums(made: Mapping[str, Contributions]) -> Sums:
     slips = np.zeros((3 * len(parts), 3 * len(parts)))
     if any(part.errors is not None for part in parts):
         each = [np.zeros((3, parts[0].n)) if part.errors is None else part.errors.T for part in parts]
-        slips = (table := np.concatenate(each)) @ table.T
-    weights = [
-        [part.log.w @ part.log.w, *map(np.sum, (null_variance(part.log), certain_gap(part.log)))] for part in parts
-    ]
+        table = np.concatenate(each) * _s(parts[0])
+        slips = table @ table.T
+    weights = [_weights(part) for part in parts]
+    balanced = tuple(balance.of(part.log.w, part.log.p, part.log.s, part.log.limit) for part in parts)
     largest = np.array([np.max(part.log.w) for part in parts])
     ends = [intervals.seen(part.log)[1:3] for part in parts]
     return Sums(
         tuple(made), tuple(part.method for part in parts), tuple(part.bounded for part in parts),
         tuple(part.ddof for part in parts), parts[0].n, units.shape[1], mean, units @ units.T, slips,
-        np.array(weights), largest, np.array(ends), KINDS[max(KINDS.index(part.log.kind) for part in parts)],
+        np.array(weights), largest, balanced, intervals.seen(first).rows, np.array(ends),
+        KINDS[max(KINDS.index(part.log.kind) for part in parts)],
         first.group is not None, first.gap is not None, dict(first.left_out),
     )  # fmt: skip
+
+
+def _s(part: Contributions) -> Any:
+    return 1.0 if part.log.s is None else part.log.s
+
+
+def _weights(part: Contributions) -> list[float]:
+    """A row of `Sums.weights`."""
+    s, w = _s(part), part.log.w
+    carried = s * w
+    rest = (s * s * null_variance(part.log), s * certain_gap(part.log))
+    return [float(carried @ carried), float(carried @ w), *(float(np.sum(x)) for x in rest)]
 
 
 def _rows(parts: list[Contributions]) -> np.ndarray:
@@ -85,6 +109,8 @@ def _rows(parts: list[Contributions]) -> np.ndarray:
         given = (part.b, part.u, part.v, part.log.w)
         for k, (column, constant) in enumerate(zip(given, (0.0, 0.0, 1.0, 0.0), strict=True)):
             made[1 + PER * j + k] = constant if column is None else column
+    if parts[0].log.s is not None:
+        made *= parts[0].log.s
     return made
 
 
@@ -105,6 +131,8 @@ def merge(a: Sums, b: Sums) -> Sums:
         errors=a.errors + b.errors,
         weights=a.weights + b.weights,
         largest=np.maximum(a.largest, b.largest),
+        balance=tuple(balance.merge(x, y) for x, y in zip(a.balance, b.balance, strict=True)),
+        rows=(min(a.rows[0], b.rows[0]), max(a.rows[1], b.rows[1])),
         ends=np.stack([np.minimum(a.ends[:, 0], b.ends[:, 0]), np.maximum(a.ends[:, 1], b.ends[:, 1])], axis=1),
         kind=KINDS[max(KINDS.index(a.kind), KINDS.index(b.kind))],
         left_out={reason: a.left_out.get(reason, 0) + b.left_out.get(reason, 0) for reason in sorted(reasons)},
@@ -116,23 +144,30 @@ def estimates(
 ) -> dict[str, Estimate]:
     """name -> estimate: value and se as of the whole log in memory.
 
-    interval : "normal" or "bernstein" (then reward_range= and weight_max=); the others need the rows
+    interval : "normal", "asymptotic" (narrowest=) or "bernstein" (reward_range=, weight_max=, row_weight_max=); the
+        others need the rows
     """
     errors.within("level", level, 1e-6, 1 - 1e-6)
-    if interval not in ("normal", "bernstein"):
-        raise ValueError(f"interval must be 'normal' or 'bernstein' where only sums are known, got {interval!r}")
+    if interval not in ("normal", "asymptotic", "bernstein"):
+        raise ValueError(
+            f"interval must be 'normal' or 'bernstein' (or 'asymptotic') where only sums are known, got {interval!r}"
+        )
     values, one, found = _values(s), np.eye(len(s.names)), {}
     for j, name in enumerate(s.names):
         value, se = float(values[j]), _se(s, one[j], s.ddof[j])
         ends = intervals.about(value, se, level)
+        if interval == "asymptotic":
+            ends = intervals.about_always(value, se, s.units, level, bounds.get("narrowest", intervals.NARROWEST))
         if interval == "bernstein":
-            ends = _bernstein(s, j, value, level, bounds)
+            ends = bernstein(s, j, level, bounds)
+        health = _health(s, j, bounds.get("weight_max"))
         found[name] = Estimate(
-            value=value, se=se, interval=ends, n=s.n, **_health(s, j), level=level, method=s.methods[j],
+            value=value, se=se, interval=ends, n=s.n, **health, level=level, method=s.methods[j],
             interval_method=interval, kind=s.kind, left_out=dict(s.left_out), notes=(), contributions=None,
         )  # fmt: skip
         if warn:
-            for category, message in diagnostics.complaints(found[name], known=s.known, certain=s.weights[j, 2] / s.n):
+            said = diagnostics.complaints(found[name], known=s.known, certain=certain(s, j))
+            for category, message in said or diagnostics.quiet(found[name]):
                 warnings.warn(f"{name}: {message}", category, stacklevel=2)
     return found
 
@@ -188,7 +223,7 @@ def _slips(s: Sums) -> np.ndarray:
 def _covariance(s: Sums) -> np.ndarray:
     """Σψψ'/n² of the policies, (J, J): without the factors of the divisor and without the errors of p."""
     c = _coefficients(s)
-    return c @ s.squares @ c.T / s.n**2
+    return c @ s.squares @ c.T / s.total**2
 
 
 def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
@@ -196,28 +231,37 @@ def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
     used = np.flatnonzero(c)
     c, block = c[used], np.ix_(used, used)
     spread = max(float(c @ _covariance(s)[block] @ c), 0.0) * _factor(s.units, ddof)
-    return float(np.sqrt(spread + float(c @ _slips(s)[block] @ c) / s.n**2))
+    return float(np.sqrt(spread + float(c @ _slips(s)[block] @ c) / s.total**2))
 
 
-def _health(s: Sums, j: int) -> dict[str, float]:
-    w, (squares, variance, gap) = float(_of(s, j)[3]), s.weights[j]
+def certain(s: Sums, j: int) -> float:
+    """The mass of policy j on arms that could not be shown, as far as p and P tell it."""
+    return float(s.weights[j, 3]) / s.total
+
+
+def _health(s: Sums, j: int, limit: float | None) -> dict[str, float]:
+    w, (squares, spread, variance, _) = float(_of(s, j)[3]), s.weights[j]
     c = np.zeros(len(s.mean))
     c[0], c[PER * (j + 1)] = -w, 1.0
-    se = float(np.sqrt(max(c @ s.squares @ c, 0.0) * _factor(s.units, 1)) / s.n)
+    se = float(np.sqrt(max(c @ s.squares @ c, 0.0) * _factor(s.units, 1)) / s.total)
+    known = None if limit is None else max(limit, float(s.largest[j]))
     return {
-        "ess": float((w * s.n) ** 2 / squares) if squares else 0.0,
+        "ess": float((w * s.total) ** 2 / squares) if squares else 0.0,
         "weight_mean": w,
         "weight_max": float(s.largest[j]),
-        "unsupported": diagnostics.unsupported(w, float(gap / s.n), known=s.known),
-        "weight_test": diagnostics.weight_test(w, se, float(variance) / s.n**2),
+        "weight_sd": float(np.sqrt(max(spread / s.total - w * w, 0.0))),
+        "weight_se": diagnostics.at_least(se, float(variance) / s.total**2),
+        "unsupported": diagnostics.unsupported(w, certain(s, j), known=s.known),
+        "weight_test": balance.p_value(s.balance[j], limit=known),
         "drift": float("nan"),
     }
 
 
-def _bernstein(s: Sums, j: int, value: float, level: float, bounds: dict[str, Any]) -> tuple[float, float]:
-    seen = intervals.Seen(float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), s.clustered)
-    low, high = intervals.limits(s.bounded[j], seen, "bernstein", bounds)
-    variance = s.squares[1 + PER * j, 1 + PER * j] / (s.n - 1) if s.n > 1 else np.inf
-    half = intervals.bernstein_half(float(variance), s.n, high - low, level)
-    half += intervals.about(0.0, float(np.sqrt(_slips(s)[j, j])) / s.n, level)[1]
-    return max(low, value - half), min(high, value + half)
+def bernstein(s: Sums, j: int, level: float, bounds: dict[str, Any]) -> tuple[float, float]:
+    """The empirical Bernstein interval of policy j (`intervals.bernstein_ends`)."""
+    seen = intervals.Seen(float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), s.clustered, s.rows)
+    ends, pick = intervals.limits(s.bounded[j], seen, "bernstein", bounds), [0, 1 + PER * j]
+    spread = s.squares[np.ix_(pick, pick)] / max(s.n - 1, 1)
+    more = intervals.about(0.0, float(np.sqrt(_slips(s)[j, j])) / s.total, level)[1]
+    most = intervals.row_limit(seen, "bernstein", bounds)
+    return intervals.bernstein_ends(s.mean[pick], spread, s.n, most, ends, level, more=more)

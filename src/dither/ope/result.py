@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 import numpy as np
@@ -22,6 +22,8 @@ class IntervalOptions(TypedDict, total=False):
     reward_range: tuple[float, float]  # bounds on rewards and predictions: for the same
     seed: int | None  # of the bootstrap
     resamples: int  # of the bootstrap: 2,000
+    row_weight_max: float  # a bound on weight= known beforehand, for "bernstein" and "betting" where it is not constant
+    narrowest: int  # rows at which "asymptotic" is narrowest: 1,000; chosen beforehand
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,13 @@ class Estimate:
     se: float  # standard error of the value; NaN for one row
     interval: tuple[float, float]  # at `level`
     n: int  # rows used
-    ess: float  # (Σw)²/Σw², effective sample size; rows; 0 where all weights are 0
-    weight_mean: float  # 1 in expectation, where the log supports the policy and p is right
-    weight_max: float
+    ess: float  # (Σsw)²/Σ(sw)², effective sample size, s the weights of rows; 0 where all weights are 0
+    weight_mean: float  # Σsw/Σs: 1 in expectation, where the log supports the policy and p is right
+    weight_max: float  # the largest w
+    weight_sd: float  # of w over the traffic: 0 where all weights are one number
+    weight_se: float  # standard error of weight_mean
     unsupported: float  # mass of Q on arms that the log could not show: from P, else 1 - weight_mean where above 0
-    weight_test: float  # P-value of weight_mean against 1
+    weight_test: float  # P-value of a mean weight of 1, valid for every law of the weights (`balance`)
     drift: float  # P-value of a constant mean of the weighted rewards over time; NaN without time=
     level: float
     method: str  # the estimator
@@ -90,7 +94,8 @@ def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estim
     se = standard_error(psi, log, made.error, ddof=made.ddof)
     value = made.value()
     interval = intervals.INTERVALS[how](made, value, se, level=level, options=options)
-    health = diagnostics.health(made, psi)
+    bound = options.get("weight_max")
+    health = diagnostics.health(made, psi, limit=None if bound is None else max(bound, float(np.max(log.w))))
     notes = list(made.notes)
     if log.left_out:
         notes.append(f"{sum(log.left_out.values())} rows left out")
@@ -101,8 +106,8 @@ def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estim
         kind=log.kind, left_out=dict(log.left_out), notes=tuple(notes), contributions=made,
     )  # fmt: skip
     if warn:
-        certain = float(np.mean(certain_gap(log)))
-        for category, message in diagnostics.complaints(found, known=log.gap is not None, certain=certain):
+        said = diagnostics.complaints(found, known=log.gap is not None, certain=log.mean(certain_gap(log)))
+        for category, message in said or diagnostics.quiet(found):
             warnings.warn(message, category, stacklevel=5)
     return found
 
@@ -115,6 +120,8 @@ def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
         raise ValueError("compare needs estimates made from rows; for sums of a stream use dither.ope.difference")
     if one.n != two.n or not _same(one.log.rows, two.log.rows) or not np.array_equal(one.log.r, two.log.r):
         raise ValueError(f"both estimates must be of the same rows, in one order: got {one.n} and {two.n} rows")
+    if not _same(one.log.s, two.log.s):
+        raise ValueError("both estimates must have the same weight=")
     if not _same(one.log.group, two.log.group):
         raise ValueError("both estimates must have the same cluster=")
     slips = [np.zeros(one.n) if part.error is None else part.error for part in (one, two)]
@@ -125,24 +132,47 @@ def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
 
 
 def confidence_sequence(
-    made: Estimate, *, at: Any = 20, level: float = 0.95, **options: Any
+    made: Estimate, *, at: Any = 20, level: float = 0.95, interval: str = "betting", **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The anytime-valid intervals of an estimate over its rows in their order (time= of the estimate, or as they are).
+    """The intervals of an estimate over its rows in their order (time= of the estimate, or as they are).
 
-    at : how many times, spaced by their logarithm, or the times themselves; options : reward_range=, and weight_max=
-    where the estimator does not bound its weights
+    at : how many times, spaced by their logarithm, or the times themselves
+    interval : "betting", for means of bounded terms (reward_range=, and weight_max= where the estimator does not bound
+        its weights), or "asymptotic", for any estimate of independent rows and long logs (narrowest=)
     -> times (J,), intervals (J, 2): all hold together with probability `level`
     """
     rows = made.contributions
-    if rows is None or rows.b is None:
+    if interval not in ("betting", "asymptotic"):
+        raise ValueError(
+            f"interval must be 'betting' or 'asymptotic', which hold at all times at once; got {interval!r}"
+        )
+    if rows is None or (rows.b is None and interval == "betting"):
         raise ValueError("a confidence sequence needs a mean made from rows, such as ips or dr")
-    low, high = intervals.limits(rows.bounded, intervals.seen(rows.log), "betting", options)
-    b = rows.b if rows.log.order is None else rows.b[rows.log.order]
     if np.ndim(at) == 0:
         errors.at_least("at", at, 1)
         at = np.unique(np.geomspace(min(10, made.n), made.n, int(at)).astype(int))
     times = np.asarray(at, dtype=int)
-    return times, low + (high - low) * betting.sequence((b - low) / (high - low), times, level=level)
+    if interval == "asymptotic":
+        if rows.log.group is not None:
+            raise ValueError("a confidence sequence takes the rows as independent: leave out cluster=")
+        return times, np.array([_so_far(rows, t, level, options) for t in times.tolist()]).reshape(-1, 2)
+    known, s = intervals.seen(rows.log), rows.log.s
+    low, high = intervals.limits(rows.bounded, known, "betting", options)
+    g = intervals.counted(s, intervals.row_limit(known, "betting", options))
+    b = np.asarray(rows.b)
+    if rows.log.order is not None:
+        b, g = b[rows.log.order], None if g is None else g[rows.log.order]
+    return times, low + (high - low) * betting.sequence((b - low) / (high - low), times, level=level, g=g)
+
+
+def _so_far(rows: Contributions, t: int, level: float, options: dict[str, Any]) -> tuple[float, float]:
+    """The asymptotic interval of the first t rows in their order."""
+    first = slice(t) if rows.log.order is None else rows.log.order[:t]
+    parts = {name: None if (x := getattr(rows, name)) is None else x[first] for name in ("b", "u", "v", "errors")}
+    s = None if rows.log.s is None else rows.log.s[first]
+    part = replace(rows, log=rows.log._replace(r=rows.log.r[first], s=s, group=None), **parts)
+    value, se = part.value(), standard_error(part.influence(), part.log, part.error, ddof=part.ddof)
+    return intervals.about_always(value, se, t, level, options.get("narrowest", intervals.NARROWEST))
 
 
 def difference_of(value: float, se: float, *, level: float, n: int) -> Difference:

@@ -1,9 +1,12 @@
 """What each row adds to an estimate: the one form that all estimators share.
 
-    V̂ = mean(b) + Σu/Σv                              a mean (u = 0, v = 1), a ratio (b = 0), or both
-    ψ_i = b_i - mean(b) + (u_i - ρ v_i)/mean(v)       the linearised contribution, ρ = Σu/Σv; Σψ = 0
+    V̂ = mean(b) + Σsu/Σsv,  mean(b) = Σsb/Σs         a mean (u = 0, v = 1), a ratio (b = 0), or both
+    ψ_i = s_i/s̄ (b_i - mean(b) + (u_i - ρ v_i)/mean(v))   the linearised contribution, ρ = Σsu/Σsv; Σψ = 0
     se² = Σ_g (Σ_{i in g} ψ_i)²/n²                    g a row or a cluster; for means times G/(G-1), G their number
     e_i = n ∂V̂/∂p_i · se(p_i)                        what a Monte Carlo p adds: se² + Σe²/n²
+
+s_i is how many rows of the traffic row i stands for, s̄ its mean: every estimate is over the traffic, divides by Σs, and
+is a ratio where the s_i differ. A factor common to all s cancels. Where all are 1 a mean is a plain mean.
 
 The ratio's se is the delta method's (divisor n, as is usual for a linearised error). Where p comes from independent
 draws for each row, their error is part of the spread of ψ already; adding e² is on the safe side.
@@ -60,42 +63,41 @@ class Contributions:
         return 1 if self.u is None else 0
 
     def columns(self) -> np.ndarray:
-        """b, u, v side by side, (n, 3)."""
-        zeros, ones = np.zeros(self.n), np.ones(self.n)
-        return np.stack(
-            [
-                zeros if self.b is None else self.b,
-                zeros if self.u is None else self.u,
-                ones if self.v is None else self.v,
-            ],
-            axis=1,
-        )
+        """s b, s u, s v and s side by side, (n, 4)."""
+        made = np.empty((self.n, 4))
+        for k, x in enumerate((0.0 if self.b is None else self.b, 0.0 if self.u is None else self.u,
+                               1.0 if self.v is None else self.v, 1.0)):  # fmt: skip
+            made[:, k] = x
+        return made if self.log.s is None else made * self.log.s[:, None]
 
     @property
     def error(self) -> np.ndarray | None:
         """e (n,), but for its sign; None where p is exact."""
-        if self.errors is None or self.u is None or self.v is None:
-            return None if self.errors is None else self.errors[:, 0]
-        mean = float(np.mean(self.v))
-        rho = ratio(float(np.mean(self.u)), mean)
-        return self.errors[:, 0] + (self.errors[:, 1] - rho * self.errors[:, 2]) * ratio(1.0, mean)
+        if self.errors is None:
+            return None
+        slip, share = self.errors[:, 0], self.log.share
+        if self.u is not None and self.v is not None:
+            mean = self.log.mean(self.v)
+            rho = ratio(self.log.mean(self.u), mean)
+            slip = slip + (self.errors[:, 1] - rho * self.errors[:, 2]) * ratio(1.0, mean)
+        return share * slip
 
     def value(self) -> float:
         """V̂; NaN where all weights of a ratio are 0."""
-        value = 0.0 if self.b is None else float(np.mean(self.b))
-        return (
-            value if self.u is None or self.v is None else value + ratio(float(np.sum(self.u)), float(np.sum(self.v)))
-        )
+        value = 0.0 if self.b is None else self.log.mean(self.b)
+        if self.u is None or self.v is None:
+            return value
+        return value + ratio(self.log.mean(self.u), self.log.mean(self.v))
 
     def influence(self) -> np.ndarray:
         """ψ (n,)."""
-        psi = np.zeros(self.n) if self.b is None else self.b - np.mean(self.b)
+        psi = np.zeros(self.n) if self.b is None else self.b - self.log.mean(self.b)
         if self.u is not None and self.v is not None:
-            mean = np.mean(self.v)
+            mean = self.log.mean(self.v)
             if mean == 0:
                 return np.full(self.n, np.nan)
-            psi = psi + (self.u - np.mean(self.u) / mean * self.v) / mean
-        return psi
+            psi = psi + (self.u - self.log.mean(self.u) / mean * self.v) / mean
+        return self.log.share * psi
 
 
 def ratio(top: float, bottom: float) -> float:

@@ -15,3 +15,7 @@ class WeightWarning(EvaluationWarning):
 
 class DriftWarning(EvaluationWarning):
     """The weighted rewards change over time, so their mean is of no one moment."""
+
+
+class EventWarning(EvaluationWarning):
+    """Few rewards differ from the others, so that the spread of the rows tells little of the error."""
