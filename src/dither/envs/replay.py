@@ -7,6 +7,8 @@ A log tells the reward of the arm that was shown and of no other, so a policy th
                 passed over. What is left has the law of the policy running live: a round is kept with probability
                 C whatever its context, as Σ_a q_a p_a C/p_a = C, and then shows arm a with probability q_a. That
                 needs C <= min p and a log whose rounds are independent, with every arm that the policy may show.
+                A row that stands for s rows of a log that was thinned out (its column weight) is kept with
+                probability C s/(p S), S the largest s: then the rounds that are left come as the traffic did.
     simulate    with predictions M of all arms' rewards (a model's, say cross-fitted) as the truth: `means` are M,
                 and the answer is as good as the model
 
@@ -19,6 +21,7 @@ import numpy as np
 
 from dither import errors, inputs, streams
 from dither.envs.classification import Run
+from dither.ope.log import row_weights
 
 
 class Replayed(NamedTuple):
@@ -41,12 +44,24 @@ class Replayed(NamedTuple):
         return float(np.std(self.r, ddof=1) / np.sqrt(self.r.size)) if self.r.size > 1 else float("nan")
 
 
+class _Drawn(Run):
+    """Rows drawn one by one, each as often as it stands for rows of the traffic."""
+
+    def __init__(self, rng: np.random.Generator, s: np.ndarray) -> None:
+        self.rng, self.rows, self.edges = rng, len(s), np.cumsum(s / np.sum(s))
+
+    def next(self, n: int) -> np.ndarray:
+        """The next n row numbers."""
+        return np.minimum(np.searchsorted(self.edges, self.rng.random(n), side="right"), self.rows - 1)
+
+
 class Replay:
     """An environment from a `dither.log.Logged`.
 
     log : rewards and propensities of all rows (`log.usable(...)`), and features
     M : (n, K) predicted rewards, for `simulate`; None: `run` alone
-    C : the acceptance constant; None: the least logged propensity. Larger ones keep more rounds and bias the answer:
+    C : the acceptance constant; None: the least p S/s of the log, its least propensity where nothing was thinned.
+        Larger ones keep more rounds and bias the answer:
         where C/p is above 1 the coin always falls.
     """
 
@@ -67,7 +82,11 @@ class Replay:
         if C is not None:
             errors.within("C", C, 0, 1)
             errors.positive("C", C)
-        self.C = float(self.p.min()) if C is None else float(C)
+        s = log.weight
+        self.s = None if s is None or np.all(s == s[0]) else row_weights(s, len(log))
+        with np.errstate(divide="ignore"):
+            self.rarity = self.p if self.s is None else self.p * (self.s.max() / self.s)  # infinite: never kept
+        self.C = float(self.rarity.min()) if C is None else float(C)
         self.M = None
         if M is not None:
             self.M = inputs.numbers(M, name="M")
@@ -94,7 +113,7 @@ class Replay:
             decision = bandit.choose(X[i], mask=self.mask[i]) if ragged else bandit.choose(X[i])
             if decision.arm != self.a[i]:
                 disagreed += 1
-            elif coin[i] * self.p[i] < self.C:
+            elif coin[i] * self.rarity[i] < self.C:
                 kept.append(i)
                 if self.disjoint:
                     bandit.update(X[i], self.r[i], arm=decision.arm)
@@ -106,12 +125,12 @@ class Replay:
         )
 
     def start(self, rng: np.random.Generator) -> Run:
-        """The rows in an order of the run's own: shuffled passes."""
+        """The rows in an order of the run's own: shuffled passes, or drawn by their weights where they have any."""
         if self.M is None:
             raise ValueError(
                 "a log has the reward of the shown arm alone: give Replay(log, M=predicted rewards), or use run(bandit)"
             )
-        return Run(rng, len(self.r))
+        return Run(rng, len(self.r)) if self.s is None else _Drawn(rng, self.s)
 
     def fill(self, run: Run, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
         """The next n rows' features into out; their numbers."""

@@ -20,6 +20,7 @@ SPOKEN = {  # how `Logged.usable` writes it -> how the command does
     "missing=<the reward that stands for it>": "--missing NUMBER",
     "missing must be 'error', 'leave out' or a finite number": "--missing must be error, leave-out or a finite number",
     **{f"{n} must be 'error' or 'leave out'": f"--{n} must be error or leave-out" for n in ("invalid", "duplicates")},
+    "pass row_weight_max=": "give --row-weight-max",
     "estimate them, or": "estimate them with dither.ope.propensities_from and say --kind estimated, or",
 }
 
@@ -43,7 +44,9 @@ def evaluate(
             show_default="dr (with predictions), snips, ips",
         ),
     ] = None,
-    interval: Annotated[str, typer.Option(help="normal, bootstrap, bernstein or betting.")] = "normal",
+    interval: Annotated[
+        str, typer.Option(help="normal, bootstrap, bernstein, betting, clopper_pearson or asymptotic.")
+    ] = "normal",
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     reward_range: Annotated[
         tuple[float, float] | None,
@@ -52,6 +55,10 @@ def evaluate(
     weight_max: Annotated[
         float | None,
         typer.Option(help="Bound of the weights, such as K/floor: bernstein, betting.", show_default=False),
+    ] = None,
+    row_weight_max: Annotated[
+        float | None,
+        typer.Option(help="Bound of the column weight, of a log thinned out: bernstein, betting.", show_default=False),
     ] = None,
     cluster: Annotated[
         str | None,
@@ -130,7 +137,7 @@ def evaluate(
         duplicates=duplicates.replace("-", " "),
         arms=arms if format == "dither" else None,
     )
-    how = How(interval, level, reward_range, weight_max, seed=seed)
+    how = How(interval, level, reward_range, weight_max, row_weight_max, seed=seed)
     as_written = () if cluster is None else (cluster,)
     here = sources.Source(log, format, arm, propensity, reward, kind, arms, _options(option or []), as_written)
     report = None

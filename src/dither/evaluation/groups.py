@@ -1,9 +1,10 @@
 """Totals of groups of rows, which add up over the parts of a log: for clusters, the bootstrap and the test of drift.
 
-    V̂ = b̄ + ρ,  b̄ = Σb/n,  ρ = Σu/Σv                      every estimate, from what each row adds (`ope.rows`)
+    V̂ = b̄ + ρ,  b̄ = Σsb/n,  ρ = Σsu/Σsv                   every estimate, from what each row adds (`ope.rows`)
     Ψ_c = B_c - n_c b̄ + (U_c - ρ V_c) n/Σv                how a group c leans it, B_c, U_c, V_c its totals; ΣΨ = 0
     se² = G/(G - ddof) Σ_c Ψ_c²/n²                          with G clusters, whose rows may stand anywhere in the log
 
+s are the weights of the rows (1 where there are none), n = Σs the rows of the traffic, n_c those of a group.
 Without clusters the rows are grouped into at most BLOCKS blocks of 2^k successive rows; a log of fewer rows has one row
 in each. To draw blocks anew is the bootstrap of rows where rows are independent, and more careful where they are not.
 """
@@ -22,15 +23,15 @@ class Groups(NamedTuple):
     """Totals of G groups for J estimates, in order of their labels."""
 
     label: np.ndarray  # (G,) distinct, sorted
-    n: np.ndarray  # (G,) rows
-    T: np.ndarray  # (G, J, 3)  Σb, Σu, Σv over each group
+    n: np.ndarray  # (G,) Σs, rows of the traffic
+    T: np.ndarray  # (G, J, 3)  Σsb, Σsu, Σsv over each group
     width: int = 0  # of blocks: rows each, a power of two, the label row // width; 0: clusters, by the user's labels
 
 
 def of(made: Sequence[Contributions], label: np.ndarray) -> Groups:
     """The totals of J estimates of the same rows by label (n,), of any kind that can be sorted."""
-    labels, index, n = np.unique(label, return_inverse=True, return_counts=True)
-    return Groups(labels, n * 1.0, _totals(made, n, lambda x: np.bincount(index, weights=x, minlength=len(labels))))
+    labels, index = np.unique(label, return_inverse=True)
+    return Groups(labels, *_totals(made, lambda x: np.bincount(index, weights=x, minlength=len(labels))))
 
 
 def blocks(made: Sequence[Contributions], row: np.ndarray) -> Groups:
@@ -38,8 +39,7 @@ def blocks(made: Sequence[Contributions], row: np.ndarray) -> Groups:
     width = 1 << (int(row[-1]) // BLOCKS).bit_length()
     label = row // width
     starts = np.flatnonzero(np.diff(label, prepend=-1))
-    n = np.diff(starts, append=len(row))
-    return Groups(label[starts], n * 1.0, _totals(made, n, lambda x: np.add.reduceat(x, starts)), width)
+    return Groups(label[starts], *_totals(made, lambda x: np.add.reduceat(x, starts)), width)
 
 
 def merge(a: Groups, b: Groups) -> Groups:
@@ -62,8 +62,8 @@ def lean(groups: Groups, j: int) -> np.ndarray:
     return B - groups.n * (np.sum(B) / n) + (U - ratio(float(np.sum(U)), total) * V) * ratio(float(n), total)
 
 
-def standard_error(leans: np.ndarray, n: int, *, ddof: int) -> float:
-    """From Ψ (G,) of n rows: ddof 1 for means, 0 for ratios. NaN where there is one group and ddof is 1."""
+def standard_error(leans: np.ndarray, n: float, *, ddof: int) -> float:
+    """From Ψ (G,) of n = Σs rows: ddof 1 for means, 0 for ratios. NaN where there is one group and ddof is 1."""
     G = len(leans)
     return float(np.sqrt(leans @ leans * G / (G - ddof))) / n if ddof < G else np.nan
 
@@ -79,13 +79,15 @@ def resampled(groups: Groups, rng: np.random.Generator, *, times: int) -> np.nda
     return b / sums[:, -1:] + np.divide(u, v, out=np.full(v.shape, np.nan), where=v != 0)
 
 
-def _totals(made: Sequence[Contributions], n: np.ndarray, add: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Σb, Σu, Σv of each estimate in groups of n (G,) rows: (G, J, 3); v = 1 for means."""
+def _totals(made: Sequence[Contributions], add: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Σs of each of G groups (G,), and Σsb, Σsu, Σsv of each estimate in them (G, J, 3); v = 1 for means."""
+    s = made[0].log.s
+    n = add(np.ones(made[0].n) if s is None else s)
     T = np.zeros((len(n), len(made), 3))
     for j, one in enumerate(made):
         for k, x in enumerate((one.b, one.u, one.v)):
             if x is not None:
-                T[:, j, k] = add(x)
+                T[:, j, k] = add(x if s is None else s * x)
         if one.v is None:
             T[:, j, 2] = n
-    return T
+    return n, T

@@ -6,6 +6,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
+from dither.evaluation import words
 from dither.evaluation.evaluate import Evaluation
 from dither.experiments.plots import PALETTE, STYLE
 
@@ -27,14 +28,17 @@ def _draw(found: Evaluation) -> Canvas:
     ax.axvline(base.value, color="#444444", linewidth=1.2)
     places: list[float] = []
     y = 0.0
+    judged = {said.policy: said.word for said in words.verdicts(found)}
     for policy in found.policies:
         start = y
         for i, name in enumerate(found.estimators):
-            _one(ax, found.estimates[policy, name], y, PALETTE[i % len(PALETTE)])
+            sure = judged[policy] != "unsupported"
+            _one(ax, found.estimates[policy, name], y, PALETTE[i % len(PALETTE)], sure=sure)
             y += 1
         places.append((start + y - 1) / 2)
         y += 1
-    ax.set_yticks(places, found.policies)
+    unsure = {policy: "\nnot supported" if judged[policy] == "unsupported" else "" for policy in found.policies}
+    ax.set_yticks(places, [policy + unsure[policy] for policy in found.policies])
     ax.set_ylim(y - 1, -1)
     ax.set_xlabel(f"reward a decision, {found.how.level:.0%} {found.how.interval} intervals")
     ax.grid(axis="x", alpha=0.25, linewidth=0.6)
@@ -48,7 +52,10 @@ def _draw(found: Evaluation) -> Canvas:
     return canvas
 
 
-def _one(ax: Any, estimate: Any, y: float, color: str) -> None:
-    """A point and its interval; nothing for an estimate that has no value."""
-    ax.plot(estimate.interval, (y, y), color=color, linewidth=1.6, solid_capstyle="butt")
-    ax.plot([estimate.value], [y], color=color, marker="o", markersize=4.5)
+def _one(ax: Any, estimate: Any, y: float, color: str, *, sure: bool) -> None:
+    """A point and its interval, hollow and dotted where the log does not tell; nothing where there is no value."""
+    ax.plot(
+        estimate.interval, (y, y), color=color, linewidth=1.6, linestyle="-" if sure else ":", solid_capstyle="butt"
+    )
+    fill = color if sure else "none"
+    ax.plot([estimate.value], [y], color=color, marker="o", markersize=4.5, markerfacecolor=fill)

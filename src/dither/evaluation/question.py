@@ -14,7 +14,7 @@ from dither.evaluation import groups, policies
 from dither.evaluation.groups import Groups
 from dither.evaluation.policies import LOGGING, Policy, Shown
 from dither.log import Logged, Report, schema
-from dither.ope.estimators import ESTIMATORS, SETTINGS, WITH_MODEL
+from dither.ope import estimators, events
 from dither.ope.log import KINDS
 from dither.ope.log import Log as Rows
 
@@ -30,9 +30,7 @@ class Asked(NamedTuple):
     def parse(cls, text: str) -> "Asked":
         """NAME or NAME:SETTING. Raises LookupError for an unknown name, ValueError for a setting out of its range."""
         method, colon, number = text.partition(":")
-        if method not in ESTIMATORS:
-            raise errors.unknown("estimator", method, known=ESTIMATORS)
-        rule = SETTINGS.get(method)
+        rule = estimators.find(method).setting
         if rule is None:
             if colon:
                 raise ValueError(f"the estimator {method} has no setting, got {text!r}")
@@ -77,6 +75,11 @@ class Question:
             errors.at_least("arms", self.arms, 1)
 
     @property
+    def complete(self) -> list[str]:
+        """The estimators that read all arms, and not the one shown alone."""
+        return [asked.name for asked in self.estimators if estimators.find(asked.method).reads == "all arms"]
+
+    @property
     def columns(self) -> set[str]:
         """The columns that are read besides those that every log has."""
         named = {name for policy in self.policies for name in policy.columns}
@@ -85,7 +88,7 @@ class Question:
     @property
     def predicts(self) -> bool:
         """Whether an estimator needs reward predictions."""
-        return any(asked.method in WITH_MODEL for asked in self.estimators)
+        return any(estimators.find(asked.method).predicts for asked in self.estimators)
 
 
 class Part(NamedTuple):
@@ -99,6 +102,8 @@ class Part(NamedTuple):
     kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
     rounding: tuple[float, ...]  # of each policy: how far its weights may be off, as columns hold few digits
     kept: dict[str, list[np.ndarray]]  # key -> what the rows add to a mean, piece by piece, where it is kept
+    counted: list[np.ndarray | None]  # the weights of the rows of each piece, where these are kept
+    events: dict[str, events.Tally]  # policy -> its rewards by value
 
 
 def key(policy: str, estimator: str) -> str:
@@ -120,7 +125,8 @@ def answer(log: Logged, question: Question) -> tuple[Part | None, Report]:
     log = log.usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
     if log.report is None:
         raise RuntimeError("a log that was looked at has a report")
-    return (_sums(log, question) if len(log) else None), log.report
+    log = log.standing()
+    return (_sums(log, question) if len(log) else None), log.report or Report(0, 0)
 
 
 def add(a: Part | None, b: Part | None) -> Part | None:
@@ -136,6 +142,8 @@ def add(a: Part | None, b: Part | None) -> Part | None:
         tuple(x | y for x, y in zip(a.kinds, b.kinds, strict=True)),
         tuple(max(x, y) for x, y in zip(a.rounding, b.rounding, strict=True)),
         {name: [*rows, *b.kept[name]] for name, rows in a.kept.items()},
+        [*a.counted, *b.counted],
+        {name: events.merge(tally, b.events[name]) for name, tally in a.events.items()},
     )
 
 
@@ -181,8 +189,8 @@ def _sums(log: Logged, question: Question) -> Part:
     P = log.P if "probabilities" in log.frame.columns else None
     full = 0 if P is None else int(np.count_nonzero(~np.isnan(P).any(axis=1)))
     base = _rows(log, Shown(log.p), None, None, None, who=LOGGING)
-    made, known, of_policies = {BASE: ESTIMATORS["ips"](base, None)}, [], []
-    rounding = []
+    made, known, of_policies = {BASE: estimators.find("ips")(base, None)}, [], []
+    rounding, tallies = [], {LOGGING: events.of(base.r, base.w, base.s)}
     for policy in question.policies:
         shown = policy.shown(log)
         known.append(shown.Q is not None and full == len(log))
@@ -191,7 +199,10 @@ def _sums(log: Logged, question: Question) -> Part:
         mg = _predicted(log, shown, question, policy.name) if question.predicts else None
         rows = _rows(log, shown, mg, P, se, who=policy.name)
         for asked in question.estimators:
-            made[key(policy.name, asked.name)] = ESTIMATORS[asked.method](rows, asked.setting)
+            found = estimators.find(asked.method)
+            given = rows if found.reads == "shown" else _all_arms(rows, log, shown, question, asked.name, policy.name)
+            made[key(policy.name, asked.name)] = found(given, asked.setting)
+        tallies[policy.name] = events.of(rows.r, rows.w, rows.s)
     each = list(made.values())
     sums = ope.sums(made)
     if not np.all(np.isfinite(sums.squares)):
@@ -207,6 +218,8 @@ def _sums(log: Logged, question: Question) -> Part:
         (kinds, *of_policies),
         tuple(rounding),
         {name: [one.b] for name, one in made.items() if question.keep and one.u is None and one.b is not None},
+        [base.s] if question.keep else [],
+        tallies,
     )
 
 
@@ -229,14 +242,45 @@ def _rows(log: Logged, shown: Shown, mg: Any, P: Any, se: np.ndarray | None, *, 
     if P is not None and shown.Q is not None:
         gap = np.where(np.isnan(P).any(axis=1), np.where(log.p < 1, 0.0, 1 - q), np.sum(shown.Q, axis=1, where=P <= 0))
     Q = np.column_stack([q, 1 - q])
-    return Rows(log.r, np.zeros(n, dtype=np.int64), log.p, w, Q, M, se, KINDS[0], None, None, gap, None, {})
+    arms = np.zeros(n, dtype=np.int64)
+    return Rows(log.r, arms, log.p, w, Q, M, se, KINDS[0], None, None, gap, None, {}, log.weight, _limit(log, shown, P))
+
+
+def _all_arms(rows: Rows, log: Logged, shown: Shown, question: Question, name: str, who: str) -> Rows:
+    """The same rows with all arms, for an estimator that reads them; refused where they are not known."""
+    if shown.Q is None:
+        raise ValueError(
+            f"the estimator {name} reads the probabilities of all arms, and {who} gives that of the arm shown alone: "
+            f"pass a column of lists"
+        )
+    M = None
+    if question.predictions is not None and estimators.find(name.partition(":")[0]).predicts:
+        if not policies.is_list(log, question.predictions):
+            raise ValueError(
+                f"the estimator {name} reads the predictions of all arms, and column {question.predictions!r} predicts "
+                f"for the arm shown alone: let it hold lists, a number for each arm"
+            )
+        M = log.matrix(question.predictions)
+    return rows._replace(a=log.a, Q=shown.Q, M=M)
+
+
+def _limit(log: Logged, shown: Shown, P: Any) -> float | None:
+    """What no weight can exceed, whatever arm a row shows: from logged probabilities or a logged floor, in all rows."""
+    if log.kind != "exact":
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = np.where(log.floor > 0, log.K / log.floor, np.nan)
+        if P is not None and shown.Q is not None:
+            most = np.max(np.divide(shown.Q, P, out=np.zeros(P.shape), where=P > 0), axis=1)
+            bound = np.where(np.isnan(P).any(axis=1), bound, most)
+    return None if np.isnan(bound).any() else float(np.max(bound))
 
 
 def _predicted(log: Logged, shown: Shown, question: Question, who: str) -> tuple[np.ndarray, np.ndarray]:
     """m and g (n,)."""
     column = question.predictions
     if column is None:
-        needy = next(asked.name for asked in question.estimators if asked.method in WITH_MODEL)
+        needy = next(asked.name for asked in question.estimators if estimators.find(asked.method).predicts)
         raise ValueError(f"{needy} needs reward predictions: --predictions COLUMN, or --model to make them")
     if not policies.is_list(log, column):
         if shown.g is None:

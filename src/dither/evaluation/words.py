@@ -8,12 +8,14 @@ import numpy as np
 from dither import ope
 from dither.evaluation.evaluate import Evaluation
 from dither.evaluation.policies import LOGGING
-from dither.ope import diagnostics
+from dither.log.warm import only
+from dither.ope import diagnostics, events
 
 SHARE = 1e-3  # of a policy on arms that could not be shown, which is let pass
 MOST = 100  # times the rows of the log: more are not within reach
 RAN = "what ran"  # how tables, picture and page call the logging policy
 MINUS = "−"
+NOWHERE = "whose rewards nobody knows. Log with floor=, or judge a policy closer to the one that ran."
 LEARNT = (  # of a saved bandit: nothing in it says from which rows it learnt
     "if this bandit learnt from these rows, the estimate leans high and the interval does not cover: judge it on "
     "later rows"
@@ -46,42 +48,60 @@ def verdict(found: Evaluation, policy: str) -> Verdict:
     low, high = gap.interval
     if not np.isfinite([gap.value, low, high]).all():
         return Verdict(policy, "unclear", f"cannot be told apart from what ran: {_endless(found, estimate)}.")
+    rare = [] if estimate.method == "dm" else [who for who in (policy, LOGGING) if who in found.events]
+    if not all(found.events[who].held for who in rare):
+        return Verdict(policy, "unclear", f"cannot be told apart from what ran: {_rare(found, rare)}.")
     least = found.rounding[policy] * _size(found.logging)
     excludes = low > 0 or high < 0
-    if max(-low, high) <= least or (excludes and abs(gap.value) <= least):
+    if not rare and (max(-low, high) <= least or (excludes and abs(gap.value) <= least)):
         return Verdict(policy, "same", f"the same as what ran, to the rounding of this log (by {by}).")
     said = f"{number(abs(gap.value), high - low)} {_ends(gap)}"
     if low > 0:
         return Verdict(policy, "better", f"better than what ran: {said} more reward a decision (by {by}).")
     if high < 0:
         return Verdict(policy, "worse", f"worse than what ran: {said} less reward a decision (by {by}).")
+    why = _rare(found, rare) if rare else _wanted(gap)
     return Verdict(
         policy,
         "unclear",
         f"cannot be told apart from what ran: {number(gap.value, high - low)} {interval(gap.interval)} reward a "
-        f"decision (by {by}); {_wanted(gap)}.",
+        f"decision (by {by}); {why}.",
     )
 
 
 def unsupported(found: ope.Estimate, *, known: bool, certain: float, rounding: float = 0.0) -> str:
-    """Why the log cannot tell the value of a policy; empty where it can. rounding : how far weights may be off."""
+    """Why the log cannot tell the value of a policy; empty where it can. rounding : how far weights may be off.
+
+    Few effective rows come before what the weights average: with few, a heavy weight not seen is no rare thing.
+    """
     if found.method == "dm":
         return ""
     if certain > SHARE:
-        return _nowhere(certain)
-    if found.weight_test < diagnostics.DOUBT and abs(found.weight_mean - 1) > rounding:
-        if found.weight_mean < 1 and not known:
-            return f"the mean weight is {_apart(found.weight_mean)}, not 1: about {_nowhere(1 - found.weight_mean)}"
-        return (
-            f"the weights average {_apart(found.weight_mean)} and not 1, so the logged propensities, or the "
-            "probabilities of the policy, are not what they are said to be. Check both."
-        )
+        return f"{certain:.2g} of what it would show is on arms that the log could not show, {NOWHERE}"
     if found.weight_max == 0:
         return "no row of the log shows what the policy would: all weights are 0."
-    if found.ess < diagnostics.FEW <= found.n:
+    if found.ess < (diagnostics.FEW if found.n >= diagnostics.FEW else diagnostics.SMALL * found.n):
         return (
-            f"only {found.ess:.0f} of {found.n:,} rows, as it were, carry the estimate (effective sample size; largest "
-            f"weight {found.weight_max:.3g}). Judge a policy closer to the one that ran, or log more."
+            f"only {_effective(found.ess)} of {found.n:,} rows, as it were, carry the estimate (effective sample size; "
+            f"largest weight {found.weight_max:.3g}). Judge a policy closer to the one that ran, or log more."
+        )
+    if abs(found.weight_mean - 1) <= rounding:
+        return ""
+    mean = _apart(found.weight_mean)
+    if diagnostics.thin(found, known=known):
+        return (
+            f"the mean weight is {mean}, not 1: about {1 - found.weight_mean:.2g} of what it would show is on arms "
+            f"that the log could not show, or shows too rarely, {NOWHERE}"
+        )
+    if found.weight_test < diagnostics.DOUBT:
+        return (
+            f"the weights average {mean} and not 1, so the logged propensities, or the "
+            "probabilities of the policy, are not what they are said to be. Check both."
+        )
+    if diagnostics.uneven(found):
+        return (
+            f"all weights are {mean} and not 1, so no row shows what the policy would show "
+            f"{'less' if found.weight_mean > 1 else 'more'} often. Log more, or check the propensities."
         )
     return ""
 
@@ -111,6 +131,21 @@ def notes(found: Evaluation) -> list[str]:
         )
     elif found.clusters:
         said.append(f"The intervals allow for dependence within {found.clusters:,} clusters.")
+    if found.events:
+        said.append(
+            f"Few rewards differ from the others for {_list([named(who) for who in found.events])}: their intervals "
+            f"are widened to hold for events that these rows do not show"
+            + ("." if all(one.held for one in found.events.values()) else ", where --reward-range says what can come.")
+        )
+    came, gone = found.events.get(LOGGING), found.report.left_out.get("no reward came", 0)
+    if gone and came is not None and len(came.tally.values) == 1:
+        said.append(only(gone, found.report.used, came.tally.values[0], cure="--missing 0"))
+    if len(found.policies) > 1 and found.how.level < 1:
+        chance = len(found.policies) * (1 - found.how.level)
+        said.append(
+            f"{len(found.policies)} policies are judged, each by its own {found.how.level:.0%} interval: about "
+            f"{chance:.2g} of them are called better or worse by chance alone, and the best of them looks better than it is."
+        )
     if found.how.bounded:
         said.append(f"Paired differences have normal intervals; those of the values are {found.how.interval}.")
     return said
@@ -171,11 +206,8 @@ def named(policy: str) -> str:
 
 
 def _off(found: ope.Estimate) -> float:
-    """How far the weights are from 1: (mean of (w - 1)²)^½, from their mean and their effective number."""
-    if not found.ess > 0:
-        return math.inf
-    mean = found.weight_mean
-    return math.sqrt(max(mean**2 * (found.n / found.ess - 1) + (mean - 1) ** 2, 0.0))
+    """How far the weights are from 1: (mean of (w - 1)²)^½."""
+    return math.hypot(found.weight_sd, found.weight_mean - 1)
 
 
 def _size(found: ope.Estimate) -> float:
@@ -221,11 +253,24 @@ def _round(rows: float) -> int:
     return math.ceil(rows / step) * step
 
 
-def _nowhere(share: float) -> str:
-    return (
-        f"{share:.2g} of what it would show is on arms that the log could not show, whose rewards nobody knows. Log "
-        "with floor=, or judge a policy closer to the one that ran."
-    )
+def _effective(ess: float) -> str:
+    return f"{ess:.0f}" if ess >= 10 else f"{ess:.2g}"
+
+
+def _rare(found: Evaluation, rare: list[str]) -> str:
+    """What few events there are, and what the interval makes of it."""
+    event = found.events[rare[0]]
+    tally = event.tally
+    common = int(np.argmax(tally.mass))
+    rows = sum(tally.shown)
+    others = rows - tally.shown[common]
+    which = "rewards" if rare[0] == LOGGING else "rewards that it would have had"
+    said = f"{'none' if not others else f'only {others:,}'} of the {rows:,} {which} differ{'s' * (others <= 1)} from "
+    said += f"{tally.values[common]:g}"
+    if not event.held:
+        return f"{said}, and nothing says what others there could have been: say it with --reward-range LOW HIGH"
+    low, high = events.span(tally, found.how.reward_range) or (0.0, 1.0)
+    return f"{said}; the interval holds for rewards from {low:g} to {high:g} that these rows do not show"
 
 
 def _list(names: list[str]) -> str:

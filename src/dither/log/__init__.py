@@ -17,7 +17,7 @@ from dither.log.logged import ByArm, Logged
 from dither.log.reader import batches, read
 from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
-from dither.log.warm import Learnt, warm_start
+from dither.log.warm import Learnt, RewardWarning, warm_start
 from dither.log.writer import Log, Recorded
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Receipt",
     "Recorded",
     "Report",
+    "RewardWarning",
     "batches",
     "dsjson",
     "from_columns",

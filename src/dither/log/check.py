@@ -119,7 +119,7 @@ class Report:
 
 def check(log: Any) -> Report:
     """All findings on a `Logged`; reads it and changes nothing."""
-    rules = (_kinds, _propensities, _arms, _rewards, _duplicates, _floors, _weights, _thinned, _number)
+    rules = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates, _floors, _weights, _thinned, _number)
     findings = tuple(finding for rule in rules for finding in rule(log))
     return Report(len(log), len(log), findings=findings, inverse=_inverse(log))
 
@@ -134,7 +134,8 @@ def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> 
         raise ValueError(f"missing must be 'error', 'leave out' or a finite number, got {missing!r}")
     read, numbers, left_out = len(log), log.numbers, {}
     asked = {"duplicate": duplicates, "missing": "fill in" if fill else missing}
-    findings = [f for rule in (_kinds, _propensities, _arms, _rewards, _duplicates) for f in rule(log) if f.count]
+    rules = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)
+    findings = [f for rule in rules for f in rule(log) if f.count]
     keep, filled = np.ones(read, dtype=bool), 0
     for finding in sorted(findings, key=lambda f: f.kind == "missing"):
         what = asked.get(finding.kind, invalid)
@@ -157,6 +158,14 @@ def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> 
     notes = tuple(f for rule in (_floors, _weights, _thinned, _number) for f in rule(kept))
     report = Report(read, len(kept), left_out, filled, notes, _inverse(kept))
     return replace(kept, report=report if log.report is None else _after(log.report, report))
+
+
+def without(log: Any, keep: np.ndarray, reason: str) -> Any:
+    """The rows `keep` (n,), with the others counted in the report under their reason."""
+    kept, gone = log.filter(keep), int(np.sum(~keep))
+    report = kept.report or Report(len(log), len(log))
+    left_out = report.left_out | {reason: report.left_out.get(reason, 0) + gone}
+    return replace(kept, report=replace(report, used=report.used - gone, left_out=left_out))
 
 
 def _after(before: Report, report: Report) -> Report:
@@ -209,6 +218,14 @@ def _rewards(log: Any) -> list[Finding]:
     ]
 
 
+def _row_weights(log: Any) -> list[Finding]:
+    s = log.weight
+    if s is None:
+        return []
+    text = "weight is negative, not finite, or neither 0 nor between 1e-100 and 1e100"
+    return _found(log, "weight", text, ~((s == 0) | ((s >= 1e-100) & (s <= 1e100))))
+
+
 def _duplicates(log: Any) -> list[Finding]:
     repeats = log.repeats
     if repeats is None:
@@ -258,6 +275,8 @@ def _weights(log: Any) -> list[Finding]:
 
 
 def _inverse(log: Any) -> Inverse:
+    if log.weight is not None and np.any(log.weight != log.weight[0]):
+        return Inverse()  # thinned out by who knows what: the mean of 1/p over the rows left is another
     p, K = log.p, log.K.astype(np.float64)
     S, V, B = np.full((3, len(log)), np.nan)
     floor, rare = np.clip(log.floor, 0, 1), np.zeros(len(log), dtype=bool)
@@ -281,11 +300,11 @@ def _inverse(log: Any) -> Inverse:
 
 
 def _thinned(log: Any) -> list[Finding]:
-    if "weight" not in log.frame.columns:
+    s = log.weight
+    if s is None:
         return []
-    weight = log.frame["weight"].fill_null(1.0).to_numpy()
-    text = "rows stand for more than one decision (column weight): a plain mean over rows is not that of the traffic"
-    return _found(log, "thinned", text, weight != 1, refused=False)
+    text = "rows stand for another number of decisions than 1 (column weight): estimates count each as many times"
+    return _found(log, "thinned", text, s != 1, refused=False)
 
 
 def _number(log: Any) -> list[Finding]:

@@ -79,6 +79,20 @@ class Logged:
         return self._numbers("floor")
 
     @property
+    def weight(self) -> np.ndarray | None:
+        """How many decisions of the traffic each row stands for (n,), 1 where null; None where no row says so."""
+        if "weight" not in self.frame.columns or self.frame["weight"].null_count() == len(self):
+            return None
+        return self.frame["weight"].fill_null(1.0).to_numpy()
+
+    def standing(self) -> "Logged":
+        """The rows that stand for any decision: those of weight 0 are left out, and counted in the report."""
+        s = self.weight
+        if s is None or np.all(s > 0):
+            return self
+        return check.without(self, s > 0, "weight is 0: the row stands for no decision")
+
+    @property
     def a(self) -> np.ndarray:
         """Positions of the shown arms among those on offer (n,), int64; -1 where the arm is unknown."""
         return self._whole("arm", missing=-1)

@@ -1,5 +1,7 @@
 """Warm start: what a log has paid for, learnt by a bandit before it goes live."""
 
+import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,6 +11,10 @@ from dither import errors, inputs
 from dither.log import reader, schema
 from dither.log.check import Report
 from dither.log.logged import Logged
+
+
+class RewardWarning(UserWarning):
+    """Rewards are left out, and those that came are all one number."""
 
 
 class Learnt(NamedTuple):
@@ -30,21 +36,35 @@ def warm_start(
 ) -> Learnt:
     """Feed the features of the shown arms and their rewards to `bandit.update`, in the order of the log.
 
-    log : a `Logged`, or what `dither.log.batches` reads, `chunk` rows at a time: memory for one chunk
+    log : a `Logged`, or what `dither.log.batches` reads, `chunk` rows at a time: memory for one chunk. A file is read
+        twice where its column weight or missing="leave out" asks for a look at all rows first
     weights : None: each row counts once; "ips": 1/p times, as if the arms had been shown alike often
-    missing : rows without a reward: "error", "leave out", or the number that stands for it
+    missing : rows without a reward: "error", "leave out", or the number that stands for it. Where rewards are left out
+        and all that came are one number, a `RewardWarning` says so first
     slots : with disjoint slots, the slot of each arm id; None: ids that are slot numbers, or else positions
+
+    Where the log was thinned out (column weight: a row stands for s decisions), each row counts s Σs/Σs² times, and all
+    together (Σs)²/Σs², the rows that equally weighted would say as much: what is learnt is the traffic's, and is held
+    as sure as these rows allow. A factor common to all s changes nothing.
 
     Raises ValueError as `Logged.usable` and `Bandit.update` do; chunks that were learnt before stay learnt.
     """
     if weights not in (None, "ips"):
         raise ValueError(f"weights must be None or 'ips', got {weights!r}")
     errors.at_least("chunk", chunk, 1)
+    require = schema.REQUIRED if weights else ("arm", "reward")
+
+    def parts() -> Iterator[Logged]:
+        for part in _parts(log, chunk, require):
+            yield (part.usable(missing=missing) if weights else _rewarded(part, missing)).standing()
+
+    scale = _looked(parts(), missing)
     total = Report(0, 0)
-    for part in _parts(log, chunk, schema.REQUIRED if weights else ("arm", "reward")):
-        use = part.usable(missing=missing) if weights else _rewarded(part, missing)
+    for use in parts():
         if len(use):
             settings: dict[str, Any] = {"weight": 1 / use.p} if weights else {}
+            if scale is not None and use.weight is not None:
+                settings["weight"] = use.weight * scale * settings.get("weight", 1.0)
             if bandit.slots is None and "features" in use.frame.columns and use.slots:
                 raise ValueError(
                     f"the log has one context a row for {use.K.max()} arms, which says nothing of the arm shown: one "
@@ -57,6 +77,36 @@ def warm_start(
             bandit.update(x, use.r, **settings)
         total += use.report or Report(len(use), len(use))
     return Learnt(total.read, total.used, total.left_out)
+
+
+def only(gone: int, came: int, value: float, *, cure: str) -> str:
+    """What to say where all rewards that came are one number, and others are missing."""
+    return (
+        f"{gone:,} of {gone + came:,} rewards are missing, and all {came:,} that came are {value:g}. Left out, every "
+        f"decision seems to earn {value:g}. Where a reward that does not come is 0, as with clicks, say {cure}"
+    )
+
+
+def _looked(parts: Iterator[Logged], missing: str | float) -> float | None:
+    """Σs/Σs² of the rows to be learnt, None where all count alike; warns of rewards that are all one number.
+
+    Without a column weight and with nothing left out, the first chunk is all that is read.
+    """
+    sums, ends, rewards, gone, used = np.zeros(2), (np.inf, 0.0), (np.inf, -np.inf), 0, 0
+    for use in parts:
+        s = use.weight
+        if s is None and missing != "leave out":
+            return None
+        gone += (use.report or Report(0, 0)).left_out.get("no reward came", 0)
+        used += len(use)
+        if len(use):
+            s = np.ones(len(use)) if s is None else s
+            sums += np.sum(s), np.sum(s * s)
+            ends = min(ends[0], float(np.min(s))), max(ends[1], float(np.max(s)))
+            rewards = min(rewards[0], float(np.min(use.r))), max(rewards[1], float(np.max(use.r)))
+    if gone and used and rewards[0] == rewards[1]:
+        warnings.warn(only(gone, used, rewards[0], cure="missing=0"), RewardWarning, stacklevel=3)
+    return None if ends[0] >= ends[1] else float(sums[0] / sums[1])
 
 
 def _parts(log: Any, chunk: int, require: tuple[str, ...]) -> Any:

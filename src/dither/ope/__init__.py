@@ -3,6 +3,7 @@
 from dither.ope import learning, synthetic
 from dither.ope.estimators import (
     ESTIMATORS,
+    Estimator,
     clipped_ips,
     contributions,
     dm,
@@ -29,6 +30,7 @@ __all__ = [
     "Difference",
     "DriftWarning",
     "Estimate",
+    "Estimator",
     "EvaluationWarning",
     "EventWarning",
     "Propensities",

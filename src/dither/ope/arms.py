@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither import inputs
+from dither.ope import agree
+from dither.ope.log import row_weights
 
 
 class ArmLog(NamedTuple):
@@ -15,22 +17,29 @@ class ArmLog(NamedTuple):
     p: np.ndarray  # (n,) their probabilities
     X: np.ndarray  # (n, K, d), 0 for arms not on offer
     mask: np.ndarray  # (n, K) True: on offer
+    s: np.ndarray | None = None  # (n,) how many rows of the traffic each stands for; None: 1
 
     @property
     def x(self) -> np.ndarray:
         """The features of the arms shown, (n, d)."""
         return self.X[np.arange(len(self.a)), self.a]
 
+    def standing(self) -> "ArmLog":
+        """The rows that stand for any: those of weight 0 do not."""
+        return self if self.s is None or self.s.all() else self.part(self.s > 0)
+
     def part(self, rows: Any) -> "ArmLog":
         """Some of the rows."""
-        return ArmLog(*(array[rows] for array in self))
+        s = None if self.s is None else self.s[rows]
+        return ArmLog(self.r[rows], self.a[rows], self.p[rows], self.X[rows], self.mask[rows], s)
 
 
-def read(r: Any, a: Any, p: Any, X: Any, mask: Any) -> ArmLog:
-    """Check the arrays: r, a, p (n,), X (n, K, d), mask (n, K) or None.
+def read(r: Any, a: Any, p: Any, X: Any, mask: Any, weight: Any = None) -> ArmLog:
+    """Check the arrays: r, a, p, weight (n,), X (n, K, d), mask (n, K); of mask and weight, None too.
 
     Raises ValueError that names the argument, the first row that breaks a rule and their number.
     """
+    agree.rows(r=r, a=a, p=p, weight=weight)
     X = inputs.numbers(X, name="X")
     if X.ndim != 3 or 0 in X.shape:
         raise ValueError(f"X must be (n, K, d): the arms on offer in each row; got {X.shape}")
@@ -55,4 +64,4 @@ def read(r: Any, a: Any, p: Any, X: Any, mask: Any) -> ArmLog:
     if off.any():
         row = int(np.argmax(off))
         raise ValueError(f"row {row} shows arm {a[row]}, which mask rules out ({int(off.sum())} such rows)")
-    return ArmLog(r, a, p, X, offered)
+    return ArmLog(r, a, p, X, offered, row_weights(weight, n))

@@ -16,6 +16,7 @@ and c = 0.95: the claim that is then refused is "at most 5 % of the policy is on
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -106,7 +107,7 @@ def divergence(x: float, m: float) -> float:
     return float(special.rel_entr(x, m) + special.rel_entr(1 - x, 1 - m))
 
 
-def _place(w: np.ndarray) -> np.ndarray:
+def _place(w: Any) -> Any:
     """The bin of w."""
     return np.floor(4 * np.log2(w) + 1e-9) + 1
 

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from dither import errors, inputs
 from dither.bandit import Bandit
 from dither.models import Ridge
 from dither.ope import arms
 from dither.ope.estimators import contributions
+from dither.ope.log import row_weights
 from dither.ope.result import Estimate, compare, estimate
 from dither.policies import FeaturePerturbation
 
@@ -21,8 +23,9 @@ DOUBT, GAP = 1e-3, 0.05  # no support: a mean weight below 1 - GAP, with a P-val
 def warm_start(bandit: Bandit, r: Any, a: Any, X: Any, *, weight: Any = None) -> Bandit:
     """Teach a bandit a log: its model then is as if it had shown these arms itself. Returns the bandit.
 
-    r, a (n,); X (n, K, d) the arms on offer; for disjoint slots the contexts (n, d). Unweighted, as the model's own
-    updates are: right where the model is; weight = 1/p aims a wrong model at all arms alike, at more variance.
+    r, a (n,); X (n, K, d) the arms on offer; for disjoint slots the contexts (n, d). weight (n,) is how many
+    observations each row counts as; None: 1, right where the model is and nothing was thinned out. Of a thinned log,
+    pass `effective` of what the rows stand for. 1/p aims a wrong model at all arms alike, at more variance.
     """
     if bandit.slots is not None:
         bandit.update(X, r, arm=a, weight=weight)
@@ -33,6 +36,17 @@ def warm_start(bandit: Bandit, r: Any, a: Any, X: Any, *, weight: Any = None) ->
     a = inputs.whole(a, name="a", below=array.shape[1], shape=array.shape[:1])
     bandit.update(array[np.arange(len(a)), a], r, weight=weight)
     return bandit
+
+
+def effective(s: Any) -> np.ndarray:
+    """Weights of rows s (n,) scaled to sum to (Σs)²/Σs², the rows that equally weighted would say as much (Kish).
+
+    So a model that counts observations is as sure as these rows allow, and not as all the traffic would; a factor
+    common to all s changes nothing. Raises ValueError as the estimators do.
+    """
+    s = np.asarray(row_weights(s, len(np.asarray(s))))
+    s = s / np.max(s)
+    return s * (np.sum(s) / np.sum(s * s))
 
 
 class Candidate(NamedTuple):
@@ -79,6 +93,7 @@ def choose_c(
     loss: float | None = None,
     level: float = 0.95,
     mask: Any = None,
+    weight: Any = None,
 ) -> ChosenC:
     """The exploration scale c of feature perturbation, from a log.
 
@@ -88,7 +103,7 @@ def choose_c(
 
     Parameters
     ----------
-    r, a, p, X, mask : as for `fit`
+    r, a, p, X, mask, weight : as for `fit`; the model learns each row `effective(weight)` times
     cs : candidates, at least two
     model : from `dither.models`; None: Ridge()
     policy : a `FeaturePerturbation` whose other settings to keep, or another policy with a field c and exact
@@ -104,7 +119,7 @@ def choose_c(
     knows. Hence `c`: the largest candidate for which the paired interval rules out a loss above `loss` against the
     best, so that a log that says little does not recommend much.
     """
-    log = arms.read(r, a, p, X, mask)
+    log = arms.read(r, a, p, X, mask, weight).standing()
     model = Ridge() if model is None else model
     policy = FeaturePerturbation() if policy is None else policy
     if estimator not in ("dr", "snips"):
@@ -124,19 +139,20 @@ def choose_c(
     found = []
     for c in cs:
         bandit = Bandit(model, replace(policy, c=c), dim=log.X.shape[-1], seed=0, floor=floor)
-        warm_start(bandit, train.r, train.a, train.X)
+        warm_start(bandit, train.r, train.a, train.X, weight=None if train.s is None else effective(train.s))
         Q, _, kind = bandit.propensities(test.X, mask=test.mask, detail=True)
         if kind != "exact":
             raise ValueError(f"policy must have exact propensities, as FeaturePerturbation has; got {policy!r}")
         M = bandit.predict(test.X) if estimator == "dr" else None
-        found.append(estimate(contributions(estimator, test.r, test.a, test.p, Q, M), level=level, warn=False))
+        made = contributions(estimator, test.r, test.a, test.p, Q, M, weight=test.s)
+        found.append(estimate(made, level=level, warn=False))
     return _chosen(cs, found, level=level, loss=loss, rows=(cut, n - cut))
 
 
 def _chosen(
     cs: tuple[float, ...], found: Sequence[Estimate], *, level: float, loss: float | None, rows: tuple[int, int]
 ) -> ChosenC:
-    supported = [one.weight_test >= DOUBT or one.weight_mean >= 1 - GAP for one in found]
+    supported = [one.weight_mean >= 1 - GAP or not _short(one) for one in found]
     allowed = supported if any(supported) else [True] * len(cs)
     top = max((i for i, is_allowed in enumerate(allowed) if is_allowed), key=lambda i: found[i].value)
     pairs = len(cs) * (len(cs) - 1) / 2
@@ -164,6 +180,12 @@ def _chosen(
     says += f". The largest that for sure costs at most {loss:.2g} a decision: c = {c:g}"
     says += ". What exploring teaches for later rounds is not in these numbers."
     return ChosenC(tuple(table), cs[top], tied, c, loss, rows, says)
+
+
+def _short(one: Estimate) -> bool:
+    """Whether the mean weight is below 1 by more than its own error."""
+    below = one.weight_mean - 1
+    return bool(special.ndtr(below / one.weight_se) < DOUBT / 2) if one.weight_se > 0 else below < 0
 
 
 def _listed(cs: Sequence[float]) -> str:

@@ -128,8 +128,10 @@ def complaints(found: Any, *, known: bool, certain: float) -> list[tuple[type[Wa
 
 def quiet(found: Any) -> list[tuple[type[Warning], str]]:
     """What to say where no reward differs, and the interval takes what these rows do not show for impossible."""
-    if found.se != 0 or found.interval_method in VALID or found.method not in OF_REWARDS or found.ess == found.n:
-        return []  # all weights 1: the mean of the rows themselves, of which no policy is judged
+    if found.se != 0 or found.interval_method in VALID or found.method not in OF_REWARDS:
+        return []
+    if found.weight_sd <= EVEN and abs(found.weight_mean - 1) <= balance.SAME:
+        return []  # the mean of the rows themselves: no other policy is judged
     return [(warn.EventWarning, (
         f"no reward differs from the others: the {found.interval_method} interval does not hold for events that these "
         f"rows do not show. Take interval='clopper_pearson' where weights are equal, or 'betting' with reward_range= "

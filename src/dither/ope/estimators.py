@@ -14,10 +14,13 @@ w = Q[i, a_i]/p_i, m = M[i, a_i], m̄ = Σ_k Q_ik M_ik. Each returns an `Estimat
     sgdr         mean m̄ + w/(1 - lam + lam w) (r - m)         Metelli, Russo, Restelli 2021, s = -1
 
 Of the settings (clip, tau, lam) a sequence may be passed: SLOPE then chooses (`slope`).
-Options of every estimator: those of the rows (`log.RowOptions`) and those of the interval (`result.IntervalOptions`).
+`ESTIMATORS` is the table of them, by name; each says what it reads (`Estimator`), and an estimator of one's own is one
+more line. Options of every estimator: those of the rows (`log.RowOptions`) and those of the interval
+(`result.IntervalOptions`).
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +31,32 @@ from dither.ope.result import Estimate, IntervalOptions, best, estimate, finish
 from dither.ope.rows import Bounded, Contributions
 
 Setting: TypeAlias = float | Iterable[float]
+READS = ("shown", "all arms")
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator, and what it reads of a log.
+
+    rows : (log, setting) -> `Contributions`, unweighted: weights of rows are applied to what it returns
+    reads : "shown" where it uses of Q and M no more than w, m (of the arm shown) and m̄: then a log that holds these
+        numbers alone will do; "all arms" where it looks at other columns of `log.Q` or `log.M`
+    predicts : whether it needs M
+    setting : name and range of its setting; None: it has none
+    """
+
+    rows: Callable[[Log, Any], Contributions]
+    reads: str = "all arms"
+    predicts: bool = False
+    setting: tuple[str, float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.reads not in READS:
+            raise errors.unknown("part of a log that an estimator reads", self.reads, known=READS)
+
+    def __call__(self, log: Log, setting: Any) -> Contributions:
+        """What each row adds."""
+        return self.rows(log, setting)
 
 
 def dm(r: Any, a: Any, p: Any, Q: Any, M: Any, **options: Any) -> Estimate:
@@ -82,16 +111,23 @@ def contributions(
 
     setting : of the estimators that have one (clip, tau, lam); options : `log.RowOptions`
     """
-    if method not in ESTIMATORS:
-        raise errors.unknown("estimator", method, known=ESTIMATORS)
-    models, check = method in WITH_MODEL, SETTINGS.get(method)
+    found = find(method)
+    models, check = found.predicts, found.setting
     if models and M is None:
         raise ValueError(f"{method} needs M, the reward predictions (n, K): dither.ope.cross_fit makes them")
     if (setting is None) is not (check is None):
         raise ValueError(f"{method} " + (f"needs {check[0]}=" if check else f"has no setting, got {setting!r}"))
     if check is not None:
         errors.within(check[0], setting, *check[1:])
-    return ESTIMATORS[method](read(r, a, p, Q, M if models else None, **options), setting)
+    return found(read(r, a, p, Q, M if models else None, **options), setting)
+
+
+def find(method: str) -> Estimator:
+    """The estimator of that name; a bare function in the table is taken to read all arms. Raises LookupError."""
+    if method not in ESTIMATORS:
+        raise errors.unknown("estimator", method, known=ESTIMATORS)
+    found: Any = ESTIMATORS[method]
+    return found if isinstance(found, Estimator) else Estimator(found)
 
 
 def _run(method: str, r: Any, a: Any, p: Any, Q: Any, M: Any, options: dict[str, Any], **setting: Any) -> Estimate:
@@ -205,21 +241,14 @@ def _sgdr(log: Log, lam: float) -> Contributions:
     return _residual("sgdr", log, weight, weight * (1 - lam) / total, limit, [f"lam={lam:g}"])
 
 
-ESTIMATORS: dict[str, Callable[[Log, Any], Contributions]] = {
-    "dm": _dm,
-    "ips": _ips,
-    "clipped_ips": _clipped,
-    "snips": _snips,
-    "dr": _dr,
-    "sndr": _sndr,
-    "switch_dr": _switch,
-    "dros": _dros,
-    "sgdr": _sgdr,
-}
-WITH_MODEL = frozenset({"dm", "dr", "sndr", "switch_dr", "dros", "sgdr"})
-SETTINGS = {  # name and range of the setting
-    "clipped_ips": ("clip", 1e-300, 1e100),
-    "switch_dr": ("tau", 0, 1e100),
-    "dros": ("lam", 0, 1e100),
-    "sgdr": ("lam", 0, 1),
+ESTIMATORS: dict[str, Estimator] = {
+    "dm": Estimator(_dm, "shown", predicts=True),
+    "ips": Estimator(_ips, "shown"),
+    "clipped_ips": Estimator(_clipped, "shown", setting=("clip", 1e-300, 1e100)),
+    "snips": Estimator(_snips, "shown"),
+    "dr": Estimator(_dr, "shown", predicts=True),
+    "sndr": Estimator(_sndr, "shown", predicts=True),
+    "switch_dr": Estimator(_switch, "shown", predicts=True, setting=("tau", 0, 1e100)),
+    "dros": Estimator(_dros, "shown", predicts=True, setting=("lam", 0, 1e100)),
+    "sgdr": Estimator(_sgdr, "shown", predicts=True, setting=("lam", 0, 1)),
 }

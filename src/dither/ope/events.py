@@ -13,7 +13,7 @@ reward, up to MOST of them, beyond which events are not few.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -52,20 +52,23 @@ def of(r: np.ndarray, w: np.ndarray, s: np.ndarray | None) -> Tally:
     carried = w if s is None else s * w
     by = [np.bincount(place, weights=x, minlength=len(values)) for x in (above, carried, carried**2)]
     shown = tuple(int(x) for x in by[0])
-    return Tally(len(r), total, rows, ends, tuple(values.tolist()), shown, *(tuple(x.tolist()) for x in by[1:]))
+    mass, squares = (tuple(x.tolist()) for x in by[1:])
+    return Tally(len(r), total, rows, ends, tuple(values.tolist()), shown, mass, squares)
 
 
 def merge(a: Tally, b: Tally) -> Tally:
     """Of the rows of both."""
-    ends = [(min(x[0], y[0]), max(x[1], y[1])) for x, y in ((a.rows, b.rows), (a.weights, b.weights))]
     values = tuple(sorted({*a.values, *b.values})) if a.values and b.values else ()
     if len(values) > MOST:
         values = ()
-    lines = [
-        tuple(sum(dict(zip(part.values, line, strict=True)).get(v, 0) for part, line in pairs) for v in values)
-        for pairs in (((a, a.shown), (b, b.shown)), ((a, a.mass), (b, b.mass)), ((a, a.squares), (b, b.squares)))
-    ]
-    return Tally(a.n + b.n, a.total + b.total, *ends, values, *lines)
+
+    def line(name: str) -> Any:
+        found = [dict(zip(part.values, getattr(part, name), strict=True)) for part in (a, b)]
+        return tuple(sum(part.get(value, 0) for part in found) for value in values)
+
+    rows, weights = ((min(x[0], y[0]), max(x[1], y[1])) for x, y in ((a.rows, b.rows), (a.weights, b.weights)))
+    lines = line("shown"), line("mass"), line("squares")
+    return Tally(a.n + b.n, a.total + b.total, rows, weights, values, *lines)
 
 
 def few(x: Tally) -> bool:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from dither import errors, inputs
+from dither.ope import agree
 from dither.ope.estimators import dr
 from dither.ope.labels import numbered
-from dither.ope.log import Propensities, read
+from dither.ope.log import Propensities, read, row_weights
 from dither.ope.result import Estimate
 
 
@@ -27,9 +28,11 @@ def cross_fit(
 
     r (n,), a (n,), X (n, d) contexts or (n, K, d) features of each arm in each row; arms : K; regressor : fit and
     predict, cloned for each fold; features (K, e) of the arms, used instead of one-hot; folds of the rows (at least 2),
-    drawn with `seed`, cut between the labels of cluster (n,); weight (n,) of the rows in the fit.
+    drawn with `seed`, cut between the labels of cluster (n,); weight (n,) of the rows in the fit, such as how many
+    rows of the traffic each stands for.
     past : folds + 1 blocks in the order of the rows, each predicted by those before it; the first is predicted 0
     """
+    agree.rows(r=r, a=a, X=X, weight=weight, cluster=cluster)
     r, a, X = _checked(r, a, X, arms)
     n = len(r)
     weights = None if weight is None else _positive(weight, n)
@@ -55,13 +58,16 @@ def mrdr(
 
     The variance of DR given x is that of w (r - m): with Δ = μ - m, Σ_k Q_k²(1/P_k)Δ_k² - (Σ_k Q_k Δ_k)² and noise.
     A regressor takes one weight a row, so what is minimised is its diagonal, Σ_k Q_k²(1/P_k - 1)Δ_k²: rows weighted
-    w²(1 - p). For a policy that plays one arm that is the paper's objective itself. Cross-fitted as `cross_fit`.
+    w²(1 - p), times what each stands for (weight=). For a policy that plays one arm that is the paper's objective.
+    Cross-fitted as `cross_fit`.
     All rows must be sound (bad="leave_out" is refused); options : those of `dr`.
     """
     if options.get("bad", "refuse") != "refuse" or options.get("mask") is not None:
         raise ValueError("mrdr fits on all rows that it is given: leave rows out beforehand")
-    log = read(r, a, p, Q)
-    weight = log.w**2 * np.maximum(1 - log.p, 0.0)
+    log = read(r, a, p, Q, weight=options.get("weight"))
+    if log.rows is not None:
+        raise ValueError("mrdr fits on all rows that it is given, and some have weight 0: leave them out beforehand")
+    weight = log.share * log.w**2 * np.maximum(1 - log.p, 0.0)
     if not np.any(weight > 0):
         raise ValueError("mrdr has no row to fit: q = 0 or p = 1 in all of them; take dr with cross_fit")
     M = cross_fit(
@@ -74,23 +80,28 @@ def mrdr(
 
 def propensities_from(
     a: Any, X: Any, *, arms: int, classifier: Any, folds: int = 5, seed: int | None = None, cluster: Any = None,
-    clip: float | None = None,
+    clip: float | None = None, weight: Any = None,
 ) -> Propensities:  # fmt: skip
     """The logging policy's probabilities where none were logged, by cross-fitting any classifier with predict_proba.
 
     a (n,), X (n, d); an arm that no training row shows gets probability 0. clip : the least p, if asked; counted.
+    weight (n,) : how many rows of the traffic each stands for, in the fit (`sample_weight`): a log that was thinned out
+    by what its rewards were shows other arms than the policy did
 
-    Such rows have p = 0, which the estimators refuse, naming the arm. Raises ValueError where the rows of a fold show
+    Rows of an arm that their training rows lack have p = 0, which the estimators refuse, naming the arm. Raises ValueError where the rows of a fold show
     one arm alone and the classifier refuses to learn from it.
     """
+    agree.rows(a=a, X=X, weight=weight, cluster=cluster)
     _, a, X = _checked(np.zeros(np.shape(a)), a, X, arms)
+    s = row_weights(weight, len(a))
     if X.ndim != 2:
         raise ValueError(f"X must be (n, d), one context a row; got {X.shape}")
     P = np.zeros((len(a), arms))
     for train, test in _splits(len(a), folds, past=False, seed=seed, cluster=cluster):
         model = _clone(classifier)
+        weights = {} if s is None else {"sample_weight": s[train] / np.mean(s)}
         try:
-            model.fit(X[train], a[train])
+            model.fit(X[train], a[train], **weights)
         except ValueError:
             if len(np.unique(a[train])) > 1:
                 raise

@@ -17,9 +17,9 @@ import numpy as np
 
 from dither import arrays, errors, inputs
 from dither.ope.arms import ArmLog, read
-from dither.ope.choosing import Candidate, ChosenC, choose_c, warm_start
+from dither.ope.choosing import Candidate, ChosenC, choose_c, effective, warm_start
 
-__all__ = ["Candidate", "ChosenC", "OffPolicy", "choose_c", "fit", "warm_start"]
+__all__ = ["Candidate", "ChosenC", "OffPolicy", "choose_c", "effective", "fit", "warm_start"]
 
 FOLDS = 5
 
@@ -68,6 +68,7 @@ def fit(
     clip: float | None = None,
     mask: Any = None,
     seed: int = 0,
+    weight: Any = None,
 ) -> OffPolicy:
     """A policy from a log: argmax of a regression of cross-fitted DR scores (see the module).
 
@@ -81,13 +82,16 @@ def fit(
     clip : weights 1/p above it are cut to it, which biases the scores; how many rows, `OffPolicy.clipped` says
     mask : (n, K), True: on offer
     folds, seed : of the cross-fitting
+    weight : (n,) how many rows of the traffic each row stands for, the same of all if None: both regressions weight
+        their rows by it (`sample_weight`), since the average loss over the traffic is what they minimise. A factor
+        common to all changes nothing: weights are divided by their mean
 
     Evaluate it on rows that it was not made of: its own log flatters it.
 
     Raises ValueError for propensities outside (0, 1], an arm off offer and wrong shapes, naming rows; ImportError
     without scikit-learn.
     """
-    log = read(r, a, p, X, mask)
+    log = read(r, a, p, X, mask, weight).standing()
     n, K, d = log.X.shape
     errors.at_least("folds", folds, 2)
     if n < 2 * folds:
@@ -98,30 +102,38 @@ def fit(
         kept = np.ones(n, dtype=bool)
         kept[out] = False
         train = log.part(kept)
-        M[out] = _predicted(_trained(outcome, train.x, train.r, train.a, arms=arms), log.X[out])
-    weight, clipped = 1 / log.p, 0
+        M[out] = _predicted(_trained(outcome, train.x, train.r, train.a, arms=arms, s=train.s), log.X[out])
+    inverse, clipped = 1 / log.p, 0
     if clip is not None:
         errors.positive("clip", clip)
-        clipped, weight = int(np.sum(weight > clip)), np.minimum(weight, clip)
-    scores = dr_scores(log, M, weight)
+        clipped, inverse = int(np.sum(inverse > clip)), np.minimum(inverse, clip)
+    scores = dr_scores(log, M, inverse)
     final = outcome if policy_regressor is None else _regressor(policy_regressor)
     row, arm = np.nonzero(log.mask)
-    return OffPolicy(_trained(final, log.X[row, arm], scores[row, arm], arm, arms=arms), dim=d, clipped=clipped)
+    s = None if log.s is None else log.s[row]
+    trained = _trained(final, log.X[row, arm], scores[row, arm], arm, arms=arms, s=s)
+    return OffPolicy(trained, dim=d, clipped=clipped)
 
 
-def dr_scores(log: ArmLog, M: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Γ, (n, K): M (n, K), and for the arm shown what the reward has to say besides; weight (n,) is 1/p."""
+def dr_scores(log: ArmLog, M: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+    """Γ, (n, K): M (n, K), and for the arm shown what the reward has to say besides; inverse (n,) is 1/p."""
     rows, scores = np.arange(len(log.a)), M.copy()
-    scores[rows, log.a] += weight * (log.r - M[rows, log.a])
+    scores[rows, log.a] += inverse * (log.r - M[rows, log.a])
     return scores
 
 
-def _trained(regressor: Any, x: np.ndarray, y: np.ndarray, arm: np.ndarray, *, arms: int) -> tuple[Any, ...]:
-    """Fitted copies: one for all, or one for each of `arms`."""
+def _trained(
+    regressor: Any, x: np.ndarray, y: np.ndarray, arm: np.ndarray, *, arms: int, s: np.ndarray | None
+) -> tuple[Any, ...]:
+    """Fitted copies: one for all, or one for each of `arms`; s (n,) weights of the rows, or None."""
     from sklearn.base import clone
 
+    def fitted(keep: Any) -> Any:
+        weights = {} if s is None else {"sample_weight": s[keep] / np.mean(s)}
+        return clone(regressor).fit(x[keep], y[keep], **weights)
+
     if not arms:
-        return (clone(regressor).fit(x, y),)
+        return (fitted(slice(None)),)
     counts = np.bincount(arm, minlength=arms)
     if np.any(counts < 2):
         rare = int(np.argmin(counts))
@@ -129,7 +141,7 @@ def _trained(regressor: Any, x: np.ndarray, y: np.ndarray, arm: np.ndarray, *, a
             f"per_arm=True needs at least two rows of each arm outside every fold; arm {rare} has {counts[rare]}: "
             f"pass fewer folds, leave the arm out of X, or per_arm=False"
         )
-    return tuple(clone(regressor).fit(x[arm == k], y[arm == k]) for k in range(arms))
+    return tuple(fitted(arm == k) for k in range(arms))
 
 
 def _predicted(regressors: tuple[Any, ...], X: np.ndarray) -> np.ndarray:

@@ -149,6 +149,8 @@ def _seen(a: Any, p: Propensities, options: Mapping[str, Any]) -> None:
 
 def faults(r: Any, a: Any, p: Any, Q: Any, M: Any = None) -> dict[str, np.ndarray]:
     """The rows that break each rule of `read`, as rule -> row numbers; empty where none does."""
+    agree.rows(r=r, a=a, p=p, Q=Q, M=M)
+    agree.columns(Q=Q, M=M)
     r, a, p, Q, M = _shaped(r, a, p, Q, M)
     broken = _rules(r, a, p, Q, M)
     return {rule: np.flatnonzero(wrong) for rule, (wrong, _) in broken.items() if wrong.any()}

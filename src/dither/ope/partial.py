@@ -260,8 +260,13 @@ def _health(s: Sums, j: int, limit: float | None) -> dict[str, float]:
 def bernstein(s: Sums, j: int, level: float, bounds: dict[str, Any]) -> tuple[float, float]:
     """The empirical Bernstein interval of policy j (`intervals.bernstein_ends`)."""
     seen = intervals.Seen(float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), s.clustered, s.rows)
-    ends, pick = intervals.limits(s.bounded[j], seen, "bernstein", bounds), [0, 1 + PER * j]
-    spread = s.squares[np.ix_(pick, pick)] / max(s.n - 1, 1)
+    ends, (mean, spread) = intervals.limits(s.bounded[j], seen, "bernstein", bounds), moments(s, j)
     more = intervals.about(0.0, float(np.sqrt(_slips(s)[j, j])) / s.total, level)[1]
     most = intervals.row_limit(seen, "bernstein", bounds)
-    return intervals.bernstein_ends(s.mean[pick], spread, s.n, most, ends, level, more=more)
+    return intervals.bernstein_ends(mean, spread, s.n, most, ends, level, more=more)
+
+
+def moments(s: Sums, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (2,) and covariance (2, 2), divisor n - 1, of s and s b over the rows."""
+    pick = [0, 1 + PER * j]
+    return s.mean[pick], s.squares[np.ix_(pick, pick)] / max(s.n - 1, 1)

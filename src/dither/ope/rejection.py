@@ -2,7 +2,9 @@
 
 The policy meets the log's contexts in order. A row counts, and is learnt from, where the policy chooses the arm that
 was shown, and then with chance least/p: rows that the log shows often are thinned, so that the rows that count come as
-if the policy had chosen itself (Li, Chu, Langford, Wang 2011 for uniform logs; rejection sampling for any other).
+if the policy had chosen itself (Li, Chu, Langford, Wang 2011 for uniform logs; rejection sampling for any other). Of a
+log that was thinned out, a row that stands for s rows of the traffic counts with chance least s/(p S), S the largest s:
+then the rows that count come as the traffic does.
 """
 
 from typing import Any
@@ -10,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dither import errors, inputs
-from dither.ope.log import Log, Propensities
+from dither.ope import agree
+from dither.ope.log import Log, Propensities, row_weights
 from dither.ope.result import Estimate, estimate
 from dither.ope.rows import Bounded, Contributions
 
@@ -20,19 +23,21 @@ THINNED = "thinned: p was above the least"
 
 def replay(
     bandit: Any, X: Any, a: Any, r: Any, p: Any, *, least: float | None = None, seed: int | None = None,
-    level: float = 0.95,
+    level: float = 0.95, weight: Any = None,
 ) -> Estimate:  # fmt: skip
     """Play a bandit (which learns: pass a fresh one) against a log; the mean reward of the rows that count.
 
     bandit : `choose(X_i).arm` and `update(x, r)`, such as `dither.Bandit`, which is changed
     X (n, K, d) arms on offer in each row, or (n, d) contexts for a bandit of disjoint slots; a (n,), r (n,), p (n,)
-    least : the least probability with which the log shows any arm, such as floor/K; None: the least p in the log,
+    least : the least probability with which the log shows any arm, such as floor/K; None: the least p S/s in the log,
     which is what it is only in a long log
+    weight (n,) : s, how many rows of the traffic each row stands for; None: 1
     seed : of the thinning; not needed where p is constant
     -> Estimate over the rows that count, n of them, in `contributions.log.rows`; its se takes the rewards as
     uncorrelated, as they are given the past up to their means, which learning moves
     """
     kind, p = (p.kind, p.p) if isinstance(p, Propensities) else ("exact", p)
+    agree.rows(a=a, r=r, p=p, weight=weight)
     X, r, p = inputs.numbers(X, name="X"), inputs.numbers(r, name="r"), inputs.numbers(p, name="p")
     slots = getattr(bandit, "slots", None)
     if X.ndim != (3 if slots is None else 2) or len(X) == 0:
@@ -48,10 +53,13 @@ def replay(
         wrong = ~((p > 0) & (p <= 1 + 1e-6))
         row, count = int(np.argmax(wrong)), int(wrong.sum())
         raise ValueError(f"p must lie in (0, 1]; got {p[row]} at row {row} ({count} of {n} rows)")
+    s = row_weights(weight, n)
+    with np.errstate(divide="ignore"):
+        rarity = p if s is None else p * (np.max(s) / s)  # infinite where a row stands for nothing: it never counts
     if least is None:
-        least = float(np.min(p))
-    errors.within("least", least, 1e-12, float(np.min(p)) * (1 + 1e-9))
-    kept = np.random.default_rng(seed).random(n) * p < least
+        least = float(np.min(rarity))
+    errors.within("least", least, 1e-12, float(np.min(rarity)) * (1 + 1e-9))
+    kept = np.random.default_rng(seed).random(n) * rarity < least
     counted = np.zeros(n, dtype=bool)
     left_out = {OTHER: 0, THINNED: 0}
     for i in range(n):

@@ -168,7 +168,9 @@ def confidence_sequence(
 def _so_far(rows: Contributions, t: int, level: float, options: dict[str, Any]) -> tuple[float, float]:
     """The asymptotic interval of the first t rows in their order."""
     first = slice(t) if rows.log.order is None else rows.log.order[:t]
-    parts = {name: None if (x := getattr(rows, name)) is None else x[first] for name in ("b", "u", "v", "errors")}
+    parts: dict[str, Any] = {
+        name: None if (x := getattr(rows, name)) is None else x[first] for name in ("b", "u", "v", "errors")
+    }
     s = None if rows.log.s is None else rows.log.s[first]
     part = replace(rows, log=rows.log._replace(r=rows.log.r[first], s=s, group=None), **parts)
     value, se = part.value(), standard_error(part.influence(), part.log, part.error, ddof=part.ddof)

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from dither import errors, inputs
+from dither.ope import agree
 from dither.ope.log import Log, Propensities, RowOptions, read
 from dither.ope.result import Estimate, IntervalOptions, finish
 from dither.ope.rows import Bounded, Contributions
@@ -43,8 +44,9 @@ def adaptive(
     M (n, K) : predictions from earlier rounds alone (`cross_fit` with past=True), or None: 0
     weights : one of `WEIGHTS`
     policies (J, n, K) : the policy of each batch at the contexts of all rows; batch (n,) of each row, in order
-    options : `RowOptions` but for p_se, P and kind, which must be exact, and time; `IntervalOptions` for "normal" or
-    "bootstrap", which takes the rows as independent given h
+    options : `RowOptions` but for p_se, P and kind, which must be exact, and time; `IntervalOptions` for "normal",
+    "asymptotic" or "bootstrap", which takes the rows as independent given h. Rows of weight= count s_t h_t, with h_t
+    from the rows as they are
 
     Raises ValueError for propensities that are not exact, and what `read` raises.
     """
@@ -58,6 +60,8 @@ def adaptive(
     kind = P.kind if isinstance(P, Propensities) else options.get("kind", "exact")
     if kind != "exact":
         raise ValueError(f"adaptive needs exact probabilities of all arms in every round, got kind={kind!r}")
+    agree.rows(r=r, a=a, P=P, Q=Q, M=M, weight=options.get("weight"))
+    agree.columns(P=P, Q=Q, M=M)
     P = inputs.numbers(P, name="P")
     if P.ndim != 2 or P.shape[1] == 0:
         raise ValueError(f"P must be (n, K), the logging policy's probabilities of all arms; got {P.shape}")
