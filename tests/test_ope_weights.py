@@ -43,17 +43,15 @@ CASES = [(name, how) for name in ope.ESTIMATORS for how in INTERVALS if held(nam
 @pytest.mark.parametrize("factor", [1 / 3, 7.0, 1e-60])
 def test_a_constant_factor_changes_nothing(name, how, factor):
     """seen red: Σsb/n for Σsb/Σs; the bets on s itself; e of Monte Carlo without s̄."""
-    r, a, p, Q, M, P, s = clicks(150, 3)
+    r, a, p, Q, M, _, s = clicks(150, 3)
     if how == "clopper_pearson":
         s, p, Q = np.full(150, 2.0), np.full(150, 1 / 3), np.eye(3)[np.zeros(150, dtype=int)]
-    else:
-        p = p if how != "normal" else ope.Propensities(p, P, "exact", 0).p
     options = dict(interval=how, seed=1, resamples=100, row_weight_max=8.0, time=np.arange(150), **BOUNDS)
     if how == "normal":
         options |= dict(kind="monte_carlo", p_se=0.1 * p, cluster=np.arange(150) // 3)
     one = call(name, r, a, p, Q, M, weight=s, **options)
     two = call(name, r, a, p, Q, M, weight=factor * s, **options | {"row_weight_max": factor * 8.0})
-    for field in ("value", "se", "interval", "ess", "weight_mean", "weight_sd", "weight_se", "weight_test", "drift"):
+    for field in ("value", "se", "interval", "ess", "weight_mean", "weight_sd", "weight_test", "drift"):
         assert_allclose(getattr(two, field), getattr(one, field), rtol=1e-9, atol=1e-12, err_msg=field)
     same = call(name, r, a, p, Q, M, weight=np.full(150, factor), **options)
     none = call(name, r, a, p, Q, M, **options)
@@ -76,7 +74,6 @@ def test_whole_weights_are_rows_repeated(name):
     assert_allclose(once.se, clustered.se, rtol=1e-12)
     w = Q[np.arange(60), a] / p
     assert_allclose(once.ess, np.sum(s * w) ** 2 / np.sum((s * w) ** 2), rtol=1e-12)
-    assert_allclose(once.weight_se, call(name, *many, cluster=np.repeat(np.arange(60), times)).weight_se, rtol=0.2)
 
 
 @pytest.mark.parametrize("name", ope.ESTIMATORS)
@@ -129,7 +126,7 @@ def test_parts_add_up_with_weights(cuts):
     total = functools.reduce(ope.merge, parts)
     whole = {name: ope.estimate(made) for name, made in policies(*arrays, **options).items()}
     for name, found in ope.estimates(total).items():
-        for field in ("value", "se", "interval", "ess", "weight_mean", "weight_max", "weight_sd", "weight_se"):
+        for field in ("value", "se", "interval", "ess", "weight_mean", "weight_max", "weight_sd"):
             assert_allclose(getattr(found, field), getattr(whole[name], field), rtol=1e-9, atol=1e-12, err_msg=field)
     for name, found in ope.differences(total, "dr").items():
         paired = ope.compare(whole[name], whole["dr"])
@@ -162,7 +159,7 @@ def test_bad_weights_are_refused(weight, says):
 
 
 def test_what_weights_have_no_bound_for_is_refused_by_name():
-    r, a, p, Q, M, _, s = clicks(50, 0)
+    r, a, p, Q, _, _, s = clicks(50, 0)
     for how in ("bernstein", "betting"):
         with pytest.raises(
             ValueError, match="needs a bound on the weights of rows known beforehand: pass row_weight_max"
@@ -202,7 +199,7 @@ def test_betting_with_weights_leaves_what_no_wealth_refuses(n):
 
 
 def test_bernstein_with_weights_leaves_what_the_inequality_does():
-    r, a, p, Q, M, _, s = clicks(3000, 2)
+    r, a, p, Q, _, _, s = clicks(3000, 2)
     made = ope.contributions("ips", r, a, p, Q, weight=s)
     low, high = ope.estimate(made, interval="bernstein", row_weight_max=6.0, **BOUNDS).interval
     L = math.log(4 / 0.05)

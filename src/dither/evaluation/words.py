@@ -144,7 +144,8 @@ def notes(found: Evaluation) -> list[str]:
         chance = len(found.policies) * (1 - found.how.level)
         said.append(
             f"{len(found.policies)} policies are judged, each by its own {found.how.level:.0%} interval: about "
-            f"{chance:.2g} of them are called better or worse by chance alone, and the best of them looks better than it is."
+            f"{chance:.2g} of them are called better or worse by chance alone, and the best of them looks better than "
+            f"it is."
         )
     if found.how.bounded:
         said.append(f"Paired differences have normal intervals; those of the values are {found.how.interval}.")

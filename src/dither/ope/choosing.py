@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from dither import errors, inputs
 from dither.bandit import Bandit
@@ -152,7 +151,7 @@ def choose_c(
 def _chosen(
     cs: tuple[float, ...], found: Sequence[Estimate], *, level: float, loss: float | None, rows: tuple[int, int]
 ) -> ChosenC:
-    supported = [one.weight_mean >= 1 - GAP or not _short(one) for one in found]
+    supported = [one.weight_mean >= 1 - GAP or one.support_test >= DOUBT for one in found]
     allowed = supported if any(supported) else [True] * len(cs)
     top = max((i for i, is_allowed in enumerate(allowed) if is_allowed), key=lambda i: found[i].value)
     pairs = len(cs) * (len(cs) - 1) / 2
@@ -180,12 +179,6 @@ def _chosen(
     says += f". The largest that for sure costs at most {loss:.2g} a decision: c = {c:g}"
     says += ". What exploring teaches for later rounds is not in these numbers."
     return ChosenC(tuple(table), cs[top], tied, c, loss, rows, says)
-
-
-def _short(one: Estimate) -> bool:
-    """Whether the mean weight is below 1 by more than its own error."""
-    below = one.weight_mean - 1
-    return bool(special.ndtr(below / one.weight_se) < DOUBT / 2) if one.weight_se > 0 else below < 0
 
 
 def _listed(cs: Sequence[float]) -> str:

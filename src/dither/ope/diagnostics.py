@@ -2,9 +2,8 @@
 
 ess           (Σsw)²/Σ(sw)²: rows that equally weighted would say as much (Kish); s are the weights of the rows
 weight test   of E[w] = 1, for every law of the weights (`balance`)
-thin          z = (1 - mean w)/se: where it is large, a part of the new policy is on arms that these rows do not show.
-              se is the sample's, and at least what `rows.null_variance` says. Of weights that are not heavy this is a
-              normal test; of heavy ones, that part is on arms which are shown too rarely: the words fit both
+support test  of no weight heavier than those seen: where it fails, a part of the new policy is on arms that these rows
+              do not show, because they could not or did so too rarely
 unsupported   mean Σ_k Q_k 1[P_k = 0] where P is known, else max(0, 1 - mean w, mean (1 - q) 1[p = 1])
 drift         D = max_k |Σ_{i<=k} ψ_i|/(sd √n): a bridge in the limit, so P(D > d) is Kolmogorov's
 """
@@ -15,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from dither.ope import balance, warn
-from dither.ope.rows import Contributions, certain_gap, null_variance, standard_error
+from dither.ope.rows import Contributions, certain_gap
 
 DOUBT = 1e-4  # P-value below which a test is taken to have failed
 FEW = 30  # effective rows below which a normal interval is not to be trusted,
@@ -31,23 +30,17 @@ def health(made: Contributions, psi: np.ndarray, *, limit: float | None = None) 
     mean, carried = log.mean(w), share * w
     order = None if log.order is None else psi[log.order]
     s = None if log.s is None else log.s / np.max(log.s)
-    least = float(np.sum(share * share * null_variance(log))) / made.n**2
+    even = balance.of(w, log.p, s, log.limit)
     return {
         "ess": float(np.sum(carried)) ** 2 / float(carried @ carried) if mean else 0.0,
         "weight_mean": mean,
         "weight_max": float(np.max(w)),
         "weight_sd": float(np.sqrt(log.mean((w - mean) ** 2))),
-        "weight_se": at_least(standard_error(share * (w - mean), log, None, ddof=1), least),
         "unsupported": unsupported(mean, log.mean(certain_gap(log)), known=log.gap is not None),
-        "weight_test": balance.p_value(balance.of(w, log.p, s, log.limit), limit=limit),
+        "weight_test": balance.p_value(even, limit=limit),
+        "support_test": balance.support(even),
         "drift": float("nan") if order is None else cusum(order),
     }
-
-
-def at_least(se: float, variance: float) -> float:
-    """A standard error, or the root of the least variance that there must be."""
-    least = float(np.sqrt(variance))
-    return max(se, least) if se == se else least
 
 
 def unsupported(mean: float, certain: float, *, known: bool) -> float:
@@ -68,11 +61,7 @@ def uneven(found: Any) -> bool:
 
 def thin(found: Any, *, known: bool) -> bool:
     """Whether a part of the policy is on arms that these rows do not show, as they cannot or do so too rarely."""
-    if known or found.weight_mean >= 1 - balance.SAME:
-        return False
-    if found.weight_test < DOUBT or not found.weight_se > 0:
-        return found.weight_test < DOUBT
-    return bool(special.ndtr((found.weight_mean - 1) / found.weight_se) < DOUBT)
+    return not known and found.support_test < DOUBT
 
 
 def cusum(psi: np.ndarray) -> float:

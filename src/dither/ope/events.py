@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from dither.ope import balance
-
 MOST = 8  # values of the reward, that are told apart
 FEW = 10  # effective events below which a normal interval is not to be trusted
 EVEN = 1e-9  # relative spread below which weights are one number
@@ -108,10 +106,15 @@ def interval(
     need, middle = np.log(2 / (1 - level)) / x.n, min(A / S, 1.0)
 
     def excess(v: float) -> float:  # v: the value over W
-        return balance.divergence(min(max(A - S * v + v, 0.0), 1.0), v) - need
+        return _divergence(min(max(A - S * v + v, 0.0), 1.0), v) - need
 
     left, right = (_root(excess, middle, end) for end in (0.0, 1.0))
     return low + (high - low) * min(W * left, 1.0), low + (high - low) * min(W * right, 1.0)
+
+
+def _divergence(x: float, m: float) -> float:
+    """kl(x, m) = x ln(x/m) + (1 - x) ln((1 - x)/(1 - m))."""
+    return float(special.rel_entr(x, m) + special.rel_entr(1 - x, 1 - m))
 
 
 def _root(excess: Callable[[float], float], inside: float, outside: float) -> float:

@@ -19,7 +19,7 @@ from dither.ope import balance, diagnostics, intervals
 from dither.ope.balance import Balance
 from dither.ope.log import KINDS
 from dither.ope.result import Difference, Estimate, difference_of
-from dither.ope.rows import Bounded, Contributions, certain_gap, grouped, null_variance, ratio
+from dither.ope.rows import Bounded, Contributions, certain_gap, grouped, ratio
 
 PER = 4  # columns a policy: b, u, v, w
 
@@ -36,7 +36,7 @@ class Sums(NamedTuple):
     mean: np.ndarray  # (C,) of the columns over the units
     squares: np.ndarray  # (C, C) sums of squares and products about the mean
     errors: np.ndarray  # (3J, 3J) sums of squares and products of what the errors of p do to b, u, v
-    weights: np.ndarray  # (J, 4) sums over rows: (sw)², sw², s² `rows.null_variance`, s `rows.certain_gap`
+    weights: np.ndarray  # (J, 3) sums over rows: (sw)², sw², s `rows.certain_gap`
     largest: np.ndarray  # (J,) the largest w
     balance: tuple[Balance, ...]  # (J) what the tests of the weights need
     rows: tuple[float, float]  # the least and the largest s
@@ -77,7 +77,9 @@ def sums(made: Mapping[str, Contributions]) -> Sums:
         table = np.concatenate(each) * _s(parts[0])
         slips = table @ table.T
     weights = [_weights(part) for part in parts]
-    balanced = tuple(balance.of(part.log.w, part.log.p, part.log.s, part.log.limit) for part in parts)
+    logs = {id(part.log): part.log for part in parts}  # estimators of one policy share it
+    each_log = {key: balance.of(log.w, log.p, log.s, log.limit) for key, log in logs.items()}
+    balanced = tuple(each_log[id(part.log)] for part in parts)
     largest = np.array([np.max(part.log.w) for part in parts])
     ends = [intervals.seen(part.log)[1:3] for part in parts]
     return Sums(
@@ -97,8 +99,7 @@ def _weights(part: Contributions) -> list[float]:
     """A row of `Sums.weights`."""
     s, w = _s(part), part.log.w
     carried = s * w
-    rest = (s * s * null_variance(part.log), s * certain_gap(part.log))
-    return [float(carried @ carried), float(carried @ w), *(float(np.sum(x)) for x in rest)]
+    return [float(carried @ carried), float(carried @ w), float(np.sum(s * certain_gap(part.log)))]
 
 
 def _rows(parts: list[Contributions]) -> np.ndarray:
@@ -236,23 +237,20 @@ def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
 
 def certain(s: Sums, j: int) -> float:
     """The mass of policy j on arms that could not be shown, as far as p and P tell it."""
-    return float(s.weights[j, 3]) / s.total
+    return float(s.weights[j, 2]) / s.total
 
 
 def _health(s: Sums, j: int, limit: float | None) -> dict[str, float]:
-    w, (squares, spread, variance, _) = float(_of(s, j)[3]), s.weights[j]
-    c = np.zeros(len(s.mean))
-    c[0], c[PER * (j + 1)] = -w, 1.0
-    se = float(np.sqrt(max(c @ s.squares @ c, 0.0) * _factor(s.units, 1)) / s.total)
+    w, (squares, spread, _) = float(_of(s, j)[3]), s.weights[j]
     known = None if limit is None else max(limit, float(s.largest[j]))
     return {
         "ess": float((w * s.total) ** 2 / squares) if squares else 0.0,
         "weight_mean": w,
         "weight_max": float(s.largest[j]),
         "weight_sd": float(np.sqrt(max(spread / s.total - w * w, 0.0))),
-        "weight_se": diagnostics.at_least(se, float(variance) / s.total**2),
         "unsupported": diagnostics.unsupported(w, certain(s, j), known=s.known),
         "weight_test": balance.p_value(s.balance[j], limit=known),
+        "support_test": balance.support(s.balance[j]),
         "drift": float("nan"),
     }
 

@@ -38,9 +38,9 @@ class Estimate:
     weight_mean: float  # Σsw/Σs: 1 in expectation, where the log supports the policy and p is right
     weight_max: float  # the largest w
     weight_sd: float  # of w over the traffic: 0 where all weights are one number
-    weight_se: float  # standard error of weight_mean
     unsupported: float  # mass of Q on arms that the log could not show: from P, else 1 - weight_mean where above 0
     weight_test: float  # P-value of a mean weight of 1, valid for every law of the weights (`balance`)
+    support_test: float  # P-value of no weight heavier than those seen, where weight_mean is below 1
     drift: float  # P-value of a constant mean of the weighted rewards over time; NaN without time=
     level: float
     method: str  # the estimator

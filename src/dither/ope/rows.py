@@ -114,17 +114,6 @@ def grouped(x: np.ndarray, group: np.ndarray | None) -> np.ndarray:
     return np.stack([np.bincount(group, weights=column) for column in x.T], axis=1)
 
 
-def null_variance(log: Log) -> np.ndarray:
-    """The least that Var(w | x) can be (n,), if p is right and the log has support: (q - p)²/(p (1 - p)).
-
-    Of the arms not shown, with Q-mass 1 - q and probability 1 - p together, Σ Q²/P >= (1 - q)²/(1 - p). The sample's
-    own spread misses arms that are rare and were not shown; this does not. 0 where p = 1.
-    """
-    rest = np.maximum(1 - log.p, 0.0)
-    gap = log.p * (log.w - 1)
-    return np.divide(gap * gap, log.p * rest, out=np.zeros_like(rest), where=rest > CERTAIN)
-
-
 def certain_gap(log: Log) -> np.ndarray:
     """The mass of Q on arms that could not be shown (n,): from P, else 1 - q where p = 1, all that p alone says."""
     if log.gap is not None:
