@@ -1,9 +1,14 @@
 """How often the intervals of `dither.ope` cover the true value, and how wide they are.
 
-    python benchmarks/coverage.py [--part iid|adaptive|linfp] [--rows 500] [--logs 1000]
+    python benchmarks/coverage.py [--part iid|thinned|events|alarms|adaptive|linfp] [--rows 500] [--logs 1000]
 
 iid      : five contexts, four arms, rewards 0 or 1, logging probabilities of at least 0.05 (weights up to 20); the
     value is a sum over contexts and arms. Every estimator that is consistent, with every kind of interval
+thinned  : the same log with rows dropped, those without a reward with chance 3/4 (7/8 where arm 0 was shown), and the
+    rest weighted by what they stand for (weight=)
+events   : four arms at random, rewards that come in 0.05 to 0.4 % of the rows, the value of always showing arm 1: the
+    normal interval, the exact one, and for the paired difference to what ran those of `dither evaluate`
+alarms   : no coverage, but how often the tests of the weights accuse a right log, at levels 0.05 and 1e-4
 adaptive : two arms of one mean and Gaussian noise, shown by Thompson sampling with known probabilities in 10 batches,
     each arm with at least 0.1 % (floor=0.002). The value of always playing arm 0 is that mean
 linfp    : the same world met by LinFP of dither, which learns after every round; P from `propensities`
@@ -19,8 +24,10 @@ from scipy import special
 
 import dither
 from dither import ope
+from dither.ope import balance
 
 LEVEL = 0.95
+INTERVALS = ("normal", "bootstrap", "bca", "bernstein", "betting", "asymptotic")
 FLOOR, BATCHES = 0.002, 10
 
 
@@ -39,22 +46,74 @@ def iid_log(rng: np.random.Generator, n: int, mu: np.ndarray, P: np.ndarray) -> 
     return x, a, (rng.random(n) < mu[x, a]).astype(float)
 
 
-def iid(n: int, logs: int, seed: int, intervals: list[str]) -> dict[str, list[tuple[float, float, float]]]:
+def iid(
+    n: int, logs: int, seed: int, intervals: list[str], *, thinned: bool = False
+) -> dict[str, list[tuple[float, float, float]]]:
     """(estimator, interval) -> low, high, truth of each log."""
     mu, P, Q, M = world(np.random.default_rng(seed))
     value, found = float(np.mean(np.sum(Q * mu, axis=1))), {}
-    bounds = dict(weight_max=float((Q / P).max()), reward_range=(0, 1))
+    bounds = dict(weight_max=float((Q / P).max()), reward_range=(0, 1), row_weight_max=8.0)
     for log in range(logs):
         rng = np.random.default_rng([seed, log])
         x, a, r = iid_log(rng, n, mu, P)
+        s = None
+        if thinned:
+            chance = np.where(r == 1, 1.0, np.where(a == 0, 1 / 8, 1 / 4))
+            here = rng.random(n) < chance
+            x, a, r, s = x[here], a[here], r[here], 1 / chance[here]
         for name in ("ips", "snips", "dr", "sndr"):
             for how in intervals:
                 if how in ("bernstein", "betting") and name in ("snips", "sndr"):
                     continue
-                made = ope.contributions(name, r, a, P[x, a], Q[x], M[x] if "dr" in name else None)
+                made = ope.contributions(name, r, a, P[x, a], Q[x], M[x] if "dr" in name else None, weight=s)
                 e = ope.estimate(made, interval=how, level=LEVEL, seed=log, resamples=1000, warn=False, **bounds)
                 found.setdefault(f"{name:6s} {how}", []).append((*e.interval, value))
     return found
+
+
+def events(n: int, logs: int, seed: int) -> dict[str, list[tuple[float, float, float]]]:
+    """As `iid`, for rewards that hardly ever come."""
+    from dither.evaluation import policies
+    from dither.evaluation.evaluate import evaluate
+    from dither.evaluation.question import Asked, Question
+    from dither.log import read
+
+    rates, found = np.array([0.0005, 0.004, 0.0005, 0.0005]), {}
+    question = Question((policies.parse("arm:1", draws=1),), (Asked.parse("snips"),))
+    Q, p = np.tile(np.eye(4)[1], (n, 1)), np.full(n, 0.25)
+    for log in range(logs):
+        rng = np.random.default_rng([seed, log])
+        a = rng.integers(0, 4, n)
+        r = (rng.random(n) < rates[a]).astype(float)
+        for how in ("normal", "clopper_pearson"):
+            ends = ope.estimate(ope.contributions("snips", r, a, p, Q), interval=how, warn=False).interval
+            found.setdefault(f"snips {how}", []).append((*ends, rates[1]))
+        table = read({"arm": a, "reward": r, "propensity": p, "K": np.full(n, 4)})
+        gap = evaluate([table], question).gap("arm:1", "snips").interval
+        found.setdefault("difference, evaluate", []).append((*gap, rates[1] - rates.mean()))
+    return found
+
+
+def alarms(n: int, logs: int, seed: int) -> None:
+    """Prints how often a right log is accused: always one of K arms, shown as they say."""
+    rng, half = np.random.default_rng(seed), np.full(n, 0.5)
+    for name, high in (("4 arms at random", 4.0), ("30 arms at random", 30.0), ("floor 0.05 of 30 arms", 600.0)):
+        seen = np.where(rng.random((logs, n)) < 1 / high, high, 0.0)
+        if high == 600:  # arm 3 is best in 3 % of the contexts, and else has its floor
+            best = rng.random((logs, n)) < 0.03
+            P = np.where(best, 0.95, 0) + 0.05 / 30
+            seen = np.where(rng.random((logs, n)) < P, 1 / P, 0.0)
+        tests = {"weights": [], "support": []}
+        for w in seen:
+            both = balance.of(w, half, None, high)
+            tests["weights"].append(balance.p_value(both))
+            tests["support"].append(balance.support(both))
+        ess = np.sum(seen, axis=1) ** 2 / np.maximum(np.sum(seen**2, axis=1), 1e-9)
+        z = np.abs(seen.mean(axis=1) - 1) / np.maximum(seen.std(axis=1) / np.sqrt(n), 1e-9)
+        print(f"{name}: fewer than 30 effective rows in {np.mean(ess < 30):.1%}; P < 0.05 and < 1e-4 of the test of")
+        for test, values in tests.items():
+            print(f"    {test:8s} {np.mean(np.array(values) < 0.05):.2%}  {np.mean(np.array(values) < 1e-4):.3%}")
+        print(f"    normal   {np.mean(z > 1.96):.2%}  {np.mean(z > 3.89):.3%}")
 
 
 def thompson(rng: np.random.Generator, n: int, mean: float = 0.5) -> tuple[np.ndarray, ...]:
@@ -121,15 +180,21 @@ def learning(part: str, n: int, logs: int, seed: int) -> dict[str, list[tuple[fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--part", choices=["iid", "adaptive", "linfp"], default="iid")
+    parser.add_argument("--part", choices=["iid", "thinned", "events", "alarms", "adaptive", "linfp"], default="iid")
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--logs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--intervals", nargs="+", default=["normal", "bootstrap", "bca", "bernstein", "betting"])
+    parser.add_argument("--intervals", nargs="+", default=list(INTERVALS))
     asked = parser.parse_args()
     warnings.simplefilter("ignore", ope.EvaluationWarning)
     size = (asked.rows, asked.logs, asked.seed)
-    found = iid(*size, asked.intervals) if asked.part == "iid" else learning(asked.part, *size)
+    if asked.part == "alarms":
+        alarms(*size)
+        return
+    if asked.part in ("iid", "thinned"):
+        found = iid(*size, asked.intervals, thinned=asked.part == "thinned")
+    else:
+        found = events(*size) if asked.part == "events" else learning(asked.part, *size)
     print(f"{asked.part}: {asked.logs} logs of {asked.rows} rows, nominal {LEVEL:.0%}")
     for name, ends in found.items():
         low, high, value = np.array(ends).T

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 import dither
 from dither import ope
-from dither.ope import betting, learning
+from dither.ope import betting, choosing, learning
 from dither.ope.intervals import INTERVALS
 from test_ope import HAND, SETTINGS, call, log
 from test_ope_sums import policies
@@ -282,7 +282,7 @@ def test_models_are_fitted_to_the_traffic():
     assert_allclose(np.sum(learning.effective([1.0, 3.0])), 16 / 10)
 
 
-def test_choosing_c_weighs_its_rows():
+def test_choosing_c_weighs_its_rows(monkeypatch):
     rng = np.random.default_rng(1)
     X, a = rng.normal(size=(400, 3, 2)), rng.integers(0, 3, 400)
     r, p = X[np.arange(400), a, 0] + rng.normal(size=400), np.full(400, 1 / 3)
@@ -290,6 +290,11 @@ def test_choosing_c_weighs_its_rows():
     one, two = (learning.choose_c(r, a, p, X, weight=factor * s) for factor in (1.0, 3.0))
     assert_allclose([row.value for row in one.table], [row.value for row in two.table], rtol=1e-9)
     assert one.table[0].value != learning.choose_c(r, a, p, X).table[0].value
+    taught, real = [], choosing.warm_start
+    monkeypatch.setattr(choosing, "warm_start", lambda *log, weight: taught.append(weight) or real(*log, weight=weight))
+    learning.choose_c(r, a, p, X, weight=s)
+    half = s[s > 0][: int(0.5 * np.sum(s > 0))]
+    assert_allclose(taught[0], half * half.sum() / (half @ half), rtol=1e-12)  # seen red: learnt unweighted
 
 
 class Fixed:
