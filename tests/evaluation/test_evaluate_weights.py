@@ -14,7 +14,7 @@ from dither import envs, log, ope
 from dither.evaluation import words
 from dither.evaluation.evaluate import How, evaluate
 from dither.evaluation.question import Asked, Question
-from dither.evaluation.source import Source
+from dither.log.sources import Source
 from dither.ope.estimators import Estimator
 from dither.ope.rows import Bounded, Contributions
 
@@ -252,6 +252,25 @@ def test_a_bare_function_is_taken_to_read_all_arms(path, arrays, monkeypatch):
     question = Question(_policies("column:Q"), (Asked.parse("second"),))
     found = evaluate(Source(path).pieces(question).each, question)
     assert_allclose(found.estimates["Q", "second"].value, arrays["Q"][:, 1].mean(), rtol=1e-12)
+
+
+def test_rows_without_a_weight_among_others_count_once(thinned, tmp_path):
+    """The first rows say nothing of a weight. seen red: no weight at all learnt; the bets of other rows' weights."""
+    read = log.read(thinned)
+    at = pl.int_range(len(read))
+    path = tmp_path / "log.parquet"
+    read.frame.with_columns(weight=pl.when(at < 500).then(None).otherwise(pl.col("weight"))).write_parquet(path)
+    s = np.where(np.arange(len(read)) < 500, 1.0, read.weight)
+    bounds = dict(reward_range=(0.0, 1.0), weight_max=2.0, row_weight_max=10.0)
+    question = Question(_policies("arm:1"), (Asked.parse("ips"),))
+    found = evaluate(Source(path).pieces(question, rows=250).each, question, How("betting", **bounds))
+    theirs = ope.ips(read.r, read.a, read.p, np.tile([0.0, 1.0], (len(s), 1)), weight=s, interval="betting", **bounds)
+    mine = found.estimates["arm:1", "ips"]
+    assert_allclose([mine.value, mine.se, *mine.interval], [theirs.value, theirs.se, *theirs.interval], rtol=1e-9)
+    one, two = library.LinFP(dim=2, lam=1.0, seed=0), library.LinFP(dim=2, lam=1.0, seed=0)
+    log.warm_start(one, path, chunk=250)
+    ope.learning.warm_start(two, read.r, read.a, read.X, weight=ope.learning.effective(s))
+    assert_allclose(one.state.theta, two.state.theta, rtol=1e-9)
 
 
 def test_notes_of_a_thinned_log(thinned):

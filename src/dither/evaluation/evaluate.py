@@ -234,11 +234,7 @@ class _End:
         if self.how.interval == "bernstein":
             mean, spread = partial.moments(self.sums, j)
             return intervals.bernstein_ends(mean, spread, self.sums.n, most, ends, level, more=more)
-        s = (
-            None
-            if self.part.counted[0] is None
-            else np.concatenate([part for part in self.part.counted if part is not None])
-        )
+        s = np.concatenate(self.part.counted)
         b = np.concatenate(self.part.kept[name])
         return intervals.betting_ends(b, intervals.counted(s, most), ends, level, more=more)
 

@@ -102,7 +102,7 @@ class Part(NamedTuple):
     kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
     rounding: tuple[float, ...]  # of each policy: how far its weights may be off, as columns hold few digits
     kept: dict[str, list[np.ndarray]]  # key -> what the rows add to a mean, piece by piece, where it is kept
-    counted: list[np.ndarray | None]  # the weights of the rows of each piece, where these are kept
+    counted: list[np.ndarray]  # the weights of the rows of each piece, where these are kept
     events: dict[str, events.Tally]  # policy -> its rewards by value
 
 
@@ -218,7 +218,7 @@ def _sums(log: Logged, question: Question) -> Part:
         (kinds, *of_policies),
         tuple(rounding),
         {name: [one.b] for name, one in made.items() if question.keep and one.u is None and one.b is not None},
-        [base.s] if question.keep else [],
+        [np.ones(len(log)) if base.s is None else base.s] if question.keep else [],
         tallies,
     )
 

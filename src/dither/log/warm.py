@@ -63,8 +63,8 @@ def warm_start(
     for use in parts():
         if len(use):
             settings: dict[str, Any] = {"weight": 1 / use.p} if weights else {}
-            if scale is not None and use.weight is not None:
-                settings["weight"] = use.weight * scale * settings.get("weight", 1.0)
+            if scale is not None:
+                settings["weight"] = _stands(use) * scale * settings.get("weight", 1.0)
             if bandit.slots is None and "features" in use.frame.columns and use.slots:
                 raise ValueError(
                     f"the log has one context a row for {use.K.max()} arms, which says nothing of the arm shown: one "
@@ -94,19 +94,24 @@ def _looked(parts: Iterator[Logged], missing: str | float) -> float | None:
     """
     sums, ends, rewards, gone, used = np.zeros(2), (np.inf, 0.0), (np.inf, -np.inf), 0, 0
     for use in parts:
-        s = use.weight
-        if s is None and missing != "leave out":
+        if "weight" not in use.frame.columns and missing != "leave out":
             return None
         gone += (use.report or Report(0, 0)).left_out.get("no reward came", 0)
         used += len(use)
         if len(use):
-            s = np.ones(len(use)) if s is None else s
+            s = _stands(use)
             sums += np.sum(s), np.sum(s * s)
             ends = min(ends[0], float(np.min(s))), max(ends[1], float(np.max(s)))
             rewards = min(rewards[0], float(np.min(use.r))), max(rewards[1], float(np.max(use.r)))
     if gone and used and rewards[0] == rewards[1]:
         warnings.warn(only(gone, used, rewards[0], cure="missing=0"), RewardWarning, stacklevel=3)
     return None if ends[0] >= ends[1] else float(sums[0] / sums[1])
+
+
+def _stands(log: Logged) -> np.ndarray:
+    """How many decisions each row stands for (n,): 1 where nothing says so."""
+    s = log.weight
+    return np.ones(len(log)) if s is None else s
 
 
 def _parts(log: Any, chunk: int, require: tuple[str, ...]) -> Any:

@@ -88,8 +88,8 @@ def propensities_from(
     weight (n,) : how many rows of the traffic each stands for, in the fit (`sample_weight`): a log that was thinned out
     by what its rewards were shows other arms than the policy did
 
-    Rows of an arm that their training rows lack have p = 0, which the estimators refuse, naming the arm. Raises ValueError where the rows of a fold show
-    one arm alone and the classifier refuses to learn from it.
+    Rows of an arm that their training rows lack have p = 0, which the estimators refuse, naming the arm. Raises
+    ValueError where the rows of a fold show one arm alone and the classifier refuses to learn from it.
     """
     agree.rows(a=a, X=X, weight=weight, cluster=cluster)
     _, a, X = _checked(np.zeros(np.shape(a)), a, X, arms)
