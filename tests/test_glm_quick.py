@@ -26,7 +26,7 @@ def problem(link, n=300, d=4, seed=0, scale=1.0):
 def exact(part, link, start):
     """The solution to 1e-10, and the matrix there."""
     lone = newton.Problem(*(np.asarray(A)[None] for A in part[:5]))
-    theta = newton.solve(lone, start[None], link=links.find(link), tol=np.array([1e-10]), drift=1e-6).theta[0]
+    theta = newton.solve(lone, start[None], link=links.find(link), tol=np.array([1e-10])).theta[0]
     w = links.find(link).slopes(part.X @ theta)[1]
     return theta, part.X.T @ (part.X * (part.count * w)[:, None]) + part.rho * np.eye(len(theta))
 

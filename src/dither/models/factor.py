@@ -10,11 +10,21 @@ LONG = 1e3  # s above which F is checked after an update: shortening x to w <= 1
 WRONG = 1e-6  # relative error of w² above which an update is refused
 
 
-def grown(F: Array, x: Array, *, p: Array, u: Array, s: Array, v: Array | None = None, lam: float | None) -> Array:
+def grown(
+    F: Array,
+    x: Array,
+    *,
+    p: Array,
+    u: Array,
+    s: Array,
+    v: Array | None = None,
+    lam: float | None,
+    only: Array | None = None,
+) -> Array:
     """F after one more v xx' (v None: 1), with p, u, s as above: F (..., d, d), x (..., d), s, v (...).
 
     Raises ValueError where F cannot hold the result, as its width √((s - 1)/(v s)) of x shows; lam: for the message,
-    None where F is about to be made anew and may be wrong until then.
+    None where F is about to be made anew and may be wrong until then. only: (...) where F is looked at; None: everywhere.
     """
     xp = arrays.namespace(x)
     scale = -(s + xp.sqrt(s))[..., None]
@@ -23,7 +33,8 @@ def grown(F: Array, x: Array, *, p: Array, u: Array, s: Array, v: Array | None =
     if lam is not None and arrays.some(s > LONG):
         q = new.mT @ x[..., None]
         w = xp.vecdot(q[..., 0], q[..., 0]) * (1 if v is None else v)
-        if arrays.some((s > LONG) & (xp.abs(w - (1 - 1 / s)) > WRONG)):
+        wrong = (s > LONG) & (xp.abs(w - (1 - 1 / s)) > WRONG)
+        if arrays.some(wrong if only is None else wrong & only):
             raise ValueError(
                 f"x is too long beside lam={lam:g} and what was learnt before: x'V⁻¹x is {float(xp.max(s)) - 1:.3g}, "
                 f"and float64 cannot hold so short a width beside those of other directions; scale x down or raise lam"

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import array_api_compat
 import array_api_compat.numpy
 
-from dither import arrays, errors, links, trees
+from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import history, lazy, learning, refit, statistics
+from dither.models import history, lazy, learning, refit, rounding, statistics
 from dither.models.history import History
 from dither.models.lazy import Lazy
 
@@ -43,15 +43,6 @@ class GLMState(NamedTuple):
     lazy: Lazy  # how exact it is, and what is needed to know
     history: History  # the rows learnt from
     extra: statistics.Extra | None  # what a policy asked for besides
-
-
-class _Given(NamedTuple):
-    """What `update` is given."""
-
-    state: GLMState
-    x: Array
-    r: Array
-    weight: Array | None
 
 
 @dataclass(frozen=True)
@@ -150,14 +141,7 @@ class GLM:
         r = xp.asarray(r, dtype=xp.float64)
         if weight is not None:
             weight = xp.asarray(weight, dtype=xp.float64)
-        if r.ndim == 1:
-            return learning.learn(self, state, x, r, weight, own=own)
-        lead, axes = r.shape, r.ndim
-        state, x, r, weight = trees.map_arrays(
-            lambda A: xp.reshape(A, (-1, *A.shape[axes:])), _Given(state, x, r, weight)
-        )
-        new = learning.learn(self, state, x, r, weight, own=own)
-        return trees.map_arrays(lambda A: xp.reshape(A, (*lead, *A.shape[1:])), new)
+        return learning.learn(self, state, x, r, weight, own=own)
 
     def update_many(
         self, state: GLMState, X: Array, r: Array, *, weight: Array | None = None, own: bool = False
@@ -239,6 +223,24 @@ class GLM:
         Infinite where nothing is certain: for the online solver after its first observations.
         """
         return state.lazy.bound
+
+    def rounding(self, state: GLMState) -> Array:
+        """ρ (...) with |x'θ as computed - x'θ as the solver has it in exact numbers| <= ρ ‖x‖ in the norm of Ĥ⁻¹, any x.
+
+        That is rounding alone, of θ and of the product, and never what `tol` leaves open. In widths.
+        """
+        xp, kept = arrays.namespace(state.theta), state.lazy
+        d = state.theta.shape[-1]
+        product = (d + 4) * rounding.UNIT * xp.sqrt(kept.trace) * arrays.norms(state.theta)
+        return kept.stretch * (kept.noise + product)
+
+    def rounding_width(self, state: GLMState) -> Array:
+        """By how much of itself a width as computed may be off by rounding, (...): that of F and of the product."""
+        xp, kept = arrays.namespace(state.theta), state.lazy
+        d, inverse = state.theta.shape[-1], kept.inverse
+        if state.G is not None:
+            inverse = lazy.square(state.F)
+        return xp.expm1(kept.blur / 2) + (d + 4) * rounding.UNIT * kept.stretch * xp.sqrt(kept.trace * inverse)
 
     def passes(self, state: GLMState) -> Array:
         """How often the history was read so far, (...)."""

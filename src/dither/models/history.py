@@ -86,10 +86,12 @@ def _found(state: History, x: Array) -> tuple[Array, Array]:
 
 def forget(state: History, rows: Array) -> None:
     """Clear in place the row after the first `rows` (...), where one was added: a refusal leaves nothing."""
-    for i in range(rows.shape[0]):
-        n = int(rows[i])
-        if int(state.rows[i]) > n:
-            state.X[i, n, :], state.count[i, n], state.total[i, n] = 0.0, 0.0, 0.0
+    xp, axes = arrays.namespace(rows), rows.ndim
+    X, count, total, now, before = (xp.reshape(A, (-1, *A.shape[axes:])) for A in (*state, rows))
+    for i in range(before.shape[0]):
+        n = int(before[i])
+        if int(now[i]) > n:
+            X[i, n, :], count[i, n], total[i, n] = 0.0, 0.0, 0.0
 
 
 def blocks(rows: int) -> int:

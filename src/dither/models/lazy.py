@@ -8,7 +8,8 @@ differs, follows from how far the logits have moved: with D = θ - base, δ_j = 
     ‖∇J(θ)‖ <= slope + (e^offset - 1)‖D‖_H + e^offset M φ(M s) √(s_0² ‖D‖_H² + Σ v_j δ_j⁴),   s_0 >= |x'D| for old rows
 
 in the norm of the inverse of the current matrix, since ‖Σ c_i x_i‖² <= Σ c_i²/v_i where that matrix is at least
-Σ v_i x_i x_i'.
+Σ v_i x_i x_i'. In float64 the minimum is missed by a little at every observation, which `drifted` adds to `slope` and
+`offset`: by what is left of the scalar equation of ζ, and by what the products with F are rounded to.
 """
 
 from typing import Any, NamedTuple
@@ -19,10 +20,11 @@ import numpy as np
 from dither import arrays
 from dither.arrays import Array
 from dither.links import Link
-from dither.models import certificate, history, newton
+from dither.models import certificate, history, newton, rounding
 
 FIRST = 16  # rows that the buffer has room for at the start
-NEAR = 1e-8  # relative size of a Newton step after which the root is found
+ROOT = 8 * rounding.UNIT  # relative size of a Newton step below which the root is found
+SMALL = 1e-6  # and below which steps that grow no shorter are rounding
 FAR = 100.0  # |log eigenvalues| to which a bound is carried on
 LEAST_CAP = 512  # rows in the buffer above which the history is read whatever the bound
 
@@ -53,6 +55,10 @@ class Lazy(NamedTuple):
     exact: Array  # (...)  rows when `old` was last computed and not carried on; int64
     nu: Array  # (...)  multiplier of ‖θ‖ <= S
     stretch: Array  # (...)  length in the norm of Ĥ of what has length 1 in that of the objective's Hessian, at most
+    noise: Array  # (...)  what of `slope` is rounding: summed over observations as independent errors are
+    blur: Array  # (...)  |log eigenvalues| of FF' that are rounding, likewise
+    trace: Array  # (...)  that of the objective's Hessian
+    inverse: Array  # (...)  the trace of its inverse
 
 
 def init(zeros: Array, rho: float, lam: float) -> Lazy:
@@ -67,37 +73,84 @@ def init(zeros: Array, rho: float, lam: float) -> Lazy:
         *(empty(d), R, empty(), empty(), empty(), empty(), empty(), empty()),
         *(Buffer(empty(FIRST, d), empty(FIRST), empty(FIRST)), empty(whole=True)),
         *(empty(2), empty(whole=True), empty(whole=True), empty(), empty() + max(1.0, (lam / rho) ** 0.5)),
+        *(empty(), empty(), empty() + rho * d, empty() + d / rho),
     )
 
 
-def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array]:
-    """The root ζ of ζ - z + ωq (μ(ζ) - r), and v = ω μ'(ζ): all (...). Newton, inside a bracket that halves."""
+def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array, Array]:
+    """The root ζ of f = ζ - z + ωq (μ(ζ) - r), v = ω μ'(ζ), and the |f| that is left: all (...).
+
+    Newton's method, inside a bracket that is halved where a step leads out of it or is too slow. Only a Newton step, and
+    never a halving, says by its length that the root is found.
+    """
     xp = arrays.namespace(z)
     k = omega * q
-    f, slope = link.residual(z, k, k * r)
-    end = z - xp.where(xp.abs(f) < 1e200, f, xp.sign(f) * 1e200)
-    zeta, last = z - f / (1 + k * slope), xp.abs(f)
+    pull, slope = link.residual(z, k, k * r)
+    before = xp.abs(pull)
+    end = z - xp.where(before < 1e200, pull, xp.sign(pull) * 1e200)
     low, high = xp.minimum(z, end), xp.maximum(z, end)
-    zeta = xp.where((zeta > low) & (zeta < high), zeta, (low + high) / 2)
-    done = xp.zeros_like(z) > 0
+    zeta = _between(z - pull / (1 + k * slope), low, high)
+    last, done = xp.abs(zeta - z), before < 0
     for step in range(200):
         pull, slope = link.residual(zeta, k, k * r)
-        f = zeta - z + pull
-        new = zeta - f / (1 + k * slope)
-        if step == 0 and bool(xp.all(xp.abs(new - zeta) <= NEAR)):  # nearly always: no brackets
-            zeta = new
-            break
-        low, high = xp.where(f < 0, zeta, low), xp.where(f >= 0, zeta, high)
-        size, near = xp.abs(f), xp.abs(zeta)
-        near = NEAR * (1 + xp.where(near < 100, near, 100.0))  # a ζ beyond all that e^ζ can be is no measure
-        slow = (size > last / 2) | (new < low) | (new > high) | (step % 6 == 5)
-        new = xp.where(slow & (xp.abs(new - zeta) > near), (low + high) / 2, new)
-        close, last = xp.abs(new - zeta) <= near, size
-        zeta = xp.where(done, zeta, new)
-        done = done | close  # the error is now the square of that
+        f = (zeta - z) + pull
+        move, left = -f / (1 + k * slope), xp.abs(f)
+        size = xp.abs(move)
+        done = done | (size <= ROOT * (xp.abs(zeta) + xp.abs(z))) | ((last <= SMALL) & (size >= last / 2))
         if bool(xp.all(done)):
             break
-    return zeta, omega * link.residual(zeta, k, k * r)[1]
+        low, high = xp.where(f < 0, zeta, low), xp.where(f >= 0, zeta, high)
+        new = zeta + move
+        slow = (left > before / 2) | (new < low) | (new > high) | (step % 6 == 5)
+        slow, before = slow & (size > SMALL), left
+        new = xp.where(slow, (low + high) / 2, _between(new, low, high))
+        last, zeta = xp.where(slow, xp.inf, size), xp.where(done, zeta, new)
+    return zeta, omega * slope, left
+
+
+def _between(x: Array, low: Array, high: Array) -> Array:
+    xp = arrays.namespace(x)
+    return xp.minimum(xp.maximum(x, low), high)
+
+
+def drifted(
+    lazy: Lazy,
+    x: Array,
+    theta: Array,
+    z: Array,
+    zeta: Array,
+    r: Array,
+    omega: Array,
+    u: Array,
+    q: Array,
+    v: Array,
+    left: Array,
+) -> Lazy:
+    """With what the last observation may have cost the model by rounding: theta (..., d) before it, the rest of it.
+
+    u = H⁻¹x, q = x'u before, and ζ, v, left as of `proximal`. In the norm of the inverse: |f|/√(q s) of the equation that
+    ζ solves, and d u √(tr H tr H⁻¹) of the length of the step, √(ωq) |μ - r|, from the products with F.
+    """
+    xp, d = arrays.namespace(x), x.shape[-1]
+    s, safe = 1 + v * q, xp.where(q > 0, q, 1.0)
+    length = arrays.norms(x)
+    root = xp.sqrt(safe)
+    error = left + rounding.FEW * (xp.abs(zeta) + xp.abs(z) + omega * q * xp.abs(r))
+    error = (error + d * rounding.UNIT * length * arrays.norms(theta)) / xp.sqrt(s)
+    spread = rounding.FEW * xp.sqrt(lazy.trace * lazy.inverse)
+    slip = xp.where(q > 0, (error + d * spread * xp.abs(zeta - z)) / root, 0.0)
+    blur = spread * (1 + d * (s - 1) / s)
+    inverse = lazy.inverse - v / s * xp.vecdot(u, u)
+    trace = lazy.trace + v * length * length
+    least = d * d / trace  # of a matrix with that trace
+    return lazy._replace(
+        slope=lazy.slope + slip,
+        offset=lazy.offset + blur,
+        noise=xp.sqrt(lazy.noise * lazy.noise + slip * slip),
+        blur=xp.sqrt(lazy.blur * lazy.blur + blur * blur),
+        trace=trace,
+        inverse=xp.where(inverse > least, inverse, least),
+    )
 
 
 def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bool) -> Lazy:
@@ -142,7 +195,9 @@ def stretched(bound: Array, stretch: Array) -> Array:
     return xp.stack([bound[..., 0] * xp.where(stretch > 1, stretch * drift, 1.0), bound[..., 1]], axis=-1)
 
 
-def renewed(lazy: Lazy, solution: newton.Solution, nu: Array, stretch: Array, rows: Array, *, exact: bool) -> Lazy:
+def renewed(
+    lazy: Lazy, solution: newton.Solution, blur: Array, nu: Array, stretch: Array, rows: Array, *, exact: bool
+) -> Lazy:
     """After a pass over `rows` (...) rows."""
     xp = arrays.namespace(nu)
     return lazy._replace(
@@ -159,7 +214,17 @@ def renewed(lazy: Lazy, solution: newton.Solution, nu: Array, stretch: Array, ro
         exact=rows if exact else lazy.exact,
         nu=nu,
         stretch=stretch,
+        noise=solution.slope,
+        blur=blur,
+        trace=square(solution.R),
+        inverse=square(solution.F),
     )
+
+
+def square(A: Array) -> Array:
+    """Σ a_ij², (...): the trace of A'A."""
+    xp = arrays.namespace(A)
+    return xp.sum(xp.vecdot(A, A), axis=-1)
 
 
 def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Array) -> None:
@@ -169,6 +234,8 @@ def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Arr
     kept.base[runs], kept.R[runs] = found.base, found.R
     kept.offset[runs], kept.slope[runs], kept.zmax[runs] = found.offset, found.slope, found.zmax
     kept.old[runs] = kept.reach[runs] = found.reach
+    kept.noise[runs], kept.blur[runs] = found.slope, found.blur
+    kept.trace[runs], kept.inverse[runs] = square(found.R), square(found.F)
     kept.fill[runs], kept.bound[runs] = 0, bound
     kept.passes[runs] += found.steps
     kept.exact[runs] = np.where(exact, rows, kept.exact[runs])

@@ -5,43 +5,59 @@ each run alone, rows are read in blocks of `history.PAD`, and only runs with equ
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither import arrays, errors, links, trees
 from dither.arrays import Array
-from dither.models import certificate, factor, history, lazy, newton, quick, statistics
+from dither.models import certificate, factor, hessian, history, lazy, near, newton, problem, quick, statistics
+from dither.models.problem import Problem
 
 SOLVED = 1000  # rows below which "certified" solves after every observation
 WARM = 1024  # rows that "online" keeps, and solves after every observation
-TIGHT = 1e-8  # E of a history that is solved
-CURVED = {"certified": 9e-4, "exact": 9e-7, "counts": 9e-7, "online": 9e-4}  # |log eigenvalues| of one that is solved
+TIGHT = 1e-8  # what both bounds of a history that is solved are below, where rounding allows
 TOGETHER = 1024  # rows up to which runs in lockstep share a call, and a pass is a solution
 TRIES = 3  # solutions, where the norms of Ĥ and of the objective's Hessian differ
 EDGE = 1e-10  # relative distance from S at which ‖θ‖ = S
 
 
+class Step(NamedTuple):
+    """One step of the recursion; shapes (...) but for θ and u (..., d)."""
+
+    theta: Array  # before it
+    z: Array  # x'θ
+    zeta: Array
+    u: Array  # H⁻¹x
+    q: Array  # x'u
+    v: Array  # ω μ'(ζ)
+    left: Array  # as of `lazy.proximal`
+    omega: Array
+
+
 def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
-    """`GLM.update` for R runs: x (R, d), r, weight (R,)."""
+    """`GLM.update`: x (..., d), r, weight (...)."""
     xp = arrays.namespace(x)
     online = model.solver == "online"
     full = state.history.rows >= WARM if online else None
-    unread, zeta, v, q, s = _recursion(model, state, x, r, weight, checked=online)
-    if full is not None and bool(xp.all(full)):
+    alone = full is not None and bool(xp.all(full))
+    unread, step = _recursion(model, state, x, r, weight, sure=full)
+    if alone:
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-        unknown = xp.full_like(state.lazy.bound, xp.inf)
-        return unread._replace(extra=extra, lazy=state.lazy._replace(bound=unknown))
+        kept = _drifted(unread, x, r, step)
+        return unread._replace(extra=extra, lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf)))
+    s = 1 + step.v * step.q
     lost = ~xp.isfinite(state.lazy.bound[..., 0]) | (s > factor.LONG)
     new = _noted(model, unread, x, r, weight, own=own)
     due = (new.history.rows < SOLVED) | (model.solver != "certified")
     if not bool(xp.all(due)):
-        kept = lazy.extend(new.lazy, x, zeta, v, xp.sqrt(q / s), own=own)
+        kept = _drifted(new, x, r, step)
+        kept = lazy.extend(kept, x, step.zeta, step.v, xp.sqrt(step.q / s), own=own)
         new = new._replace(lazy=lazy.measured(kept, new.theta, link=model.function))
         due = due | lost | _uncertain(model, new)
     if arrays.some(due):
         try:
-            new = _read(model, new, due)
+            new = _read(model, new, due) if due.ndim == 1 else _apart(model, new, due)
             if not bool(xp.all(xp.isfinite(new.theta))):
                 raise errors.overflow()
         except BaseException:
@@ -49,8 +65,25 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
             raise
     if full is None or not arrays.some(full):
         return new
-    unread = unread._replace(extra=new.extra, lazy=unread.lazy._replace(bound=xp.full_like(unread.lazy.bound, xp.inf)))
+    kept = _drifted(unread, x, r, step)
+    unread = unread._replace(extra=new.extra, lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf)))
     return trees.choose(full, unread, new)
+
+
+def _drifted(state: Any, x: Array, r: Array, step: Step) -> lazy.Lazy:
+    theta, z, zeta, u, q, v, left, omega = step
+    return lazy.drifted(state.lazy, x, theta, z, zeta, r, omega, u, q, v, left)
+
+
+def _apart(model: Any, state: Any, due: Array) -> Any:
+    """`_read` for states of any leading axes but one."""
+    xp, lead, axes = arrays.namespace(due), due.shape, due.ndim
+
+    def flat(A: Array) -> Array:
+        return xp.reshape(A, (-1, *A.shape[axes:]))
+
+    new = _read(model, trees.map_arrays(flat, state), flat(due))
+    return trees.map_arrays(lambda A: xp.reshape(A, (*lead, *A.shape[1:])), new)
 
 
 def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
@@ -65,26 +98,31 @@ def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
     return state._replace(extra=extra, history=history.append_many(state.history, X, r, weight), lazy=later)
 
 
-def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, checked: bool) -> tuple:
-    """The state with θ and the factors after one step, the history unread; ζ, v, q and s of that step."""
+def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, sure: Array | None) -> tuple:
+    """The state with θ and the factors after one step, the history unread; and that step.
+
+    sure : (...) whether F is here to stay, and must be right; None: it is about to be made anew
+    """
     xp = arrays.namespace(x)
     omega = xp.ones_like(r) if weight is None else weight
     G = state.F if state.G is None else state.G
     p = arrays.dot(G.mT, x)
     u, q = arrays.dot(G, p), xp.vecdot(p, p)
     z = xp.vecdot(x, state.theta)
-    zeta, v = lazy.proximal(z, q, r, omega, link=model.function)
+    zeta, v, left = lazy.proximal(z, q, r, omega, link=model.function)
     moved = xp.where(q > 0, (zeta - z) / xp.where(q > 0, q, 1.0), 0.0)
     theta, s = state.theta + u * moved[..., None], 1 + v * q
-    F = G = factor.grown(G, x, p=p, u=u, s=s, v=v, lam=model.rho if checked else None)
+    step = Step(state.theta, z, zeta, u, q, v, left, omega)
+    lam = None if sure is None else model.rho
+    F = G = factor.grown(G, x, p=p, u=u, s=s, v=v, lam=lam, only=sure)
     kept = state.lazy
     if state.G is not None:
         p, wide = arrays.dot(state.F.mT, x), omega * _floored(model, v / xp.where(omega > 0, omega, 1.0))
         own_s = 1 + wide * xp.vecdot(p, p)
-        lam = model.lam if checked else None
-        F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=own_s, v=wide, lam=lam)
+        lam = None if sure is None else model.lam
+        F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=own_s, v=wide, lam=lam, only=sure)
         kept = kept._replace(stretch=xp.maximum(kept.stretch, xp.sqrt(wide / xp.where(v > 0, v, 1e-300))))
-    return state._replace(F=F, theta=theta, G=None if state.G is None else G, lazy=kept), zeta, v, q, s
+    return state._replace(F=F, theta=theta, G=None if state.G is None else G, lazy=kept), step
 
 
 def _noted(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
@@ -138,30 +176,30 @@ def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
     """Put the solutions of those `runs` into `new` for which `quick.solve` finds one; the others."""
     rows, kept, link = state.history, state.lazy, model.function
     found: dict[int, quick.Found] = {}
-    limits, exact = [], []
+    limits, exact, solved = [], [], []
     for i in runs:
         n = int(rows.rows[i])
         if n <= quick.LEAST:
             continue
-        problem = newton.Problem(rows.X[i, :n], rows.count[i, :n], rows.total[i, :n], model.rho, float(kept.xmax[i]))
+        given = Problem(rows.X[i, :n], rows.count[i, :n], rows.total[i, :n], model.rho, float(kept.xmax[i]))
         brief = _brief(model, n, n)
         again = brief and _again(n, int(kept.exact[i]))
-        aim, drift = (model.tol / 2, math.log1p(model.tol)) if brief else (TIGHT / 2, CURVED[model.solver])
-        near: dict[str, Any] = {}
+        limit = (model.tol / 2, math.log1p(model.tol)) if brief else (TIGHT, TIGHT)
+        how: dict[str, Any] = {"F": state.F[i]}
         if brief:
-            near = {"exact": again, "reach": float(kept.reach[i] * np.exp(min(kept.bound[i, 1], lazy.FAR) / 2))}
-        elif np.isfinite(kept.bound[i, 0]):
-            near = {"F": state.F[i]}
-        solution = quick.solve(problem, state.theta[i], link=link, tol=aim, drift=drift, **near)
+            how = {"exact": again, "reach": float(kept.reach[i] * np.exp(min(kept.bound[i, 1], lazy.FAR) / 2))}
+        solution = quick.solve(given, state.theta[i], link=link, tol=limit[0], drift=limit[1], **how)
         if solution is not None:
             found[i] = solution
-            limits.append((aim, drift if brief else drift + 2 * aim))
+            limits.append(limit)
             exact.append(again)
+            solved.append(not brief)
     if not found:
         return runs
     parts = quick.Found(*(np.asarray(A) for A in zip(*found.values(), strict=True)))
     a, rem, zmax = parts.ends.T
     bound = certificate.bounds(a, rem, parts.reach, zmax=zmax, link=link)
+    parts = parts._replace(blur=np.where(solved, bound[:, 1], parts.blur))
     good, done, looked = (bound <= limits).all(axis=-1), np.array(list(found)), np.array(exact)
     if not good.all():
         parts, bound, done, looked = trees.map_arrays(lambda A: A[good], parts), bound[good], done[good], looked[good]
@@ -187,51 +225,48 @@ def _slim(state: Any) -> Any:
 def _solved(model: Any, state: Any, n: int) -> Any:
     """The state after a pass over n rows, for all its runs."""
     rows, kept, xp = state.history, state.lazy, arrays.namespace(state.theta)
-    problem = newton.Problem(
-        rows.X[..., :n, :], rows.count[..., :n], rows.total[..., :n], kept.nu + model.rho, kept.xmax
-    )
+    given = Problem(rows.X[..., :n, :], rows.count[..., :n], rows.total[..., :n], kept.nu + model.rho, kept.xmax)
     brief = _brief(model, n, int(rows.rows[0]))
     if brief and model.constrain is not None:
         brief = not arrays.some(_near_edge(model, state))
     again = _again(int(rows.rows[0]), int(kept.exact[0]))
-    known = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
-    if brief:
-        reach = None if again else kept.reach * xp.exp(known / 2)
-        aim, most = model.tol / 2, model.tol
-        how: dict[str, Any] = dict(link=model.function, drift=math.log1p(model.tol), lazy=True, reach=reach)
-    else:
-        aim, most = TIGHT / 2, TIGHT
-        how = dict(link=model.function, drift=CURVED[model.solver])
-        if model.constrain is None:
-            how |= dict(F=state.F if state.G is None else state.G)
     solution: Any = None
-    nu, stretch, F, live = kept.nu, kept.stretch, state.F, None
+    nu, stretch, F, blur, live = kept.nu, kept.stretch, state.F, None, None
     for _ in range(TRIES):
-        tol = aim / stretch
-        found = newton.solve(problem, state.theta if solution is None else solution.theta, tol=tol, **how)
+        start, tol = state.theta if solution is None else solution.theta, (model.tol / 2 if brief else TIGHT) / stretch
+        if brief:
+            known = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
+            reach = None if again else kept.reach * xp.exp(known / 2)
+            drift = math.log1p(model.tol)
+            found = near.solve(given, start, link=model.function, tol=tol, drift=drift, lazy=True, reach=reach)
+        else:
+            found = newton.solve(given, start, link=model.function, tol=tol, F=state.F if state.G is None else state.G)
         if model.constrain is not None:
-            found, nu = _projected(model, problem, found, nu, tol / 4)
+            found, nu = _projected(model, given, found, nu, tol / 4)
         solution = found if live is None else newton.kept(live, found, solution)
         if state.G is None:
-            F = solution.F
+            F, blur = solution.F, solution.blur
             break
-        F = _widths(model, state, problem, solution, nu)
+        F, blur = _widths(model, state, given, solution, nu)
         stretch = _stretch(F, solution.F)
-        live = solution.bound[..., 0] * stretch > most
-        if not arrays.some(live):
+        live = solution.bound[..., 0] * stretch > model.tol
+        if not (brief and arrays.some(live)):
             break
-    new = lazy.renewed(kept, solution, nu, stretch, rows.rows, exact=brief and again)
+    if not brief:  # all that is left is rounding
+        blur = xp.maximum(blur, xp.where(xp.isfinite(solution.bound[..., 1]), solution.bound[..., 1], 0.0))
+    new = lazy.renewed(kept, solution, blur, nu, stretch, rows.rows, exact=brief and again)
     return state._replace(F=F, theta=solution.theta, G=None if state.G is None else solution.F, lazy=new)
 
 
-def _widths(model: Any, state: Any, problem: newton.Problem, solution: newton.Solution, nu: Array) -> Array:
-    """F of Ĥ, where the objective's Hessian is another matrix."""
+def _widths(model: Any, state: Any, given: Problem, solution: newton.Solution, nu: Array) -> tuple[Array, Array]:
+    """F of Ĥ, where the objective's Hessian is another matrix, and what of its log eigenvalues may be rounding."""
     xp, link = arrays.namespace(nu), model.function
     learnt = not arrays.some(~xp.isfinite(state.lazy.bound[..., 0]))  # one by one, and not by `taken`
     if learnt and model.min_derivative >= link.L(links.LARGEST):
-        return state.F  # λI + Σ m xx', whatever θ̂ is
-    slope = _floored(model, link.slopes(arrays.dot(problem.X, solution.theta))[1])
-    return newton.factors(problem._replace(rho=xp.full_like(nu, model.lam)), problem.count * slope)[1]
+        return state.F, xp.maximum(state.lazy.blur, solution.blur)  # λI + Σ m xx', whatever θ̂ is
+    slope = _floored(model, link.slopes(problem.logits(given.X, solution.theta))[1])
+    _, F, blur = hessian.factors(given._replace(rho=xp.full_like(nu, model.lam)), given.count * slope)
+    return F, xp.maximum(blur, solution.blur)
 
 
 def _stretch(F: Array, G: Array) -> Array:
@@ -242,7 +277,7 @@ def _stretch(F: Array, G: Array) -> Array:
 
 
 def _projected(
-    model: Any, problem: newton.Problem, solution: newton.Solution, nu: Array, tol: Array
+    model: Any, given: Problem, solution: newton.Solution, nu: Array, tol: Array
 ) -> tuple[newton.Solution, Array]:
     """The solution over ‖θ‖ <= S and its multiplier ν >= 0, by Newton's method on 1/‖θ(ν)‖ inside a bracket."""
     xp, S = arrays.namespace(nu), model.constrain
@@ -261,9 +296,9 @@ def _projected(
         new = xp.where((new <= 0) & (low == 0), 0.0, new)
         new = xp.where((new > low) & (new < high) | (new == 0) & (low == 0), new, middle)
         nu = xp.where(over, new, nu)
-        harder = problem._replace(rho=nu + model.rho)
-        how: dict[str, Any] = dict(link=model.function, tol=tol, drift=CURVED[model.solver])
-        solution = newton.kept(over, newton.solve(harder, solution.theta, **how), solution)
+        harder = given._replace(rho=nu + model.rho)
+        again = newton.solve(harder, solution.theta, link=model.function, tol=tol, F=solution.F)
+        solution = newton.kept(over, again, solution)
     gap = xp.where(nu > 0, xp.abs(length - S) * length / own, 0.0)
     inside = (S / xp.where(length > S, length, S))[..., None]
     bound = solution.bound + xp.stack([gap, xp.zeros_like(gap)], axis=-1)

@@ -4,7 +4,8 @@ from typing import Any
 
 from dither import arrays
 from dither.arrays import Array
-from dither.models import history, newton
+from dither.models import history, near
+from dither.models.problem import Problem
 
 PRECISE = 1e-3  # E of a refit: far below the length √d of what the perturbation adds
 TRUSTED = 0.3  # change of a logit up to which a factor of the curvature serves for another step
@@ -42,7 +43,7 @@ def refitted(
     found = []
     for i in range(0, G, step):
         part = slice(i, i + step)
-        problem = newton.Problem(
+        given = Problem(
             X if alone else X[part, ...],
             own_count[part, ...],
             own_total[part, ...],
@@ -50,7 +51,7 @@ def refitted(
             longest[part],
             None if b is None else b[part, ...],
         )
-        near: dict[str, Array] = {} if F is None else dict(F=F[part, ...], trusted=trusted[part])
+        how: dict[str, Array] = {} if F is None else dict(F=F[part, ...], trusted=trusted[part])
         start, tol = theta[part, ...], xp.full_like(rho[part], PRECISE)
-        found.append(newton.solve(problem, start, link=model.function, tol=tol, drift=TRUSTED, **near).theta)
+        found.append(near.solve(given, start, link=model.function, tol=tol, drift=TRUSTED, **how).theta)
     return xp.reshape(xp.concat(found, axis=0), (*lead, d))

@@ -1,0 +1,54 @@
+"""What float64 does to an estimate, in the norm of H⁻¹: bounds in which every product counts as rounded the worst way.
+
+u = 2⁻⁵³, the unit of float64: a product of d terms is right to d u times the sum of their sizes. Of ∇J(θ) = Σ e x + ρθ
+
+    the residuals    e_i is right to a few u (|e_i| + what is subtracted in it), and to ω μ' d u Σ_j |x_ij θ_j| of its logit;
+                     ‖Σ c_i x_i‖² <= Σ c_i² min(1/(ω μ'), reach²), as H >= Σ ω μ' xx'
+    the sum          every coordinate is rounded apart, so that the error is no sum of rows: u √n √Σ e² ‖x‖ ‖F‖ at most
+"""
+
+from dither import arrays
+from dither.arrays import Array
+from dither.links import Link
+from dither.models.problem import Problem, logits
+
+UNIT = 2.0**-53
+FEW = 4 * UNIT  # a few roundings
+
+
+def gradient(
+    problem: Problem, theta: Array, e: Array, size: Array, *, F: Array, reach: Array, link: Link, most: Array
+) -> Array:
+    """How far ∇J(θ) as computed is from the true one, at most: (G,).
+
+    e, size (G, n) residuals and ω μ' at theta (G, d); F, reach as of `newton.Solution`; most: (G,) above which the
+    logits' own error is looked at and not bounded by the longest row
+    """
+    xp = arrays.namespace(theta)
+    n, d = problem.X.shape[-2:]
+    lever = 1 / xp.sqrt(xp.where(size > 1e-200, size, 1e-200))  # >= ‖x‖ in the norm of H⁻¹, as is reach
+    lever = xp.where(lever < reach[..., None], lever, reach[..., None])
+    length, spread = arrays.norms(theta), arrays.norms(arrays.norms(F))
+    rows = arrays.norms((xp.abs(e) + _taken(problem, link=link)) * lever)
+    sums = n**0.5 * arrays.norms(e) * problem.longest * spread + d * xp.sqrt(problem.rho) * length
+    return FEW * (rows + sums) + _slip(problem, theta, length, size, most=most)
+
+
+def _taken(problem: Problem, *, link: Link) -> Array:
+    """What is subtracted from ω μ where that may cancel: not where all rewards of a row were 0 or 1. (G, n)"""
+    size = arrays.namespace(problem.total).abs(problem.total)
+    if link.support == (0.0, 1.0):
+        size = arrays.namespace(size).where(problem.total == problem.count, 0.0, size)
+    return size
+
+
+def _slip(problem: Problem, theta: Array, length: Array, size: Array, *, most: Array) -> Array:
+    """What rounding of the logits does to the slope, √Σ ωμ' (d u Σ_j |x_j θ_j|)², at most: (G,)."""
+    xp, unit = arrays.namespace(theta), UNIT * theta.shape[-1]
+    slip = unit * problem.longest * length * xp.sqrt(xp.sum(size, axis=-1))
+    rough = slip > most
+    if not arrays.some(rough):
+        return slip
+    own = xp.sqrt(size) * logits(xp.abs(problem.X), xp.abs(theta))
+    largest = xp.maximum(xp.max(own, axis=-1), xp.full_like(slip, 1e-150))
+    return xp.where(rough, unit * largest * arrays.norms(own / largest[..., None]), slip)
