@@ -9,6 +9,7 @@ from dither.models.problem import Problem
 
 ILL = 4e-9  # relative error of the eigenvalues of H above which its factor is taken from the rows, by QR
 ROUNDING = 4e-16  # relative error of those eigenvalues for each unit of the condition number
+LOST = 1.0  # and above which no factor is right
 FEW = 256  # rows up to which the longest of them in the norm of H⁻¹ is always looked for
 
 
@@ -21,13 +22,15 @@ def factors(problem: Problem, w: Array, *, only: Array | None = None, old: tuple
         return _each(problem, w, only, old)
     xp = arrays.namespace(w)
     R = arrays.cholesky(arrays.gram(problem.X, w, problem.rho))
-    blur = None if R is None else ROUNDING * ratio(R) ** 2
-    if R is None or blur is None or arrays.some(blur > ILL):
+    F = None if R is None else xp.linalg.inv(R)
+    blur = None if R is None else ROUNDING * condition(R, F) ** 2
+    if R is None or blur is None or arrays.some(~(blur <= ILL)):
         eye = xp.eye(problem.X.shape[-1], dtype=w.dtype, device=arrays.device(w))
         rows = xp.concat([xp.sqrt(problem.rho)[..., None, None] * eye, xp.sqrt(w)[..., None] * problem.X], axis=-2)
         R = xp.linalg.qr(rows, mode="reduced")[1]
-        blur = ROUNDING * ratio(R)
-    new = (R, xp.linalg.inv(R), blur)
+        F = xp.linalg.inv(R)
+        blur = ROUNDING * condition(R, F)
+    new = (R, F, blur)
     if only is None or old is None or old[1] is None:
         return new
     axes = ((..., None, None), (..., None, None), ())
@@ -53,15 +56,14 @@ def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple |
         R = np.linalg.cholesky(H).mT
     except np.linalg.LinAlgError:
         R = np.stack([_root(own) for own in H]).mT
-    blur = ROUNDING * ratio(R) ** 2
+    F = np.stack([lapack.dtrtri(own)[0] for own in R])
+    blur = ROUNDING * condition(R, F) ** 2
     for bad in np.flatnonzero(~(blur <= ILL)):
         run = runs[bad]
         X = problem.X if problem.X.ndim == 2 else problem.X[run]
         R[bad] = np.linalg.qr(np.concatenate([problem.rho[run] ** 0.5 * np.eye(d), X * root[bad]]), mode="r")
-        blur[bad] = ROUNDING * ratio(R[bad])
-    F = np.empty_like(H)
-    for k, own in enumerate(R):
-        F[k] = lapack.dtrtri(own)[0]
+        F[bad] = lapack.dtrtri(R[bad])[0]
+        blur[bad] = ROUNDING * condition(R[bad], F[bad])
     if len(runs) == G:
         return R, F, blur
     old = (None, None, None) if old is None else old
@@ -76,15 +78,19 @@ def _root(H: np.ndarray) -> np.ndarray:
     try:
         return np.linalg.cholesky(H)
     except np.linalg.LinAlgError:
-        return np.diag(np.r_[np.ones(len(H) - 1), 1e-90])
+        return np.full_like(H, np.nan)
 
 
-def ratio(R: Array) -> Array:
-    """Of the largest to the smallest entry of the diagonals, (G,): the condition number, about."""
-    xp = arrays.namespace(R)
-    diagonal = xp.abs(xp.linalg.diagonal(R))
-    least = xp.min(diagonal, axis=-1)
-    return xp.max(diagonal, axis=-1) / xp.where(least > 1e-100, least, 1e-100)
+def condition(R: Array, F: Array) -> Array:
+    """The condition number of R once its columns have length 1, at most, in Frobenius' norm: (...).
+
+    Rounding moves the log eigenvalues of R'R by that times a few units if R is from QR of the rows, and by its square
+    times as much if from Cholesky: whatever the units of the features.
+    """
+    xp, d = arrays.namespace(R), R.shape[-1]
+    columns = xp.sum(R * R, axis=-2)
+    size = xp.sqrt(d * xp.sum(columns * xp.vecdot(F, F), axis=-1))
+    return xp.where(size < 1e70, size, 1e70)  # NaN too
 
 
 def reach(problem: Problem, F: Array, w: Array, *, known: Array | None = None, exact: bool = False) -> Array:

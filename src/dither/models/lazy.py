@@ -26,6 +26,7 @@ FIRST = 16  # rows that the buffer has room for at the start
 ROOT = 8 * rounding.UNIT  # relative size of a Newton step below which the root is found
 SMALL = 1e-6  # and below which steps that grow no shorter are rounding
 FAR = 100.0  # |log eigenvalues| to which a bound is carried on
+MOST = 1e40  # stands for all larger lengths and changes, whose fourth powers must not overflow
 LEAST_CAP = 512  # rows in the buffer above which the history is read whatever the bound
 
 
@@ -137,11 +138,11 @@ def drifted(
     root = xp.sqrt(safe)
     error = left + rounding.FEW * (xp.abs(zeta) + xp.abs(z) + omega * q * xp.abs(r))
     error = (error + d * rounding.UNIT * length * arrays.norms(theta)) / xp.sqrt(s)
-    spread = rounding.FEW * xp.sqrt(lazy.trace * lazy.inverse)
-    slip = xp.where(q > 0, (error + d * spread * xp.abs(zeta - z)) / root, 0.0)
-    blur = spread * (1 + d * (s - 1) / s)
-    inverse = lazy.inverse - v / s * xp.vecdot(u, u)
     trace = lazy.trace + v * length * length
+    spread = rounding.FEW * xp.sqrt(trace * lazy.inverse)
+    slip = xp.where(q > 0, (error + d * spread * xp.abs(zeta - z)) / root, 0.0)
+    blur = 2 * spread * (1 + d * (s - 1) / s) + rounding.UNIT * (8 + zeta * zeta)
+    inverse = lazy.inverse - v / s * xp.vecdot(u, u)
     least = d * d / trace  # of a matrix with that trace
     return lazy._replace(
         slope=lazy.slope + slip,
@@ -171,19 +172,22 @@ def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bo
 def measured(lazy: Lazy, theta: Array, *, link: Link) -> Lazy:
     """With the bound at theta (..., d)."""
     xp = arrays.namespace(theta)
-    D = theta - lazy.base
-    size = arrays.norms(arrays.dot(lazy.R, D))
-    s0 = xp.minimum(lazy.xmax * arrays.norms(D), lazy.old * size)
+    D, most = theta - lazy.base, xp.full_like(lazy.slope, MOST)
+    size = xp.minimum(arrays.norms(arrays.dot(lazy.R, D)), most)
+    s0 = xp.minimum(xp.minimum(lazy.xmax * arrays.norms(D), lazy.old * size), most)
     n = int(xp.max(lazy.fill))
     used = xp.arange(n, device=array_api_compat.device(theta)) < lazy.fill[..., None]
     delta = arrays.dot(lazy.buffer.X[..., :n, :], theta) - lazy.buffer.zeta[..., :n]
-    square = xp.where(used, delta * delta, 0.0)
-    s = xp.maximum(s0, xp.sqrt(xp.max(square, axis=-1)))
+    delta = xp.where(used, xp.abs(delta), 0.0)
+    delta = xp.where(delta < MOST, delta, MOST)
+    square = delta * delta
+    s = xp.maximum(s0, xp.max(delta, axis=-1))
     M = link.M(lazy.zmax + s)
     a = M * s
     quartic = s0 * s0 * size * size + xp.vecdot(lazy.buffer.v[..., :n] * square, square)
     rem = lazy.slope + xp.expm1(lazy.offset) * size
-    rem = rem + xp.exp(lazy.offset) * M * certificate.phi(a) * xp.sqrt(quartic)
+    few = xp.where(a < certificate.FAR, a, certificate.FAR)
+    rem = rem + xp.exp(lazy.offset) * M * certificate.phi(few) * xp.sqrt(quartic)
     bound = certificate.bounds(a + lazy.offset, rem, lazy.reach, zmax=lazy.zmax + s, link=link)
     return lazy._replace(bound=stretched(bound, lazy.stretch))
 

@@ -55,6 +55,8 @@ def solve(
         fresh = live & ~(known & (offset <= drift + blur))
         if arrays.some(fresh):
             R, F, blur = hessian.factors(given, size, only=fresh, old=(R, F, blur))
+            faint = rounding.curvature(arrays.norms(theta), given.longest, zmax, d=theta.shape[-1], link=link)
+            blur = xp.where(fresh, blur + faint, blur)
             carried = None if reach is None else reach * xp.exp(xp.where(offset < 300, offset, 300.0) / 2)
             found = hessian.reach(given, F, w, known=carried, exact=(lazy and reach is None) or n <= hessian.FEW)
             reach = found if reach is None else xp.where(fresh, found, reach)

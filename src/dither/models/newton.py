@@ -7,8 +7,8 @@ direction in which those would move is rounding alone. So what has not converged
 From there no step raises J, so every row's loss, and with it its weight, stays below what J(0) allows.
 
 `solve` ends where the slope is what rounding leaves of it, with H computed at that point: so θ and H say the same of
-records that are equal, to rounding. Steps with one factor (a pass of O(n d)) go on as long as each takes nine tenths of
-the slope away; the curvature, O(n d²), is computed where they do not, and at the end. `near` stops earlier.
+records that are equal, to rounding. A step with the factor at hand costs a pass of O(n d); the curvature, O(n d²), is
+computed where such a step leaves more than `CHORD` of the slope, and at the end. `near` stops earlier.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ AGAIN = 60  # step at which what has not been found is looked for from θ = 0
 IDLE = 12  # steps without progress after which no more is to be had
 SAFE = 0.5  # change of a logit below which a full step is taken
 LONGEST = 1e6  # change of a logit to which a step is shortened before its line is searched
-CHORD = 0.1  # share of the slope that a step with the factor at hand may leave, or the curvature is computed
+CHORD = 1e-3  # share of the slope that a step with the factor at hand may leave, or the curvature is computed
 SHARP = 1e-13  # change of the log eigenvalues of H that is as good as none
 
 
@@ -91,6 +91,8 @@ def solve(given: Problem, theta: Array, *, link: Link, tol: Array, F: Array | No
             fresh = live & ~here & (ripe | (own.slope > CHORD * last) | (own.move > SAFE))
         if arrays.some(fresh):
             R, F, blur = hessian.factors(given, size, only=fresh, old=(R, F, blur))
+            faint = rounding.curvature(arrays.norms(theta), given.longest, zmax, d=theta.shape[-1], link=link)
+            blur = xp.where(fresh, blur + faint, blur)
             found = hessian.reach(given, F, w, exact=n <= hessian.FEW)
             reach = found if reach is None else xp.where(fresh, found, reach)
             own = newton_step(given, F, g)
@@ -98,10 +100,10 @@ def solve(given: Problem, theta: Array, *, link: Link, tol: Array, F: Array | No
             anchor, shift, here = xp.where(fresh[..., None], z, anchor), xp.where(fresh, 0.0, shift), here | fresh
         few = xp.where(a < certificate.FAR, a, certificate.FAR)
         left = (few * certificate.phi(few) + grown(blur)) * own.slope  # of the slope, after the step
-        done = (a <= SHARP) & (left <= noise) | (own.slope <= noise) | (idle > IDLE)
+        safe = own.move <= SAFE
+        done = safe & (a <= SHARP) & (left <= noise) | (own.slope <= noise) | (idle > IDLE)
         done = live & here & done
         if arrays.some(done):
-            safe = own.move <= SAFE
             N, left = xp.where(safe[..., None], own.N, 0.0), xp.where(safe, left, own.slope) + noise
             a, ahead = xp.where(safe, a, 0.0), zmax + xp.where(safe, own.move, 0.0)
             bound = certificate.bounds(a + shift + blur, left, reach, zmax=ahead, link=link)

@@ -72,16 +72,16 @@ def solve(
         e, w = link.residual(z, count, total)
         g = e @ X + rho * theta
         if H is None:
-            H = _curvature(problem, count * w, theta)
+            H = _curvature(problem, count * w, theta, z, link=link)
         if H is None:
             return None
         N, slope, move = _step(problem, H, g)
         zmax = _largest(z)
         if solved and H.theta is not theta:
             a = float(link.M(np.float64(zmax + move))) * move
-            ripe = a <= newton.SHARP or slope <= _noise(problem, H, theta, e, count * w, reach, link=link)[0]
+            ripe = a <= newton.SHARP or slope <= _noise(problem, H, theta, e, count * w, reach, most=tol / 8)[0]
             if ripe or not slope <= newton.CHORD * last or not move < newton.SAFE:
-                H = _curvature(problem, count * w, theta)
+                H = _curvature(problem, count * w, theta, z, link=link)
                 if H is None:
                     return None
                 N, slope, move = _step(problem, H, g)
@@ -91,7 +91,7 @@ def solve(
         if here or not solved:
             shift = 0.0 if here else longest * math.sqrt(np.vecdot(theta - H.theta, theta - H.theta))
             a = float(link.M(np.float64(zmax + shift + move))) * (shift + move)
-            noise, far = _noise(problem, H, theta, e, count * w, reach, link=link, exact=exact)
+            noise, far = _noise(problem, H, theta, e, count * w, reach, most=tol / 8, exact=exact)
             if not (here or exact):
                 far *= math.exp(a / 2)
             noise += math.expm1(H.blur) * slope
@@ -118,17 +118,23 @@ def _step(problem: Problem, H: Curvature, g: np.ndarray) -> tuple[np.ndarray, fl
     return N, math.sqrt(half @ half), move if move < CLOSE else _largest(problem.X @ N)
 
 
-def _curvature(problem: Problem, w: np.ndarray, theta: np.ndarray) -> Curvature | None:
+def _curvature(
+    problem: Problem, w: np.ndarray, theta: np.ndarray, z: np.ndarray, *, link: Link
+) -> Curvature | None:
     """That at theta, where H = ρI + Σ w xx' = R'R; None where it is too ill-conditioned."""
     Y = problem.X * np.sqrt(w)[:, None]
     H = Y.T @ Y
     H.ravel()[:: len(H) + 1] += problem.rho
     R, bad = lapack.dpotrf(H)
-    diagonal = np.diagonal(R)
-    blur = math.inf if bad else hessian.ROUNDING * float(diagonal.max() / diagonal.min()) ** 2
+    if bad:
+        return None
+    F = lapack.dtrtri(R)[0]
+    blur = hessian.ROUNDING * float(hessian.condition(R, F)) ** 2
     if not blur <= hessian.ILL:
         return None
-    return Curvature(lapack.dtrtri(R)[0], R, blur, theta)
+    zmax, length = np.float64(_largest(z)), math.sqrt(theta @ theta)
+    blur += float(rounding.curvature(length, problem.longest, zmax, d=len(theta), link=link))
+    return Curvature(F, R, blur, theta)
 
 
 def _largest(z: np.ndarray) -> float:
@@ -143,7 +149,7 @@ def _noise(
     size: np.ndarray,
     reach: float | None,
     *,
-    link: Link,
+    most: float,
     exact: bool = False,
 ) -> tuple[float, float]:
     """`rounding.gradient`, more roughly, and max ‖x‖ in the norm of H⁻¹, at most."""
@@ -151,8 +157,15 @@ def _noise(
     spread, length = math.sqrt(np.vdot(H.F, H.F)), math.sqrt(theta @ theta)
     far, (n, d) = _reach(problem, H.F, spread, size, reach, exact=exact), X.shape
     error = math.sqrt(e @ e)
-    sums = far * (error + math.sqrt(total @ total)) + n**0.5 * error * longest * spread + d * math.sqrt(rho) * length
-    return rounding.FEW * sums + rounding.UNIT * d * longest * length * math.sqrt(size.sum()), far
+    rows = rounding.FEW * (far * (error + math.sqrt(total @ total)) + d * math.sqrt(rho) * length)
+    sums = rounding.summed(n) * n**0.5 * error * longest * spread
+    if sums > most:
+        sums = rounding.summed(n) * float(np.sqrt(np.vecdot(H.F, H.F)) @ (np.abs(e) @ np.abs(X)))
+    slip = rounding.UNIT * d * longest * length * math.sqrt(size.sum())
+    if slip > most:
+        own = np.abs(X) @ np.abs(theta)
+        slip = rounding.UNIT * d * math.sqrt(size @ (own * own))
+    return rows + sums + slip, far
 
 
 def _reach(

@@ -4,16 +4,16 @@ u = 2⁻⁵³, the unit of float64: a product of d terms is right to d u times t
 
     the residuals    e_i is right to a few u (|e_i| + what is subtracted in it), and to ω μ' d u Σ_j |x_ij θ_j| of its logit;
                      ‖Σ c_i x_i‖² <= Σ c_i² min(1/(ω μ'), reach²), as H >= Σ ω μ' xx'
-    the sum          every coordinate is rounded apart, so that the error is no sum of rows: u √n √Σ e² ‖x‖ ‖F‖ at most
+    the sum          every coordinate is rounded apart, so that the error is no sum of rows: u Σ_j ‖F_j‖ Σ_i |e_i x_ij|
 """
 
 from dither import arrays
 from dither.arrays import Array
 from dither.links import Link
-from dither.models.problem import Problem, logits
+from dither.models.problem import Problem, back, logits
 
 UNIT = 2.0**-53
-FEW = 4 * UNIT  # a few roundings
+FEW = 8 * UNIT  # a few roundings
 
 
 def gradient(
@@ -25,13 +25,36 @@ def gradient(
     logits' own error is looked at and not bounded by the longest row
     """
     xp = arrays.namespace(theta)
-    n, d = problem.X.shape[-2:]
+    d = problem.X.shape[-1]
     lever = 1 / xp.sqrt(xp.where(size > 1e-200, size, 1e-200))  # >= ‖x‖ in the norm of H⁻¹, as is reach
     lever = xp.where(lever < reach[..., None], lever, reach[..., None])
-    length, spread = arrays.norms(theta), arrays.norms(arrays.norms(F))
-    rows = arrays.norms((xp.abs(e) + _taken(problem, link=link)) * lever)
-    sums = n**0.5 * arrays.norms(e) * problem.longest * spread + d * xp.sqrt(problem.rho) * length
-    return FEW * (rows + sums) + _slip(problem, theta, length, size, most=most)
+    length = arrays.norms(theta)
+    rows = arrays.norms((xp.abs(e) + _taken(problem, link=link)) * lever) + d * xp.sqrt(problem.rho) * length
+    return FEW * rows + _sums(problem, e, F, most=most) + _slip(problem, theta, length, size, most=most)
+
+
+def summed(n: int) -> float:
+    """How far a sum of n terms is off for each unit of the sum of their sizes: what BLAS leaves, in blocks."""
+    return UNIT * (4 + n**0.5 / 4)
+
+
+def _sums(problem: Problem, e: Array, F: Array, *, most: Array) -> Array:
+    """What rounding of Σ e x does to it, u Σ_j ‖F_j‖ Σ_i |e_i x_ij| with the rows of F, at most: (G,)."""
+    xp, n = arrays.namespace(e), e.shape[-1]
+    rows = arrays.norms(F)
+    sums = summed(n) * n**0.5 * arrays.norms(e) * problem.longest * arrays.norms(rows)
+    rough = sums > most
+    if not arrays.some(rough):
+        return sums
+    return xp.where(rough, summed(n) * xp.vecdot(rows, back(xp.abs(problem.X), xp.abs(e))), sums)
+
+
+def curvature(length: Array, longest: Array, zmax: Array, *, d: int, link: Link) -> Array:
+    """How far the weights ω μ' as computed put the log eigenvalues of H off, at most: (...).
+
+    length (...) ‖θ‖, longest (...) max ‖x‖, zmax (...) max |x'θ|: a logit that is off by δ puts μ' off by M δ.
+    """
+    return UNIT * (8 + d + (d + 8) * link.M(zmax) * longest * length)
 
 
 def _taken(problem: Problem, *, link: Link) -> Array:
