@@ -138,7 +138,8 @@ class GLM:
         own : the caller gives the old state up, so the history is added to in place rather than copied
         """
         xp = arrays.namespace(x)
-        r = xp.asarray(r, dtype=xp.float64)
+        if r.dtype != xp.float64:
+            r = xp.astype(r, xp.float64)
         if weight is not None:
             weight = xp.asarray(weight, dtype=xp.float64)
         return learning.learn(self, state, x, r, weight, own=own)

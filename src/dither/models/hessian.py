@@ -8,7 +8,7 @@ from dither.arrays import Array
 from dither.models.problem import Problem
 
 ILL = 4e-9  # relative error of the eigenvalues of H above which its factor is taken from the rows, by QR
-ROUNDING = 4e-16  # relative error of those eigenvalues for each unit of the condition number
+ROUNDING = 8e-16  # relative error of those eigenvalues for each unit of the condition number
 LOST = 1.0  # and above which no factor is right
 FEW = 256  # rows up to which the longest of them in the norm of H⁻¹ is always looked for
 

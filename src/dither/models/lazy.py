@@ -23,6 +23,7 @@ from dither.links import Link
 from dither.models import certificate, history, newton, rounding
 
 FIRST = 16  # rows that the buffer has room for at the start
+QUICK = 5  # evaluations after which the root is looked for inside a bracket
 ROOT = 8 * rounding.UNIT  # relative size of a Newton step below which the root is found
 SMALL = 1e-6  # and below which steps that grow no shorter are rounding
 FAR = 100.0  # |log eigenvalues| to which a bound is carried on
@@ -81,11 +82,32 @@ def init(zeros: Array, rho: float, lam: float) -> Lazy:
 def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array, Array]:
     """The root ζ of f = ζ - z + ωq (μ(ζ) - r), v = ω μ'(ζ), and the |f| that is left: all (...).
 
-    Newton's method, inside a bracket that is halved where a step leads out of it or is too slow. Only a Newton step, and
-    never a halving, says by its length that the root is found.
+    Newton's method: where a few steps find no root, anew, inside a bracket.
+    """
+    k, zeta = omega * q, z
+    for _ in range(QUICK):
+        pull, slope = link.residual(zeta, k, k * r)
+        f = (zeta - z) + pull
+        move = -f / (1 + k * slope)
+        new = zeta + move
+        going = abs(move) > ROOT * (abs(zeta) + abs(z))
+        if not arrays.some(going):
+            return zeta, omega * slope, abs(f)
+        zeta = arrays.namespace(z).where(going, new, zeta)
+    slow = _bracketed(z, k, r, omega, link=link)
+    return (
+        arrays.namespace(z).where(going, slow[0], zeta),
+        arrays.namespace(z).where(going, slow[1], omega * slope),
+        arrays.namespace(z).where(going, slow[2], abs(f)),
+    )
+
+
+def _bracketed(z: Array, k: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array, Array]:
+    """`proximal` where Newton's steps lead out of the bracket, which is halved then, and where they are too short.
+
+    Only a Newton step, and never a halving, says by its length that the root is found.
     """
     xp = arrays.namespace(z)
-    k = omega * q
     pull, slope = link.residual(z, k, k * r)
     before = xp.abs(pull)
     end = z - xp.where(before < 1e200, pull, xp.sign(pull) * 1e200)
@@ -98,7 +120,7 @@ def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple
         move, left = -f / (1 + k * slope), xp.abs(f)
         size = xp.abs(move)
         done = done | (size <= ROOT * (xp.abs(zeta) + xp.abs(z))) | ((last <= SMALL) & (size >= last / 2))
-        if bool(xp.all(done)):
+        if not arrays.some(~done):
             break
         low, high = xp.where(f < 0, zeta, low), xp.where(f >= 0, zeta, high)
         new = zeta + move
@@ -132,25 +154,23 @@ def drifted(
     u = H⁻¹x, q = x'u before, and ζ, v, left as of `proximal`. In the norm of the inverse: |f|/√(q s) of the equation that
     ζ solves, and d u √(tr H tr H⁻¹) of the length of the step, √(ωq) |μ - r|, from the products with F.
     """
-    xp, d = arrays.namespace(x), x.shape[-1]
-    s, safe = 1 + v * q, xp.where(q > 0, q, 1.0)
-    length = arrays.norms(x)
-    root = xp.sqrt(safe)
-    error = left + rounding.FEW * (xp.abs(zeta) + xp.abs(z) + omega * q * xp.abs(r))
-    error = (error + d * rounding.UNIT * length * arrays.norms(theta)) / xp.sqrt(s)
-    trace = lazy.trace + v * length * length
+    xp, d, unit = arrays.namespace(x), x.shape[-1], rounding.UNIT
+    s, square = 1 + v * q, xp.vecdot(x, x)
+    error = left + rounding.FEW * (abs(zeta) + abs(z) + omega * q * abs(r))
+    error = (error + d * unit * xp.sqrt(square * xp.vecdot(theta, theta))) / xp.sqrt(s)
+    trace = lazy.trace + v * square
     spread = rounding.FEW * xp.sqrt(trace * lazy.inverse)
-    slip = xp.where(q > 0, (error + d * spread * xp.abs(zeta - z)) / root, 0.0)
-    blur = 2 * spread * (1 + d * (s - 1) / s) + rounding.UNIT * (8 + zeta * zeta)
-    inverse = lazy.inverse - v / s * xp.vecdot(u, u)
+    slip = (error + d * spread * abs(zeta - z)) / xp.sqrt(q + (q <= 0))  # x of zeros: 0
+    blur = 2 * spread * (1 + d * (s - 1) / s) + unit * (8 + zeta * zeta)
     least = d * d / trace  # of a matrix with that trace
+    inverse = xp.maximum(lazy.inverse - v / s * xp.vecdot(u, u), least)
     return lazy._replace(
         slope=lazy.slope + slip,
         offset=lazy.offset + blur,
         noise=xp.sqrt(lazy.noise * lazy.noise + slip * slip),
         blur=xp.sqrt(lazy.blur * lazy.blur + blur * blur),
         trace=trace,
-        inverse=xp.where(inverse > least, inverse, least),
+        inverse=inverse,
     )
 
 
@@ -185,9 +205,10 @@ def measured(lazy: Lazy, theta: Array, *, link: Link) -> Lazy:
     M = link.M(lazy.zmax + s)
     a = M * s
     quartic = s0 * s0 * size * size + xp.vecdot(lazy.buffer.v[..., :n] * square, square)
-    rem = lazy.slope + xp.expm1(lazy.offset) * size
+    off = newton.grown(lazy.offset)
+    rem = lazy.slope + off * size
     few = xp.where(a < certificate.FAR, a, certificate.FAR)
-    rem = rem + xp.exp(lazy.offset) * M * certificate.phi(few) * xp.sqrt(quartic)
+    rem = rem + (1 + off) * M * certificate.phi(few) * xp.sqrt(quartic)
     bound = certificate.bounds(a + lazy.offset, rem, lazy.reach, zmax=lazy.zmax + s, link=link)
     return lazy._replace(bound=stretched(bound, lazy.stretch))
 

@@ -40,7 +40,7 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     xp = arrays.namespace(x)
     online = model.solver == "online"
     full = state.history.rows >= WARM if online else None
-    alone = full is not None and bool(xp.all(full))
+    alone = full is not None and not arrays.some(~full)
     unread, step = _recursion(model, state, x, r, weight, sure=full)
     if alone:
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
@@ -110,7 +110,7 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     u, q = arrays.dot(G, p), xp.vecdot(p, p)
     z = xp.vecdot(x, state.theta)
     zeta, v, left = lazy.proximal(z, q, r, omega, link=model.function)
-    moved = xp.where(q > 0, (zeta - z) / xp.where(q > 0, q, 1.0), 0.0)
+    moved = (zeta - z) / (q + (q <= 0))  # x of zeros: 0
     theta, s = state.theta + u * moved[..., None], 1 + v * q
     step = Step(state.theta, z, zeta, u, q, v, left, omega)
     lam = None if sure is None else model.rho

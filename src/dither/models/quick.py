@@ -161,10 +161,10 @@ def _noise(
     sums = rounding.summed(n) * n**0.5 * error * longest * spread
     if sums > most:
         sums = rounding.summed(n) * float(np.sqrt(np.vecdot(H.F, H.F)) @ (np.abs(e) @ np.abs(X)))
-    slip = rounding.UNIT * d * longest * length * math.sqrt(size.sum())
+    slip = rounding.UNIT * (d + 8) * longest * length * math.sqrt(size.sum())
     if slip > most:
         own = np.abs(X) @ np.abs(theta)
-        slip = rounding.UNIT * d * math.sqrt(size @ (own * own))
+        slip = rounding.UNIT * (d + 8) * math.sqrt(size @ (own * own))
     return rows + sums + slip, far
 
 

@@ -2,7 +2,7 @@
 
 u = 2⁻⁵³, the unit of float64: a product of d terms is right to d u times the sum of their sizes. Of ∇J(θ) = Σ e x + ρθ
 
-    the residuals    e_i is right to a few u (|e_i| + what is subtracted in it), and to ω μ' d u Σ_j |x_ij θ_j| of its logit;
+    the residuals    e_i is right to a few u (|e_i| + what is subtracted in it), and to ω μ' (d + 8) u Σ_j |x_ij θ_j| of its logit;
                      ‖Σ c_i x_i‖² <= Σ c_i² min(1/(ω μ'), reach²), as H >= Σ ω μ' xx'
     the sum          every coordinate is rounded apart, so that the error is no sum of rows: u Σ_j ‖F_j‖ Σ_i |e_i x_ij|
 """
@@ -66,8 +66,8 @@ def _taken(problem: Problem, *, link: Link) -> Array:
 
 
 def _slip(problem: Problem, theta: Array, length: Array, size: Array, *, most: Array) -> Array:
-    """What rounding of the logits does to the slope, √Σ ωμ' (d u Σ_j |x_j θ_j|)², at most: (G,)."""
-    xp, unit = arrays.namespace(theta), UNIT * theta.shape[-1]
+    """What rounding of the logits does to the slope, √Σ ωμ' ((d + 8) u Σ_j |x_j θ_j|)², at most: (G,)."""
+    xp, unit = arrays.namespace(theta), UNIT * (theta.shape[-1] + 8)
     slip = unit * problem.longest * length * xp.sqrt(xp.sum(size, axis=-1))
     rough = slip > most
     if not arrays.some(rough):
