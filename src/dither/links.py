@@ -9,8 +9,9 @@
 
 L_μ = sup μ' and M_μ = sup |μ''|/μ' are over the domain |η| <= B. Probit is not the canonical link of the Bernoulli law:
 its g is the one with g' = Φ, so its loss is a quasi-likelihood (the same mean, convex, but not the log-likelihood).
-`concordance` is M_μ as the paper tabulates it: the M that holds for all η, where there is one. Everything is finite for
-|η| <= 700; beyond ±700 the log link is held at e^{±700}.
+`concordance` is M_μ as the paper tabulates it: the M that holds for all η, where there is one. `rounded` is how many
+roundings of η the computing of μ is worth. Everything is finite for |η| <= 700; beyond ±700 the log link is held at
+e^{±700}.
 """
 
 import math
@@ -29,6 +30,7 @@ class Identity:
     """μ(η) = η: linear models."""
 
     name = "identity"
+    rounded = 1
     support = (-math.inf, math.inf)
 
     def mu(self, eta: Array) -> Array:
@@ -74,6 +76,7 @@ class Logit:
     """μ(η) = 1/(1 + e^{-η}): rewards in [0, 1]; the canonical link of the Bernoulli law."""
 
     name = "logit"
+    rounded = 1
     support = (0.0, 1.0)
 
     def mu(self, eta: Array) -> Array:
@@ -130,6 +133,7 @@ class Log:
     """μ(η) = e^η: counts and other rewards that are not negative; the canonical link of the Poisson law."""
 
     name = "log"
+    rounded = 1
     support = (0.0, math.inf)
 
     def mu(self, eta: Array) -> Array:
@@ -177,6 +181,7 @@ class Probit:
     """μ(η) = Φ(η): rewards in [0, 1], fitted by the quasi-likelihood of the module's text."""
 
     name = "probit"
+    rounded = 8
     support = (0.0, 1.0)
 
     def mu(self, eta: Array) -> Array:

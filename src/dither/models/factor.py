@@ -24,7 +24,7 @@ def grown(
     """F after one more v xx' (v None: 1), with p, u, s as above: F (..., d, d), x (..., d), s, v (...).
 
     Raises ValueError where F cannot hold the result, as its width √((s - 1)/(v s)) of x shows; lam: for the message,
-    None where F is about to be made anew and may be wrong until then. only: (...) where F is looked at; None: everywhere.
+    None where F is about to be made anew, and may be wrong till then. only: (...) where to look at F.
     """
     xp = arrays.namespace(x)
     scale = -(s + xp.sqrt(s))[..., None]

@@ -9,8 +9,8 @@ logits ζ where each row entered, plus the new loss (so nothing diverges on sepa
 
 How far θ may then be from θ̂ is bounded without reading the history (`certificate`); the solver says when it is read:
 
-    "certified"   E <= tol, |log eigenvalues of H against Ĥ| <= 2 log(1 + tol); below 1,000 rows E <= 1e-8 and 1e-3
-    "exact"       E <= 1e-8 and 1e-6 after every observation: O(t d²)
+    "certified"   E <= tol, |log eigenvalues of H against Ĥ| <= 2 log(1 + tol); below 1,000 rows as "exact"
+    "exact"       both <= 1e-8, and mostly 1e-13, where rounding allows, after every observation: O(t d²)
     "counts"      the same for a fixed set of arms, whose equal rows share a count and a sum: O(K d²), whatever t
     "online"      never after the first 1,024 observations, which are solved: O(d²) and constant memory, for services
                   that live for years; exact for the identity link alone
@@ -226,9 +226,9 @@ class GLM:
         return state.lazy.bound
 
     def rounding(self, state: GLMState) -> Array:
-        """ρ (...) with |x'θ as computed - x'θ as the solver has it in exact numbers| <= ρ ‖x‖ in the norm of Ĥ⁻¹, any x.
+        """ρ (...), in widths: for every x, rounding moves x'θ by at most ρ ‖x‖ in the norm of Ĥ⁻¹.
 
-        That is rounding alone, of θ and of the product, and never what `tol` leaves open. In widths.
+        It is the rounding of θ's own computation and of the product, and never what `tol` leaves open.
         """
         xp, kept = arrays.namespace(state.theta), state.lazy
         d = state.theta.shape[-1]

@@ -1,14 +1,16 @@
 """The Hessian of J by its square roots: H = ρI + Σ w xx' = R'R, H⁻¹ = FF'; and how long rows are in the norm of H⁻¹."""
 
 import numpy as np
+from scipy import linalg
 from scipy.linalg import lapack
 
 from dither import arrays
 from dither.arrays import Array
 from dither.models.problem import Problem
+from dither.models.rounding import summed
 
 ILL = 4e-9  # relative error of the eigenvalues of H above which its factor is taken from the rows, by QR
-ROUNDING = 8e-16  # relative error of those eigenvalues for each unit of the condition number
+ROUNDING = 8e-16  # relative error of those eigenvalues for each unit of the condition number, beside that of sums
 LOST = 1.0  # and above which no factor is right
 FEW = 256  # rows up to which the longest of them in the norm of H⁻¹ is always looked for
 
@@ -21,15 +23,15 @@ def factors(problem: Problem, w: Array, *, only: Array | None = None, old: tuple
     if type(w) is np.ndarray:
         return _each(problem, w, only, old)
     xp = arrays.namespace(w)
-    R = arrays.cholesky(arrays.gram(problem.X, w, problem.rho))
+    R, unit = arrays.cholesky(arrays.gram(problem.X, w, problem.rho)), ROUNDING + summed(w.shape[-1])
     F = None if R is None else xp.linalg.inv(R)
-    blur = None if R is None else ROUNDING * condition(R, F) ** 2
+    blur = None if R is None else unit * condition(R, F) ** 2
     if R is None or blur is None or arrays.some(~(blur <= ILL)):
         eye = xp.eye(problem.X.shape[-1], dtype=w.dtype, device=arrays.device(w))
         rows = xp.concat([xp.sqrt(problem.rho)[..., None, None] * eye, xp.sqrt(w)[..., None] * problem.X], axis=-2)
         R = xp.linalg.qr(rows, mode="reduced")[1]
         F = xp.linalg.inv(R)
-        blur = ROUNDING * condition(R, F)
+        blur = unit * condition(R, F)
     new = (R, F, blur)
     if only is None or old is None or old[1] is None:
         return new
@@ -42,6 +44,7 @@ def factors(problem: Problem, w: Array, *, only: Array | None = None, old: tuple
 def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple | None) -> tuple:
     """`factors` in NumPy, where every problem is computed as if it were alone."""
     (G, n), d = w.shape, problem.X.shape[-1]
+    unit = ROUNDING + summed(n)
     runs = np.arange(G) if only is None else np.flatnonzero(only)
     root, H = np.sqrt(w[runs])[..., None], np.empty((len(runs), d, d))
     if problem.X.ndim == 3 and n <= FEW:  # all at once, where the rows fit into the cache
@@ -57,13 +60,12 @@ def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple |
     except np.linalg.LinAlgError:
         R = np.stack([_root(own) for own in H]).mT
     F = np.stack([lapack.dtrtri(own)[0] for own in R])
-    blur = ROUNDING * condition(R, F) ** 2
+    blur = unit * condition(R, F) ** 2
     for bad in np.flatnonzero(~(blur <= ILL)):
         run = runs[bad]
         X = problem.X if problem.X.ndim == 2 else problem.X[run]
-        R[bad] = np.linalg.qr(np.concatenate([problem.rho[run] ** 0.5 * np.eye(d), X * root[bad]]), mode="r")
-        F[bad] = lapack.dtrtri(R[bad])[0]
-        blur[bad] = ROUNDING * condition(R[bad], F[bad])
+        R[bad], F[bad] = _from_rows(np.concatenate([X * root[bad], problem.rho[run] ** 0.5 * np.eye(d)]))
+        blur[bad] = unit * condition(R[bad], F[bad])
     if len(runs) == G:
         return R, F, blur
     old = (None, None, None) if old is None else old
@@ -71,6 +73,16 @@ def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple |
     for all_of, own in zip(parts, (R, F, blur), strict=True):
         all_of[runs] = own
     return tuple(parts)
+
+
+def _from_rows(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R and F with R'R = A'A = (FF')⁻¹: by QR, the longest rows first and with pivots, so that short rows count too."""
+    order = np.argsort(-np.vecdot(A, A), kind="stable")
+    upper, columns = linalg.qr(A[order], mode="r", pivoting=True)
+    upper = upper[: A.shape[1]]
+    R, F = np.empty_like(upper), np.empty_like(upper)
+    R[:, columns], F[columns] = upper, lapack.dtrtri(upper)[0]
+    return R, F
 
 
 def _root(H: np.ndarray) -> np.ndarray:

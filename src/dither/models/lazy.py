@@ -151,8 +151,8 @@ def drifted(
 ) -> Lazy:
     """With what the last observation may have cost the model by rounding: theta (..., d) before it, the rest of it.
 
-    u = H⁻¹x, q = x'u before, and ζ, v, left as of `proximal`. In the norm of the inverse: |f|/√(q s) of the equation that
-    ζ solves, and d u √(tr H tr H⁻¹) of the length of the step, √(ωq) |μ - r|, from the products with F.
+    u = H⁻¹x, q = x'u before, and ζ, v, left as of `proximal`. In the norm of the inverse: |f|/√(q s) of the equation
+    that ζ solves, and d u √(tr H tr H⁻¹) of the length of the step, √(ωq) |μ - r|, from the products with F.
     """
     xp, d, unit = arrays.namespace(x), x.shape[-1], rounding.UNIT
     s, square = 1 + v * q, xp.vecdot(x, x)
@@ -160,7 +160,7 @@ def drifted(
     error = (error + d * unit * xp.sqrt(square * xp.vecdot(theta, theta))) / xp.sqrt(s)
     trace = lazy.trace + v * square
     spread = rounding.FEW * xp.sqrt(trace * lazy.inverse)
-    slip = (error + d * spread * abs(zeta - z)) / xp.sqrt(q + (q <= 0))  # x of zeros: 0
+    slip = (error + d * spread * abs(zeta - z)) / xp.sqrt(xp.where(q > 0, q, 1.0))  # x of zeros: 0
     blur = 2 * spread * (1 + d * (s - 1) / s) + unit * (8 + zeta * zeta)
     least = d * d / trace  # of a matrix with that trace
     inverse = xp.maximum(lazy.inverse - v / s * xp.vecdot(u, u), least)
@@ -239,7 +239,7 @@ def renewed(
         exact=rows if exact else lazy.exact,
         nu=nu,
         stretch=stretch,
-        noise=solution.slope,
+        noise=solution.noise,
         blur=blur,
         trace=square(solution.R),
         inverse=square(solution.F),
@@ -259,7 +259,7 @@ def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Arr
     kept.base[runs], kept.R[runs] = found.base, found.R
     kept.offset[runs], kept.slope[runs], kept.zmax[runs] = found.offset, found.slope, found.zmax
     kept.old[runs] = kept.reach[runs] = found.reach
-    kept.noise[runs], kept.blur[runs] = found.slope, found.blur
+    kept.noise[runs], kept.blur[runs] = found.noise, found.blur
     kept.trace[runs], kept.inverse[runs] = square(found.R), square(found.F)
     kept.fill[runs], kept.bound[runs] = 0, bound
     kept.passes[runs] += found.steps

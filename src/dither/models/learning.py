@@ -110,7 +110,7 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     u, q = arrays.dot(G, p), xp.vecdot(p, p)
     z = xp.vecdot(x, state.theta)
     zeta, v, left = lazy.proximal(z, q, r, omega, link=model.function)
-    moved = (zeta - z) / (q + (q <= 0))  # x of zeros: 0
+    moved = (zeta - z) / xp.where(q > 0, q, 1.0)  # x of zeros: 0
     theta, s = state.theta + u * moved[..., None], 1 + v * q
     step = Step(state.theta, z, zeta, u, q, v, left, omega)
     lam = None if sure is None else model.rho

@@ -32,7 +32,7 @@ def solve(
 ) -> Solution:
     """Minimise, from theta (G, d), until the bounds are at most `tol` (G,) and `drift`.
 
-    F, trusted : a factor of some H⁻¹ near theta's, and how far its log eigenvalues are from those at theta, at most (G,)
+    F, trusted : a factor of some H⁻¹ near theta's; how far its log eigenvalues are from those at theta, at most (G,)
     reach : (G,) max ‖x‖ in the norm of H(theta)⁻¹, at most; None: found anew
     """
     xp, n = arrays.namespace(theta), given.X.shape[-2]
@@ -55,7 +55,7 @@ def solve(
         fresh = live & ~(known & (offset <= drift + blur))
         if arrays.some(fresh):
             R, F, blur = hessian.factors(given, size, only=fresh, old=(R, F, blur))
-            faint = rounding.curvature(arrays.norms(theta), given.longest, zmax, d=theta.shape[-1], link=link)
+            faint = rounding.curvature(given, theta, size, zmax, link=link)
             blur = xp.where(fresh, blur + faint, blur)
             carried = None if reach is None else reach * xp.exp(xp.where(offset < 300, offset, 300.0) / 2)
             found = hessian.reach(given, F, w, known=carried, exact=(lazy and reach is None) or n <= hessian.FEW)
@@ -73,7 +73,7 @@ def solve(
             least_E, most = (tol / LATE, 2 * drift) if lazy else (tol, drift + 2 * tol)
             end = end | (known & (bound[..., 0] <= least_E) & (bound[..., 1] <= most + 2 * blur))
             count = xp.full_like(live, step + 1, dtype=xp.int64)
-            new = Solution(theta, F, R, blur, offset, slope, reach, theta, zmax, bound, count)
+            new = Solution(theta, F, R, blur, offset, slope, noise, reach, theta, zmax, bound, count)
             answer = new if answer is None else newton.kept(live, new, answer)
             live = live & ~end
             if not arrays.some(live):
@@ -86,6 +86,6 @@ def solve(
             bound = certificate.bounds(a + blur, rem, reach, zmax=ahead, link=link)
             if not arrays.some((bound[..., 0] > tol) | (bound[..., 1] > drift)):
                 count = xp.full_like(live, step + 1, dtype=xp.int64)
-                return Solution(theta + own.N, F, R, blur, blur, left, reach, theta, zmax, bound, count)
+                return Solution(theta + own.N, F, R, blur, blur, left, left, reach, theta, zmax, bound, count)
         theta, z = newton.moved(given, theta, z, own, live, anew=step % 8 == 7, link=link)
     raise newton.not_found()

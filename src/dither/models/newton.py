@@ -37,6 +37,7 @@ class Solution(NamedTuple):
     blur: Array  # (G,)  how far rounding may put the log eigenvalues of H off
     offset: Array  # (G,)  those of H against the curvature at `base`, at most, with that of rounding
     slope: Array  # (G,)  what the quadratic model at `base` leaves of ∇J(θ), in the norm of H⁻¹, at most
+    noise: Array  # (G,)  what of it is rounding
     reach: Array  # (G,)  max ‖x‖ in the norm of H⁻¹, at most
     base: Array  # (G, d)  where H is a model of the curvature to within `offset`: theta, or where the last step began
     zmax: Array  # (G,)  max |x'base|
@@ -74,8 +75,7 @@ def solve(given: Problem, theta: Array, *, link: Link, tol: Array, F: Array | No
             begun = begun | again
             theta, z = (xp.where(again[..., None], 0.0, A) for A in (theta, z))
             shift, last, least, idle = (
-                xp.where(again, value, A)
-                for A, value in ((shift, xp.inf), (last, 0.0), (least, xp.inf), (idle, 0.0))
+                xp.where(again, value, A) for A, value in ((shift, xp.inf), (last, 0.0), (least, xp.inf), (idle, 0.0))
             )
         e, w = link.residual(z, given.count, given.total)
         g, size, zmax = problem.slope(given, theta, e), given.count * w, problem.largest(z)
@@ -91,7 +91,7 @@ def solve(given: Problem, theta: Array, *, link: Link, tol: Array, F: Array | No
             fresh = live & ~here & (ripe | (own.slope > CHORD * last) | (own.move > SAFE))
         if arrays.some(fresh):
             R, F, blur = hessian.factors(given, size, only=fresh, old=(R, F, blur))
-            faint = rounding.curvature(arrays.norms(theta), given.longest, zmax, d=theta.shape[-1], link=link)
+            faint = rounding.curvature(given, theta, size, zmax, link=link)
             blur = xp.where(fresh, blur + faint, blur)
             found = hessian.reach(given, F, w, exact=n <= hessian.FEW)
             reach = found if reach is None else xp.where(fresh, found, reach)
@@ -101,16 +101,20 @@ def solve(given: Problem, theta: Array, *, link: Link, tol: Array, F: Array | No
         few = xp.where(a < certificate.FAR, a, certificate.FAR)
         left = (few * certificate.phi(few) + grown(blur)) * own.slope  # of the slope, after the step
         safe = own.move <= SAFE
-        done = safe & (a <= SHARP) & (left <= noise) | (own.slope <= noise) | (idle > IDLE)
+        done = safe & (a <= SHARP) & (left <= noise) | (idle > IDLE)
+        done = done | (own.slope <= noise) & ((a <= SHARP) | (own.slope >= last / 2))  # no more is to be had
         done = live & here & done
         if arrays.some(done):
             N, left = xp.where(safe[..., None], own.N, 0.0), xp.where(safe, left, own.slope) + noise
             a, ahead = xp.where(safe, a, 0.0), zmax + xp.where(safe, own.move, 0.0)
             bound = certificate.bounds(a + shift + blur, left, reach, zmax=ahead, link=link)
-            lost = done & ~begun & ~xp.isfinite(bound[..., 0])  # so far off that rounding is all there is to see
+            astray = xp.maximum(noise, blur) >= hessian.LOST
+            lost = done & ~begun & (astray | ~xp.isfinite(bound[..., 0]))  # may be of the start, not of the minimum
+            if arrays.some(done & begun & astray):
+                raise not_held()
             done = done & ~lost
             count = xp.full_like(live, step + 1, dtype=xp.int64)
-            new = Solution(theta + N, F, R, blur, shift + blur, left, reach, theta, zmax, bound, count)
+            new = Solution(theta + N, F, R, blur, shift + blur, left, left, reach, theta, zmax, bound, count)
             answer = new if answer is None else kept(live, new, answer)
             live = live & ~done
             if not arrays.some(live):
@@ -122,6 +126,14 @@ def solve(given: Problem, theta: Array, *, link: Link, tol: Array, F: Array | No
         theta, z = moved(given, theta, z, own, live, anew=step % 8 == 7, link=link)
         shift = xp.where(xp.isfinite(shift), problem.offset(z, anchor, link=link), xp.inf)
     raise not_found()
+
+
+def not_held() -> ValueError:
+    """What is raised where the minimum is found to be no number that float64 holds."""
+    return ValueError(
+        "x, r or weight is too large beside the others and lam: rounding alone may put the estimate off by a width, or "
+        "an eigenvalue of its curvature off by a factor e; scale x down or raise lam"
+    )
 
 
 def grown(blur: Array) -> Array:

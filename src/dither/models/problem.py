@@ -29,6 +29,7 @@ def back(X: Array, e: Array) -> Array:
 
 
 def largest(z: Array) -> Array:
+    """max |z| along the last axis; 0 of none."""
     xp = arrays.namespace(z)
     return xp.maximum(xp.max(z, axis=-1), -xp.min(z, axis=-1)) if z.shape[-1] else xp.zeros_like(z[..., 0])
 

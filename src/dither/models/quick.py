@@ -1,7 +1,7 @@
 """`newton.solve` and `near.solve` for one problem in NumPy from a good start: what nearly every observation needs.
 
-With a factor at hand: steps with it to where rounding is the limit, then the curvature there and one step more. Without:
-the curvature at the start, and Newton steps until the outcome of one is certain. After a step N from θ, where H models
+With a factor at hand it goes to where rounding is the limit, as `newton.solve`. Without one, the curvature is computed
+at the start, and Newton steps are taken until the outcome of one is certain. After a step N from θ, where H models
 the curvature to within a along the whole step, the slope is at most (e^a - 1)‖N‖ in the norm of H⁻¹, and at most
 a φ(a)‖N‖ where H is that at θ itself: so the last step need not be looked at.
 """
@@ -31,6 +31,7 @@ class Found(NamedTuple):
     blur: Any
     offset: Any
     slope: Any
+    noise: Any
     reach: Any
     base: Any  # (d,)
     zmax: Any
@@ -79,7 +80,9 @@ def solve(
         zmax = _largest(z)
         if solved and H.theta is not theta:
             a = float(link.M(np.float64(zmax + move))) * move
-            ripe = a <= newton.SHARP or slope <= _noise(problem, H, theta, e, count * w, reach, most=tol / 8)[0]
+            ripe = (
+                a <= newton.SHARP or slope <= _noise(problem, H, theta, e, count * w, reach, link=link, most=tol / 8)[0]
+            )
             if ripe or not slope <= newton.CHORD * last or not move < newton.SAFE:
                 H = _curvature(problem, count * w, theta, z, link=link)
                 if H is None:
@@ -87,11 +90,11 @@ def solve(
                 N, slope, move = _step(problem, H, g)
         if not move < newton.SAFE:
             return None
-        here, last = H.theta is theta, slope
+        here, stuck, last = H.theta is theta, slope >= last / 2, slope
         if here or not solved:
             shift = 0.0 if here else longest * math.sqrt(np.vecdot(theta - H.theta, theta - H.theta))
             a = float(link.M(np.float64(zmax + shift + move))) * (shift + move)
-            noise, far = _noise(problem, H, theta, e, count * w, reach, most=tol / 8, exact=exact)
+            noise, far = _noise(problem, H, theta, e, count * w, reach, link=link, most=tol / 8, exact=exact)
             if not (here or exact):
                 far *= math.exp(a / 2)
             noise += math.expm1(H.blur) * slope
@@ -99,12 +102,13 @@ def solve(
             a += H.blur
             if a > FIRM * drift and not solved:
                 return None
-            sharp = beyond <= noise and (a - H.blur <= newton.SHARP or slope <= noise) if solved else True
+            sharp = beyond <= noise and (a - H.blur <= newton.SHARP or (slope <= noise and stuck)) if solved else True
             if sharp and beyond + noise <= FIRM * tol and a <= FIRM * drift:
+                told = beyond + noise if solved else noise
                 new, ends = theta + N, (a, beyond + noise, zmax + move)
                 if here:
-                    return Found(new, H.F, H.R, H.blur, H.blur, beyond + noise, far, theta, zmax, step, ends)
-                return Found(new, H.F, H.R, H.blur, a, beyond + noise, far, new, zmax + move, step, ends)
+                    return Found(new, H.F, H.R, H.blur, H.blur, beyond + noise, told, far, theta, zmax, step, ends)
+                return Found(new, H.F, H.R, H.blur, a, beyond + noise, told, far, new, zmax + move, step, ends)
         theta = theta + N
         z = X @ theta
     return None
@@ -118,9 +122,7 @@ def _step(problem: Problem, H: Curvature, g: np.ndarray) -> tuple[np.ndarray, fl
     return N, math.sqrt(half @ half), move if move < CLOSE else _largest(problem.X @ N)
 
 
-def _curvature(
-    problem: Problem, w: np.ndarray, theta: np.ndarray, z: np.ndarray, *, link: Link
-) -> Curvature | None:
+def _curvature(problem: Problem, w: np.ndarray, theta: np.ndarray, z: np.ndarray, *, link: Link) -> Curvature | None:
     """That at theta, where H = ρI + Σ w xx' = R'R; None where it is too ill-conditioned."""
     Y = problem.X * np.sqrt(w)[:, None]
     H = Y.T @ Y
@@ -129,11 +131,10 @@ def _curvature(
     if bad:
         return None
     F = lapack.dtrtri(R)[0]
-    blur = hessian.ROUNDING * float(hessian.condition(R, F)) ** 2
+    blur = (hessian.ROUNDING + rounding.summed(len(Y))) * float(hessian.condition(R, F)) ** 2
     if not blur <= hessian.ILL:
         return None
-    zmax, length = np.float64(_largest(z)), math.sqrt(theta @ theta)
-    blur += float(rounding.curvature(length, problem.longest, zmax, d=len(theta), link=link))
+    blur += float(rounding.curvature(problem, theta, w, np.float64(_largest(z)), link=link))
     return Curvature(F, R, blur, theta)
 
 
@@ -149,6 +150,7 @@ def _noise(
     size: np.ndarray,
     reach: float | None,
     *,
+    link: Link,
     most: float,
     exact: bool = False,
 ) -> tuple[float, float]:
@@ -161,10 +163,10 @@ def _noise(
     sums = rounding.summed(n) * n**0.5 * error * longest * spread
     if sums > most:
         sums = rounding.summed(n) * float(np.sqrt(np.vecdot(H.F, H.F)) @ (np.abs(e) @ np.abs(X)))
-    slip = rounding.UNIT * (d + 8) * longest * length * math.sqrt(size.sum())
+    slip = rounding.UNIT * (d + link.rounded) * longest * length * math.sqrt(size.sum())
     if slip > most:
         own = np.abs(X) @ np.abs(theta)
-        slip = rounding.UNIT * (d + 8) * math.sqrt(size @ (own * own))
+        slip = rounding.UNIT * (d + link.rounded) * math.sqrt(size @ (own * own))
     return rows + sums + slip, far
 
 

@@ -2,8 +2,8 @@
 
 u = 2⁻⁵³, the unit of float64: a product of d terms is right to d u times the sum of their sizes. Of ∇J(θ) = Σ e x + ρθ
 
-    the residuals    e_i is right to a few u (|e_i| + what is subtracted in it), and to ω μ' (d + 8) u Σ_j |x_ij θ_j| of its logit;
-                     ‖Σ c_i x_i‖² <= Σ c_i² min(1/(ω μ'), reach²), as H >= Σ ω μ' xx'
+    the residuals    e_i is right to a few u (|e_i| + what is subtracted in it), and to ω μ' times the error of its
+                     logit, (d + 1) u Σ_j |x_ij θ_j|;  ‖Σ c_i x_i‖² <= Σ c_i² min(1/(ω μ'), reach²), as H >= Σ ω μ' xx'
     the sum          every coordinate is rounded apart, so that the error is no sum of rows: u Σ_j ‖F_j‖ Σ_i |e_i x_ij|
 """
 
@@ -14,6 +14,8 @@ from dither.models.problem import Problem, back, logits
 
 UNIT = 2.0**-53
 FEW = 8 * UNIT  # a few roundings
+FAINT = 1e-10  # change of the log eigenvalues of H above which it is looked at more closely
+UNDERFLOW = 40.0  # |η| above which φ(η) is 0 in float64: what is beyond counts for no link whose M is not a constant
 
 
 def gradient(
@@ -30,7 +32,7 @@ def gradient(
     lever = xp.where(lever < reach[..., None], lever, reach[..., None])
     length = arrays.norms(theta)
     rows = arrays.norms((xp.abs(e) + _taken(problem, link=link)) * lever) + d * xp.sqrt(problem.rho) * length
-    return FEW * rows + _sums(problem, e, F, most=most) + _slip(problem, theta, length, size, most=most)
+    return FEW * rows + _sums(problem, e, F, most=most) + _slip(problem, theta, length, size, link=link, most=most)
 
 
 def summed(n: int) -> float:
@@ -49,12 +51,19 @@ def _sums(problem: Problem, e: Array, F: Array, *, most: Array) -> Array:
     return xp.where(rough, summed(n) * xp.vecdot(rows, back(xp.abs(problem.X), xp.abs(e))), sums)
 
 
-def curvature(length: Array, longest: Array, zmax: Array, *, d: int, link: Link) -> Array:
+def curvature(problem: Problem, theta: Array, size: Array, zmax: Array, *, link: Link) -> Array:
     """How far the weights ω μ' as computed put the log eigenvalues of H off, at most: (...).
 
-    length (...) ‖θ‖, longest (...) max ‖x‖, zmax (...) max |x'θ|: a logit that is off by δ puts μ' off by M δ.
+    size (G, n) those weights, zmax (G,) max |x'θ|. A logit that is off by δ puts μ' off by M δ of itself; where μ' is 0
+    in float64 the row is not there.
     """
-    return UNIT * (8 + d + (d + 8) * link.M(zmax) * longest * length)
+    xp, d = arrays.namespace(theta), theta.shape[-1]
+    unit, most = UNIT * (d + 8), xp.where(zmax < UNDERFLOW, zmax, UNDERFLOW)
+    faint = unit * link.M(most) * problem.longest * arrays.norms(theta)
+    if arrays.some(faint > FAINT):
+        own = xp.where(size > 0, logits(xp.abs(problem.X), xp.abs(theta)), 0.0)
+        faint = xp.where(faint > FAINT, unit * link.M(most) * xp.max(own, axis=-1), faint)
+    return faint + unit
 
 
 def _taken(problem: Problem, *, link: Link) -> Array:
@@ -65,9 +74,9 @@ def _taken(problem: Problem, *, link: Link) -> Array:
     return size
 
 
-def _slip(problem: Problem, theta: Array, length: Array, size: Array, *, most: Array) -> Array:
-    """What rounding of the logits does to the slope, √Σ ωμ' ((d + 8) u Σ_j |x_j θ_j|)², at most: (G,)."""
-    xp, unit = arrays.namespace(theta), UNIT * (theta.shape[-1] + 8)
+def _slip(problem: Problem, theta: Array, length: Array, size: Array, *, link: Link, most: Array) -> Array:
+    """What rounding of the logits does to the slope, √Σ ωμ' ((d + 1) u Σ_j |x_j θ_j|)², at most: (G,)."""
+    xp, unit = arrays.namespace(theta), UNIT * (theta.shape[-1] + link.rounded)
     slip = unit * problem.longest * length * xp.sqrt(xp.sum(size, axis=-1))
     rough = slip > most
     if not arrays.some(rough):
