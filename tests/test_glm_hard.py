@@ -147,4 +147,3 @@ def test_tol_bounds_both_halves_beyond_a_thousand_rows():
         for t in range(1000, 1060):
             state = model.update(state, X[t], r[t], own=True)
             assert np.all(model.bound(state) <= [tol, 2 * np.log1p(tol)])
-

@@ -26,8 +26,8 @@ def learnt(model, X, r, weight=None):
 
 def spread(model, state, arms):
     """How far equal means and equal widths of the arms lie apart, in what rounding may do to two of them."""
-    m, w = model.mean(state, arms), model.width(state, arms)
-    return np.ptp(m) / (2 * model.rounding(state) * w.max()), np.ptp(w) / (2 * model.rounding_width(state) * w.max())
+    m, w, known = model.mean(state, arms), model.width(state, arms), model.rounding(state)
+    return np.ptp(m) / (2 * known.rho[0] * w.max()), np.ptp(w) / (2 * known.omega[0] * w.max())
 
 
 def basis(rng, d):
@@ -92,7 +92,7 @@ def test_exact_ties_lie_within_the_rounding_that_is_told(link, solver):
         model = GLM(link, lam=lam, solver=solver)
         state = learnt(model, X, r)
         assert max(spread(model, state, A)) <= 1, seed
-        sizes.append((model.rounding(state), model.rounding_width(state)))
+        sizes.append(np.concatenate(model.rounding(state)))
     assert np.median(sizes, axis=0)[0] <= 1e-13  # in widths: nothing that anyone could tell apart is merged
     assert np.median(sizes, axis=0)[1] <= 1e-11
     # seen red: the rounding of the product alone; widths without the condition of H
@@ -106,8 +106,9 @@ def test_rounding_knows_nothing_of_tol():
         state = model.update_many(model.init(4), X[:1010], r[:1010])
         for t in range(1010, 1600):
             state = model.update(state, X[t], r[t], own=True)
-        assert 1e-16 < model.rounding(state) <= 1e-11
-        assert 1e-16 < model.rounding_width(state) <= 1e-10
+        rho, omega = model.rounding(state)
+        assert 1e-16 < rho <= 1e-11
+        assert 1e-16 < omega <= 1e-10
 
 
 def test_a_batch_of_states_is_told_as_each_alone():
@@ -116,6 +117,6 @@ def test_a_batch_of_states_is_told_as_each_alone():
     runs = model.update_many(model.init(3, batch=(2,)), np.stack([X[:20], X[20:]]), np.stack([r[:20], r[20:]]))
     for i, part in enumerate((slice(0, 20), slice(20, 40))):
         alone = model.update_many(model.init(3), X[part], r[part])
-        assert model.rounding(runs).shape == model.rounding_width(runs).shape == (2,)
-        assert model.rounding(runs)[i] == model.rounding(alone)
-        assert model.rounding_width(runs)[i] == model.rounding_width(alone)
+        for many, one in zip(model.rounding(runs), model.rounding(alone), strict=True):
+            assert many.shape == (2, 1)
+            assert many[i] == one

@@ -27,7 +27,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import history, lazy, learning, refit, rounding, statistics
+from dither.models import digits, history, lazy, learning, newton, refit, rounding, statistics
 from dither.models.history import History
 from dither.models.lazy import Lazy
 
@@ -99,7 +99,7 @@ class GLM:
     @property
     def abilities(self) -> frozenset[str]:
         """What it can tell a policy."""
-        always = {"mean", "mean_at", "width", "sample", "norms", "gram", "gram_width", "predict", "bound"}
+        always = {"mean", "mean_at", "width", "sample", "norms", "gram", "gram_width", "predict", "bound", "rounding"}
         return frozenset(always if self.solver == "online" else always | {"refit", "history"})
 
     def ambient(self, dim: int) -> int:
@@ -225,23 +225,21 @@ class GLM:
         """
         return state.lazy.bound
 
-    def rounding(self, state: GLMState) -> Array:
-        """ρ (...), in widths: for every x, rounding moves x'θ by at most ρ ‖x‖ in the norm of Ĥ⁻¹.
+    def rounding(self, state: GLMState) -> digits.Rounding:
+        """What rounding may have done to means and widths, (..., 1) each: of their own computation and of the products.
 
-        It is the rounding of θ's own computation and of the product, and never what `tol` leaves open.
+        Never what `tol` leaves open: of θ and F as the solver has them in exact numbers.
         """
-        xp, kept = arrays.namespace(state.theta), state.lazy
-        d = state.theta.shape[-1]
-        product = (d + 4) * rounding.UNIT * xp.sqrt(kept.trace) * arrays.norms(state.theta)
-        return kept.stretch * (kept.noise + product)
+        xp, kept, d = arrays.namespace(state.theta), state.lazy, state.theta.shape[-1]
+        unit = (d + 4) * rounding.UNIT
+        inverse = kept.inverse if state.G is None else lazy.square(state.F)
+        rho = kept.stretch * (kept.noise + unit * xp.sqrt(kept.trace) * arrays.norms(state.theta))
+        omega = newton.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
+        return digits.Rounding(rho[..., None], omega[..., None])
 
-    def rounding_width(self, state: GLMState) -> Array:
-        """By how much of itself a width as computed may be off by rounding, (...): that of F and of the product."""
-        xp, kept = arrays.namespace(state.theta), state.lazy
-        d, inverse = state.theta.shape[-1], kept.inverse
-        if state.G is not None:
-            inverse = lazy.square(state.F)
-        return xp.expm1(kept.blur / 2) + (d + 4) * rounding.UNIT * kept.stretch * xp.sqrt(kept.trace * inverse)
+    def reach(self, state: GLMState) -> Array:
+        """No width is larger than this times ‖x‖, (...)."""
+        return digits.reach(state.F)
 
     def passes(self, state: GLMState) -> Array:
         """How often the history was read so far, (...)."""
