@@ -59,7 +59,7 @@ class Content:
             if self.arrays:
                 raise ValueError(f"it holds {sorted(self.arrays)}, which its configuration does not")
         except UnknownClass as reason:
-            raise UnknownClass(f"{self.where} is not a dither file of this library's classes alone: {reason}") from None
+            raise UnknownClass(f"{self.where} is not a dither file that can be read alone: {reason}") from None
         except WrongModel as reason:
             raise WrongModel(f"{self.where}: {reason}") from None
         except (ValueError, *_DAMAGED) as reason:
@@ -200,7 +200,9 @@ def unpack(value: Any, table: dict[str, type]) -> Any:
     if isinstance(value, dict):
         name = value.pop("class")
         if name not in table and isinstance(name, str) and name.isidentifier():
-            raise UnknownClass(f"it holds a {name}. Pass that class too: load(path, known=({name},))")
+            raise UnknownClass(
+                f"it holds a {name}, which is not of this library. Pass that class too: load(path, known=({name},))"
+            )
         if name not in table:
             raise LookupError(f"it holds a {name!r}, which is no class")
         return table[name](**{k: unpack(v, table) for k, v in value.items()})
