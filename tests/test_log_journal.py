@@ -87,9 +87,9 @@ def test_what_is_torn_is_dropped_and_nothing_before_it(tmp_path):
     written = write(tmp_path, 4, close=False)
     (path,) = tmp_path.glob("decisions-*.journal")
     whole, ends = path.read_bytes(), []
-    at = len(journal.MAGIC)
+    at = 0
     while at < len(whole):
-        at += 12 + int.from_bytes(whole[at : at + 8], "little")
+        at += 16 + int.from_bytes(whole[at + 4 : at + 12], "little")
         ends.append(at)
     assert ends[-1] == len(whole)
     assert len(ends) == 4
@@ -112,7 +112,7 @@ def test_damage_before_the_end_is_an_error(tmp_path):
     written = write(tmp_path, 4, close=False)
     (path,) = tmp_path.glob("decisions-*.journal")
     whole = bytearray(path.read_bytes())
-    for at in (3, len(journal.MAGIC) + 9, len(journal.MAGIC) + 200):
+    for at in (1, 9, 14, 200):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with pytest.raises(ValueError, match="cannot be read as a log: it is damaged at byte"):
             log.read(tmp_path)

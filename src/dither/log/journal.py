@@ -2,13 +2,13 @@
 
 FOLDER/decisions-<number of the first row>.journal      the rows after the last part; so for rewards
 
-    file    = MAGIC record record ...
-    record  = length (8 bytes), CRC-32 (4 bytes), payload; little endian
+    record  = MARK, length (8 bytes), CRC-32 (4 bytes), payload; little endian
     payload = one line of JSON, what the log says of itself (`parts`), then the rows as an Arrow stream
 
 Every record is synced before the call that wrote it returns. A kill can tear the last record alone, and a torn record
-is dropped: its call never returned. Once a journal holds PART rows it becomes a part, and is removed after the part is
-there; rows that are in both count once, since both say which rows they hold.
+is dropped: its call never returned. A record that is damaged before a whole one is an error. Once a journal holds PART
+rows it becomes a part, and is removed after the part is there; rows that are in both count once, since both say which
+rows they hold.
 """
 
 import io
@@ -24,8 +24,8 @@ from dither import files
 from dither.log import parts, schema
 
 PART = 1000  # rows of a journal that make a part
-MAGIC = b"dither journal 1\n"
-_HEAD = struct.Struct("<QI")
+MARK = b"dj1\n"
+_HEAD = struct.Struct("<4sQI")
 _NAME = re.compile(r"(decisions|rewards)-(\d{12})\.journal")
 
 
@@ -120,7 +120,6 @@ class Rows:
             self._path = self.folder / f"{self.what}-{self.at:012d}.journal"
             self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
             files.sync(self.folder)
-        data = data if self._end else MAGIC + data
         try:
             done = 0
             while done < len(data):
@@ -138,40 +137,38 @@ def _record(frame: Any, about: dict[str, Any]) -> bytes:
     file.write(json.dumps(about).encode() + b"\n")
     frame.write_ipc_stream(file)
     payload = file.getvalue()
-    return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+    return _HEAD.pack(MARK, len(payload), zlib.crc32(payload)) + payload
 
 
 def _read(path: Path) -> tuple[Any, dict[str, Any]]:
     """The rows of a journal, None where it has none, and what its last record says of the log."""
     try:
-        data = memoryview(path.read_bytes())
+        data = path.read_bytes()
     except FileNotFoundError:  # it has become a part since the folder was listed
         return None, {}
-    begins = bytes(data[: len(MAGIC)])
-    if begins != MAGIC and not MAGIC.startswith(begins.rstrip(b"\0")):
-        raise _damaged(path, 0)
-    at, frames, about = len(MAGIC), [], {}
-    while at + _HEAD.size <= len(data):
-        length, check = _HEAD.unpack(data[at : at + _HEAD.size])
-        start, end = at + _HEAD.size, at + _HEAD.size + length
-        if not length or end > len(data):
-            break  # torn
-        payload = bytes(data[start:end])
-        if zlib.crc32(payload) != check:
-            if end < len(data):
-                raise _damaged(path, at)
-            break
+    at, frames, about = 0, [], {}
+    while (payload := _whole(data, at)) is not None:
         says, _, rows = payload.partition(b"\n")
         with parts.readable(path):
             frames.append(schema.polars().read_ipc_stream(io.BytesIO(rows)))
-        about, at = json.loads(says), end
+        about, at = json.loads(says), at + _HEAD.size + len(payload)
+    later = at
+    while (later := data.find(MARK, later + 1)) >= 0:
+        if _whole(data, later) is not None:  # so the one at `at` was whole once
+            raise ValueError(
+                f"{path} cannot be read as a log: it is damaged at byte {at}, before its end, which no kill does. "
+                f"Restore it"
+            )
     return (_together(frames) if frames else None), about
 
 
-def _damaged(path: Path, at: int) -> ValueError:
-    return ValueError(
-        f"{path} cannot be read as a log: it is damaged at byte {at}, before its end, which no kill does. Restore it"
-    )
+def _whole(data: bytes, at: int) -> bytes | None:
+    """The payload of the record at `at`; None where there is no whole one."""
+    if len(data) < at + _HEAD.size:
+        return None
+    mark, length, check = _HEAD.unpack_from(data, at)
+    payload = data[at + _HEAD.size : at + _HEAD.size + length]
+    return payload if mark == MARK and len(payload) == length and zlib.crc32(payload) == check else None
 
 
 def _together(frames: list[Any]) -> Any:

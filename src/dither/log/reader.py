@@ -162,12 +162,13 @@ class Rows:
 
     def __init__(self, held: journal.Held) -> None:
         pl = schema.polars()
-        self.held, self.height, empty = held, held.rows, []
+        self.held, self.height, schemas = held, held.rows, {}
         for _, _, path in held.parts:
             with parts.readable(path):
-                empty.append(pl.DataFrame(schema=pl.read_parquet_schema(path)))
-        if held.tail is not None:
-            empty.append(held.tail.clear())
+                found = pl.read_parquet_schema(path)
+            schemas[str(found)] = found  # most are alike
+        empty = [pl.DataFrame(schema=found) for found in schemas.values()]
+        empty += [] if held.tail is None else [held.tail.clear()]
         self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
 
     def slice(self, at: int, rows: int) -> Any:
