@@ -147,7 +147,7 @@ class _Source:
         if "id" not in self.columns:
             return None
         with parts.readable(self.where):
-            ids = self.scan.select("id").collect() if self.rows is None else self.rows.column("id")
+            ids = self.scan.select("id").collect() if self.rows is None else self.rows.columns(["id"])
         found = ids.select(pl.col("id").hash(seed=0).alias("h"), pl.col("id").is_null().alias("none"))
         number = pl.int_range(pl.len(), dtype=pl.UInt64)  # ids that are null differ
         return (
@@ -182,13 +182,15 @@ class Rows:
             found.append(self.held.tail[max(at - first, 0) : after - first])
         return pl.concat(found, how="diagonal_relaxed")
 
-    def column(self, name: str) -> Any:
-        """One column of all rows, as a frame."""
-        pl, found = schema.polars(), [self.empty.select(name)]
+    def columns(self, names: Collection[str]) -> Any:
+        """Those of these columns that there are, of all rows, as a frame."""
+        pl, tail = schema.polars(), self.held.tail
+        found = [self.empty.select(name for name in names if name in self.empty.columns)]
         for _, _, path in self.held.parts:
             with parts.readable(path):
-                found.append(pl.read_parquet(path, columns=[name]))
-        found += [] if self.held.tail is None else [self.held.tail.select(name)]
+                here = pl.read_parquet_schema(path)
+                found.append(pl.read_parquet(path, columns=[name for name in found[0].columns if name in here]))
+        found += [] if tail is None else [tail.select(name for name in found[0].columns if name in tail.columns)]
         return pl.concat(found, how="diagonal_relaxed")
 
 
