@@ -1,5 +1,6 @@
 """The journal of a log: few files however small the buffer, whatever is torn; forks; slots that keep their ids."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -128,7 +129,7 @@ def test_a_kill_between_a_part_and_the_removal_of_its_journal_doubles_nothing(tm
     assert not list(tmp_path.glob("*.journal"))
     for path, data in journals.items():
         path.write_bytes(data)
-    asked(tmp_path, 9)  # seen red: 18 rows
+    asked(tmp_path, 9)  # seen red: 18 rows, where journals are taken whatever the parts hold
     write(tmp_path, 2, first=9)
     asked(tmp_path, 11)
     assert not list(tmp_path.glob("*.journal"))
@@ -301,7 +302,28 @@ os.close(gone); os.waitpid(pid, 0)
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], env=ENV, capture_output=True, text=True, check=False
     )
-    assert done.stdout == "free\n", done.stderr  # seen red: the child keeps the lock of its parent
+    assert done.stdout == "free\n", done.stderr
+
+
+def test_a_folder_is_free_when_its_owner_was_killed_though_a_fork_lives_on(tmp_path):
+    code = """
+import os, sys
+from dither import log
+written = log.Log(sys.argv[1])
+pid = os.fork()
+if pid == 0:
+    print(os.getpid(), flush=True); sys.stdin.readline(); os._exit(0)
+os.waitpid(pid, 0)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
+        child = int(parent.stdout.readline())
+        parent.kill()
+        parent.wait()
+        os.kill(child, 0)  # it lives
+        log.Log(tmp_path).close()  # seen red: the child keeps the lock of its parent
+        parent.stdin.close()
 
 
 # Slots
@@ -341,11 +363,18 @@ def test_slots_without_names_have_their_positions(tmp_path):
     assert len(written) == 2
 
 
-def test_a_refused_decision_names_no_slots(tmp_path):
+def test_a_refused_decision_names_no_slots(tmp_path, monkeypatch):
     written, x = colours(None), [1.0, 0.5]
     with pytest.raises(ValueError, match="extra"):
         written.decide(x, arms=["red", "green", "blue"], extra={"arm": 1})
     written.decide(x, arms=["blue", "red", "green"])
+    full = colours(tmp_path, buffer=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: os.close(-1))
+        with pytest.raises(OSError, match="Bad file"):
+            full.decide(x, arms=["red", "green", "blue"])
+    full.decide(x, arms=["blue", "red", "green"])  # seen red: named by what was taken back
+    full.close()
     with pytest.raises(ValueError, match="3 different ids"):
         written.decide(x, arms=["blue", "red"])
 

@@ -23,6 +23,7 @@ COLUMNS = {  # name -> what it holds
     "propensity_se": "number",  # standard error; null where exact
     "floor": "number",  # share of uniform choices: each arm on offer had at least floor/K
     "z": "number",  # the scalar that was drawn, where the policy has one
+    "z_law": "text",  # "continuous" or "points": what kind of law it was drawn from; null: not known
     "m": "numbers",  # (K,) means of the arms on offer, before the link
     "w": "numbers",  # (K,) widths of the arms on offer
     "probabilities": "numbers",  # (K,) of all arms on offer

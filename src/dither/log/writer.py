@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import _version, decision, errors, forks
+from dither import _version, decision, errors, forks, noise
 from dither.bandit import Bandit, Decision
 from dither.log import joined, journal, ledger, nested, parts, schema
 from dither.log.logged import Logged
@@ -78,6 +78,7 @@ class Log:
         if policy is None and bandit is not None:
             policy = f"{bandit.policy} on {bandit.model}"
         constants = {"policy": policy, "preset": preset, "version": _version.__version__}
+        constants["z_law"] = None if bandit is None else _law(bandit.policy)
         arm_set = not features if arm_set is None else arm_set
         self.bandit, self._maker = bandit, Maker(bandit, features, lines, probabilities, arm_set, constants)
         self._lock = threading.RLock()
@@ -346,6 +347,14 @@ class Log:
         if self._claim is not None:
             _unclaimed(self._claim)
             self._claim = None
+
+
+def _law(policy: Any) -> str | None:
+    """The kind of law that the z of a policy has, where it is one of this library's."""
+    law = getattr(policy, "noise", getattr(policy, "law", None))
+    if isinstance(law, noise.Points):
+        return "points"
+    return "continuous" if isinstance(law, (noise.Gaussian, noise.Ball, noise.Custom)) else None
 
 
 def _claimed(folder: Path) -> int | None:
