@@ -157,14 +157,37 @@ def test_a_bandit_of_your_own_parts_is_saved_and_loaded(tmp_path):
     b = dither.Bandit(Mine(2.0), dither.policies.Greedy(), dim=2, seed=0)
     b.update([1, 0], 1.0)
     b.save(tmp_path / "b")
-    with pytest.raises(ValueError, match="Mine"):
+    with pytest.raises(ValueError, match=r"holds a Mine.*known=\(Mine,\)") as refused:
         dither.load(tmp_path / "b")
+    assert "damaged" not in str(refused.value)  # seen red: told that the file is
     c = dither.load(tmp_path / "b", known=(Mine,))
     assert_array_equal(c.theta, b.theta)
 
 
 class Mine(dither.models.Ridge):
     pass
+
+
+class Broken(dither.models.Ridge):
+    fault = None
+
+    def check(self, state):
+        if self.fault is not None:
+            raise self.fault
+
+
+@pytest.mark.parametrize("fault", [AttributeError("no colour"), KeyError("colour"), ValueError("no such colour")])
+def test_an_error_of_a_class_of_your_own_is_not_taken_for_damage(tmp_path, monkeypatch, fault):
+    b = dither.Bandit(Broken(2.0), dither.policies.Greedy(), dim=2, seed=0)
+    b.save(tmp_path / "b")
+    assert dither.load(tmp_path / "b", known=(Broken,)).model == b.model
+    monkeypatch.setattr(Broken, "fault", fault)
+    with pytest.raises(type(fault)) as raised:
+        dither.load(tmp_path / "b", known=(Broken,))
+    assert raised.value is fault  # seen red: "a damaged file"
+    (tmp_path / "b").write_bytes((tmp_path / "b").read_bytes()[:300])
+    with pytest.raises(ValueError, match="not a dither file"):
+        dither.load(tmp_path / "b", known=(Broken,))
 
 
 @every()

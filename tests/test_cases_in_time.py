@@ -1,9 +1,14 @@
 """The cases of what happens in time: late rewards, seeds, files and who may read them, neighbours, threads."""
 
+import copy
+import io
 import pickle
 import subprocess
 import sys
 import threading
+import tracemalloc
+import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -228,6 +233,76 @@ def test_p2_a_header_that_does_not_fit_is_refused(tmp_path, changes):
 def test_p2_a_file_from_the_future_says_so(tmp_path):
     with_header(tmp_path, format=2)
     with pytest.raises(ValueError, match="upgrade"):
+        dither.load(tmp_path / "bad")
+
+
+def members(tmp_path):
+    """A good file's members, name -> bytes."""
+    saved(tmp_path)
+    return contents(tmp_path / "good")
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, version=(1, 0))
+    return file.getvalue()
+
+
+def test_p2_what_is_compressed_is_refused_before_it_is_inflated(tmp_path):
+    parts = members(tmp_path)
+    with zipfile.ZipFile(tmp_path / "bad", "w", zipfile.ZIP_DEFLATED) as bomb:
+        for name, data in parts.items():
+            if name != "state.theta.npy":
+                bomb.writestr(name, data, compress_type=zipfile.ZIP_STORED)
+        with bomb.open("state.theta.npy", "w") as file:
+            file.write(npy(np.zeros(10_000_000))[:128])
+            for _ in range(10):
+                file.write(bytes(8_000_000))
+    assert (tmp_path / "bad").stat().st_size < 200_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"'state\.theta' is compressed"):
+            dither.load(tmp_path / "bad")
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000  # seen red: 80 MB of zeros made first
+    finally:
+        tracemalloc.stop()
+
+
+def test_p2_an_array_that_says_it_is_longer_than_it_is_is_refused_before_it_is_made(tmp_path):
+    parts = members(tmp_path)
+    long = io.BytesIO()
+    np.lib.format.write_array_header_1_0(long, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+    for header in (long.getvalue() + bytes(16), npy(np.zeros(2)) + bytes(8), npy(np.zeros(2))[:-8]):
+        with zipfile.ZipFile(tmp_path / "bad", "w") as file:
+            for name, data in (parts | {"state.theta.npy": header}).items():
+                file.writestr(name, data)
+        with pytest.raises(ValueError, match="bytes long"):  # seen red: read as NumPy reads it
+            dither.load(tmp_path / "bad")
+
+
+def test_p2_members_that_lie_over_each_other_are_refused(tmp_path):
+    """Many names for the bytes of one: a small file that is long to read."""
+    parts = members(tmp_path)
+    with zipfile.ZipFile(tmp_path / "bad", "w") as file:
+        for name, data in parts.items():
+            file.writestr(name, data)
+        file.writestr("x.npy", npy(np.zeros(1000)))
+        for k in range(20):
+            info = copy.copy(file.getinfo("x.npy"))
+            info.filename = info.orig_filename = f"x{k}.npy"
+            file.filelist.append(info)
+    with pytest.raises(ValueError, match="bytes long in a file of"):  # seen red: the sum not asked for
+        dither.load(tmp_path / "bad")
+
+
+@pytest.mark.parametrize("name", ["header.npy", "state.theta.npy", "state.theta"])
+def test_p2_a_member_that_is_named_twice_is_refused(tmp_path, name):
+    parts = members(tmp_path)
+    with zipfile.ZipFile(tmp_path / "bad", "w") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for n, data in [*parts.items(), (name, parts[f"{name.removesuffix('.npy')}.npy"])]:
+            file.writestr(n, data)
+    with pytest.raises(ValueError, match="twice"):  # seen red: the last of the two is read
         dither.load(tmp_path / "bad")
 
 

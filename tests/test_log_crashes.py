@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 import dither
 from dither import files, log
 from dither.bandit import Decision
-from dither.log import schema
+from dither.log import journal, schema
 from logs import NOON, filled
 
 
@@ -26,23 +26,33 @@ def resident():
 # Crashes, and several at once
 
 
+@pytest.mark.parametrize("part", [1, 1000])  # each row a part, or a record of a journal
 @pytest.mark.parametrize("what", ["decide", "reward"])
-def test_a_write_that_fails_takes_its_row_back(tmp_path, monkeypatch, what):
+def test_a_write_that_fails_takes_its_row_back(tmp_path, monkeypatch, what, part):
+    monkeypatch.setattr(journal, "PART", part)
     written = filled(tmp_path, n=4, buffer=1)
     X = [[1.0, 0, 0]]
     written.decide(X, id="late", extra={"user": "u"})
-    before = {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
+    before = {path: path.read_bytes() for path in tmp_path.glob("*-0*")}
+    assert len(before) == (9 if part == 1 else 2)
 
     def full(path, write, **settings):
         with path.with_name(".half.part").open("wb") as file:
             file.write(b"PAR1 half")
         raise OSError("No space left on device")
 
+    def half(handle, data, at):
+        if at == before_end:
+            return whole(handle, data[: len(data) // 2], at)
+        raise OSError("No space left on device")
+
+    whole, before_end = os.pwrite, written._disk["decisions" if what == "decide" else "rewards"]._end
     with monkeypatch.context() as patch:
         patch.setattr(files, "replace", full)
+        patch.setattr(os, "pwrite", half)
         with pytest.raises(OSError, match="No space"):
             written.decide(X, id="new", extra={"user": "u"}) if what == "decide" else written.reward("late", 1.0)
-    assert before == {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
+    assert before == {path: path.read_bytes() for path in tmp_path.glob("*-0*")}
     assert len(log.read(tmp_path)) == 5
     if what == "decide":
         assert written.decide(X, id="new", extra={"user": "u"}).id == "new"  # once there is room
@@ -92,7 +102,8 @@ def test_one_writer_a_folder_and_any_number_of_readers(tmp_path):
     log.Log(tmp_path).close()
 
 
-def test_a_part_that_is_gone_or_broken_is_an_error(tmp_path):
+def test_a_part_that_is_gone_or_broken_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "PART", 3)
     filled(tmp_path, n=12, buffer=3, rewards=False).close()
     parts = sorted(tmp_path.glob("decisions-*.parquet"))
     assert len(parts) == 4

@@ -3,7 +3,7 @@
 from dither import datasets, envs, links, log, models, noise, ope, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS
-from dither.bandit import Bandit, Decision, load
+from dither.bandit import Bandit, Decision, from_bytes, load
 from dither.explain import Explanation
 from dither.ranking import ListDecision, ListPropensities
 from dither.simulate import Results, simulate
@@ -79,6 +79,7 @@ __all__ = [
     "__version__",
     "datasets",
     "envs",
+    "from_bytes",
     "links",
     "load",
     "log",

@@ -5,7 +5,8 @@
     propensities(X)             neither
 
 The configuration is frozen and the state a tuple that is replaced whole, so a refused call leaves everything as it
-was. A lock makes every call atomic: one bandit may serve many threads.
+was. A lock makes every call atomic: one bandit may serve many threads. Its streams are one process's: after a fork the
+child draws from fresh entropy (docs/processes.md).
 """
 
 import copy
@@ -13,15 +14,15 @@ import functools
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from dither import arrays, decision, errors, explain, inputs, ranking, saving, streams, trees
+from dither import arrays, decision, errors, explain, forks, inputs, ranking, saving, streams, trees
 
 _SETTINGS = ("dim", "seed", "floor", "monte_carlo")
 _COUNTS = ("decisions", "observations")
-_STREAMS = ("_chance", "_ties", "_training")
+_STREAMS = {"_chance": "policy", "_ties": "ties", "_training": "training"}  # those that go on; their purposes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Bandit:
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
         self._training = self._stream("training") if decision.draws(model) else None  # the model's own chance
         self._lock = threading.RLock()
+        forks.tell(self)
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -257,11 +259,37 @@ class Bandit:
         with self._lock:
             self.state = self.model.refitted(self.state)
 
+    def reseed(self, seed: int | None = None) -> None:
+        """Draw from streams of its own from now on, as a copy must that decides beside its original.
+
+        seed : a whole number; None: fresh entropy. It is recorded in `seed`, which `save` writes.
+
+        The streams are those of (seed, decisions, observations): a copy of a later moment does not draw the same
+        again under the same seed. What was learnt stays. A fork calls it in the child, with fresh entropy.
+
+        Raises ValueError for what is no seed; then nothing has changed.
+        """
+        seed = streams.entropy(seed)
+        with self._lock:
+            self.seed = seed
+            for name in self._streams():
+                setattr(self, name, self._stream(_STREAMS[name], self.decisions, self.observations))
+
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.
 
+        That is for one process after the other. For one beside the other: `dither.load(path, seed=None)`.
+
         Raises TypeError, before anything is written, for a configuration that a file cannot hold (a function as `c`).
         """
+        saving.write(path, *self._content())
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes, for a store of your own: `dither.from_bytes` reads it."""
+        return saving.to_bytes(*self._content())
+
+    def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The header and the arrays of a file."""
         with self._lock:
             header = {
                 "model": saving.pack(self.model),
@@ -271,7 +299,7 @@ class Bandit:
                 **{name: getattr(self, name) for name in (*_SETTINGS, *_COUNTS)},
             }
             content = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
-        saving.write(path, header, content)
+        return header, content
 
     @property
     def theta(self) -> np.ndarray:
@@ -305,6 +333,12 @@ class Bandit:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
         self._lock = threading.RLock()
+        forks.tell(self)
+
+    def _forked(self) -> None:
+        """In the child of a fork: streams of its own, and a lock that no thread of the parent holds."""
+        self._lock = threading.RLock()
+        self.reseed()
 
     def __repr__(self) -> str:
         return f"Bandit({self.model}, {self.policy}, dim={self.dim}, seed={self.seed}, floor={self.floor}, t={self.t})"
@@ -361,8 +395,8 @@ class Bandit:
         """The streams that go on from call to call; a model without chance of its own has none for its training."""
         return {name: rng for name in _STREAMS if (rng := getattr(self, name)) is not None}
 
-    def _stream(self, purpose: str) -> np.random.Generator:
-        return streams.stream(self.seed, 0, purpose)
+    def _stream(self, purpose: str, *more: int) -> np.random.Generator:
+        return streams.stream(self.seed, 0, purpose, *more)
 
     def _shape(self, X: np.ndarray) -> tuple[int, ...]:
         """(K,) for one request, (B, K) for B."""
@@ -408,13 +442,14 @@ class Bandit:
 class _Call:
     """`Bandit._whole`; a class, since a generator would take a tenth of a decision."""
 
-    __slots__ = ("bandit", "before", "columns", "draws")
+    __slots__ = ("bandit", "before", "columns", "draws", "lock")
 
     def __init__(self, bandit: Bandit, draws: bool) -> None:
         self.bandit, self.draws = bandit, draws
 
     def __enter__(self) -> None:
-        self.bandit._lock.acquire()
+        self.lock = self.bandit._lock  # a fork in the middle gives the child's bandit another
+        self.lock.acquire()
         self.columns, self.before = self.bandit._columns, []
         if self.draws:
             streams = (self.bandit._chance.bit_generator, self.bandit._ties.bit_generator)
@@ -425,19 +460,39 @@ class _Call:
             self.bandit._columns = self.columns
             for stream, state in self.before:
                 stream.state = state
-        self.bandit._lock.release()
+        self.lock.release()
 
 
-def load(path: Any, *, known: tuple[type, ...] = (), model: Any = None) -> Bandit:
-    """The bandit that `save` wrote; it goes on as if nothing had happened.
+def load(
+    path: Any, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
+) -> Bandit:
+    """The bandit that `save` wrote; it goes on as if nothing had happened, or beside the one that goes on.
 
     known : classes of your own that its model or policy is made of
     model : the model again, where a file cannot hold it: a module or an estimator of your own
+    seed : "saved": its streams go on to the bit, which is right for one process alone. A copy that decides beside
+        others takes None, fresh entropy, or a whole number of its own (`Bandit.reseed`).
 
-    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format, or for another model
-    than the one that was saved. Nothing is executed.
+    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format, for another model
+    than the one that was saved, for a class that is not in `known`, or for what is no seed. Nothing is executed. What
+    your own classes raise while they are made again comes as it is.
     """
+    return _loaded(saving.read(path), known, model, seed)
+
+
+def from_bytes(
+    data: bytes, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
+) -> Bandit:
+    """The bandit that `Bandit.to_bytes` wrote: arguments and errors as for `load`."""
+    return _loaded(saving.from_bytes(data), known, model, seed)
+
+
+def _loaded(
+    content: saving.Content, known: tuple[type, ...], model: Any, seed: int | Literal["saved"] | None
+) -> Bandit:
     table = saving.KNOWN | {cls.__name__: cls for cls in known}
+    if seed != "saved":
+        streams.entropy(seed)  # refused before anything is made
 
     def build(header: dict[str, Any], content: dict[str, np.ndarray]) -> Bandit:
         own, policy = saving.given(header["model"], model, table), saving.unpack(header["policy"], table)
@@ -458,7 +513,10 @@ def load(path: Any, *, known: tuple[type, ...] = (), model: Any = None) -> Bandi
             bandit.state = own.restored(bandit.state)
         return bandit
 
-    return saving.read(path, build)
+    bandit = content.build(build, own=bool(known) or model is not None)
+    if seed != "saved":
+        bandit.reseed(seed)
+    return bandit
 
 
 def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -2,20 +2,19 @@
 
 Nothing in it is executed: names of configurations are looked up in the table below, arrays are read without pickle,
 and every shape is checked against a fresh state. A file is written beside its name and renamed, so it is whole or
-absent.
+absent. Members are stored as they are, so none is longer than the file: what is compressed is refused unread.
 """
 
 import dataclasses
+import io
 import json
-import lzma
 import numbers
 import os
 import tokenize
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -26,8 +25,8 @@ KNOWN: dict[str, type] = {
     cls.__name__: cls for cls in (getattr(m, n) for m in (models, policies) for n in m.__all__)
 } | {cls.__name__: cls for cls in (noise.Gaussian, noise.Ball, noise.Points)}
 T = TypeVar("T")
-_DAMAGED = (  # what reading a file that was not written by `write` may raise, besides ValueError and LookupError
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, EOFError, KeyError, IndexError),
+_DAMAGED = (  # what making something of a file that was not written by `write` may raise, besides ValueError
+    *(zipfile.BadZipFile, tokenize.TokenError, EOFError, LookupError, NotImplementedError, RuntimeError),
     *(TypeError, AttributeError, OverflowError, RecursionError, MemoryError),
 )
 
@@ -36,47 +35,125 @@ class WrongModel(ValueError):
     """The file is whole, and the model that was passed to go with it is not the one that it needs."""
 
 
+class UnknownClass(ValueError):
+    """The file is whole, and it holds a class that is not of this library and was not passed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Content:
+    """What a file holds, whole, before anything is made of it."""
+
+    where: str  # what the file is called in errors
+    header: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    def build(self, rule: Callable[[dict[str, Any], dict[str, np.ndarray]], T], *, own: bool) -> T:
+        """What `rule` makes of the header and the arrays, of which it must leave none.
+
+        own : classes of the user's take part. What they raise is theirs to see, and is not taken for a damaged file.
+
+        Raises ValueError for what `rule` refuses.
+        """
+        try:
+            built = rule(self.header, self.arrays)
+            if self.arrays:
+                raise ValueError(f"it holds {sorted(self.arrays)}, which its configuration does not")
+        except UnknownClass as reason:
+            raise UnknownClass(f"{self.where} is not a dither file that can be read alone: {reason}") from None
+        except WrongModel as reason:
+            raise WrongModel(f"{self.where}: {reason}") from None
+        except (ValueError, *_DAMAGED) as reason:
+            if own:
+                reason.add_note(f"while the bandit in {self.where} was made again")
+                raise
+            raise _damaged(self.where, reason) from None
+        return built
+
+
 def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write atomically: whoever reads sees the old file or the new one, whole."""
+    files.replace(Path(path), lambda file: _write(file, header, arrays))
+
+
+def to_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """What `write` writes."""
+    file = io.BytesIO()
+    _write(file, header, arrays)
+    return file.getvalue()
+
+
+def _write(file: IO[bytes], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     text = np.frombuffer(json.dumps({"format": FORMAT} | header).encode(), dtype=np.uint8)
     content: dict[str, Any] = {"header": text} | arrays
-    files.replace(Path(path), lambda file: np.savez(file, **content))
+    np.savez(file, **content)
 
 
-def read(path: str | os.PathLike, build: Callable[[dict[str, Any], dict[str, np.ndarray]], T]) -> T:
-    """What `build` makes of the header and the arrays of a file that `write` wrote.
+def read(path: str | os.PathLike) -> Content:
+    """The content of a file that `write` wrote.
 
-    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format or that `build` refuses.
+    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format.
     """
+    with Path(path).open("rb") as file:  # a missing file or a folder says so itself
+        return _read(file, str(path))
+
+
+def from_bytes(data: bytes) -> Content:
+    """The same of what `to_bytes` gave."""
+    return _read(io.BytesIO(data), f"what was passed ({len(data)} bytes)")
+
+
+def _read(file: IO[bytes], where: str) -> Content:
     try:
-        content = _arrays(path)
-        header = json.loads(content.pop("header").tobytes())
+        arrays = _arrays(file)
+        header = json.loads(arrays.pop("header").tobytes())
         if type(header["format"]) is not int or header["format"] < 1:
             raise ValueError(f"its format is {header['format']!r}")
         if header["format"] > FORMAT:
             raise ValueError(f"its format is {header['format']}, this version reads up to {FORMAT}: upgrade dither")
-        built = build(header, content)
-        if content:
-            raise ValueError(f"it holds {sorted(content)}, which its configuration does not")
-    except WrongModel as reason:
-        raise WrongModel(f"{path}: {reason}") from None
-    except _DAMAGED as reason:
-        raise ValueError(f"{path} is not a dither file, or a damaged one: {reason!r}") from None
-    except (ValueError, LookupError, NotImplementedError, RuntimeError) as reason:
-        raise ValueError(f"{path} is not a dither file, or a damaged one: {reason}") from None
-    return built
+    except (ValueError, OSError, *_DAMAGED) as reason:
+        raise _damaged(where, reason) from None
+    return Content(where, header, arrays)
 
 
-def _arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    with Path(path).open("rb") as file:  # a missing file or a folder says so itself
-        try:
-            if not zipfile.is_zipfile(file):
-                raise ValueError("it is no zip archive")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
-        except OSError as reason:
-            raise ValueError(str(reason)) from None
+def _damaged(where: str, reason: Exception) -> ValueError:
+    plain = isinstance(reason, (ValueError, OSError, LookupError, NotImplementedError, RuntimeError))
+    odd = isinstance(reason, (KeyError, IndexError, RecursionError)) or not plain
+    return ValueError(f"{where} is not a dither file, or a damaged one: {repr(reason) if odd else reason}")
+
+
+def _arrays(file: IO[bytes]) -> dict[str, np.ndarray]:
+    """The arrays by name; nothing is read before it is known to be as long as it says, and no longer than the file."""
+    if not zipfile.is_zipfile(file):
+        raise ValueError("it is no zip archive")
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        names = [member.filename.removesuffix(".npy") for member in members]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"it holds {twice[0]!r} twice")
+        packed = [name for name, m in zip(names, members, strict=True) if m.compress_type != zipfile.ZIP_STORED]
+        if packed:
+            raise ValueError(f"its member {packed[0]!r} is compressed, which save never does")
+        if sum(member.file_size for member in members) > size:
+            raise ValueError(f"its members are {sum(m.file_size for m in members)} bytes long in a file of {size}")
+        return {name: _array(archive, member) for name, member in zip(names, members, strict=True)}
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    form = np.lib.format
+    with archive.open(member) as file:
+        if form.read_magic(file) != (1, 0):
+            raise ValueError(f"its member {member.filename!r} is not of a kind that save writes")
+        shape, _, dtype = form.read_array_header_1_0(file)
+        long = member.file_size - file.tell()
+    claimed = dtype.itemsize
+    for n in shape:
+        claimed *= n
+    if dtype.hasobject or claimed != long:  # an array is allocated as its header says, before it is read
+        raise ValueError(f"its member {member.filename!r} says {dtype}{shape}, and is {long} bytes long")
+    with archive.open(member) as file:
+        return form.read_array(file, allow_pickle=False)
 
 
 def pack(value: Any) -> Any:
@@ -122,8 +199,12 @@ def unpack(value: Any, table: dict[str, type]) -> Any:
     """The configuration that `pack` wrote, of classes in the table alone."""
     if isinstance(value, dict):
         name = value.pop("class")
+        if name not in table and isinstance(name, str) and name.isidentifier():
+            raise UnknownClass(
+                f"it holds a {name}, which is not of this library. Pass that class too: load(path, known=({name},))"
+            )
         if name not in table:
-            raise LookupError(f"it holds a {name}, which is not of this library: pass known=({name},) to load")
+            raise LookupError(f"it holds a {name!r}, which is no class")
         return table[name](**{k: unpack(v, table) for k, v in value.items()})
     return tuple(unpack(v, table) for v in value) if isinstance(value, list) else value
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.inputs import MOST_OFF, ROUNDING
-from dither.log import schema
+from dither.log import draws, schema
 
 DELTA = 1e-4  # how often a log without fault fails the test of the mean of 1/p, at most
 LEAST = 1e-3  # arms that are less probable stay out of both sides of the test: their inverse would drown it
@@ -31,6 +31,7 @@ class Finding:
     """One kind of thing that is wrong, or worth knowing."""
 
     kind: str  # "propensity", "kind", "arm", "reward", "duplicate", "missing", "floor", "weights", "thinned", "arms"
+    # and "draws", "law": z that came before
     text: str
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)  # numbers in the log
     refused: bool = False  # an estimate refuses such rows unless they are left out
@@ -90,12 +91,14 @@ class Report:
     filled: int = 0  # missing rewards that a number stands for
     findings: tuple[Finding, ...] = ()
     inverse: Inverse = Inverse()  # the mean of 1/p against the number of arms that could be chosen
+    bets: draws.Bets = draws.Bets()  # the mean weight of each arm against 1
 
     @property
     def ok(self) -> bool:
         """Whether an estimate may use all rows, and nothing speaks against the propensities."""
-        doubts = ("floor", "weights")
-        return self.inverse.ok is not False and not any(f.refused or f.kind in doubts for f in self.findings)
+        doubts = ("floor", "weights", "draws")
+        found = any(f.refused or f.kind in doubts for f in self.findings)
+        return self.inverse.ok is not False and not self.bets.doubted and not found
 
     def __add__(self, other: "Report") -> "Report":
         reasons = [*self.left_out, *(reason for reason in other.left_out if reason not in self.left_out)]
@@ -104,24 +107,25 @@ class Report:
         for f in other.findings:
             key = (f.kind, f.text, f.refused)
             findings[key] = replace(f, rows=np.r_[findings[key].rows, f.rows]) if key in findings else f
-        filled, inverse = self.filled + other.filled, self.inverse.merge(other.inverse)
-        return Report(
-            self.read + other.read, self.used + other.used, left_out, filled, tuple(findings.values()), inverse
-        )
+        sums = self.filled + other.filled, tuple(findings.values()), self.inverse.merge(other.inverse)
+        return Report(self.read + other.read, self.used + other.used, left_out, *sums, self.bets.merge(other.bets))
 
     def __str__(self) -> str:
         lines = [f"{self.read} rows read, {self.used} used, {self.read - self.used} left out"]
         lines += [f"  left out: {count} ({reason})" for reason, count in self.left_out.items()]
         if self.filled:
             lines.append(f"  {self.filled} missing rewards filled in")
-        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings), f"  {self.inverse}"])
+        return "\n".join(
+            [*lines, *(f"  {finding}" for finding in self.findings), f"  {self.inverse}", f"  {self.bets}"]
+        )
 
 
 def check(log: Any) -> Report:
     """All findings on a `Logged`; reads it and changes nothing."""
-    rules = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates, _floors, _weights, _thinned, _number)
+    rules = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)
+    rules += (_floors, _weights, _thinned, _draws, _number)
     findings = tuple(finding for rule in rules for finding in rule(log))
-    return Report(len(log), len(log), findings=findings, inverse=_inverse(log))
+    return Report(len(log), len(log), findings=findings, inverse=_inverse(log), bets=draws.bets(log))
 
 
 def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> Any:
@@ -155,8 +159,8 @@ def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> 
         pl = schema.polars()
         column = pl.col("reward").fill_null(float(missing)).fill_nan(float(missing))
         kept = replace(kept, frame=kept.frame.with_columns(column))
-    notes = tuple(f for rule in (_floors, _weights, _thinned, _number) for f in rule(kept))
-    report = Report(read, len(kept), left_out, filled, notes, _inverse(kept))
+    notes = tuple(f for rule in (_floors, _weights, _thinned, _draws, _number) for f in rule(kept))
+    report = Report(read, len(kept), left_out, filled, notes, _inverse(kept), draws.bets(log))
     return replace(kept, report=report if log.report is None else _after(log.report, report))
 
 
@@ -173,7 +177,7 @@ def _after(before: Report, report: Report) -> Report:
     left_out = before.left_out | {
         reason: before.left_out.get(reason, 0) + count for reason, count in report.left_out.items()
     }
-    return replace(report, read=before.read, left_out=left_out, filled=before.filled + report.filled)
+    return replace(report, bets=before.bets, read=before.read, left_out=left_out, filled=before.filled + report.filled)
 
 
 def _found(log: Any, kind: str, text: str, hit: np.ndarray, *, refused: bool = True) -> list[Finding]:
@@ -297,6 +301,19 @@ def _inverse(log: Any) -> Inverse:
         return Inverse()
     inverse, support, variance = (float(np.sum(part[use])) for part in (~rare / np.where(use, p, 1.0), S, V))
     return Inverse(int(use.sum()), inverse, support, variance, float(B[use].max()))
+
+
+def _draws(log: Any) -> list[Finding]:
+    """Draws that were used again."""
+    found = draws.repeated(log)
+    if found is None:
+        return []
+    again, sure = found
+    cure = "copies of a bandit that decide need streams of their own: load(path, seed=None)"
+    if sure:
+        return _found(log, "draws", f"z came before, which has probability 0: {cure}", again, refused=False)
+    text = f"z came before, and its law is not logged: if it is continuous, {cure}"
+    return _found(log, "law", text, again, refused=False)
 
 
 def _thinned(log: Any) -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither import errors, tables
-from dither.log import check, joined, ledger, nested, parts, schema
+from dither.log import check, joined, journal, ledger, nested, parts, schema
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # which stay as written
@@ -85,7 +85,7 @@ class _Source:
         self.report: Any = None
         self.names: tuple[str, ...] | None = None  # what the columns of the features become
         self.received: Any = None
-        self.starts: list[tuple[int, int]] = []
+        self.rows: Rows | None = None
         if isinstance(source, Logged):
             self.scan, self.about, self.report = source.frame.lazy(), source.about, source.report
         elif isinstance(source, Scan):
@@ -103,18 +103,20 @@ class _Source:
             wanted = tuple(n for n in require if self.received is None or n not in ("reward", "reward_time", "rewards"))
             self.scan = schema.checked(self.scan, where=self.where, require=wanted)
             self.columns = self.scan.collect_schema().names()
-            self.height = self.scan.select(pl.len()).collect().item()
+            self.height = self.rows.height if self.rows else self.scan.select(pl.len()).collect().item()
 
     def _folder(self, folder: Path, rewards: str | None) -> None:
         pl = schema.polars()
-        found = parts.listed(folder, "decisions")
-        if not found:
-            raise ValueError(f"{folder} holds no rows of a log: no decisions-*.parquet in it")
-        self.about = parts.about(found[0][2])
+        received = journal.held(folder, "rewards")  # before the decisions: none comes without its own
+        self.rows = Rows(journal.held(folder, "decisions"))
+        if not self.rows.height:
+            raise ValueError(f"{folder} holds no rows of a log: no decisions-* in it")
+        self.about = self.rows.held.about
         self.rule = rewards or self.about.get("rewards", "sum")
-        self.scan = pl.concat([pl.scan_parquet(path) for _, _, path in found], how="diagonal_relaxed")
-        paths = [path for _, _, path in parts.listed(folder, "rewards")]
-        self.received = pl.scan_parquet(paths) if paths else joined.events([]).lazy()
+        self.scan = self.rows.empty.lazy()
+        paths, tail = [path for _, _, path in received.parts], received.tail
+        scans = [*([pl.scan_parquet(paths)] if paths else []), *([] if tail is None else [tail.lazy()])]
+        self.received = pl.concat(scans) if scans else joined.events([]).lazy()
 
     def frame(self) -> Any:
         """All of it."""
@@ -124,9 +126,9 @@ class _Source:
         """The rows from `at` on."""
         pl = schema.polars()
         with parts.readable(self.where):
-            frame = self._named(self.scan.slice(at, rows).collect())
-            if self.received is None:
-                return frame
+            if self.received is None or self.rows is None:
+                return self._named(self.scan.slice(at, rows).collect())
+            frame = self._named(schema.checked(self.rows.slice(at, rows), where=self.where, require=()))
             mine = self.received.filter(pl.col("decision").is_between(at, at + rows, closed="left")).collect()
         found = joined.join(frame, mine, rule=self.rule, first=at)
         missing = [name for name in self.require if name not in found.columns]
@@ -145,15 +147,51 @@ class _Source:
         if "id" not in self.columns:
             return None
         with parts.readable(self.where):
-            found = self.scan.select(
-                pl.col("id").hash(seed=0).alias("h"), pl.col("id").is_null().alias("none")
-            ).collect()
+            ids = self.scan.select("id").collect() if self.rows is None else self.rows.columns(["id"])
+        found = ids.select(pl.col("id").hash(seed=0).alias("h"), pl.col("id").is_null().alias("none"))
         number = pl.int_range(pl.len(), dtype=pl.UInt64)  # ids that are null differ
         return (
             found.select(pl.when(pl.col("none")).then(number.hash(seed=1)).otherwise(pl.col("h")))
             .to_series()
             .to_numpy()
         )
+
+
+class Rows:
+    """The decisions of a folder; a slice opens the parts that hold it and no others."""
+
+    def __init__(self, held: journal.Held) -> None:
+        pl = schema.polars()
+        self.held, self.height, schemas = held, held.rows, {}
+        for _, _, path in held.parts:
+            with parts.readable(path):
+                found = pl.read_parquet_schema(path)
+            schemas[str(found)] = found  # most are alike
+        empty = [pl.DataFrame(schema=found) for found in schemas.values()]
+        empty += [] if held.tail is None else [held.tail.clear()]
+        self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
+
+    def slice(self, at: int, rows: int) -> Any:
+        """The rows from `at` on, with the columns of all."""
+        pl, found, after = schema.polars(), [self.empty], at + rows
+        for first, end, path in self.held.parts:
+            if first < after and at < end:
+                found.append(joined.part(path)[max(at - first, 0) : after - first])
+        first = self.held.parts[-1][1] if self.held.parts else 0
+        if self.held.tail is not None and first < after:
+            found.append(self.held.tail[max(at - first, 0) : after - first])
+        return pl.concat(found, how="diagonal_relaxed")
+
+    def columns(self, names: Collection[str]) -> Any:
+        """Those of these columns that there are, of all rows, as a frame."""
+        pl, tail = schema.polars(), self.held.tail
+        found = [self.empty.select(name for name in names if name in self.empty.columns)]
+        for _, _, path in self.held.parts:
+            with parts.readable(path):
+                here = pl.read_parquet_schema(path)
+                found.append(pl.read_parquet(path, columns=[name for name in found[0].columns if name in here]))
+        found += [] if tail is None else [tail.select(name for name in found[0].columns if name in tail.columns)]
+        return pl.concat(found, how="diagonal_relaxed")
 
 
 def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:

@@ -52,7 +52,7 @@ class Maker:
         B = 1 if single else len(np.asarray(decision.arm))
         features, K = self._features(X, single, B, arms, mask, probabilities)
         offered = None if mask is None else np.broadcast_to(inputs.offered(mask, shape=(B, K)), (B, K))
-        names = None if arms is None else _ids(arms, K)
+        names = None if arms is None else ids(arms, K)
         if probabilities is None and self.probabilities:
             probabilities = self._of_bandit("probabilities").propensities(X, mask=mask)
             _agreed(decision, np.reshape(probabilities, (B, K)))
@@ -68,7 +68,7 @@ class Maker:
         common |= {"time": schema.moment(time), "propensity_kind": decision.propensity_kind, "floor": floor}
         _possible(decision, B)
         columns = {name: _column(getattr(decision, name, None), B) for name in ("propensity", "propensity_se", "z")}
-        ids, more, arm = _texts(id, single, B), _extras(extra, single, B), np.atleast_1d(np.asarray(decision.arm))
+        texts, more, arm = _texts(id, single, B), _extras(extra, single, B), np.atleast_1d(np.asarray(decision.arm))
         rows = []
         for i in range(B):
             on = np.arange(K) if offered is None else np.flatnonzero(offered[i])
@@ -78,7 +78,7 @@ class Maker:
             shown = None if features is None else features[i][on] if features.ndim == 3 else features[i][None]
             row = common | more[i] | {name: column[i] for name, column in columns.items()}
             row |= {name: values[i][on] for name, values in lists.items()}
-            row |= {"id": ids[i], "arm": place, "K": len(on), "arms": _listed(names, on, offered)}
+            row |= {"id": texts[i], "arm": place, "K": len(on), "arms": _listed(names, on, offered)}
             if shown is not None:
                 row["arm_set"] = digest(shown) if self.arm_set else None
                 row["features"] = np.array(shown) if self.features else None  # a copy: the caller's may change
@@ -155,7 +155,8 @@ def digest(X: np.ndarray) -> str:
     return hashlib.blake2b(shape + np.ascontiguousarray(X + 0.0).tobytes(), digest_size=16).hexdigest()
 
 
-def _ids(arms: Any, K: int) -> list[str]:
+def ids(arms: Any, K: int) -> list[str]:
+    """Ids of K arms as text. Raises ValueError where they are not K different ones."""
     names = [str(arm.item() if isinstance(arm, np.generic) else arm) for arm in arms]
     if len(names) != K or len(set(names)) != K:
         raise ValueError(

@@ -4,6 +4,7 @@ One row a decision. A column that a log lacks is null. Names that are not here a
 """
 
 import importlib
+import os
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ COLUMNS = {  # name -> what it holds
     "propensity_se": "number",  # standard error; null where exact
     "floor": "number",  # share of uniform choices: each arm on offer had at least floor/K
     "z": "number",  # the scalar that was drawn, where the policy has one
+    "z_law": "text",  # "continuous" or "points": what kind of law it was drawn from; null: not known
     "m": "numbers",  # (K,) means of the arms on offer, before the link
     "w": "numbers",  # (K,) widths of the arms on offer
     "probabilities": "numbers",  # (K,) of all arms on offer
@@ -47,11 +49,27 @@ EVENT = {  # of the file of rewards, one row for each that was received
 
 
 def polars() -> Any:
-    """The library of frames, imported where it is used."""
+    """The library of frames, imported where it is used, and so in use from now on in this process."""
+    global _user
+    pl = usable_polars()
+    _user = os.getpid()
+    return pl
+
+
+def usable_polars() -> Any:
+    """The library of frames, where it can be used: its threads do not survive a fork, and would be waited for."""
+    if _user not in (None, os.getpid()):
+        raise RuntimeError(
+            f"a log was written or read by process {_user}, and this is a fork of it: the threads of polars do not "
+            f"survive a fork. Fork before that, or start processes by multiprocessing.get_context('spawn')"
+        )
     try:
         return importlib.import_module("polars")
     except ImportError:
         raise errors.missing_extra("polars", extra="log") from None
+
+
+_user: int | None = None  # the process that has used polars here
 
 
 def dtype(what: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from dither import errors
-from dither.log import parts, reader, schema
+from dither.log import journal, parts, reader, schema
 from dither.log.foreign import filled_up, from_columns
 from dither.log.formats import FORMATS, Format, typed
 from dither.log.logged import Logged
@@ -113,7 +113,7 @@ class Source:
     @property
     def written(self) -> bool:
         """Whether `dither.log.Log` wrote it as a folder."""
-        return self.path.is_dir() and any(self.path.glob("decisions-*.parquet"))
+        return self.path.is_dir() and any(self.path.glob("decisions-*"))
 
     def pieces(self, question: Asks, *, rows: int = ROWS) -> Pieces:
         """The log in order, with what is asked of it; what is wrong with its form is said before the first piece."""
@@ -122,10 +122,9 @@ class Source:
             whole = self.whole(question)
             return Pieces(len(whole), split(whole, rows))
         if self.written:
-            found = schema.polars().scan_parquet(self.path / "decisions-*.parquet")
-            self._silent(found)
-            height = found.select(schema.polars().len()).collect().item()
-            return Pieces(height, reader.batches(self.path, rows=rows, **self.settings))
+            found = reader.Rows(journal.held(self.path, "decisions"))
+            self._silent(found.columns(SIZES[:3]).lazy())
+            return Pieces(found.height, reader.batches(self.path, rows=rows, **self.settings))
         scans = self._scans(columns)
         height = sum(scan.frame.select(schema.polars().len()).collect().item() for scan in scans)
         return Pieces(height, reader.batches(scans, rows=rows, **self.settings))

@@ -1,10 +1,15 @@
 """`Log`: the append-only writer. A decision is a row before it is shown; a late reward joins it by id.
 
-Rows wait in a buffer of `buffer` decisions and as many rewards, then become a Parquet part under a temporary name
-that is renamed. A kill loses at most the buffer: with buffer=1 every decision and every reward is on the disk, synced,
-before the call returns. An open log that exits in order (`close`, or the end of `with`) loses nothing.
+Rows wait in a buffer of `buffer` decisions and as many rewards, then go to the disk: many of them as a Parquet part,
+fewer to a journal that becomes a part (`journal`). A kill loses at most the buffer: with buffer=1 every decision and
+every reward is on the disk, synced, before the call returns. An open log that exits in order (`close`, or the end of
+`with`) loses nothing.
+
+A folder belongs to the process that opened it: after a fork the child is refused, and loses nothing, since its parent
+still has what waited in the buffer.
 """
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping
@@ -14,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from dither import _version, decision, errors
+from dither import _version, decision, errors, forks, noise
 from dither.bandit import Bandit, Decision
-from dither.log import joined, ledger, nested, parts, schema
+from dither.log import joined, journal, ledger, nested, parts, schema
 from dither.log.logged import Logged
-from dither.log.rows import Maker, id_text
+from dither.log.rows import Maker, id_text, ids
 from dither.ranking import ListDecision
 
 
@@ -44,6 +49,9 @@ class Log:
     rewards : how several rewards of a decision count: "sum", "last" or "list" (`ledger`)
     policy, preset : what the rows say; policy None: the bandit's, as configured
 
+    With disjoint slots, a slot keeps the id that `arms` gave it first, also when the folder is opened again: it says
+    whose rewards the slot has learnt.
+
     Raises ValueError for settings that make no sense, and where another open log writes into the folder.
     """
 
@@ -64,22 +72,25 @@ class Log:
         errors.at_least("buffer", buffer, 1)
         if rewards not in ledger.RULES:
             raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
-        schema.polars()
+        schema.usable_polars()
         self.path = None if path is None else Path(path)
         self.buffer, self.rewards = int(buffer), rewards
         if policy is None and bandit is not None:
             policy = f"{bandit.policy} on {bandit.model}"
         constants = {"policy": policy, "preset": preset, "version": _version.__version__}
+        constants["z_law"] = None if bandit is None else _law(bandit.policy)
         arm_set = not features if arm_set is None else arm_set
         self.bandit, self._maker = bandit, Maker(bandit, features, lines, probabilities, arm_set, constants)
         self._lock = threading.RLock()
         self._rows: list[dict[str, Any]] = []
         self._events: list[ledger.Event] = []
-        self._written, self._paid = 0, 0  # decisions and events in parts
+        self._written = 0  # decisions on the disk
+        self._disk: dict[str, journal.Rows] = {}  # "decisions" and "rewards"
+        self._slots: tuple[str, ...] | None = None  # (K,) ids of disjoint slots
         self._extra: tuple[str, ...] | None = None
         self._ledger = ledger.Ledger()
         self._claim: int | None = None
-        self._closed = False
+        self._closed, self._owner = False, os.getpid()
         if self.path is not None:
             self.path.mkdir(parents=True, exist_ok=True)
             self._claim = _claimed(self.path)
@@ -88,6 +99,7 @@ class Log:
             except BaseException:
                 self._release()
                 raise
+        forks.tell(self)
 
     def decide(
         self,
@@ -104,7 +116,7 @@ class Log:
         X, mask : as for `Bandit.choose`; a batch (B, K, d) is B rows
         id : text (for a batch B of them); None makes one
         time : a datetime, an ISO 8601 text or seconds since 1970; None: now
-        arms : (K,) ids of the rows of X, or of the slots; None: their positions
+        arms : (K,) ids of the rows of X, or of the slots; None: their positions, or the ids that the slots have
         extra : columns of the user's own, such as {"user": "u7"}; for a batch each value is a sequence of B.
             Every decision of a log has the same.
 
@@ -125,8 +137,9 @@ class Log:
         probabilities : (K,) or (B, K) of all arms; None: asked of the bandit where the log holds them
         floor : share of uniform choices; None: the bandit's floor
 
-        Raises ValueError for an id that was given before, an arm that is not on offer, shapes that do not fit, or an
-        exact propensity that the bandit, asked for the probabilities, does not give; then nothing is recorded.
+        Raises ValueError for an id that was given before, an arm that is not on offer, shapes that do not fit, another
+        id for a slot, or an exact propensity that the bandit, asked for the probabilities, does not give; and in the
+        child of a fork. Then nothing is recorded.
         """
         if isinstance(made, ListDecision):
             raise TypeError(
@@ -135,25 +148,33 @@ class Log:
             )
         with self._lock:
             self._open()
-            rows = self._maker.rows(made, **given)
+            slots = self._named(given.get("arms"))
+            rows = self._maker.rows(made, **given | ({"arms": slots} if slots else {}))
             if rows:
                 self._same(rows[0])
-            entered, at = [], len(self._rows)
+            entered, at, before = [], len(self._rows), self._slots
             try:
                 for row in rows:
                     self._ledger.enter(row["id"], self._written + len(self._rows))
                     entered.append(row["id"])
                     self._rows.append(row)
-                if len(self._rows) >= self.buffer:
-                    self.flush()
+                if rows and self.bandit is not None and self.bandit.slots is not None:
+                    self._slots = slots or tuple(map(str, range(self.bandit.slots)))
+                put = len(self._rows) >= self.buffer
+                if put:
+                    self._put_decisions()
             except BaseException:
                 for name in entered:
                     self._ledger.leave(name)
                 del self._rows[at:]
+                self._slots = before
                 raise
-            ids = tuple(row["id"] for row in rows)
+            if put:
+                with contextlib.suppress(OSError):  # the decision is recorded; what waits is said by its own flush
+                    self._put_rewards()
+            names = tuple(row["id"] for row in rows)
             known = {f.name: getattr(made, f.name) for f in fields(Decision)}
-            return Recorded(**known, id=ids[0] if np.ndim(made.arm) == 0 else ids)
+            return Recorded(**known, id=names[0] if np.ndim(made.arm) == 0 else names)
 
     def reward(self, id: Any, r: float, time: Any = None, *, part: str | None = None) -> str:
         """A reward for a decision, however late: 'counted', 'known' (the same again) or 'conflict' (another value).
@@ -179,15 +200,25 @@ class Log:
     def flush(self) -> None:
         """Write what waits in the buffer: decisions first, so that no reward is without its decision."""
         with self._lock:
-            if self.path is None:
-                return
-            about = {"rewards": self.rewards, "names": self._maker.names}
-            if self._rows:
-                parts.add(self.path, "decisions", self._written, self._decisions(), about)
-                self._written, self._rows = self._written + len(self._rows), []
-            if self._events:
-                parts.add(self.path, "rewards", self._paid, joined.events(self._events), about)
-                self._paid, self._events = self._paid + len(self._events), []
+            self._own()
+            self._put_decisions()
+            self._put_rewards()
+
+    def _put_decisions(self) -> None:
+        if self._rows and self.path is not None:
+            self._disk["decisions"].add(self._decisions(), self._about)
+            self._written, self._rows = self._written + len(self._rows), []
+
+    def _put_rewards(self) -> None:
+        if self._events and self.path is not None:
+            self._disk["rewards"].add(joined.events(self._events), self._about)
+            self._events = []
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        """What the files say of the log."""
+        slots = None if self._slots is None else list(self._slots)
+        return {"rewards": self.rewards, "names": self._maker.names, "slots": slots}
 
     def read(self, *, rewards: str | None = None) -> Logged:
         """All that was recorded, with the rewards that have come: see `dither.log.read`."""
@@ -202,10 +233,12 @@ class Log:
             return Logged(frame, names=None if names is None else tuple(names))
 
     def close(self) -> None:
-        """Flush, and let another writer have the folder."""
+        """Flush, and let another writer have the folder. In the child of a fork: nothing, the log is its parent's."""
         with self._lock:
-            if not self._closed:
+            if not self._closed and self._mine:
                 self.flush()
+                for rows in self._disk.values():
+                    rows.compact()
                 self._closed = True
                 self._release()
 
@@ -239,27 +272,89 @@ class Log:
             columns.append(make(name, values) if make else pl.Series(name, values, dtype=types.get(name), strict=False))
         return pl.DataFrame(columns)
 
+    def _named(self, arms: Any) -> tuple[str, ...] | None:
+        """The ids of disjoint slots; None where they have none but their positions, or where there are no slots."""
+        slots = None if self.bandit is None else self.bandit.slots
+        if slots is None:
+            return None
+        positions = tuple(map(str, range(slots)))
+        if arms is None:
+            return None if self._slots in (None, positions) else self._slots
+        names = tuple(ids(arms, slots))
+        for i, (old, new) in enumerate(zip(self._slots or names, names, strict=True)):
+            if old != new:
+                raise ValueError(
+                    f"slot {i} is {old!r} in this log, and arms= calls it {new!r}. A slot keeps its id, since what it "
+                    f"learnt is of that arm: pass arms={list(self._slots or ())}, with mask= for those on offer, or "
+                    f"begin a bandit and a log for other arms"
+                )
+        return names
+
     def _continue(self, folder: Path) -> None:
-        """Take up a folder that is there: its ids, and what came for them."""
-        for first, after, path in parts.listed(folder, "decisions"):
-            frame = joined.part(path)
-            self._extra = tuple(n for n in frame.columns if n not in schema.COLUMNS)
-            for i, name in enumerate(frame["id"].to_list()):
-                self._ledger.enter(name, first + i)
-            self._written = after
-        for _, after, path in parts.listed(folder, "rewards"):
+        """Take up a folder that is there: its ids, what came for them, and the ids of its slots."""
+        found = {what: journal.held(folder, what) for what in ("decisions", "rewards")}
+        slots = found["decisions"].about.get("slots")
+        if slots is not None:
+            self._slots = tuple(slots)
+            if self.bandit is not None and self.bandit.slots != len(self._slots):
+                raise ValueError(
+                    f"the decisions in {folder} are of {len(self._slots)} disjoint slots, and the bandit has "
+                    f"{self.bandit.slots or 'none'}: give it a folder of its own"
+                )
+        self._disk = {what: journal.Rows(folder, what, held) for what, held in found.items()}
+        number = 0
+        for _, _, path in journal.held(folder, "decisions").parts:
+            with parts.readable(path):
+                names = list(schema.polars().read_parquet_schema(path))
+                known = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
+            self._extra = tuple(n for n in names if n not in schema.COLUMNS)
+            for name in known:
+                self._ledger.enter(name, number)
+                number += 1
+        self._written = number
+        for _, _, path in journal.held(folder, "rewards").parts:
             for row in joined.part(path).select(list(schema.EVENT)).iter_rows():
                 self._ledger.replay(ledger.Event(*row))
-            self._paid = after
+
+    @property
+    def _mine(self) -> bool:
+        """Whether this process opened the folder; a log in memory is everybody's own."""
+        return self.path is None or self._owner == os.getpid()
 
     def _open(self) -> None:
         if self._closed:
             raise ValueError(f"{self!r} is closed")
+        self._own()
 
-    def _release(self) -> None:
+    def _own(self) -> None:
+        if not self._mine:
+            raise ValueError(
+                f"{self!r} was opened by process {self._owner}, and this is a fork of it: one process writes a folder, "
+                f"or two would take the same places. Open the Log of each process after the fork, with a folder of "
+                f"its own, and read all: dither.log.read([one, other])"
+            )
+
+    def _forked(self) -> None:
+        """In the child of a fork: a lock that no thread of the parent holds, and no hand on the parent's files."""
+        self._lock = threading.RLock()
+        for rows in self._disk.values():
+            rows.let_go()
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            _unclaimed(self._claim)
+            self._claim = None
+
+
+def _law(policy: Any) -> str | None:
+    """The kind of law that the z of a policy has, where it is one of this library's."""
+    law = getattr(policy, "noise", getattr(policy, "law", None))
+    if isinstance(law, noise.Points):
+        return "points"
+    return "continuous" if isinstance(law, (noise.Gaussian, noise.Ball, noise.Custom)) else None
 
 
 def _claimed(folder: Path) -> int | None:
@@ -275,3 +370,11 @@ def _claimed(folder: Path) -> int | None:
         os.close(handle)
         raise ValueError(f"another open log writes into {folder}: close it, or give each writer a folder") from None
     return handle
+
+
+def _unclaimed(handle: int) -> None:
+    """Let another writer have the folder, though a fork may hold a copy of the handle."""
+    import fcntl
+
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)
