@@ -122,9 +122,8 @@ class Report:
 
 def check(log: Any) -> Report:
     """All findings on a `Logged`; reads it and changes nothing."""
-    rules = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)
-    rules += (_floors, _weights, _thinned, _draws, _number)
-    findings = tuple(finding for rule in rules for finding in rule(log))
+    more = (_floors, _weights, _thinned, _draws, _number)
+    findings = tuple(finding for rule in (*RULES, *more) for finding in rule(log))
     return Report(len(log), len(log), findings=findings, inverse=_inverse(log), bets=draws.bets(log))
 
 
@@ -138,8 +137,7 @@ def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> 
         raise ValueError(f"missing must be 'error', 'leave out' or a finite number, got {missing!r}")
     read, numbers, left_out = len(log), log.numbers, {}
     asked = {"duplicate": duplicates, "missing": "fill in" if fill else missing}
-    rules = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)
-    findings = [f for rule in rules for f in rule(log) if f.count]
+    findings = [f for rule in RULES for f in rule(log) if f.count]
     keep, filled = np.ones(read, dtype=bool), 0
     for finding in sorted(findings, key=lambda f: f.kind == "missing"):
         what = asked.get(finding.kind, invalid)
@@ -338,3 +336,6 @@ def _number(log: Any) -> list[Finding]:
 
 def _has(log: Any, name: str) -> bool:
     return name in log.frame.columns and log.frame[name].null_count() < len(log) and log.K.max(initial=0) > 0
+
+
+RULES = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)  # those of a row, which `usable` asks too
