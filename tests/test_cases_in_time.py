@@ -15,6 +15,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
+from dither import saving
 import oracles
 from cases import EXACT, contents, loop, refused, saved, three, with_header
 from oracles import rows
@@ -202,7 +203,8 @@ def test_p2_a_damaged_byte_is_refused_or_harmless(tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": 2},
+        {"format": saving.FORMAT - 1},
+        {"format": saving.FORMAT + 1},
         {"format": 10**6},
         {"dim": 3},
         {"dim": -1},
@@ -231,7 +233,7 @@ def test_p2_a_header_that_does_not_fit_is_refused(tmp_path, changes):
 
 
 def test_p2_a_file_from_the_future_says_so(tmp_path):
-    with_header(tmp_path, format=2)
+    with_header(tmp_path, format=saving.FORMAT + 1)
     with pytest.raises(ValueError, match="upgrade"):
         dither.load(tmp_path / "bad")
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from dither import files, models, noise, policies, trees
 
-FORMAT = 1
+FORMAT = 2  # 2: states carry what rounding has done to them
 KNOWN: dict[str, type] = {
     cls.__name__: cls for cls in (getattr(m, n) for m in (models, policies) for n in m.__all__)
 } | {cls.__name__: cls for cls in (noise.Gaussian, noise.Ball, noise.Points)}
@@ -110,6 +110,11 @@ def _read(file: IO[bytes], where: str) -> Content:
             raise ValueError(f"its format is {header['format']!r}")
         if header["format"] > FORMAT:
             raise ValueError(f"its format is {header['format']}, this version reads up to {FORMAT}: upgrade dither")
+        if header["format"] < FORMAT:
+            raise ValueError(
+                f"its format is {header['format']}, of a development version: this one reads format {FORMAT} alone; "
+                f"learn again from the log"
+            )
     except (ValueError, OSError, *_DAMAGED) as reason:
         raise _damaged(where, reason) from None
     return Content(where, header, arrays)
