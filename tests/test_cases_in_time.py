@@ -15,9 +15,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
-from dither import saving
 import oracles
 from cases import EXACT, contents, loop, refused, saved, three, with_header
+from dither import saving
 from oracles import rows
 from properties import bounded, brief, every, known
 
