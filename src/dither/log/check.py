@@ -122,8 +122,8 @@ class Report:
 
 def check(log: Any) -> Report:
     """All findings on a `Logged`; reads it and changes nothing."""
-    rules = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)
-    rules += (_floors, _weights, _thinned, _draws, _number)
+    of_rows = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)
+    rules = (*of_rows, _floors, _weights, _thinned, _draws, _number)
     findings = tuple(finding for rule in rules for finding in rule(log))
     return Report(len(log), len(log), findings=findings, inverse=_inverse(log), bets=draws.bets(log))
 
