@@ -235,7 +235,7 @@ class GLM:
         inverse = kept.inverse if state.G is None else lazy.square(state.F)
         rho = kept.stretch * (kept.noise + unit * xp.sqrt(kept.trace) * arrays.norms(state.theta))
         omega = newton.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
-        return digits.Rounding(rho[..., None], omega[..., None])
+        return digits.told(rho, omega)
 
     def reach(self, state: GLMState) -> Array:
         """No width is larger than this times ‖x‖, (...)."""
