@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, inputs
+from dither import errors, inputs, noise
 from dither.bandit import Bandit, Decision
 from dither.log import schema
 from dither.log.check import ROUNDING
@@ -221,3 +221,11 @@ def _column(value: Any, B: int) -> list[Any]:
 def _plain(value: Any) -> Any:
     """A NumPy scalar as Python's."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def law(policy: Any) -> str | None:
+    """The kind of law that the z of a policy has, where it is one of this library's."""
+    found = getattr(policy, "noise", getattr(policy, "law", None))
+    if isinstance(found, noise.Points):
+        return "points"
+    return "continuous" if isinstance(found, (noise.Gaussian, noise.Ball, noise.Custom)) else None

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from dither import _version, decision, errors, forks, noise
+from dither import _version, decision, errors, forks
 from dither.bandit import Bandit, Decision
-from dither.log import joined, journal, ledger, nested, parts, schema
+from dither.log import claim, joined, journal, ledger, nested, parts, schema
 from dither.log.logged import Logged
-from dither.log.rows import Maker, id_text, ids
+from dither.log.rows import Maker, id_text, ids, law
 from dither.ranking import ListDecision
 
 
@@ -78,7 +78,7 @@ class Log:
         if policy is None and bandit is not None:
             policy = f"{bandit.policy} on {bandit.model}"
         constants = {"policy": policy, "preset": preset, "version": _version.__version__}
-        constants["z_law"] = None if bandit is None else _law(bandit.policy)
+        constants["z_law"] = None if bandit is None else law(bandit.policy)
         arm_set = not features if arm_set is None else arm_set
         self.bandit, self._maker = bandit, Maker(bandit, features, lines, probabilities, arm_set, constants)
         self._lock = threading.RLock()
@@ -89,11 +89,11 @@ class Log:
         self._slots: tuple[str, ...] | None = None  # (K,) ids of disjoint slots
         self._extra: tuple[str, ...] | None = None
         self._ledger = ledger.Ledger()
-        self._claim: int | None = None
+        self._claim: claim.Claim | None = None
         self._closed, self._owner = False, os.getpid()
         if self.path is not None:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._claim = _claimed(self.path)
+            self._claim = claim.Claim(self.path)
             try:
                 self._continue(self.path)
             except BaseException:
@@ -340,41 +340,8 @@ class Log:
         for rows in self._disk.values():
             rows.let_go()
         if self._claim is not None:
-            os.close(self._claim)
-            self._claim = None
+            self._claim.let_go()
 
     def _release(self) -> None:
         if self._claim is not None:
-            _unclaimed(self._claim)
-            self._claim = None
-
-
-def _law(policy: Any) -> str | None:
-    """The kind of law that the z of a policy has, where it is one of this library's."""
-    law = getattr(policy, "noise", getattr(policy, "law", None))
-    if isinstance(law, noise.Points):
-        return "points"
-    return "continuous" if isinstance(law, (noise.Gaussian, noise.Ball, noise.Custom)) else None
-
-
-def _claimed(folder: Path) -> int | None:
-    """The folder for one writer; the system lets go of it when the process ends, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return None
-    handle = os.open(folder / ".writer", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise ValueError(f"another open log writes into {folder}: close it, or give each writer a folder") from None
-    return handle
-
-
-def _unclaimed(handle: int) -> None:
-    """Let another writer have the folder, though a fork may hold a copy of the handle."""
-    import fcntl
-
-    fcntl.flock(handle, fcntl.LOCK_UN)
-    os.close(handle)
+            self._claim.release()
