@@ -118,17 +118,17 @@ def test_requests_add_up(tmp_path):
     ask(panels=["d=40"])
     ask(panels=["d=10"], algorithms=["LinTS:c=0.5", "LinTS"])
     ask(panels=["d=10"], algorithms=["LinFP"])
-    ((figure, seed),) = asked.figures(tmp_path)
-    assert seed == 0
-    assert [(p.name, p.algorithms) for p in figure.panels] == [
+    (request,) = asked.figures(tmp_path)
+    assert request.seed == 0
+    assert [(p.name, p.algorithms) for p in request.figure.panels] == [
         ("d=10", ("LinFP", "LinTS", "LinTS:c=0.5")),
         ("d=40", whole.algorithms),
     ]
     ask(panels=["d=40"], rounds=50)
-    ((figure, _),) = asked.figures(tmp_path)
-    assert [p.rounds for p in figure.panels] == [20_000, 50]
+    (request,) = asked.figures(tmp_path)
+    assert [p.rounds for p in request.figure.panels] == [20_000, 50]
     ask(panels=["d=20"], seed=3)  # another seed: nothing of the earlier ones
-    ((figure, seed),) = asked.figures(tmp_path)
-    assert ([p.name for p in figure.panels], seed) == (["d=20"], 3)
+    (request,) = asked.figures(tmp_path)
+    assert ([p.name for p in request.figure.panels], request.seed) == (["d=20"], 3)
     asked.record(tmp_path, replace(whole, name="another"), seed=0)
-    assert [known.name for known, _ in asked.figures(tmp_path)] == ["fig3-linear", "another"]
+    assert [known.figure.name for known in asked.figures(tmp_path)] == ["fig3-linear", "another"]

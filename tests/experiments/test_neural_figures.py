@@ -134,7 +134,7 @@ def test_requests_of_before_can_be_read(tmp_path):
     asked.record(tmp_path, FIG3, seed=0)
     path = next((tmp_path / asked.FOLDER).iterdir())
     path.write_text(json.dumps({"seed": 0, "figure": data}), encoding="utf-8")
-    assert asked.figures(tmp_path) == [(old, 0)]
+    assert asked.figures(tmp_path) == [asked.Request(old, 0, {})]
 
 
 # Settings that all share
@@ -221,11 +221,18 @@ def test_reproduce(dither, data, tmp_path):
         assert row["sd"] == pytest.approx(np.std(runs, ddof=1))
         ends[row["panel"], row["algorithm"]] = runs
     assert ends["mushroom", "DeepFP"] != ends["mushroom, unit length", "DeepFP"]
-    for text in ("mean ± standard deviation of the runs", "ours ± sd", "each run", "ε-greedy is told the horizon"):
+    for text in ("mean ± standard error", " ours ", " sd ", "each run", "ε-greedy is told the horizon"):
         assert text in " ".join(out.split())
     assert re.search(r"DeepFP +default", out)
     html = report.write(tmp_path, tmp_path / "report.html").read_text("utf-8")
-    for text in ("Every run", "ours ± standard deviation of the runs", "<td>default</td>", "preprocessing paper"):
+    for text in (
+        "Every run",
+        "Behind ± stands the standard error.",
+        "ours ± standard error",
+        ">sd</th>",
+        "<td>default</td>",
+        "preprocessing paper",
+    ):
         assert text in html
 
 

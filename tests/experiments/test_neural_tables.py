@@ -37,14 +37,13 @@ def test_values_have_the_sd_the_preset_and_every_run():
     assert fp["sd"] == pytest.approx(166.2, abs=0.1)  # √(((73² + 83² + 63² + 297² + 78²)/4)
     assert fp["se"] == pytest.approx(fp["sd"] / np.sqrt(5))
     assert (fp["published"], ucb["published"]) == (pytest.approx(88.8), pytest.approx(202.2))
-    assert words.with_spread(fp) == "103.0 ± 166.2"
+    assert words.with_error(fp) == "103.0 ± 74.3"  # 166.2/√5; seen red: the sd behind the ± of this figure alone
     # seen red: the population's sd; the runs without their order
 
 
 def test_other_figures_show_no_single_runs():
     whole = replace(SMALL, each=False)
     assert tables.values(whole, curves(LAST, early=EARLY))["each"].to_list() == ["", ""]
-    assert words.error(whole) == "standard error"
     many = {"DeepFP": [30.0] * 21, GUESSED[0]: [9.5] * 20}
     assert tables.values(SMALL, curves(many, early=many))["each"].to_list() == ["", " ".join(["9.5"] * 20)]
 
@@ -78,15 +77,14 @@ def test_the_words():
     values, differences = tables.values(SMALL, made), tables.differences(SMALL, made)
     assert words.collapsed(values) == "Collapsed runs (*): DeepFP 1. Their means say little."
     assert words.collapsed(values.filter(algorithm=GUESSED[0])) == words.of_each(values) == ""
-    text = words.verdict(SMALL.panels[0], 20_000, values, differences, sd=True)
-    assert "NeuralUCB:preset=as_run, 96.0 ± 6.52. DeepFP has 103.0 ± 166.2." in text
-    rows = [{"algorithm": f"{a}:c={c}", "regret": 10.0 * c, "sd": 1.0} for a in ("A", "B") for c in (3, 1, 2)]
-    rows += [{"algorithm": f"C:c={c}", "regret": 5.0, "sd": 1.0} for c in (1, 2)]
-    assert words.of_each(
-        pl.DataFrame(rows)
-    ) == "Lowest of each algorithm's settings: A:c=1 (10.0 ± 1.00) and B:c=1 " + ("(10.0 ± 1.00).")
-    assert words._list(list("abcdefghij")).endswith("i and j")
-    assert words._list(list("abcdefghijk")) == "a, b, c, d, e, f, g, h and 3 more"
+    text = words.verdict(SMALL.panels[0], 20_000, values, differences)
+    assert "NeuralUCB:preset=as_run, 96.0 ± 2.92, of 2 compared. DeepFP has 103.0 ± 74.3." in text
+    rows = [{"algorithm": f"{a}:c={c}", "regret": 10.0 * c, "se": 1.0} for a in ("A", "B") for c in (3, 1, 2)]
+    rows += [{"algorithm": f"C:c={c}", "regret": 5.0, "se": 1.0} for c in (1, 2)]
+    best = "A:c=1 (10.0 ± 1.00, of 3 tried) and B:c=1 (10.0 ± 1.00, of 3 tried)"
+    assert words.of_each(pl.DataFrame(rows)) == f"Lowest of each algorithm's settings: {best}. {words.SELECTED}"
+    assert words.listed(list("abcdefghij")).endswith("i and j")
+    assert words.listed(list("abcdefghijk")) == "a, b, c, d, e, f, g, h and 3 more"
 
 
 def test_in_brief():

@@ -91,7 +91,7 @@ def test_runs_that_stand_in_two_files_count_once(tmp_path, undisturbed):
     marks = np.array([1, 60])
     for runs in (range(2), range(1, 3)):
         regret = np.array([[run, run + 10.0] for run in runs])
-        store.write(cell, runs, rounds=marks, regret=regret, realised=regret)
+        store.write(cell, runs, code="one", rounds=marks, regret=regret, realised=regret)
     assert store.read(cell)["run"].to_list() == [0, 0, 1, 1, 2, 2]
     assert store.runs(cell) == {0, 1, 2}
     # seen red: `read` without its set of runs seen
@@ -175,7 +175,7 @@ def test_a_file_carries_what_made_it(tmp_path):
 def test_a_file_that_is_not_ours_is_named(tmp_path, break_it):
     run.reproduce(FIGURE, out=tmp_path, runs=1)
     cells = of_panel(FIGURE.panels[0], seed=0)
-    path, other = (next((tmp_path / run.STORE / cells[name].key).glob("*.parquet")) for name in ("LinFP", "EpsGreedy"))
+    path, other = (next((tmp_path / run.STORE / cells[name].key).rglob("*.parquet")) for name in ("LinFP", "EpsGreedy"))
     if break_it == "cut":
         path.write_bytes(path.read_bytes()[:-20])
     elif break_it == "foreign":

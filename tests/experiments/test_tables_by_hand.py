@@ -124,6 +124,18 @@ def test_what_bounds_say_of_an_order(end, base, gap):
     # seen red: the difference of bounds as that of values
 
 
+def test_the_lowest_is_marked_where_it_is_told_apart(curves):
+    def lowest(found):
+        return tables.values(FIGURE, found).filter("lowest")["algorithm"].to_list()
+
+    assert lowest(curves) == []  # LinUCB is below LinFP for certain, and not told apart from Greedy: 0 and 30
+    without = curves.filter(pl.col("algorithm") != "Greedy")
+    assert lowest(without) == ["LinUCB"]
+    assert lowest(without.filter(run=0)) == []  # one run decides nothing
+    assert lowest(curves.filter(algorithm="LinUCB")) == []  # below nothing
+    # seen red: the lowest mean; a comparison with the reference alone
+
+
 def test_curves_that_end_early_are_met_where_they_end(curves, monkeypatch):
     ends = {"LinFP": End(1, 30.0, 1.0), "LinTS": End(1, 70.0, None, True)}
     monkeypatch.setattr(published, "last", lambda figure, panel, algorithm: ends.get(algorithm))
@@ -156,7 +168,7 @@ def test_the_bands(curves):
 def test_the_words(curves):
     values, differences = tables.values(FIGURE, curves), tables.differences(FIGURE, curves)
     text = words.verdict(FIGURE.panels[0], 9, values, differences)
-    assert "Lowest regret at round 9: LinUCB, 300.0 ± 5.77." in text
+    assert "Lowest regret at round 9: LinUCB, 300.0 ± 5.77, of 4 compared." in text
     assert "Below LinFP (95 % interval of the paired difference): LinUCB." in text
     assert "Not told apart from LinFP: Greedy." in text
     assert "Above it: LinTS." in text

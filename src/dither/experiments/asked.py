@@ -1,12 +1,14 @@
 """What was asked for in a folder of results: one small JSON file a request, so that a report knows what to show.
 
 Requests add up: panels and algorithms asked for one after another stand in one figure. A panel that was asked for
-again in another setting (other rounds), or a figure with another seed, replaces the earlier one.
+again in another setting (other rounds), or a figure with another seed, replaces the earlier one. A request also holds
+the codes whose results it takes, for a report shows what the request did.
 """
 
 import hashlib
 import json
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dither import files
@@ -16,24 +18,39 @@ from dither.experiments.panels import Figure, Panel
 FOLDER = "asked"
 
 
-def record(out: Path, figure: Figure, *, seed: int) -> None:
+Codes = Mapping[str, Sequence[str]]  # key of a cell -> the codes whose results are taken, the first of them first
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that was asked of one figure."""
+
+    figure: Figure
+    seed: int
+    codes: Codes
+
+
+def record(out: Path, figure: Figure, *, seed: int, codes: Codes | None = None) -> None:
     """Remember that the figure was asked for."""
-    text = json.dumps({"seed": seed, "figure": to_data(figure)}, indent=1, ensure_ascii=False)
+    request = {"seed": seed, "figure": to_data(figure), "codes": {k: list(v) for k, v in (codes or {}).items()}}
+    text = json.dumps(request, indent=1, ensure_ascii=False)
     name = f"{figure.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
     files.replace(out / FOLDER / name, lambda file: file.write(text.encode()), parents=True)
 
 
-def figures(out: Path) -> list[tuple[Figure, int]]:
-    """The figures asked for in the folder, each once, with its seed."""
-    found: dict[str, tuple[Figure, int]] = {}
+def figures(out: Path) -> list[Request]:
+    """The figures asked for in the folder, each once."""
+    found: dict[str, Request] = {}
     for path in sorted((out / FOLDER).glob("[!.]*.json"), key=lambda path: path.stat().st_mtime_ns):
         try:
             request = json.loads(path.read_text(encoding="utf-8"))
-            figure, seed = from_data(request["figure"]), request["seed"]
+            new = Request(from_data(request["figure"]), request["seed"], dict(request.get("codes", {})))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is not a request of this program ({error!r}): move it away") from None
-        before = found.get(figure.name)
-        found[figure.name] = (_joined(before[0], figure) if before and before[1] == seed else figure, seed)
+        old = found.get(new.figure.name)
+        if old is not None and old.seed == new.seed:
+            new = Request(_joined(old.figure, new.figure), new.seed, {**old.codes, **new.codes})
+        found[new.figure.name] = new
     return [found[name] for name in sorted(found, key=_place(FIGURES))]
 
 

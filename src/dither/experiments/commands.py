@@ -43,6 +43,13 @@ Block = Annotated[
 ]
 Out = Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")]
 Band = Annotated[str, typer.Option(help="Band of the plots: se (±1 standard error) or quantiles (quartiles).")]
+Accept = Annotated[
+    bool,
+    typer.Option(
+        "--accept-other-code",
+        help="Take stored runs as they are although other code made them; by default they are computed anew.",
+    ),
+]
 Log = Annotated[bool, typer.Option("--log", help="Logarithmic axes.")]
 
 _LINEAR = environments.describe("linear")
@@ -86,6 +93,7 @@ def reproduce(
         list[str] | None, typer.Option(help="Only this one, or another, for example LinFP:c=0.3; may be repeated.")
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
+    accept: Accept = False,
     band: Band = "se",
     log: Log = False,
 ) -> None:
@@ -99,7 +107,7 @@ def reproduce(
     if drawn:
         theory_commands.theory(drawn, seed=seed, out=out / "theory")
     for figure in chosen:
-        _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, band=band, log=log)
+        _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, accept=accept, band=band, log=log)
 
 
 @app.command(
@@ -148,6 +156,7 @@ def compare(
     jobs: Jobs = 1,
     block: Block = None,
     out: Out = Path("results"),
+    accept: Accept = False,
     band: Band = "se",
     log: Log = False,
 ) -> None:
@@ -159,7 +168,7 @@ def compare(
     name = env or ("linear" if data is None else "table")
     setting = environments.describe(name, **{k: v for k, v in given.items() if v is not None})
     figure = figures.adhoc(setting, algorithms, rounds=rounds, runs=runs)
-    _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, band=band, log=log)
+    _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, accept=accept, band=band, log=log)
 
 
 @app.command(name="report", epilog="Example: dither report results/ -o report.html")
@@ -181,19 +190,48 @@ app.command(name="datasets", epilog="Example: dither datasets --folder data/")(d
 
 
 def _run(
-    figure: Figure, *, runs: int | None, seed: int, jobs: int, block: int | None, out: Path, band: str, log: bool
+    figure: Figure,
+    *,
+    runs: int | None,
+    seed: int,
+    jobs: int,
+    block: int | None,
+    out: Path,
+    accept: bool,
+    band: str,
+    log: bool,
 ) -> None:
-    """Compute what is missing; show and write what the folder then holds of the figure."""
-    from dither.experiments import outputs  # matplotlib takes a second to import
+    """Compute what is missing; show what was asked, and write what the folder then holds of the figure."""
+    from dither.experiments import outputs, tables  # matplotlib takes a second to import
 
     words.check_band(band)
+    console = render.console()
+    of_codes: list[str] = []
+
+    def tell_of_codes(sentence: str) -> None:
+        of_codes.append(sentence)
+        render.said(render.console(stderr=True), [sentence])  # before it takes its time
+
     try:
         with render.progress(figure.name) as tell:
-            run.reproduce(figure, out=out, runs=runs, seed=seed, jobs=jobs, block=block, on_progress=tell)
+            run.reproduce(
+                figure,
+                out=out,
+                runs=runs,
+                seed=seed,
+                jobs=jobs,
+                block=block,
+                accept=accept,
+                on_progress=tell,
+                on_other_code=tell_of_codes,
+            )
     except KeyboardInterrupt:
-        render.interrupted(render.console(), out)
+        render.interrupted(console, out)
         raise typer.Exit(130) from None
-    whole = next(known for known, _ in asked.figures(out) if known.name == figure.name)
-    made = outputs.write(whole, out, seed=seed, band=band, log=log)
-    render.results(render.console(), whole, made.values, made.differences, seed=seed)
-    render.written(render.console(), made.paths)
+    whole = next(request for request in asked.figures(out) if request.figure.name == figure.name)
+    made = outputs.write(whole, out, band=band, log=log)
+    values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
+    render.results(console, figure, values, differences, seed=seed)
+    render.said(console, of_codes)
+    render.written(console, made.paths)
+    render.said(console, filter(None, [words.earlier(figure, whole.figure)]))

@@ -70,7 +70,7 @@ def describe(name: str, **given: Any) -> dict[str, Any]:
 def build(env: Mapping[str, Any]) -> Any:
     """The environment that the data describes."""
     settings = dict(env)
-    return _built(settings.pop("name"), tuple(sorted(settings.items())))
+    return _built(ENVIRONMENTS[settings.pop("name")], tuple(sorted(settings.items())))
 
 
 @dataclass(frozen=True)
@@ -101,5 +101,5 @@ def kappas(env: Mapping[str, Any], *, seed: int) -> envs.Kappas | None:
 
 
 @functools.lru_cache(maxsize=32)
-def _built(name: str, settings: tuple[tuple[str, Any], ...]) -> Any:
-    return ENVIRONMENTS[name](**dict(settings))
+def _built(kind: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> Any:
+    return kind(**dict(settings))

@@ -1,4 +1,4 @@
-"""The files of a figure: two tables, a PNG and a PDF."""
+"""The files of a figure: two tables, a PNG and a PDF. They hold all that was asked of it in the folder."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,22 +7,22 @@ import polars as pl
 
 from dither import files
 from dither.experiments import plots, tables
-from dither.experiments.panels import Figure
+from dither.experiments.asked import Request
 from dither.experiments.run import STORE
 from dither.experiments.store import Store
 
 
 class Made(NamedTuple):
-    """The tables and where everything was written."""
+    """What they were made from (`tables.curves`), and where everything was written."""
 
-    values: pl.DataFrame
-    differences: pl.DataFrame
+    curves: pl.DataFrame
     paths: list[Path]
 
 
-def write(figure: Figure, out: Path, *, seed: int, band: str = "se", log: bool = False) -> Made:
+def write(request: Request, out: Path, *, band: str = "se", log: bool = False) -> Made:
     """Make them from what is stored."""
-    curves = tables.curves(figure, Store(out / STORE), seed=seed)
+    figure = request.figure
+    curves = tables.curves(figure, Store(out / STORE), seed=request.seed, codes=request.codes)
     values, differences = tables.values(figure, curves), tables.differences(figure, curves)
     canvas = plots.draw(figure, curves, band=band, log=log)
     paths = [
@@ -31,7 +31,7 @@ def write(figure: Figure, out: Path, *, seed: int, band: str = "se", log: bool =
         plots.save(canvas, out / f"{figure.name}.png"),
         plots.save(canvas, out / f"{figure.name}.pdf"),
     ]
-    return Made(values, differences, paths)
+    return Made(curves, paths)
 
 
 def _csv(frame: pl.DataFrame, path: Path) -> Path:

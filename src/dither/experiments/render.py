@@ -1,7 +1,7 @@
 """What the command line shows: tables, lists and a progress bar, with rich."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,10 +22,10 @@ WIDTH = 124  # characters
 LINES = 12  # algorithms at most that the catalogue lists one by one
 
 
-def console() -> Console:
-    """Where results go: stdout, at least as wide as a table."""
-    here = Console()
-    return here if here.width >= WIDTH else Console(width=WIDTH)
+def console(*, stderr: bool = False) -> Console:
+    """Where results go: stdout (or stderr), at least as wide as a table."""
+    here = Console(stderr=stderr)
+    return here if here.width >= WIDTH else Console(stderr=stderr, width=WIDTH)
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def taxonomy(console: Console) -> None:
 
 def results(console: Console, figure: Figure, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int) -> None:
     """A table for each panel and round that is looked at, and what it says."""
-    console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± {words.error(figure)}")
+    console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± standard error")
     if figure.shared:
         console.print(words.shared(figure), highlight=False)
     brief, values, differences = words.briefly(figure, values, differences)
@@ -99,14 +99,13 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
         for t in published.ends(figure, asked):
             here = {"panel": panel.name, "round": t}
             rows = values.filter(**here)
-            table = _panel(panel, t, rows, differences.filter(**here), sd=figure.each)
+            table = _panel(panel, t, rows, differences.filter(**here))
             table.caption = words.kappas(constants) if constants else None
             console.print(table)
             if any(rows["each"]):
                 console.print(_each(rows))
-            said = (words.verdict(panel, t, values, differences, sd=figure.each), words.of_each(rows))
-            for sentence in filter(None, (*said, words.collapsed(rows))):
-                console.print(sentence, highlight=False)
+            verdict = words.verdict(panel, t, values, differences)
+            said(console, filter(None, (verdict, words.of_each(rows), words.collapsed(rows))))
             for sentence in words.not_reproduced(panel, t, values, differences):
                 console.print(f"Not reproduced: {sentence}", highlight=False)
     for note in figure.notes:
@@ -114,7 +113,7 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
             console.print(f"Note: {note.text}", highlight=False)
 
 
-def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame, *, sd: bool) -> Table:
+def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
     """Published | ours | ratio | runs | difference; what is published has columns only where something is."""
     base, gaps = reference(panel.algorithms), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
 
@@ -124,7 +123,7 @@ def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame
 
     columns: dict[str, Callable[[dict], str]] = {
         "published": words.published,
-        "ours ± sd" if sd else "ours": words.with_spread if sd else words.with_error,
+        "ours": words.with_error,
         "ratio": lambda row: "–" if row["ratio"] is None else f"{row['ratio']:.2f}",
         "value": lambda row: row["value"],
         "runs": lambda row: str(row["runs"]),
@@ -154,10 +153,10 @@ def _each(values: pl.DataFrame) -> Table:
     table.add_column("algorithm", no_wrap=True)
     table.add_column("preset", no_wrap=True)
     table.add_column("median", justify="right", no_wrap=True)
-    table.add_column("se", justify="right", no_wrap=True)
+    table.add_column("sd", justify="right", no_wrap=True)
     table.add_column("each run")
     for row in values.iter_rows(named=True):
-        cells = (row["preset"], words.number(row["median"]), words.number(row["se"]), row["each"])
+        cells = (row["preset"], words.number(row["median"]), words.number(row["sd"]), row["each"])
         table.add_row(row["algorithm"], *cells)
     return table
 
@@ -167,6 +166,12 @@ def interrupted(console: Console, out: Path) -> None:
     console.print(
         f"interrupted: finished blocks are kept in {out}; the same command goes on from there", soft_wrap=True
     )
+
+
+def said(console: Console, sentences: Iterable[str]) -> None:
+    """A line each, or more where they are long."""
+    for sentence in sentences:
+        console.print(sentence, highlight=False, markup=False)
 
 
 def written(console: Console, paths: list[Path]) -> None:

@@ -1,6 +1,7 @@
 """One HTML file that stands alone: what was run, figures, tables, and what they say."""
 
 import base64
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -11,7 +12,7 @@ import polars as pl
 
 from dither import _version, files
 from dither.experiments import asked, environments, plots, published, tables, words
-from dither.experiments.cells import of_panel
+from dither.experiments.cells import Cell, of_panel
 from dither.experiments.panels import Figure, Panel, reference
 from dither.experiments.run import STORE
 from dither.experiments.store import Store
@@ -23,7 +24,7 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
     found = asked.figures(folder)
     if not found:
         raise ValueError(f"{folder} holds no results: make some with 'dither reproduce NAME --out {folder}'")
-    sections = [section(figure, Store(folder / STORE), seed=seed, band=band, log=log) for figure, seed in found]
+    sections = [section(request, Store(folder / STORE), band=band, log=log) for request in found]
     if not any(part["picture"] for part in sections):
         raise ValueError(f"{folder} holds no finished results yet: run the command that began them again")
     sections = [part for part in sections if part["picture"]]
@@ -32,9 +33,10 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
     return path
 
 
-def section(figure: Figure, store: Store, *, seed: int, band: str, log: bool) -> dict[str, Any]:
+def section(request: asked.Request, store: Store, *, band: str, log: bool) -> dict[str, Any]:
     """What the template shows of a figure."""
-    curves = tables.curves(figure, store, seed=seed)
+    figure, seed = request.figure, request.seed
+    curves = tables.curves(figure, store, seed=seed, codes=request.codes)
     whole, values, differences = figure, tables.values(figure, curves), tables.differences(figure, curves)
     picture = None if curves.is_empty() else plots.png(plots.draw(figure, curves, band=band, log=log))
     figure, values, differences = words.briefly(whole, values, differences)
@@ -43,23 +45,21 @@ def section(figure: Figure, store: Store, *, seed: int, band: str, log: bool) ->
         "seed": seed,
         "shows": words.SHOWS[figure.shows],
         "shared": words.shared(figure),
-        "error": words.error(figure),
         "picture": base64.b64encode(picture).decode() if picture else None,
         "panels": [
             _panel(whole, asked, panel, values, differences, seed=seed)
             for asked, panel in zip(whole.panels, figure.panels, strict=True)
         ],
-        "algorithms": _configurations(whole, store, seed=seed),
-        "versions": _versions(whole, store, seed=seed),
+        "algorithms": _configurations(request, store),
+        "versions": _versions(request, store),
+        "accepted": words.accepted(_accepted(request, store)),
     }
 
 
 def template() -> jinja2.Template:
     """The page."""
     env = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.filters |= {
-        name: getattr(words, name) for name in ("number", "published", "with_error", "with_spread", "interval", "short")
-    }
+    env.filters |= {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
     return env.from_string(resources.files("dither.experiments").joinpath("report.html.jinja").read_text("utf-8"))
 
 
@@ -74,11 +74,11 @@ def _panel(
         "constants": words.kappas(constants) if constants else "",
         "rounds": panel.rounds,
         "reference": reference(panel.algorithms),
-        "tables": [_table(panel, t, values, differences, sd=figure.each) for t in published.ends(figure, asked)],
+        "tables": [_table(panel, t, values, differences) for t in published.ends(figure, asked)],
     }
 
 
-def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame, *, sd: bool) -> dict[str, Any]:
+def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> dict[str, Any]:
     """What is known of a panel at round t."""
     here = {"panel": panel.name, "round": t}
     gaps = {gap["algorithm"]: gap for gap in differences.filter(**here).iter_rows(named=True)}
@@ -86,30 +86,45 @@ def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame
     return {
         "round": t,
         "published": any(row["published"] is not None for row in rows),
-        "lowest": min(rows, key=lambda row: row["regret"])["algorithm"] if rows else None,
         "rows": rows,
         "each": any(row["each"] for row in rows),
-        "verdict": words.verdict(panel, t, values, differences, sd=sd),
+        "verdict": words.verdict(panel, t, values, differences),
         "of_each": words.of_each(values.filter(**here)),
         "collapsed": words.collapsed(values.filter(**here)),
         "not_reproduced": words.not_reproduced(panel, t, values, differences),
     }
 
 
-def _configurations(figure: Figure, store: Store, *, seed: int) -> list[dict[str, str]]:
-    """Algorithm -> model and policy as they were configured, the settings that panels differ in aside."""
+def _stored(request: asked.Request, store: Store) -> Iterator[tuple[str, Cell, list[dict[str, Any]]]]:
+    """Algorithm, cell, and what each of its files says, of every panel."""
+    for panel in request.figure.panels:
+        for name, cell in of_panel(panel, seed=request.seed).items():
+            yield name, cell, store.about(cell, request.codes.get(cell.key))
+
+
+def _configurations(request: asked.Request, store: Store) -> list[dict[str, str]]:
+    """Algorithm -> codes, and model and policy as configured, the settings that panels differ in aside."""
     found: dict[str, dict[str, str]] = {}
-    for panel in figure.panels:
-        for name, cell in of_panel(panel, seed=seed).items():
-            for about in store.about(cell)[:1]:
-                found.setdefault(
-                    name, {"name": name, "preset": cell.algorithm.preset} | {k: about[k] for k in ("model", "policy")}
-                )
+    for name, cell, made in _stored(request, store):
+        if made and name not in found:
+            codes = dict.fromkeys(about["code"] or "not recorded" for about in made)
+            configured = {k: made[0][k] for k in ("model", "policy")}
+            found[name] = {"name": name, "preset": cell.algorithm.preset, "code": ", ".join(codes)} | configured
     return list(found.values())
 
 
-def _versions(figure: Figure, store: Store, *, seed: int) -> list[str]:
+def _versions(request: asked.Request, store: Store) -> list[str]:
     """The versions that made the results, each set once."""
-    cells = (cell for panel in figure.panels for cell in of_panel(panel, seed=seed).values())
-    sets = {tuple(about["versions"].items()) for cell in cells for about in store.about(cell)}
+    sets = {tuple(about["versions"].items()) for _, _, found in _stored(request, store) for about in found}
     return sorted(", ".join(f"{k} {v}" for k, v in versions) for versions in sets)
+
+
+def _accepted(request: asked.Request, store: Store) -> list[str]:
+    """The algorithms with runs of other code than that of the request."""
+    own = {key: codes[0] for key, codes in request.codes.items()}
+    found = [
+        name
+        for name, cell, abouts in _stored(request, store)
+        if any(about["code"] != own.get(cell.key, about["code"]) for about in abouts)
+    ]
+    return list(dict.fromkeys(found))

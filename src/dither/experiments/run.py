@@ -2,12 +2,13 @@
 
 The algorithms of a panel that miss the same runs are simulated together, so the contexts are drawn once. Which runs
 are missing is read from the store: an interrupted command, more runs, another algorithm or another block size compute
-what is not there and nothing else.
+what is not there and nothing else. What other code has stored is not there, unless it is accepted.
 """
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,16 @@ import numpy as np
 import threadpoolctl
 
 from dither import errors
-from dither.experiments import asked, figures, published
+from dither.experiments import asked, code, figures, published, words
 from dither.experiments.cells import Cell, of_panel
 from dither.experiments.environments import build
 from dither.experiments.panels import Figure, Panel
-from dither.experiments.store import Store
+from dither.experiments.store import UNRECORDED, Store
 from dither.simulate import configured, recorded, simulate
 
 STORE = "store"  # the folder of the results, below that of the figures
 BLOCK = 10  # runs in a file, by default
+NAMELESS = "unknown"  # begins the code of what has no fingerprint: no later command finds its results
 AT_ONCE = 5  # blocks in lockstep where the user leaves the size of a block open: half the time of one
 
 Progress = Callable[[float, float], None]  # (work done, work in all), in estimated seconds of one core
@@ -36,6 +38,7 @@ class Block:
 
     panel: Panel
     cells: dict[str, Cell]
+    codes: asked.Codes
     runs: range
     size: int
 
@@ -53,12 +56,15 @@ def reproduce(
     seed: int = 0,
     jobs: int = 1,
     block: int | None = None,
+    accept: bool = False,
     on_progress: Progress | None = None,
+    on_other_code: Callable[[str], None] | None = None,
 ) -> int:
     """Make the store in `out` hold these runs (None: the figure's number); how many blocks had to be computed.
 
     `figures.select` narrows a figure to some panels, algorithms or rounds. `block` runs are computed at once
-    and stand in a file (None: 10 in a file, up to 50 at once); `jobs` processes share the blocks.
+    and stand in a file (None: 10 in a file, up to 50 at once); `jobs` processes share the blocks. Stored runs that
+    other code made are computed anew, or taken as they are if `accept`; `on_other_code` is told which at the start.
     """
     runs = figure.runs if runs is None else runs
     size = BLOCK if block is None else block
@@ -66,10 +72,18 @@ def reproduce(
         errors.at_least(name, value, least)
     figures.check(figure)
     out = Path(out)
-    asked.record(out, figure, seed=seed)
     store = Store(out / STORE)
+    now = code.fingerprints(cell for panel in figure.panels for cell in of_panel(panel, seed=seed).values())
+    codes = {key: [found or f"{NAMELESS}-{uuid.uuid4().hex[:8]}"] for key, found in now.items()}
+    others = _others(figure, store, codes, runs=runs, seed=seed)
+    if accept:
+        codes = {key: [*own, *others[key]] for key, own in codes.items()}
+    if on_other_code is not None:
+        for sentence in _of_codes(figure, now, others, seed=seed, accept=accept):
+            on_other_code(sentence)
+    asked.record(out, figure, seed=seed, codes=codes)
     at_once = size * (1 if block is not None else min(AT_ONCE, -(-runs // (jobs * size))))
-    blocks = list(missing(figure, store, runs=runs, seed=seed, block=at_once, size=size))
+    blocks = list(missing(figure, store, codes, runs=runs, seed=seed, block=at_once, size=size))
     total = sum(b.work for b in blocks)
 
     def tell(done: float) -> None:
@@ -81,16 +95,53 @@ def reproduce(
     return len(blocks)
 
 
-def missing(figure: Figure, store: Store, *, runs: int, seed: int, block: int, size: int) -> Iterator[Block]:
-    """What the store lacks, in blocks of at most `block` runs to be stored `size` in a file."""
+def _others(figure: Figure, store: Store, codes: asked.Codes, *, runs: int, seed: int) -> dict[str, list[str]]:
+    """Key of a cell -> the other codes that have runs which this one lacks, the newest first."""
+    found = {}
+    for panel in figure.panels:
+        for cell in of_panel(panel, seed=seed).values():
+            lacking = set(range(runs)) - store.runs(cell, codes[cell.key])
+            other = [name for name in store.codes(cell) if name not in codes[cell.key]] if lacking else []
+            found[cell.key] = [name for name in other if lacking & store.runs(cell, [name])]
+    return found
+
+
+def _of_codes(
+    figure: Figure, now: dict[str, str | None], others: dict[str, list[str]], *, seed: int, accept: bool
+) -> Iterator[str]:
+    """Sentences on what other code has stored, and on what has no source."""
+    named = {cell.key: name for panel in figure.panels for name, cell in of_panel(panel, seed=seed).items()}
+
+    def of(keys: Iterable[str]) -> str:
+        return words.listed(list(dict.fromkeys(named[key] for key in keys)))
+
+    if accept and any(others.values()):
+        yield f"Stored runs of {of(filter(others.get, others))} were made by other code than this, and are accepted."
+    nameless = [key for key, found in now.items() if found is None]
+    if nameless:
+        yield f"The source of {of(nameless)} cannot be looked at: {'new' if accept else 'all'} runs are computed anew."
+    changed = [key for key, names in others.items() if names and now[key] is not None and not accept]
+    recorded = [key for key in changed if others[key] != [UNRECORDED]]
+    for keys, why in (
+        (recorded, "were made by other code than this"),
+        ([key for key in changed if key not in recorded], "do not say which code made them"),
+    ):
+        if keys:
+            yield f"Stored runs of {of(keys)} {why}: they are computed anew (--accept-other-code would take them)."
+
+
+def missing(
+    figure: Figure, store: Store, codes: asked.Codes, *, runs: int, seed: int, block: int, size: int
+) -> Iterator[Block]:
+    """What the store lacks of these codes, in blocks of at most `block` runs to be stored `size` in a file."""
     for panel in figure.panels:
         cells = of_panel(panel, seed=seed)
         wanted: dict[range, dict[str, Cell]] = {}
         for name, cell in cells.items():
-            for stretch in stretches(set(range(runs)) - store.runs(cell), block=block):
+            for stretch in stretches(set(range(runs)) - store.runs(cell, codes[cell.key]), block=block):
                 wanted.setdefault(stretch, {})[name] = cell
         for stretch in sorted(wanted, key=lambda r: (r.start, r.stop)):
-            yield Block(panel, wanted[stretch], stretch, size)
+            yield Block(panel, wanted[stretch], codes, stretch, size)
 
 
 def stretches(runs: set[int], *, block: int) -> list[range]:
@@ -154,7 +205,11 @@ class _Watch:
 
 
 def _metered(store: Store, block: Block, *, meter: Path, i: int) -> None:
-    """`_compute` in a process of its own."""
+    """`_compute` in a process of its own, which has read the sources later than the command did."""
+    for key, found in code.fingerprints(block.cells.values()).items():
+        if found is not None and found != block.codes[key][0]:
+            names = words.listed(list(block.cells))
+            raise ValueError(f"the code of {names} was changed while the command ran: start it again")
     done = np.memmap(meter, dtype=np.float64, mode="r+")
 
     def tell(part: float) -> None:
@@ -184,6 +239,7 @@ def _compute(store: Store, block: Block, *, tell: Callable[[float], None]) -> No
             store.write(
                 cell,
                 runs,
+                code=block.codes[cell.key][0],
                 rounds=results.rounds,
                 regret=results.regret[i, rows],
                 realised=results.realised[i, rows],

@@ -1,16 +1,19 @@
-"""The store of results: append-only Parquet files, one for a block of runs of a cell.
+"""The store of results: append-only Parquet files, one for a block of runs of a cell by one code.
 
-    FOLDER/<key of the cell>/<first run>-<last run>.parquet
+    FOLDER/<key of the cell>/<code>/<first run>-<last run>.parquet
+    code       the fingerprint of the code that made them (`code`)
     columns    run, round, regret (of the means), realised; cumulative
-    metadata   "dither": JSON with the cell, the runs, the model and policy as configured, versions and time
+    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, versions and time
 
-A file is written under a temporary name and renamed, so a kill loses at most the block in progress. Its name says all
-that its rows depend on, so processes that share a folder replace a file only by the same rows.
+A file is written under a temporary name and renamed, so a kill loses at most the block in progress. Its path says all
+that its rows depend on, so processes that share a folder replace a file only by the same rows. Results of other code
+stay beside: whoever goes back to that code finds them again. Files without a code, directly in the folder of the cell,
+are those of versions that did not record it: their code is UNRECORDED.
 """
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from dither.experiments.cells import Cell
 
 METADATA = "dither"
 COLUMNS = ("run", "round", "regret", "realised")
+UNRECORDED = ""
 
 
 class Store:
@@ -31,29 +35,47 @@ class Store:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
-    def runs(self, cell: Cell) -> set[int]:
-        """The runs of the cell that are stored."""
-        return {run for _, about in self._files(cell) for run in about["runs"]}
+    def codes(self, cell: Cell) -> list[str]:
+        """The codes that runs of the cell are stored of, the one of the newest file first."""
+        folder = self.folder / cell.key
+        found = {UNRECORDED, *(inner.name for inner in folder.glob("[!.]*") if inner.is_dir())}
+        newest = {code: max((about["created"] for _, about in self._files(cell, code)), default="") for code in found}
+        return sorted(filter(newest.get, found), key=lambda code: (newest[code], code), reverse=True)
 
-    def read(self, cell: Cell) -> pl.DataFrame:
-        """All that is stored of the cell, each run once."""
+    def runs(self, cell: Cell, codes: Sequence[str] | None = None) -> set[int]:
+        """The runs of the cell that are stored of these codes (None: of the newest)."""
+        return {run for about in self.about(cell, codes) for run in about["runs"]}
+
+    def read(self, cell: Cell, codes: Sequence[str] | None = None) -> pl.DataFrame:
+        """All that is stored of the cell and of these codes (None: of the newest), each run once.
+
+        A run that several codes have is that of the first of them.
+        """
         seen: set[int] = set()
         frames = [pl.DataFrame(schema=dict.fromkeys(COLUMNS[:2], pl.Int64) | dict.fromkeys(COLUMNS[2:], pl.Float64))]
-        for path, about in self._files(cell):
+        for path, about in self._of(cell, codes):
             new = set(about["runs"]) - seen
             if new:
                 frames.append(_rows(path).filter(pl.col("run").is_in(sorted(new))))
                 seen |= new
         return pl.concat(frames)
 
-    def about(self, cell: Cell) -> list[dict[str, Any]]:
-        """What each file says of itself: cell, runs, model, policy, versions, created."""
-        return [about for _, about in self._files(cell)]
+    def about(self, cell: Cell, codes: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """What each file says of itself: cell, code, runs, model, policy, versions, created."""
+        return [about for _, about in self._of(cell, codes)]
 
     def write(
-        self, cell: Cell, runs: range, *, rounds: np.ndarray, regret: np.ndarray, realised: np.ndarray, **more: str
+        self,
+        cell: Cell,
+        runs: range,
+        *,
+        code: str,
+        rounds: np.ndarray,
+        regret: np.ndarray,
+        realised: np.ndarray,
+        **more: str,
     ) -> Path:
-        """Add consecutive runs: rounds (P,), regret and realised (R, P); `more` goes into the metadata."""
+        """Add consecutive runs by this code: rounds (P,), regret and realised (R, P); `more` goes into the metadata."""
         frame = pl.DataFrame(
             {
                 "run": np.repeat(np.array(runs, dtype=np.int64), len(rounds)),
@@ -62,22 +84,28 @@ class Store:
                 "realised": realised.reshape(-1),
             }
         )
-        about = {"key": cell.key, "cell": cell.content(), "runs": list(runs)} | more
-        about |= {"versions": versions(), "created": datetime.now(UTC).isoformat(timespec="seconds")}
-        path = self.folder / cell.key / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
+        about = {"key": cell.key, "cell": cell.content(), "code": code, "runs": list(runs)} | more
+        about |= {"versions": versions(), "created": datetime.now(UTC).isoformat(timespec="microseconds")}
+        path = self.folder / cell.key / code / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
         files.replace(
             path, lambda file: frame.write_parquet(file, metadata={METADATA: json.dumps(about)}), parents=True
         )
         return path
 
-    def _files(self, cell: Cell) -> Iterator[tuple[Path, dict[str, Any]]]:
-        for path in sorted((self.folder / cell.key).glob("[!.]*.parquet")):
+    def _of(self, cell: Cell, codes: Sequence[str] | None) -> Iterator[tuple[Path, dict[str, Any]]]:
+        for code in self.codes(cell)[:1] if codes is None else codes:
+            yield from self._files(cell, code)
+
+    def _files(self, cell: Cell, code: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+        for path in sorted((self.folder / cell.key / code).glob("[!.]*.parquet")):
             try:
                 about = json.loads(pl.read_parquet_metadata(path)[METADATA])
             except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
                 raise _foreign(path, error) from None
             if about.get("key") != cell.key:
                 raise _foreign(path, f"it holds the cell {about.get('key')}")
+            if about.setdefault("code", UNRECORDED) != code:
+                raise _foreign(path, f"it holds results of the code {about['code']}")
             yield path, about
 
 

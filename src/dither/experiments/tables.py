@@ -8,6 +8,7 @@ difference  regret - regret of the reference in the same run, which saw the same
 t-interval over the runs
 order       'agrees' or 'disagrees' with the sign of the published difference; 'undecided' where the interval
 holds 0; '-' where nothing is published
+lowest      whether the regret is below that of every other algorithm there: all those intervals lie below 0
 each        where the figure shows every run: the regrets of the runs in their order, with * after a collapsed one,
 which lost more than twice as much as the median run over the last tenth of the rounds, and more than 20
 """
@@ -21,6 +22,7 @@ from scipy import stats
 
 from dither.algorithms import Spec
 from dither.experiments import published
+from dither.experiments.asked import Codes
 from dither.experiments.cells import of_panel
 from dither.experiments.panels import Figure, Panel, reference
 from dither.experiments.store import Store
@@ -33,10 +35,13 @@ LEAST = 20.0  # regret over the last tenth up to which no run has collapsed: it 
 EACH = 20  # runs at most that are shown one by one
 
 
-def curves(figure: Figure, store: Store, *, seed: int) -> pl.DataFrame:
-    """Columns panel, algorithm, run, round, regret: all that is stored, of the kind of regret that the figure shows."""
+def curves(figure: Figure, store: Store, *, seed: int, codes: Codes) -> pl.DataFrame:
+    """Columns panel, algorithm, run, round, regret, of the kind of regret that the figure shows.
+
+    All that is stored of the codes named for each cell, or of the newest where none is named.
+    """
     frames = [
-        store.read(cell).select(
+        store.read(cell, codes.get(cell.key)).select(
             panel=pl.lit(panel.name), algorithm=pl.lit(name), run="run", round="round", regret=figure.shows
         )
         for panel in figure.panels
@@ -64,9 +69,11 @@ def summary(curves: pl.DataFrame) -> pl.DataFrame:
 def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     """A row for each panel, round and algorithm that has results; bound: what is published is a lower bound.
 
-    Columns panel, round, algorithm, published, bound, regret, se, ratio, runs, value, note, preset, sd, median, each.
+    Columns panel, round, algorithm, published, bound, regret, se, ratio, runs, value, note, preset, sd, median, each,
+    lowest.
     """
     rows = []
+    lowest = {(p.name, t): _lowest(curves, p, t) for p in figure.panels for t in published.ends(figure, p)}
     for panel, t, name in _places(figure):
         found = _at(curves, panel, t, algorithm=name)
         regret = np.array(list(found.values()))
@@ -80,11 +87,12 @@ def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
         ratio = mean / theirs if theirs and not bound else None
         each = _each(curves, panel, t, algorithm=name, found=found) if figure.each and regret.size <= EACH else ""
         more = (Spec.parse(name).preset, None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
-        rows.append((panel.name, t, name, theirs, bound, mean, se, ratio, regret.size, verdict, note, *more, each))
+        said = (mean, se, ratio, regret.size, verdict, note, *more, each, lowest[panel.name, t] == name)
+        rows.append((panel.name, t, name, theirs, bound, *said))
     kinds = [pl.String, pl.Int64, pl.String, pl.Float64, pl.Boolean, *[pl.Float64] * 3, pl.Int64, *[pl.String] * 3]
-    kinds += [pl.Float64] * 2 + [pl.String]
+    kinds += [pl.Float64] * 2 + [pl.String, pl.Boolean]
     names = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "runs", "value", "note"]
-    names += ["preset", "sd", "median", "each"]
+    names += ["preset", "sd", "median", "each", "lowest"]
     return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
 
 
@@ -145,6 +153,21 @@ def _each(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str, found: 
 def collapsed(late: np.ndarray) -> np.ndarray:
     """Which runs (R,) have, of their regrets over the last tenth (R,)."""
     return (late > COLLAPSED * np.median(late)) & (late > LEAST)
+
+
+def _lowest(curves: pl.DataFrame, panel: Panel, t: int) -> str | None:
+    """The algorithm whose regret is lower than that of every other one for certain; None where there is no such one."""
+    found = {name: _at(curves, panel, t, algorithm=name) for name in panel.algorithms}
+    found = {name: regret for name, regret in found.items() if regret}
+    if len(found) < 2:
+        return None
+    best = min(found, key=lambda name: float(np.mean(list(found[name].values()))))
+    for other in (regret for name, regret in found.items() if name != best):
+        gaps = np.array([other[run] - x for run, x in found[best].items() if run in other])
+        low = interval(gaps)[1] if gaps.size else None
+        if low is None or low <= 0:
+            return None
+    return best
 
 
 def _end(figure: Figure, panel: Panel, t: int, *, algorithm: str) -> published.End | None:

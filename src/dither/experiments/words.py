@@ -16,6 +16,7 @@ SHOWS = {
     "realised": "cumulative realised regret, r(best) − r(chosen)",
 }
 MANY = 10  # names in a sentence
+SELECTED = "The lowest of several tried looks better than it is: run it anew with another seed to know its regret."
 BANDS = {"se": "±1 standard error", "quantiles": "the middle half of the runs (quartiles)"}
 
 
@@ -32,31 +33,38 @@ def with_error(row: dict) -> str:
     return number(row["regret"]) + ("" if row["se"] is None else f" ± {number(row['se'])}")
 
 
-def with_spread(row: dict) -> str:
-    """A mean and the standard deviation over the runs."""
-    return number(row["regret"]) + ("" if row["sd"] is None else f" ± {number(row['sd'])}")
-
-
-def error(figure: Figure) -> str:
-    """What stands behind ± in a figure's tables."""
-    return "standard deviation of the runs" if figure.each else "standard error"
-
-
 def collapsed(rows: pl.DataFrame) -> str:
     """A sentence on the runs that have collapsed; empty where none has."""
     found = [f"{row['algorithm']} {row['each'].count('*')}" for row in rows.iter_rows(named=True) if "*" in row["each"]]
     if not found:
         return ""
-    return f"Collapsed runs (*): {_list(found)}. Their means say little."
+    return f"Collapsed runs (*): {listed(found)}. Their means say little."
 
 
 def of_each(rows: pl.DataFrame) -> str:
-    """The lowest setting of each algorithm that has three or more; empty where none has."""
+    """The lowest setting of each algorithm that has three or more, and of how many; empty where none has."""
     settings: dict[str, list[dict]] = {}
     for row in rows.sort("regret").iter_rows(named=True):
         settings.setdefault(row["algorithm"].partition(":")[0], []).append(row)
-    best = [f"{of[0]['algorithm']} ({with_spread(of[0])})" for of in settings.values() if len(of) >= 3]
-    return f"Lowest of each algorithm's settings: {_list(best)}." if best else ""
+    best = [
+        f"{of[0]['algorithm']} ({with_error(of[0])}, of {len(of)} tried)" for of in settings.values() if len(of) >= 3
+    ]
+    return f"Lowest of each algorithm's settings: {listed(best)}. {SELECTED}" if best else ""
+
+
+def accepted(names: list[str]) -> str:
+    """A sentence on the algorithms that have runs of other code; empty for none."""
+    return f"Runs of {listed(names)} were made by other code than the rest, and accepted so." if names else ""
+
+
+def earlier(figure: Figure, whole: Figure) -> str:
+    """A sentence on what a folder's files show of a figure beside what was asked now; empty where that is all."""
+    asked = {panel.name: panel.algorithms for panel in figure.panels}
+    more = [panel.name for panel in whole.panels if panel.name not in asked]
+    for panel in whole.panels:
+        names = [name for name in panel.algorithms if name not in asked.get(panel.name, panel.algorithms)]
+        more += [f"{panel.name}: {listed(names)}"] if names else []
+    return f"The files also hold what was asked for earlier in this folder: {'; '.join(more)}." if more else ""
 
 
 def briefly(
@@ -93,17 +101,15 @@ def kappas(found: Kappas) -> str:
     )
 
 
-def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame, *, sd: bool = False) -> str:
-    """Who has the lowest regret at round t, and who is below the reference (feature perturbation) for certain.
-
-    Behind ± stands the standard error, or the sd of the runs.
-    """
-    shown = with_spread if sd else with_error
+def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> str:
+    """Who has the lowest regret at round t, and who is below the reference (feature perturbation) for certain."""
     rows = values.filter(panel=panel.name, round=t).sort("regret")
     if rows.is_empty():
         return "No results yet."
     base, best = reference(panel.algorithms), rows["algorithm"][0]
-    text = f"Lowest regret at round {t:,}: {best}, {shown(rows.row(0, named=True))}."
+    text = f"Lowest regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}, of {rows.height} compared."
+    if rows.height == 1:
+        text = f"Regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}."
     gaps = differences.filter(panel=panel.name, round=t)
     below = gaps.filter(pl.col("high") < 0).sort("difference")["algorithm"].to_list()
     unclear = gaps.filter((pl.col("low") <= 0) & (pl.col("high") >= 0)).sort("difference")["algorithm"].to_list()
@@ -112,17 +118,17 @@ def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFram
     if own.is_empty() or gaps.is_empty():
         return text
     if base != best:
-        text += f" {base} has {shown(own.row(0, named=True))}."
+        text += f" {base} has {with_error(own.row(0, named=True))}."
     if gaps["low"].null_count():
         return text + " One run alone decides nothing."
     if below:
-        text += f" Below {base} (95 % interval of the paired difference): {_list(below)}."
+        text += f" Below {base} (95 % interval of the paired difference): {listed(below)}."
     if unclear:
-        text += f" Not told apart from {base}: {_list(unclear)}."
+        text += f" Not told apart from {base}: {listed(unclear)}."
     if above.height == gaps.height:
         text += f" All others lie above {base} (95 % intervals)."
     elif not above.is_empty():
-        text += f" Above it: {_list(above.sort('difference')['algorithm'].to_list())}."
+        text += f" Above it: {listed(above.sort('difference')['algorithm'].to_list())}."
     return text
 
 
@@ -182,7 +188,8 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _list(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Names in a sentence, the first of them where they are many."""
     if len(names) > MANY:
         return f"{', '.join(names[: MANY - 2])} and {len(names) - MANY + 2} more"
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]

@@ -1,0 +1,101 @@
+"""Which code made a result: a fingerprint of all sources that can influence a run of a cell.
+
+It is found from what is run, that is the environment, the model and the policy as configured, and `simulate`:
+
+    classes, functions   their modules and what these import (`sources`)
+    settings             numbers, text, arrays and what else they are, by value
+
+Other settings are another cell, not other code. Nothing can be said of what has no source, such as a class typed at a
+prompt: its fingerprint is None, and its results are computed anew each time. The versions of NumPy and of other
+packages are not part of it; they stand in the results' metadata.
+"""
+
+import dataclasses
+import functools
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dither.experiments import environments
+from dither.experiments.cells import Cell
+from dither.experiments.sources import LIBRARY, NoSource, Sources, code, digest, methods
+from dither.simulate import configured
+
+DIGITS = 16  # hexadecimal ones
+RUNS = "dither.simulate"
+
+
+def fingerprints(cells: Iterable[Cell]) -> dict[str, str | None]:
+    """Key of a cell -> the fingerprint of the code that a run of it comes from now; None where none can be made."""
+    sources = Sources()
+    return {cell.key: _fingerprint(cell, sources) for cell in cells}
+
+
+def _fingerprint(cell: Cell, sources: Sources) -> str | None:
+    env = environments.build(cell.env)
+    model, policy = configured(cell.algorithm, env, rounds=cell.rounds)
+    return of(environments.ENVIRONMENTS[cell.env["name"]], type(env), model, policy, sources=sources)
+
+
+def of(*things: Any, sources: Sources | None = None) -> str | None:
+    """Of objects, classes and functions, and of the simulator; None where some have no source."""
+    modules = {RUNS}
+    try:
+        said = [_said(thing, modules, ()) for thing in things]
+        found = (sources or Sources()).closure(modules)
+    except (NoSource, RecursionError):
+        return None
+    return digest((said, sorted(found.items())))[:DIGITS]
+
+
+def _said(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
+    """What identifies a thing beside its modules, which are added; inside: what it stands in, against circles."""
+    if id(thing) in inside:
+        return "itself"
+    inside = (*inside, id(thing))
+
+    def each(values: Iterable[Any]) -> list[Any]:
+        return [_said(value, modules, inside) for value in values]
+
+    if thing is None or isinstance(thing, (bool, int, float, complex, str, bytes)):
+        return (type(thing).__name__, thing)
+    if isinstance(thing, (np.ndarray, np.generic)) and thing.dtype != object:
+        return (thing.shape, thing.dtype.str, thing.tobytes())
+    if isinstance(thing, types.ModuleType):
+        modules.add(thing.__name__)
+        return thing.__name__
+    if isinstance(thing, Mapping):
+        return [type(thing).__name__, *each(thing), *each(thing.values())]
+    if isinstance(thing, (set, frozenset)):
+        return [type(thing).__name__, *sorted(map(repr, each(thing)))]
+    if isinstance(thing, (list, tuple)):
+        return [type(thing).__name__, *each(thing)]
+    if isinstance(thing, type):
+        own = [kind for kind in thing.__mro__ if kind.__module__ != "builtins"]
+        modules.update(kind.__module__ for kind in own)
+        made = [kind for kind in own if kind.__module__.partition(".")[0] != LIBRARY]  # perhaps by a function, with k
+        return [thing.__qualname__, *(each(methods(kind)) for kind in made)]
+    if isinstance(thing, (types.BuiltinFunctionType, np.ufunc)):
+        return repr(thing) if isinstance(thing, np.ufunc) else f"{thing.__module__}.{thing.__qualname__}"
+    if isinstance(thing, types.MethodType):
+        return each((thing.__func__, thing.__self__))
+    if isinstance(thing, types.FunctionType):
+        modules.add(thing.__module__)
+        closed = [cell.cell_contents for cell in thing.__closure__ or ()]
+        return [thing.__qualname__, code(thing.__code__), *each((thing.__defaults__, thing.__kwdefaults__, closed))]
+    return [*each((type(thing), _held(thing)))]
+
+
+def _held(thing: Any) -> dict[str, Any]:
+    """What an object holds, by name."""
+    if dataclasses.is_dataclass(thing):
+        return {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+    if isinstance(thing, functools.partial):
+        return {"func": thing.func, "args": thing.args, "keywords": thing.keywords}
+    if hasattr(thing, "get_params"):  # an estimator
+        return thing.get_params(deep=False)
+    if hasattr(thing, "__dict__"):
+        return dict(vars(thing))
+    raise NoSource(type(thing).__name__)
