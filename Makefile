@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint bench docs check-release clean
+.PHONY: demo test test-numerical lint bench docs check-release clean
 
 demo: .venv/demo
 	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 10 --block 5 --jobs 2 --out demo
@@ -12,6 +12,16 @@ demo: .venv/demo
 
 test: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+# What depends on how products round: all but the commands, files, pages and laws of chance alone. For another kernel
+# of OpenBLAS: OPENBLAS_CORETYPE=Haswell make test-numerical (.ci/kernels lists those that the processor has).
+NUMERICAL := tests/test_arrays.py tests/test_bandit.py tests/test_bandit_inputs.py tests/test_cases.py \
+  tests/test_explain.py tests/test_glm*.py tests/test_links.py tests/test_network.py tests/test_network_cases.py \
+  tests/test_network_gradients.py tests/test_neural_linear.py tests/test_ope.py tests/test_ope_sums.py \
+  tests/test_policies.py tests/test_propensity*.py tests/test_ridge.py tests/test_simulate.py tests/test_theory.py
+
+test-numerical: .venv/test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(NUMERICAL)
 
 lint: .venv/test
 	$(BIN)/ruff check .
@@ -29,6 +39,7 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/convolution.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/evaluate.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/imports.py
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

@@ -152,6 +152,25 @@ def test_columns_go_by_name(frame):
     # seen red: columns taken by place
 
 
+@pytest.mark.parametrize("name", ["LinFP", "GLMFP", "LinTS", "DeepFP"])
+def test_equal_values_have_equal_bits_in_any_layout(name):
+    rng = np.random.default_rng(0)
+    X, x, r = rng.normal(size=(50, 11)), rng.normal(size=(30, 11)), rng.integers(0, 2, 30).astype(float)
+    big, wide = np.zeros((100, 22)), np.zeros(60)
+    big[::2, ::2], wide[::2] = X, r
+    reversed_ = np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1]
+    answers = []
+    for shown, rewards in ((X, r), (np.asfortranarray(X), wide[::2]), (big[::2, ::2], r.tolist()), (reversed_, r)):
+        b = dither.ALGORITHMS[name](dim=11, seed=0, **({} if name != "LinTS" else {"monte_carlo": 50}))
+        b.update(np.asfortranarray(x) if shown is not X else x, rewards)
+        answers.append((b.mean(shown), b.choose(shown), b.propensities(shown) if "Lin" in name else 0))
+    for mean, decision, p in answers[1:]:
+        assert_array_equal(mean, answers[0][0])
+        assert repr(decision) == repr(answers[0][1])  # every digit, and NaN where there is no propensity
+        assert_array_equal(p, answers[0][2])
+    # seen red (kernel SkylakeX): `features` that hands on the layout that it got
+
+
 def test_two_columns_of_one_name_are_refused():
     with pytest.raises(ValueError, match="a"):
         dither.LinFP(dim=2, seed=0).choose(pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=["a", "a"]))

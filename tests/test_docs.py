@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from dither.experiments import environments, figures
 from dither.models import glm
 
 ROOT = Path(__file__).parent.parent
+FILES = [path for path in ROOT.rglob("*.*") if not {".venv", ".git", "__pycache__"} & set(path.parts)]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -91,6 +93,49 @@ def test_the_reference_and_the_makefile_name_what_exists():
     scripts = re.findall(r"benchmarks/\w+\.py", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert scripts
     assert all((ROOT / script).exists() for script in scripts)
+
+
+SOURCES = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "src").rglob("*.jinja"))]
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+
+
+def resolved(name):
+    """Whether a dotted name leads somewhere: a module, what is in it, or a field of a class."""
+    found = None
+    for part in name.split("."):
+        if found is None or not hasattr(found, part):
+            if part in getattr(found, "__annotations__", {}):
+                return True
+            try:
+                found = importlib.import_module(part if found is None else f"{found.__name__}.{part}")
+            except (ImportError, AttributeError):
+                return False
+        else:
+            found = getattr(found, part)
+    return True
+
+
+@pytest.mark.parametrize("page", [*PAGES, *SOURCES], ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_files_and_cures_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for name in set(re.findall(r"(?<![\w/.-])dither(?:\.[A-Za-z_]\w*)+", text)):
+        assert resolved(name.removesuffix(".py")), name
+    for path in set(re.findall(r"`((?:[\w-]+/)*\w+\.(?:py|md|rst))`", text)):
+        assert any(found.as_posix().endswith(f"/{path}") for found in FILES), path
+    for what in re.findall(r"pip install (?:-e )?'?([^' `\n]+)", text):
+        assert what.startswith("."), f"no index has {what}"
+    for extras in re.findall(r"(?:dither|'\.)\[([a-z,]+)\]", text):
+        assert set(extras.split(",")) <= EXTRAS, extras
+    # seen red: dither.ope.difference; dither.ope.choose_c; `propensity.py`; pip install 'dither[experiments]'
+
+
+def test_the_test_of_names_finds_what_is_wrong():
+    assert resolved("dither.ope.ips")
+    assert resolved("dither.envs.base.Environment.fill")
+    assert resolved("dither.Decision.arm")  # a field without a default
+    assert not resolved("dither.ope.difference")
+    assert not resolved("dither.Bandit.chose")
+    assert not resolved("dither.nothing")
 
 
 def test_the_changelog_has_this_version():

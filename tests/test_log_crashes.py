@@ -199,4 +199,7 @@ def test_the_missing_extra_is_named():
     code = "import sys; sys.modules['polars'] = None\nfrom dither import log\nlog.Log()"
     path = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True, check=False)
-    assert "this needs polars, which is not installed: pip install 'dither[log]'" in done.stderr
+    assert (
+        "this needs polars, which is not installed and comes with dither[log]: run pip install '.[log]' in a checkout"
+        in done.stderr
+    )

@@ -1,12 +1,20 @@
 """Contextual bandits by feature perturbation (Yi, Oh, NeurIPS 2025), with the exact probability of every choice."""
 
-from dither import datasets, envs, links, log, models, noise, ope, policies, theory
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dither import links, models, noise, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS
 from dither.bandit import Bandit, Decision, from_bytes, load
 from dither.explain import Explanation
 from dither.ranking import ListDecision, ListPropensities
 from dither.simulate import Results, simulate
+
+if TYPE_CHECKING:
+    from dither import datasets, envs, log, ope
+
+LATE = ("datasets", "envs", "log", "ope")  # imported when they are first asked for: a live bandit needs none of them
 
 LinFP = ALGORITHMS["LinFP"]
 LinTS = ALGORITHMS["LinTS"]
@@ -37,6 +45,18 @@ NeuralTS = ALGORITHMS["NeuralTS"]
 FTPL = ALGORITHMS["FTPL"]
 NeuralLinear = ALGORITHMS["NeuralLinear"]
 NeuralLinearFP = ALGORITHMS["NeuralLinearFP"]
+
+
+def __getattr__(name: str) -> Any:
+    """A module of `LATE`; whoever asks again finds it here."""
+    if name in LATE:
+        return importlib.import_module(f"dither.{name}")
+    raise AttributeError(f"module 'dither' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """All names, whether or not they were asked for."""
+    return sorted({*globals(), *LATE})
 
 
 __all__ = [

@@ -23,8 +23,11 @@ def _nearest(typed: str, known: dict[str, str]) -> str | None:
 
 
 def missing_extra(package: str, *, extra: str) -> ImportError:
-    """A package that only an extra brings."""
-    return ImportError(f"this needs {package}, which is not installed: pip install 'dither[{extra}]'")
+    """A package that only an extra brings. The library is installed from a checkout: no index has it."""
+    return ImportError(
+        f"this needs {package}, which is not installed and comes with dither[{extra}]: run pip install '.[{extra}]' "
+        "in a checkout of dither"
+    )
 
 
 def positive(name: str, value: object) -> None:

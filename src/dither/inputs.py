@@ -5,11 +5,11 @@ Arrow; columns go by name: the first names seen are the columns, in another orde
 """
 
 import numbers as numeric
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dither import errors
 
@@ -31,7 +31,11 @@ class Named:
 
 
 def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
-    """X as (..., dim) float64, not copied where it is that already, and its column names. Values are not checked."""
+    """X as (..., dim) float64 in C order, not copied where it is that already, and its column names.
+
+    In one order, since products round differently in another: equal values give equal bits, however they lay in memory.
+    Values are not checked.
+    """
     if type(X) is np.ndarray and X.dtype == np.float64:
         array = X
     else:
@@ -45,12 +49,13 @@ def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple
             turned = f" It looks transposed: pass {name}.T, {array.T.shape}."
         got = f"width {array.shape[-1]}, shape {array.shape}" if array.ndim else "a single number"
         raise ValueError(f"{name} must have width {dim} (its last axis, dim={dim}); got {got}.{turned}")
-    return array, columns
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array), columns
 
 
 def numbers(x: Any, *, name: str) -> np.ndarray:
-    """Any array-like of real numbers as float64."""
-    if sparse.issparse(x):
+    """Any array-like of real numbers as float64 in C order."""
+    sparse = sys.modules.get("scipy.sparse")  # who passes a sparse matrix has imported it
+    if sparse is not None and sparse.issparse(x):
         x = x.toarray()
     elif hasattr(x, "detach"):  # a torch tensor, wherever it is
         x = x.detach().cpu()
@@ -71,7 +76,7 @@ def numbers(x: Any, *, name: str) -> np.ndarray:
         raise ValueError(
             f"{name} must hold real numbers, got dtype {array.dtype}" + f" with {odd!r}" * (array.size > 0)
         )
-    return array.astype(np.float64, copy=False)
+    return array.astype(np.float64, order="C", copy=False)
 
 
 def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None, axes: Sequence[str] = ()) -> None:

@@ -63,7 +63,8 @@ def test_a_missing_extra_is_named(dither, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     code, _, err = dither("--help")
     assert code == 2
-    assert err == f"dither: this needs {package}, which is not installed: pip install 'dither[experiments]'\n"
+    cure = "run pip install '.[experiments]' in a checkout of dither"
+    assert err == f"dither: this needs {package}, which is not installed and comes with dither[experiments]: {cure}\n"
 
 
 def test_version_and_help(dither):

@@ -24,7 +24,7 @@ POLICY = '''
 """A policy of the user's own."""
 from dataclasses import dataclass
 import numpy as np
-from {module}_helper import TEMPERATURE
+from {module}_helper import scaled
 
 @dataclass(frozen=True)
 class Mine:
@@ -38,7 +38,7 @@ class Mine:
         return model.mean(state, X)
 
     def scores(self, view, noise):
-        return {sign}view + self.temperature * TEMPERATURE * noise
+        return {sign}view + scaled(self.temperature * noise)
 '''
 
 
@@ -52,7 +52,7 @@ class Own:
 
     def edit(self, *, policy=POLICY, sign="", temperature=0.1):
         """The files say this from now on, and are imported as by a new process."""
-        (self.folder / f"{self.module}_helper.py").write_text(f"TEMPERATURE = {temperature}\n")
+        (self.folder / f"{self.module}_helper.py").write_text(f"def scaled(x):\n    return {temperature} * x\n")
         (self.folder / f"{self.module}.py").write_text(policy.format(module=self.module, sign=sign))
         self.load()
 
@@ -155,13 +155,14 @@ def mine():
 
 def test_code_that_runs_counts_beside_what_its_file_says(own):
     first = mine()
-    kind = dither.ALGORITHMS["Mine"].policy
-    path = own.folder / f"{own.module}.py"
-    path.write_text(path.read_text().replace("return view +", "return -view +"))  # edited, and not imported again
+    helper = f"{own.module}_helper"
+    old = sys.modules[helper].scaled
+    path = own.folder / f"{own.module}_helper.py"
+    path.write_text(path.read_text().replace("return 0.1", "return 0.2"))  # edited, and not imported again
     stale = mine()
     own.load()
     new = mine()
-    own.monkeypatch.setattr(dither.ALGORITHMS["Mine"].policy, "scores", kind.scores)  # what a notebook's reload may do
+    own.monkeypatch.setattr(sys.modules[helper], "scaled", old)  # what a notebook may do
     assert len({first, stale, new}) == 3
     assert mine() == stale
     assert None not in (first, stale, new)

@@ -1,8 +1,6 @@
 """The Hessian of J by its square roots: H = ρI + Σ w xx' = R'R, H⁻¹ = FF'; and how long rows are in the norm of H⁻¹."""
 
 import numpy as np
-from scipy import linalg
-from scipy.linalg import lapack
 
 from dither import arrays
 from dither.arrays import Array
@@ -47,6 +45,8 @@ def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple |
     unit = ROUNDING + summed(n)
     runs = np.arange(G) if only is None else np.flatnonzero(only)
     root, H = np.sqrt(w[runs])[..., None], np.empty((len(runs), d, d))
+    from scipy.linalg import lapack  # an eighth of what `import dither` would take
+
     if problem.X.ndim == 3 and n <= FEW:  # all at once, where the rows fit into the cache
         Y = (problem.X if len(runs) == G else problem.X[runs]) * root
         np.matmul(Y.mT, Y, out=H)
@@ -77,11 +77,13 @@ def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple |
 
 def _from_rows(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """R and F with R'R = A'A = (FF')⁻¹: by QR, the longest rows first and with pivots, so that short rows count too."""
+    from scipy import linalg
+
     order = np.argsort(-np.vecdot(A, A), kind="stable")
     upper, columns = linalg.qr(A[order], mode="r", pivoting=True)
     upper = upper[: A.shape[1]]
     R, F = np.empty_like(upper), np.empty_like(upper)
-    R[:, columns], F[columns] = upper, lapack.dtrtri(upper)[0]
+    R[:, columns], F[columns] = upper, linalg.lapack.dtrtri(upper)[0]
     return R, F
 
 

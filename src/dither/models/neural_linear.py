@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, cast
 
 import array_api_compat.numpy
 import numpy as np
-from scipy import linalg
 
 from dither import arrays, errors, links, trees
 from dither.arrays import Array
@@ -253,6 +252,8 @@ class NeuralLinear:
         R = arrays.cholesky(V) if np.trace(V) < STEEP * lam else None
         if R is None:
             return self._fitted_by_rows(network, past, old)
+        from scipy import linalg  # an eighth of what `import dither` would take
+
         F = linalg.solve_triangular(R, np.eye(h))  # V = R'R, V⁻¹ = FF'
         logdet = None if old.logdet is None else 2 * np.sum(np.log(np.diag(R))) - h * math.log(lam)
         theta = _finite(F @ (F.T @ b))

@@ -10,7 +10,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 from dither.links import Link
 from dither.models import hessian, newton, rounding
@@ -124,6 +123,8 @@ def _step(problem: Problem, H: Curvature, g: np.ndarray) -> tuple[np.ndarray, fl
 
 def _curvature(problem: Problem, w: np.ndarray, theta: np.ndarray, z: np.ndarray, *, link: Link) -> Curvature | None:
     """That at theta, where H = ρI + Σ w xx' = R'R; None where it is too ill-conditioned."""
+    from scipy.linalg import lapack  # an eighth of what `import dither` would take
+
     Y = problem.X * np.sqrt(w)[:, None]
     H = Y.T @ Y
     H.ravel()[:: len(H) + 1] += problem.rho

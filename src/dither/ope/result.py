@@ -117,7 +117,7 @@ def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
     errors.within("level", level, 1e-6, 1 - 1e-6)
     one, two = a.contributions, b.contributions
     if one is None or two is None:
-        raise ValueError("compare needs estimates made from rows; for sums of a stream use dither.ope.difference")
+        raise ValueError("compare needs estimates made from rows; for sums of a stream use dither.ope.differences")
     if one.n != two.n or not _same(one.log.rows, two.log.rows) or not np.array_equal(one.log.r, two.log.r):
         raise ValueError(f"both estimates must be of the same rows, in one order: got {one.n} and {two.n} rows")
     if not _same(one.log.s, two.log.s):

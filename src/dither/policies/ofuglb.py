@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from dither import arrays, errors, theory
 from dither.arrays import Array
@@ -71,6 +70,8 @@ def _highest(arms: np.ndarray, rows: tuple, theta: np.ndarray, *, level: float, 
         if longest[i] == 0 or loss(S * x / np.linalg.norm(x)) - least <= level:
             found[i] = longest[i]  # where the ball alone bounds the score
             continue
+        from scipy import optimize  # half of what `import dither` would take, and used here alone
+
         answer = optimize.minimize(
             lambda v, x=x: -(v @ x),
             theta,
