@@ -161,6 +161,10 @@ SETTINGS = [
 ]
 
 
+OTHERS = pytest.mark.parametrize("lib", ["strict", "torch"], indirect=True)  # a simulation on NumPy is itself
+
+
+@OTHERS
 @pytest.mark.parametrize("algorithm", SETTINGS)
 def test_simulations_are_the_same(lib, algorithm):
     name = algorithm.partition(":")[0]
@@ -177,6 +181,7 @@ def test_simulations_are_the_same(lib, algorithm):
     assert_allclose(theirs.realised, ours.realised, rtol=1e-9, atol=1e-9)
 
 
+@OTHERS
 @pytest.mark.parametrize("env", ["classification", "delayed", "delayed slots"])
 def test_other_environments_are_the_same(lib, env):
     rng = np.random.default_rng(0)

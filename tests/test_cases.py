@@ -16,7 +16,7 @@ import dither
 import oracles
 from cases import EXACT, three
 from oracles import unchanged
-from properties import SPENT, agree, ask, bounded, every, few, known, shares, slack
+from properties import SPENT, agree, ask, bounded, every, exactly, few, known, shares, slack
 
 # N1  two columns say the same thing, and λ is next to nothing
 
@@ -115,7 +115,7 @@ def test_n4_nothing_known_and_a_zero_arm(lam, c):
 
 @every("propensities")
 def test_n4_zero_arms_are_one_arm(name):
-    b = dither.ALGORITHMS[name](dim=2, seed=0)
+    b = dither.ALGORITHMS[name](dim=2, seed=0, **exactly(name))
     for learnt in (False, True):
         if learnt:
             b.update([0, 0], 1.0)

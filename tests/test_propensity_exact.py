@@ -14,7 +14,7 @@ from scipy import special, stats
 import dither
 import oracles
 from dither import decision, noise, propensity
-from properties import ALL, integrates
+from properties import ALL, exactly, integrates
 
 GAUSSIAN = noise.Gaussian()
 EPS = np.finfo(float).eps
@@ -313,8 +313,7 @@ EXACT = [name for name, (_, policy) in ALL.items() if decision.exact(policy)]
 def drawn(name, n):
     """The P-value of one algorithm, after some rounds, with copies and a zero arm."""
     rng = np.random.default_rng(7)
-    settings = {"dim": 3, "seed": 1, "floor": 0.05}
-    b = dither.ALGORITHMS[name](**settings)
+    b = dither.ALGORITHMS[name](dim=3, seed=1, floor=0.05, **exactly(name))
     A = rng.normal(size=(8, 3)) / 2
     for x in A:
         b.update(x, float(x[0] > 0))
