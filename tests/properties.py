@@ -61,7 +61,7 @@ def bounded(name):
 def exactly(name):
     """The settings in which a model computes in float64, if it has others: a batch is a loop to 1e-12, not 1e-6.
 
-    And in which a network is narrow: what holds for every network holds for it, and twenty thousand draws take a tenth.
+    And in which a network is narrow: what holds for every network holds for it, and draws are cheap.
     """
     model = ALL[name][0]
     return {setting: value for setting, value in (("dtype", "float64"), ("hidden", (8, 6))) if hasattr(model, setting)}
