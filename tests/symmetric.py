@@ -88,6 +88,15 @@ def cancelled(rng, real):
     return np.tile(x, (2, 1)), r, np.array([-x, x]), [[0, 1]]
 
 
+def swapped(rng, real):
+    """Raw features, of lengths far apart: every row comes with its coordinates swapped, and the same reward."""
+    n = int(rng.integers(2, 4))
+    x = np.round(rng.normal(size=(n, 2)) * 10 ** rng.uniform(-1, 2.3 if real else 0.5, (n, 1)), 2)
+    r = np.repeat(rng.integers(0, 2, n).astype(float), 2)
+    pair = [x[0], [1.0, 0.0], [3.0, -1.0]][rng.integers(3)]
+    return np.stack([x, x[:, ::-1]], axis=1).reshape(-1, 2), r, np.array([pair, pair[::-1]]), [[0, 1]]
+
+
 def untold(rng, real):
     """Nothing was learnt; arms of one length in any direction."""
     X = rng.normal(size=(4, 3))
@@ -95,7 +104,7 @@ def untold(rng, real):
     return np.empty((0, 3)), np.empty(0), X, [[0, 1, 2, 3]]
 
 
-KINDS = (circle, factorial, rotated, records, columns, copies, cancelled, untold)
+KINDS = (circle, factorial, rotated, records, columns, copies, cancelled, swapped, untold)
 
 
 def problem(seed: int, *, real: bool) -> Problem:

@@ -125,14 +125,13 @@ def test_policies_make_the_same_choices(lib, name, preset):
     for t in range(1, T + 1):
         X, u = rng.normal(size=(R, K, d)), rng.random((R, decision.UNIFORMS))
         chance = policy.draw(rng, R, arms=K, dim=model.ambient(d))
-        a = decision.choose(policy, policy.view(model, ours, X, t=t), chance, u, eps=decision.eps(policy, t), arms=K)
+        a = decision.choose(policy, policy.view(model, ours, X, t=t), chance, u, eps=decision.eps(policy, t))
         b = decision.choose(
             policy,
             policy.view(model, theirs, lib.array(X), t=t),
             tuple(map(lib.array, chance)),
             lib.array(u),
             eps=decision.eps(policy, t),
-            arms=K,
         )
         assert_array_equal(lib.back(b), a)
         x, r = np.take_along_axis(X, a[:, None, None], axis=1)[:, 0], rng.random(R)

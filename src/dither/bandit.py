@@ -106,7 +106,7 @@ class Bandit:
                 if quick is not None:
                     self.decisions += 1
                     return Decision(*quick, "exact", None, decision.plain(decision.z(self.policy, view, chance)))
-            arm = decision.choose(self.policy, view, chance, u, eps=eps, arms=shape[-1], mask=mask)
+            arm = decision.choose(self.policy, view, chance, u, eps=eps, mask=mask)
             kind, se = "none", None
             p = np.full(shape[:-1], np.nan)
             if decision.exact(self.policy):

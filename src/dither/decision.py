@@ -81,11 +81,12 @@ def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
     return own + floor * (1 - own)
 
 
-def choose(
-    policy: Any, view: Any, chance: tuple, u: Array, *, eps: float, arms: int, mask: Array | None = None
-) -> Array:
-    """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K), arms K. -> (...) integers"""
-    return mixed(best(policy, view, chance, u[..., 0], mask=mask), u, eps=eps, arms=arms, mask=mask)
+def choose(policy: Any, view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
+    """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K). -> (...) integers"""
+    arm = best(policy, view, chance, u[..., 0], mask=mask)
+    if not (eps and arrays.some(u[..., 1] < eps)):
+        return arm
+    return mixed(arm, u, eps=eps, arms=policy.scores(view, *chance).shape[-1], mask=mask)
 
 
 def decide(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, errors, noise, propensity
+from dither import errors, noise, propensity
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,8 +123,7 @@ def explain(policy: Any, view: Any, *, p: np.ndarray, eps: float, z: float | Non
         if np.ndim(z) or not isinstance(z, numbers.Real) or not math.isfinite(z):
             raise ValueError(f"z must be one finite number, got {z!r}; of a batch, explain one request at a time")
         if isinstance(law, noise.Points):
-            error = None if slack is None else slack.at(float(z), m, w)
-            tied = arrays.top(m + z * w, error=error, mask=mask)
+            tied = propensity.shared_at(m, w, float(z), slack=slack, mask=mask) > 0
         else:
             tied = (low <= z) & (z < high)
         best = tuple(np.flatnonzero(tied).tolist())

@@ -147,12 +147,11 @@ def _at_points(seen: tuple) -> Iterator[tuple[float, Share]]:
     (m, w, slack), law = seen
     for z, weight in zip(law.points, law.shares.tolist(), strict=True):
         if weight:
-            error = None if slack is None else slack.at(z, m, w)
-            yield weight, functools.partial(_share, m + z * w, error)
+            yield weight, functools.partial(_share, m, w, z, slack)
 
 
-def _share(s: np.ndarray, error: np.ndarray | None, left: np.ndarray) -> np.ndarray:
-    return arrays.share(s, error=error, mask=left)
+def _share(m: np.ndarray, w: np.ndarray, z: float, slack: Any, left: np.ndarray) -> np.ndarray:
+    return propensity.shared_at(m, w, z, slack=slack, mask=left)
 
 
 def propensities(

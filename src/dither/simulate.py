@@ -414,9 +414,7 @@ class _Agent:
         j = i - self.first
         view = self.policy.view(self.model, self.state, scene.X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
-        arm = decision.choose(
-            self.policy, view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), arms=self.world.arms
-        )
+        arm = decision.choose(self.policy, view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t))
         r = arrays.pick(scene.reward, arm, rank=0)
         self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))
         self.realised = self.realised + (scene.best_reward - r)

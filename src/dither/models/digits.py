@@ -1,16 +1,16 @@
 """What rounding has done to a regression that is kept by its square root, as a running bound.
 
     |x'θ̂ - exact| <= ρ w,   |w - exact| <= ω w,   w = ‖x‖_{V⁻¹}        for every x
-    κ = tr V tr V⁻¹,  f = tr V before / tr V after                                      each observation
-    D ← hypot(f D, √κ)                                                                  the digits that F has lost
-    q ← hypot(√f q, D e/√s, r, √(tr V) ‖θ̂‖)                                             those that θ̂ has lost
+    κ = tr V tr V⁻¹,  g = tr V then · tr V⁻¹ now                                        each observation
+    D² ← min(1, g²) D² + κ                                                              the digits that F has lost
+    q² ← min(1, g) q² + (D e)²/s + r² + tr V ‖θ̂‖²                                       those that θ̂ has lost
     ω = C u D,   ρ = C u q                                              u = 2⁻⁵³: the rounding of one operation
 
 One step rounds F by u‖F‖, which in the norm of V is worth √κ. It rounds θ̂ by what F has lost times the innovation
-e/√s, and by the products r and x'θ̂. Roundings add like random numbers. Later observations make them smaller, as V
-grows by f.
-Over 500 problems with λ from 1e-10 to 1e5 (rotated bases, ±1 codes, circles, nearly equal columns, scales from 1e-3
-to 1e3) the exact error, in 60 digits, was at most 2.7 u q and 0.9 u D (docs/decisions.md).
+e/√s, and by the products r and x'θ̂. Roundings add like random numbers. Older ones count for less only where V has
+grown in every direction since, as no x'V then x is more than g times x'V now x: a long row mends its own direction
+alone.
+Errors in 60 digits against the bound: docs/decisions.md.
 """
 
 import math
@@ -35,55 +35,73 @@ class Rounding(NamedTuple):
 
 
 def init(zeros: Array, *, lam: float) -> Array:
-    """Before the first observation: (tr V, tr V⁻¹, D, q), (..., 4), for θ̂ = zeros (..., d)."""
+    """Before the first observation: (tr V, tr V⁻¹, D, D then, q, q then), (..., 6), for θ̂ = zeros (..., d).
+
+    "D then" is the largest D tr V that the present D may still stand for, and "q then" the like of q √tr V.
+    """
     xp, d = arrays.namespace(zeros), zeros.shape[-1]
-    start = [d * float(lam), d / float(lam), float(d), 0.0]
+    start = [d * float(lam), d / float(lam), float(d), d * float(d * lam), 0.0, 0.0]
     return xp.zeros_like(zeros[..., :1]) + xp.asarray(start, dtype=zeros.dtype, device=arrays.device(zeros))
 
 
-def grown(known: Array, *, x: Array, u: Array, s: Array, e: Array, r: Array, theta: Array) -> Array:
-    """After one more observation, x and θ̂ after it (..., d). Before it: u = V⁻¹x, s = 1 + x'u, e = r - x'θ̂, r (...)."""
+def grown(known: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, theta: Array) -> Array:
+    """After one more x (..., d): F (..., d, d) and θ̂ after it; before it s = 1 + x'V⁻¹x and e = r - x'θ̂, r (...)."""
     if known.ndim == 1 and type(known) is np.ndarray:
-        trace, inverse, D, q = known.tolist()
-        long, root = float(x @ x), math.sqrt(s)
-        f = trace / (trace + long)
-        trace += long
-        D = math.hypot(f * D, math.sqrt(trace * inverse))
-        q = math.hypot(math.sqrt(f) * q, D * float(e) / root, float(r), math.sqrt(trace) * _length(theta))
-        return np.array([trace, max(inverse - float(u @ u) / float(s), UNIT * inverse), D, q])
+        trace, inverse, D, D_then, q, q_then = known.tolist()
+        trace += float(x.dot(x))
+        now = float(np.vdot(F, F))
+        more = math.sqrt(trace * inverse)
+        D = math.hypot(min(D, D_then * now), more)
+        paid = math.hypot(D * float(e) / math.sqrt(s), float(r), math.sqrt(trace) * _length(theta))
+        q = math.hypot(min(q, q_then * math.sqrt(now)), paid)
+        root = math.sqrt(trace)
+        D_then, q_then = (
+            min(math.hypot(D_then, more * trace), D * trace),
+            min(math.hypot(q_then, paid * root), q * root),
+        )
+        return np.array([trace, now, D, D_then, q, q_then])
     xp = arrays.namespace(x)
-    trace, inverse, D, q = (known[..., k] for k in range(4))
-    f = trace / (trace + xp.vecdot(x, x))
-    trace = trace + xp.vecdot(x, x)
-    D = xp.hypot(f * D, xp.sqrt(trace * inverse))
-    q = xp.hypot(xp.hypot(xp.sqrt(f) * q, D * e / xp.sqrt(s)), xp.hypot(r, xp.sqrt(trace) * _lengths(theta)))
-    inverse = xp.maximum(inverse - xp.vecdot(u, u) / s, UNIT * inverse)
-    return xp.stack([trace, inverse, D, q], axis=-1)
+    trace, now = known[..., 0] + xp.vecdot(x, x), xp.sum(xp.vecdot(F, F), axis=-1)
+    return _told(known, trace, now, more=xp.sqrt(trace * known[..., 1]), e=e / xp.sqrt(s), r=r, theta=theta)
 
 
 def grown_many(known: Array, *, X: Array, e: Array, r: Array, F: Array, theta: Array) -> Array:
     """After n more at once: X (..., n, d), e and r (..., n) as above; F (..., d, d) and θ̂ after them."""
-    xp, n = arrays.namespace(X), X.shape[-2]
+    xp, n, d = arrays.namespace(X), X.shape[-2], X.shape[-1]
     if not n:
         return known
-    trace, inverse, D, q = (known[..., k] for k in range(4))
-    more = xp.sum(xp.vecdot(X, X), axis=-1)
-    f, trace = trace / (trace + more), trace + more
-    D = xp.hypot(f * D, xp.sqrt(n * trace * inverse))
-    paid = xp.hypot(D * xp.sqrt(xp.vecdot(e, e)), xp.sqrt(xp.vecdot(r, r)))
-    q = xp.hypot(xp.hypot(xp.sqrt(f) * q, paid), xp.sqrt(n * trace) * _lengths(theta))
-    return xp.stack([trace, xp.sum(xp.vecdot(F, F), axis=-1), D, q], axis=-1)
+    trace = known[..., 0] + xp.sum(xp.vecdot(X, X), axis=-1)
+    more, now = xp.sqrt(n * d * trace * known[..., 1]), xp.sum(xp.vecdot(F, F), axis=-1)
+    e, r = (xp.sqrt(n * xp.vecdot(part, part)) for part in (e, r))
+    return _told(known, trace, now, more=more, e=e, r=r, theta=theta, times=n)
+
+
+def _told(
+    known: Array, trace: Array, now: Array, *, more: Array, e: Array, r: Array, theta: Array, times: int = 1
+) -> Array:
+    """D and q with their then, from what one step adds to F; as the lines for one bandit in `grown`."""
+    xp = arrays.namespace(trace)
+    _, _, D, D_then, q, q_then = (known[..., k] for k in range(6))
+    root = xp.sqrt(trace)
+    D = xp.hypot(xp.minimum(D, D_then * now), more)
+    paid = xp.hypot(xp.hypot(D * e, r), times**0.5 * root * _lengths(theta))
+    q = xp.hypot(xp.minimum(q, q_then * xp.sqrt(now)), paid)
+    D_then, q_then = (
+        xp.minimum(xp.hypot(D_then, more * trace), D * trace),
+        xp.minimum(xp.hypot(q_then, paid * root), q * root),
+    )
+    return xp.stack([trace, now, D, D_then, q, q_then], axis=-1)
 
 
 def made(*, trace: float, paid: float, n: int, F: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """After n observations of which V itself was summed and factored: it has lost κ where a factor has lost √κ.
 
-    trace tr V, paid Σ r², F (d, d), theta (d,) -> (4,)
+    trace tr V, paid Σ r², F (d, d), theta (d,) -> (6,)
     """
     inverse = float(np.vdot(F, F))
     D = math.sqrt(n + 1) * trace * inverse
     q = math.hypot(D * math.sqrt(paid), math.sqrt((n + 1) * trace) * _length(theta))
-    return np.array([trace, inverse, D, q])
+    return np.array([trace, inverse, D, D * trace, q, q * math.sqrt(trace)])
 
 
 def told(rho: Array, omega: Array) -> Rounding:
@@ -96,11 +114,11 @@ def told(rho: Array, omega: Array) -> Rounding:
 def of(known: Array) -> Rounding:
     """ρ and ω: numbers for one bandit, (..., 1) with leading axes."""
     if known.ndim == 1 and type(known) is np.ndarray:
-        _, _, D, q = known.tolist()
+        _, _, D, _, q, _ = known.tolist()
         return Rounding(_LOST * q, min(_LOST * D, MOST))
     xp = arrays.namespace(known)
     omega = _LOST * known[..., 2:3]
-    return Rounding(_LOST * known[..., 3:4], xp.where(omega < MOST, omega, xp.full_like(omega, MOST)))
+    return Rounding(_LOST * known[..., 4:5], xp.where(omega < MOST, omega, xp.full_like(omega, MOST)))
 
 
 def reach(F: Array) -> Array:

@@ -30,7 +30,7 @@ class RidgeState(NamedTuple):
     theta: Array  # (..., d)  θ̂; reward per feature
     logdet: Array | None  # (...)  log(det V/det λI), where a policy asked for it
     extra: statistics.Extra | None  # what a policy asked for besides
-    lost: Array  # (..., 4)  what rounding has done: `digits.grown`
+    lost: Array  # (..., 6)  what rounding has done: `digits.grown`
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Ridge:
         F = factor.grown(state.F, x, p=p, u=u, s=s, lam=self.lam)
         theta = state.theta + u * (e / s)[..., None]
         logdet = None if state.logdet is None else state.logdet + xp.log(s)
-        lost = digits.grown(state.lost, x=x, u=u, s=s, e=e, r=r, theta=theta)
+        lost = digits.grown(state.lost, x=x, s=s, e=e, r=r, F=F, theta=theta)
         return RidgeState(F, theta, logdet, extra, lost)
 
     def update_many(self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None) -> RidgeState:

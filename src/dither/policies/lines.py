@@ -54,12 +54,13 @@ def scores(view: Lines, z: Array) -> Array:
 def best(view: Lines, z: Array, law, *, u: Array, coupled: bool, mask: Array | None) -> Array:
     """The arms shown, given z (...) or (..., K) and a uniform u (...) for ties. -> (...) integers"""
     view = spread_over(view, z.shape if coupled else z.shape[:-1])
-    if isinstance(law, noise.Points):
-        s, at = scores(view, z), z[..., None] if coupled else z
-        error = None if view.slack is None else view.slack.at(at, view.m, view.w)
-        return arrays.argmax(s, u=u, error=error, mask=mask)
-    rule = propensity.drawn if coupled else propensity.drawn_apart
-    return rule(view.m, view.w, z, u=u, slack=view.slack, mask=mask)
+    finite = isinstance(law, noise.Points)
+    if coupled:
+        return propensity.drawn(view.m, view.w, z, u=u, slack=view.slack, mask=mask, points=finite)
+    if finite:
+        error = None if view.slack is None else view.slack.at(z, view.m, view.w)
+        return arrays.argmax(scores(view, z), u=u, error=error, mask=mask)
+    return propensity.drawn_apart(view.m, view.w, z, u=u, slack=view.slack, mask=mask)
 
 
 def spread_over(view: Lines, batch: tuple[int, ...]) -> Lines:

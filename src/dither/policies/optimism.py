@@ -47,11 +47,7 @@ class UCB(Deterministic):
 
     def view(self, model, state, X: Array, *, t: int) -> Scored:
         """The scores m + β w (..., K)."""
-        seen = lines.seen(model, state, X, by=radius(self, model, state, t), gram=self.gram)
-        slack = seen.slack
-        if slack is None:
-            return scored.plain(seen.m + seen.w)
-        return Scored(seen.m + seen.w, lambda: slack.at(1.0, seen.m, seen.w), slack.most(seen.m, seen.w))
+        return scored.of_lines(*lines.seen(model, state, X, by=radius(self, model, state, t), gram=self.gram))
 
 
 @dataclass(frozen=True)
@@ -82,13 +78,15 @@ class GLMUCB(Deterministic):
         bonus = scale.times(rho, model.gram_width(state, X))
         s = model.predict(state, X) + bonus
 
-        def error() -> Array | None:
-            if "rounding" not in model.abilities:
-                return None
-            known = model.rounding(state)
-            return self.k_mu * known.rho * model.width(state, X) + known.omega * bonus + arrays.spread(s)
+        if "rounding" not in model.abilities:
+            return scored.plain(s)
+        known = model.rounding(state)
 
-        return Scored(s, error)
+        def tied(mask: Array | None) -> Array:
+            error = self.k_mu * known.rho * model.width(state, X) + known.omega * bonus + arrays.spread(s)
+            return arrays.top(s, error=error, mask=mask)
+
+        return Scored(s, tied)
 
 
 def check(policy: Any) -> None:

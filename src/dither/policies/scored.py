@@ -6,16 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays
+from dither import arrays, propensity
 from dither.arrays import Array
 
 
 class Scored(NamedTuple):
-    """The scores, and what rounding may have done to them, made where scores lie near each other."""
+    """The scores, and which of them tie: asked where scores lie near each other."""
 
     s: Array  # (..., K)
-    error: Callable[[], Array | None]  # () -> (..., K), or None: what rounding does to any number
-    most: float | None = None  # no error is larger; None: not known without `error`
+    tied: Callable[
+        [Array | None], Array
+    ]  # mask (..., K) or None -> which arms tie for the highest score, (..., K) bool
+    most: float | None = None  # no score is off by more; None: not known
 
 
 class Deterministic:
@@ -31,15 +33,14 @@ class Deterministic:
 
     def best(self, view: Scored, *, u: Array, mask: Array | None = None) -> Array:
         """The arms shown: (...) integers."""
-        if view.most is None:
-            return arrays.argmax(view.s, u=u, error=view.error(), mask=mask)
-        xp = arrays.namespace(view.s)
-        offered = view.s if mask is None else xp.where(mask, view.s, -xp.inf)
-        arm = xp.argmax(offered, axis=-1)
-        own = arrays.pick(offered, arm, rank=0)[..., None]
-        if int(xp.count_nonzero(offered >= own - 2 * view.most)) == math.prod(arm.shape):
-            return arm  # the usual case: no score is near, whatever rounding did
-        return arrays.argmax(view.s, u=u, error=view.error(), mask=mask)
+        if view.most is not None:
+            xp = arrays.namespace(view.s)
+            offered = view.s if mask is None else xp.where(mask, view.s, -xp.inf)
+            arm = xp.argmax(offered, axis=-1)
+            own = arrays.pick(offered, arm, rank=0)[..., None]
+            if int(xp.count_nonzero(offered >= own - 2 * view.most)) == math.prod(arm.shape):
+                return arm  # the usual case: no score is near, whatever rounding did
+        return arrays.nth(view.tied(mask), u)
 
     def decide(self, view: Scored, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
         """The arm and its probability for one request at once."""
@@ -47,21 +48,21 @@ class Deterministic:
         arm = int(s.argmax())
         if view.most is not None and np.count_nonzero(s >= s[arm] - 2 * view.most) == 1:
             return arm, 1.0
-        tied = arrays.top(view.s, error=view.error(), mask=mask)
+        tied = view.tied(mask)
         return int(arrays.nth(tied, u)), 1 / int(np.count_nonzero(tied))
 
     def in_turn(self, view: Scored, *, u: Array, mask: Array | None = None) -> Array:
         """The k arms shown in order: u (..., k) -> (..., k) integers."""
-        error = view.error()
 
         def best(u: Array, left: Array) -> Array:
-            return arrays.argmax(view.s, u=u, error=error, mask=left)
+            return arrays.nth(view.tied(left), u)
 
         return arrays.in_turn(best, u, view.s.shape[-1], mask)
 
     def propensities(self, view: Scored, *, mask: Array | None = None) -> Array:
         """1 for the best arm; shared where arms tie."""
-        return arrays.share(view.s, error=view.error(), mask=mask)
+        xp, tied = arrays.namespace(view.s), view.tied(mask)
+        return xp.astype(tied, xp.float64) / xp.sum(xp.astype(tied, xp.float64), axis=-1, keepdims=True)
 
     def chosen(self, view: Scored, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`, (...)."""
@@ -75,7 +76,7 @@ def means(model: Any, state: Any, X: Array) -> Scored:
         return plain(m)
     known = model.rounding(state)
     most = largest(known.rho) * largest(model.reach(state)) * math.sqrt(largest(arrays.square(X)))
-    return Scored(m, lambda: known.rho * model.width(state, X), most)
+    return Scored(m, lambda mask: arrays.top(m, error=known.rho * model.width(state, X), mask=mask), most)
 
 
 def largest(x: Any) -> float:
@@ -87,8 +88,16 @@ def largest(x: Any) -> float:
 
 def plain(s: Array) -> Scored:
     """Scores of which nothing is known but that they are rounded."""
-    return Scored(s, _unknown)
+    return Scored(s, lambda mask: arrays.top(s, mask=mask))
 
 
-def _unknown() -> None:
-    """Of these scores nothing is known but that they are rounded."""
+def of_lines(m: Array, w: Array, slack: propensity.Slack | None) -> Scored:
+    """The scores m + w of lines at z = 1, of which parallel ones are told apart by their means."""
+
+    def tied(mask: Array | None) -> Array:
+        own = None if slack is None else propensity.Slack(*(arrays.numpy(part) for part in slack))
+        offered = None if mask is None else arrays.numpy(mask)
+        share = propensity.shared_at(arrays.numpy(m), arrays.numpy(w), 1.0, slack=own, mask=offered) > 0
+        return arrays.namespace(m).asarray(share, device=arrays.device(m))
+
+    return Scored(m + w, tied, None if slack is None else slack.most(m, w))

@@ -18,7 +18,7 @@ by `drawn`, `drawn_apart` and `listed_at`, follows the same sets and corners. Pr
 the library here.
 """
 
-from dither.propensity.coupled import alone, chosen, confirm, decide, decide_points, drawn, envelope, points
+from dither.propensity.coupled import alone, chosen, confirm, decide, decide_points, drawn, envelope, points, shared_at
 from dither.propensity.independent import drawn_apart, uncoupled, uncoupled_points
 from dither.propensity.ranks import listed, listed_at, ranks
 from dither.propensity.settled import Sets, Slack, given, settle
@@ -43,6 +43,7 @@ __all__ = [
     "points",
     "ranks",
     "settle",
+    "shared_at",
     "uncoupled",
     "uncoupled_points",
 ]

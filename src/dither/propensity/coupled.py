@@ -13,9 +13,8 @@ from dither import arrays, noise
 from dither.propensity import settled, upper
 from dither.propensity.settled import Slack
 
-APART = (
-    1e9  # errors of a width by which the lines that bound an interval must differ, else what is near them is looked at
-)
+APART = 1e6  # errors by which the widths at a corner must differ, else it is asked whether others are near them
+CLEAR = 1e-6  # of a width: what they must differ by besides, for a corner to be good to 1e-9
 
 
 def decide(
@@ -25,23 +24,24 @@ def decide(
 
     At z the arm leads j by gap_j, and j gains on it by w_j - w_arm for each unit of z; so the arm's interval ends where
     the quickest chaser on either side has closed its gap. m, w (K,)
-    None where rounding may matter: another arm's score is as near as settling may move it, or a line that bounds the
-    interval is near a third one in width. Then the general way (`drawn`, `chosen`) must decide.
+    None where rounding may matter: another score is as near as settling may move it, or another width is near that of
+    the arm or, at a corner that this may move, near that of the other line.
+    Then `confirm` must decide.
     """
     slack = slack or settled.given(m, w)
     s = m + z * w
     arm = int(s.argmax())
     gain, gap = w - w[arm], s[arm] - s
     gap[arm] = math.inf
-    reach = slack.reach(m, w, z)
-    if not gap.min() > reach:
+    reach, least = slack.reach(m, w, z), max(4 * len(m) * slack.share(), CLEAR) * w.item(arm)
+    if not gap.min() > reach or np.count_nonzero(np.abs(gain) <= least) > 1:
         return None
     pace = gain / gap
     i, j = int(pace.argmin()), int(pace.argmax())
     # The corners from m itself: s has lost digits of it where z w is small beside m.
     own, slower, faster = m.item(arm), gain.item(i), gain.item(j)
-    near = APART * reach / (len(m) * (1 + abs(z)))
-    if (-near < slower < 0 and _accompanied(w, i, slack)) or (0 < faster < near and _accompanied(w, j, slack)):
+    near = max(APART * reach / (len(m) * (1 + abs(z))), CLEAR * w.item(arm))
+    if (-near < slower < 0 or 0 < faster < near) and not _apart(w, (i, j), slack):
         return None
     low = (own - m.item(i)) / slower if slower < 0 else -math.inf
     high = (own - m.item(j)) / faster if faster > 0 else math.inf
@@ -51,15 +51,14 @@ def decide(
 def alone(m: np.ndarray, w: np.ndarray, arm: int, *, law: noise.Law, slack: Slack | None = None) -> float | None:
     """The probability of one arm of one request, m, w (K,); None where lines may be one, and `chosen` must tell."""
     slack = slack or settled.given(m, w)
-    rise, steeper = m[arm] - m, w - w[arm]
-    tie = 4 * len(m) * slack.share() * w[arm]
-    if np.count_nonzero(np.abs(steeper) <= tie) > 1:
+    if not _apart(w, (arm,), slack):
         return None
+    rise, steeper = m[arm] - m, w - w[arm]
     steeper[arm] = math.nan
     z = rise / steeper
     up, down = np.where(steeper > 0, z, math.inf), np.where(steeper < 0, z, -math.inf)
     i, j = int(down.argmax()), int(up.argmin())
-    if (down[i] > -math.inf and _accompanied(w, i, slack)) or (up[j] < math.inf and _accompanied(w, j, slack)):
+    if not _apart(w, tuple(k for k, z in ((i, down[i]), (j, up[j])) if math.isfinite(z)), slack):
         return None
     return law.mass(float(down[i]), float(up[j]))
 
@@ -77,37 +76,62 @@ def confirm(
     return tied.item(int(u * len(tied))), p
 
 
-def _accompanied(w: np.ndarray, i: int, slack: Slack) -> bool:
-    """Whether another width lies near that of arm i."""
-    return bool(np.count_nonzero(np.abs(w - w[i]) <= 4 * len(w) * slack.share() * w[i]) > 1)
+def _apart(w: np.ndarray, arms: tuple[int, ...], slack: Slack) -> bool:
+    """Whether no width lies near those of some arms: none that settling joins with them, none that blurs a corner."""
+    least = max(4 * len(w) * slack.share(), CLEAR)
+    return all(np.count_nonzero(np.abs(w - w[i]) <= least * w[i]) == 1 for i in set(arms))
 
 
-def drawn(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: Any = None) -> Any:
+def drawn(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: Any = None, points: bool = False) -> Any:
     """The arms that are highest at z; in a set of lines that are one, the arm that the uniform u says.
 
-    m, w, mask (..., K), z, u (...), of any array library -> (...) integers. The scores decide most requests; the
-    intervals of the settled lines decide the others.
+    m, w, mask (..., K), z, u (...), of any array library; points: z has finitely many values -> (...) integers
+    The scores decide most requests; the intervals of the settled lines (points: their scores) decide the others.
     """
     xp, shape = arrays.namespace(m), m.shape
     slack = slack or settled.given(m, w, mask)
+    arm, unsure = _leading(m, w, z, slack=slack, mask=mask)
+    if not unsure.any():
+        return arm
+    some, flat = np.flatnonzero(unsure), (-1, shape[-1])
+    m, w = (arrays.numpy(part).reshape(flat)[some] for part in (m, w))
+    offered = None if mask is None else np.broadcast_to(arrays.numpy(mask), shape).reshape(flat)[some]
+    z, u = (arrays.numpy(part).reshape(-1)[some] for part in (z, u))
+    slack = settled.rows(slack, some, shape)
+    sets = settled.settle(m, w, slack=slack, mask=offered)
+    found = arrays.numpy(arm).reshape(-1).copy()
+    found[some] = arrays.nth(settled.top(sets, z, slack=slack) if points else highest(sets, z), u)
+    return xp.asarray(found.reshape(shape[:-1]), device=arrays.device(arm))
+
+
+def _leading(m: Any, w: Any, z: Any, *, slack: Slack, mask: Any) -> tuple[Any, np.ndarray]:
+    """The arms of the highest scores (...), and in which requests (B,) another's is as near as rounding may move it."""
+    xp, K = arrays.namespace(m), m.shape[-1]
     s = m + z[..., None] * w
     offered = s if mask is None else xp.where(mask, s, -xp.inf)
     arm = xp.argmax(offered, axis=-1)
     size, wide = xp.abs(z), xp.max(w, axis=-1)
-    reach = 4 * shape[-1] * (_largest(slack.m) + size * wide * _largest(slack.omega))
+    reach = 4 * K * (_largest(slack.m) + size * wide * _largest(slack.omega))
     reach = reach + 8 * settled.UNIT * (xp.max(xp.abs(m), axis=-1) + size * wide)
     sure = offered < (arrays.pick(offered, arm, rank=0) - reach)[..., None]
-    unsure = arrays.numpy(xp.count_nonzero(sure, axis=-1)).reshape(-1) < shape[-1] - 1
-    if not unsure.any():
-        return arm
+    return arm, arrays.numpy(xp.count_nonzero(sure, axis=-1)).reshape(-1) < K - 1
+
+
+def shared_at(m: np.ndarray, w: np.ndarray, z: Any, *, slack: Slack | None = None, mask: Any = None) -> np.ndarray:
+    """The probabilities with which `drawn` answers at one of finitely many z (...). m, w, mask (..., K) -> (..., K)"""
+    slack, shape = slack or settled.given(m, w, mask), m.shape
+    z = np.broadcast_to(np.asarray(z, dtype=float), shape[:-1])
+    arm, unsure = _leading(m, w, z, slack=slack, mask=mask)
+    share, flat = np.zeros((math.prod(shape[:-1]), shape[-1])), (-1, shape[-1])
+    share[np.arange(len(share)), np.reshape(arm, -1)] = 1.0
     some = np.flatnonzero(unsure)
-    m, w = (arrays.numpy(part).reshape(-1, shape[-1])[some] for part in (m, w))
-    offered = None if mask is None else np.broadcast_to(arrays.numpy(mask), shape).reshape(-1, shape[-1])[some]
-    z, u = (arrays.numpy(part).reshape(-1)[some] for part in (z, u))
-    sets = settled.settle(m, w, slack=settled.rows(slack, some, shape), mask=offered)
-    found = arrays.numpy(arm).reshape(-1).copy()
-    found[some] = arrays.nth(highest(sets, z), u)
-    return xp.asarray(found.reshape(shape[:-1]), device=arrays.device(arm))
+    if len(some):
+        offered = None if mask is None else np.broadcast_to(mask, shape).reshape(flat)[some]
+        known = settled.rows(slack, some, shape)
+        sets = settled.settle(m.reshape(flat)[some], w.reshape(flat)[some], slack=known, mask=offered)
+        tied = settled.top(sets, z.reshape(-1)[some], slack=known)
+        share[some] = tied / np.sum(tied, axis=-1, keepdims=True)
+    return share.reshape(shape)
 
 
 def _largest(error: Any) -> Any:
@@ -149,8 +173,10 @@ def chosen(
     p = noise.log_mass(law, low, high) if log else noise.mass(law, low, high)
     flat = (-1, m.shape[-1])
     offered = None if mask is None else np.broadcast_to(mask, m.shape).reshape(flat)
-    crowded = settled.crowded(w.reshape(flat), slack=settled.rows(slack, slice(None), m.shape), mask=offered)
-    if crowded.any():  # some lines may be one: the envelope of the settled ones tells
+    wary = settled.rows(slack, slice(None), m.shape)
+    wary = wary._replace(omega=np.maximum(wary.omega, CLEAR))
+    crowded = settled.crowded(w.reshape(flat), slack=wary, mask=offered)
+    if crowded.any():  # some lines may be one, or meet in a blurred corner: the envelope of the settled ones tells
         every = envelope(m, w, law=law, slack=slack, mask=mask, log=log)
         p = np.where(crowded.reshape(m.shape[:-1]), arrays.pick(every, arm, rank=0), p)
     return p
@@ -224,7 +250,7 @@ def points(
     p = np.zeros(m.shape)
     for z, weight in zip(law.points, law.weights, strict=True):
         if weight:
-            p += weight * arrays.share(m + z * w, error=slack.at(z, m, w), mask=mask)
+            p += weight * shared_at(m, w, z, slack=slack, mask=mask)
     p = p / np.sum(p, axis=-1, keepdims=True)
     if log:
         with np.errstate(divide="ignore"):

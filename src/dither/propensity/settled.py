@@ -112,6 +112,21 @@ def settle(m: np.ndarray, w: np.ndarray, *, slack: Slack, mask: np.ndarray | Non
     return sets
 
 
+def top(sets: Sets, z: Any, *, slack: Slack) -> np.ndarray:
+    """The arms that tie for the highest score at z (B,): which, (B, K) bool.
+
+    Of parallel lines the highest mean alone can win, whatever their common width may be worth. Among those that are
+    left, scores tie where a chain without a gap joins them.
+    """
+    offered = sets.of >= 0
+    row, arm = np.nonzero(offered)
+    w, place = np.empty(len(sets.size)), np.empty(len(sets.size), dtype=np.intp)
+    w[sets.of[row, arm]], place[sets.of[row, arm]] = sets.w[row, arm], row
+    last = np.r_[(w[1:] != w[:-1]) | (place[1:] != place[:-1]), True]  # sets are numbered by request, width and mean
+    z = np.asarray(z)[..., None]
+    return arrays.top(sets.m + z * sets.w, error=slack.at(z, sets.m, sets.w), mask=offered & last[sets.of])
+
+
 def crowded(w: np.ndarray, *, slack: Slack, mask: np.ndarray | None = None) -> np.ndarray:
     """The requests in which two widths have no gap between them. w, mask (B, K) -> (B,) bool"""
     sort = np.sort(w if mask is None else np.where(mask, w, np.inf), axis=-1)
