@@ -84,7 +84,7 @@ def _told(
     _, _, D, D_then, q, q_then = (known[..., k] for k in range(6))
     root = xp.sqrt(trace)
     D = xp.hypot(xp.minimum(D, D_then * now), more)
-    paid = xp.hypot(xp.hypot(D * e, r), times**0.5 * root * _lengths(theta))
+    paid = xp.hypot(xp.hypot(D * e, r), times**0.5 * root * arrays.norms(theta))
     q = xp.hypot(xp.minimum(q, q_then * xp.sqrt(now)), paid)
     D_then, q_then = (
         xp.minimum(xp.hypot(D_then, more * trace), D * trace),
@@ -131,10 +131,3 @@ def _length(theta: np.ndarray) -> float:
     """‖θ̂‖, also where its square overflows."""
     square = float(theta @ theta)
     return math.sqrt(square) if square < math.inf else float(np.abs(theta).max()) * math.sqrt(len(theta))
-
-
-def _lengths(theta: Array) -> Array:
-    xp = arrays.namespace(theta)
-    largest = xp.max(xp.abs(theta), axis=-1)
-    safe = xp.where(largest > 0, largest, xp.ones_like(largest))
-    return largest * xp.sqrt(xp.vecdot(theta / safe[..., None], theta / safe[..., None]))

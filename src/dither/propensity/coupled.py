@@ -111,7 +111,8 @@ def _leading(m: Any, w: Any, z: Any, *, slack: Slack, mask: Any) -> tuple[Any, n
     offered = s if mask is None else xp.where(mask, s, -xp.inf)
     arm = xp.argmax(offered, axis=-1)
     size, wide = xp.abs(z), xp.max(w, axis=-1)
-    reach = 4 * K * (_largest(slack.m) + size * wide * _largest(slack.omega))
+    tall = _largest(slack.rho) * wide if slack.raw is w else _largest(slack.m)
+    reach = 4 * K * (tall + size * wide * _largest(slack.omega))
     reach = reach + 8 * settled.UNIT * (xp.max(xp.abs(m), axis=-1) + size * wide)
     sure = offered < (arrays.pick(offered, arm, rank=0) - reach)[..., None]
     return arm, arrays.numpy(xp.count_nonzero(sure, axis=-1)).reshape(-1) < K - 1
