@@ -27,7 +27,7 @@ def learnt(model, X, r, weight=None):
 def spread(model, state, arms):
     """How far equal means and equal widths of the arms lie apart, in what rounding may do to two of them."""
     m, w, known = model.mean(state, arms), model.width(state, arms), model.rounding(state)
-    return np.ptp(m) / (2 * known.rho[0] * w.max()), np.ptp(w) / (2 * known.omega[0] * w.max())
+    return np.ptp(m) / (2 * known.rho * w.max()), np.ptp(w) / (2 * known.omega * w.max())
 
 
 def basis(rng, d):
@@ -92,7 +92,7 @@ def test_exact_ties_lie_within_the_rounding_that_is_told(link, solver):
         model = GLM(link, lam=lam, solver=solver)
         state = learnt(model, X, r)
         assert max(spread(model, state, A)) <= 1, seed
-        sizes.append(np.concatenate(model.rounding(state)))
+        sizes.append(model.rounding(state))
     assert np.median(sizes, axis=0)[0] <= 1e-13  # in widths: nothing that anyone could tell apart is merged
     assert np.median(sizes, axis=0)[1] <= 1e-11
     # seen red: the rounding of the product alone; widths without the condition of H
