@@ -3,13 +3,13 @@
     |x'θ̂ - exact| <= ρ w,   |w - exact| <= ω w,   w = ‖x‖_{V⁻¹}        for every x
     κ = tr V tr V⁻¹,  g = tr V then · tr V⁻¹ now                                        each observation
     D² ← min(1, g²) D² + κ                                                              the digits that F has lost
-    q² ← min(1, g) q² + (D e)²/s + r² + tr V ‖θ̂‖²                                       those that θ̂ has lost
+    q² ← min(1, g) q² + (D e)² (1 - 1/s) + r² + tr V ‖θ̂‖²                               those that θ̂ has lost
     ω = C u D,   ρ = C u q                                              u = 2⁻⁵³: the rounding of one operation
 
-One step rounds F by u‖F‖, which in the norm of V is worth √κ. It rounds θ̂ by what F has lost times the innovation
-e/√s, and by the products r and x'θ̂. Roundings add like random numbers. Older ones count for less only where V has
-grown in every direction since, as no x'V then x is more than g times x'V now x: a long row mends its own direction
-alone.
+One step rounds F by u‖F‖, which in the norm of V is worth √κ. It rounds θ̂ by what F has lost times e w(x),
+w(x)² = 1 - 1/s, and by the products r and x'θ̂. Roundings add like random numbers. Older ones count for less only where
+V has grown in every direction since, as no x'V then x is more than g times x'V now x: a long row mends its own
+direction alone.
 Errors in 60 digits against the bound: docs/decisions.md.
 """
 
@@ -52,7 +52,8 @@ def grown(known: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, the
         now = float(np.vdot(F, F))
         more = math.sqrt(trace * inverse)
         D = math.hypot(min(D, D_then * now), more)
-        paid = math.hypot(D * float(e) / math.sqrt(s), float(r), math.sqrt(trace) * _length(theta))
+        innovation = float(e) * math.sqrt(1 - 1 / s)
+        paid = math.hypot(D * innovation, float(r), math.sqrt(trace) * _length(theta))
         q = math.hypot(min(q, q_then * math.sqrt(now)), paid)
         root = math.sqrt(trace)
         D_then, q_then = (
@@ -62,7 +63,7 @@ def grown(known: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, the
         return np.array([trace, now, D, D_then, q, q_then])
     xp = arrays.namespace(x)
     trace, now = known[..., 0] + xp.vecdot(x, x), xp.sum(xp.vecdot(F, F), axis=-1)
-    return _told(known, trace, now, more=xp.sqrt(trace * known[..., 1]), e=e / xp.sqrt(s), r=r, theta=theta)
+    return _told(known, trace, now, more=xp.sqrt(trace * known[..., 1]), e=e * xp.sqrt(1 - 1 / s), r=r, theta=theta)
 
 
 def grown_many(known: Array, *, X: Array, e: Array, r: Array, F: Array, theta: Array) -> Array:
