@@ -4,7 +4,7 @@
     κ = tr V tr V⁻¹,  g = tr V then · tr V⁻¹ now                                        each observation
     D² ← min(1, g²) D² + κ                                                              the digits that F has lost
     q² ← min(1, g) q² + (D e)² (1 - 1/s) + r² + tr V ‖θ̂‖²                               those that θ̂ has lost
-    ω = C u D,   ρ = C u q                                              u = 2⁻⁵³: the rounding of one operation
+    ω = C u D,   ρ = C u q                                              u = 2⁻⁵²: twice the rounding of one operation
 
 One step rounds F by u‖F‖, which in the norm of V is worth √κ. It rounds θ̂ by what F has lost times e w(x),
 w(x)² = 1 - 1/s, and by the products r and x'θ̂. Roundings add like random numbers. Older ones count for less only where
