@@ -73,13 +73,13 @@ def iid(
 
 def events(n: int, logs: int, seed: int) -> dict[str, list[tuple[float, float, float]]]:
     """As `iid`, for rewards that hardly ever come."""
-    from dither.evaluation import policies
-    from dither.evaluation.evaluate import evaluate
-    from dither.evaluation.question import Asked, Question
     from dither.log import read
+    from dither.ope import candidates
+    from dither.ope.judge import evaluate
+    from dither.ope.question import Asked, Question
 
     rates, found = np.array([0.0005, 0.004, 0.0005, 0.0005]), {}
-    question = Question((policies.parse("arm:1", draws=1),), (Asked.parse("snips"),))
+    question = Question((candidates.parse("arm:1", draws=1),), (Asked.parse("snips"),))
     Q, p = np.tile(np.eye(4)[1], (n, 1)), np.full(n, 0.25)
     for log in range(logs):
         rng = np.random.default_rng([seed, log])

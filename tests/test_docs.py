@@ -12,7 +12,7 @@ import dither
 from dither import links
 from dither.algorithms import Spec
 from dither.experiments import environments, figures
-from dither.models import glm
+from dither.models.glm import glm
 
 ROOT = Path(__file__).parent.parent
 FILES = [path for folder in ("src", "docs") for path in (ROOT / folder).rglob("*.*")]

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 import dither
 from dither import models, ope, policies
-from dither.experiments import exact, exact_commands, exact_report
+from dither.cli import study
+from dither.experiments import exact, exact_report
 from dither.ope import synthetic
 
 DRAWS = 20_000
@@ -164,7 +165,7 @@ def test_the_break_even_is_between_the_costs_that_bracket_it():
 def test_the_command_writes_all(tmp_path, monkeypatch):
     monkeypatch.setattr(exact, "world", lambda seed: NEAR)
     app = typer.Typer()
-    app.command()(exact_commands.exact)
+    app.command()(study.exact)
     words = ["--logs", "3", "--rows", "40", "--draws", "500", "--repeats", "1", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output

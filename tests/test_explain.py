@@ -16,7 +16,7 @@ from scipy import special
 import dither
 import oracles
 from dither import noise, propensity
-from dither.policies.lines import Lines
+from dither.policies.views import Lines
 
 mpl.use("Agg")
 GAUSSIAN = noise.Gaussian()

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glm_oracles
-from dither.models import GLM, learning, quick
+from dither.models import GLM
+from dither.models.glm import learn, quick
 from glm_oracles import CASES
 
 TOLS = [0.01, 0.05, 0.3]
@@ -18,8 +19,8 @@ TOLS = [0.01, 0.05, 0.3]
 
 def from_the_start(patch):
     """Let the lazy regime begin with the first row, as it is with more than a thousand."""
-    patch.setattr(learning, "SOLVED", 0)
-    patch.setattr(learning, "TOGETHER", 0)
+    patch.setattr(learn, "SOLVED", 0)
+    patch.setattr(learn, "TOGETHER", 0)
     patch.setattr(quick, "LEAST", 0)
 
 
@@ -46,7 +47,7 @@ def inspect(model, state, X, r, *, at=(), weight=None, start=None, where=""):
     truth = glm_oracles.fit(X, r, ridge=model.rho, constrain=model.constrain, start=start, **how)
     gap = glm_oracles.gap(theta, F, truth, X=X, **how)
     assert glm_oracles.below(max(gap[:3]), gap.eig, bound, truth), (where, gap, bound)
-    tight = len(r) < learning.SOLVED or model.solver != "certified"
+    tight = len(r) < learn.SOLVED or model.solver != "certified"
     limit = [1e-8, 1e-3 if model.solver == "certified" else 1e-6] if tight else promised(model.tol)
     assert np.all(bound <= limit), (where, bound, limit)
     return truth, np.array([max(gap[:3]), gap.eig]) / np.maximum(bound, 1e-7)

@@ -9,7 +9,8 @@ import pytest
 import dither
 import glm_oracles
 from dither import links
-from dither.models import GLM, lazy
+from dither.models import GLM
+from dither.models.glm import lazy
 
 SOLVERS = ["certified", "exact", "counts", "online"]
 PAIRS = [

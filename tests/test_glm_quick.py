@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dither import links
-from dither.models import newton, quick
+from dither.models.glm import newton, quick
 
 LINKS = {"logit": 1.0, "log": 1.0, "probit": 1.0}
 

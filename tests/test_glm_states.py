@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import glm_oracles
 import oracles
-from dither.models import GLM, Ridge, learning
+from dither.models import GLM, Ridge
+from dither.models.glm import learn
 from glm_oracles import CASES
 from glm_states import CURVED, SOLVED, TIGHT, arms, checked, fold, leaves, off, same
 
@@ -173,7 +174,7 @@ def test_online_keeps_its_first_rows_alone():
         state = model.update(state, x, reward, own=True)
     assert sum(A.nbytes for A in oracles.arrays_of(state, "s").values()) == size  # seen red: rows that are still added
     assert int(model.passes(state)) == passes
-    assert int(state.history.rows) == learning.WARM
+    assert int(state.history.rows) == learn.WARM
     assert np.isinf(model.bound(state)).all()
     assert "history" not in model.abilities
     E, eig = off(state, glm_oracles.fit(X, r))
@@ -183,7 +184,7 @@ def test_online_keeps_its_first_rows_alone():
 
 @pytest.mark.parametrize("link", ["logit", "log", "probit"])
 def test_online_does_not_diverge(link, monkeypatch):
-    monkeypatch.setattr(learning, "WARM", 0)  # the recursion from the first row on
+    monkeypatch.setattr(learn, "WARM", 0)  # the recursion from the first row on
     for own, name in CASES:
         if own == link:
             X, r = glm_oracles.stream(link, name, 300)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
 from dither import log
-from dither.evaluation import policies
+from dither.ope import candidates
 
 
 def lines(cost, *actions, n=20):
@@ -101,8 +101,8 @@ def test_a_bandit_that_learnt_names_gets_the_log_by_name_or_not_at_all(tmp_path)
     assert again.columns == ("blue", "red")
     assert_allclose(again.mean(frame), [20 / 21, 0], atol=1e-12)
     with pytest.raises(ValueError, match="other features than the bandit learnt"):
-        policies.Saved("b", again).shown(green)
-    assert_allclose(policies.Saved("b", live).shown(monday).Q, live.propensities(np.tile(np.eye(2), (20, 1, 1))))
+        candidates.Saved("b", again).shown(green)
+    assert_allclose(candidates.Saved("b", live).shown(monday).Q, live.propensities(np.tile(np.eye(2), (20, 1, 1))))
 
 
 def test_names_travel_with_what_a_live_bandit_writes(tmp_path):

@@ -20,7 +20,7 @@ from dither.policies import (
     PerturbedHistory,
     PseudoRewards,
     ThompsonSampling,
-    lines,
+    views,
 )
 from histories import learnt
 from properties import NETWORKS, SPENT, ask, bounded, every, shares, slack, uncertainty
@@ -223,9 +223,9 @@ def test_self_concordance_enters_as_in_the_lemma():
 
 
 def test_lines_of_a_view_are_what_propensities_are_of():
-    view = lines.Lines(np.array([[0.3, 0.1]]), np.array([[0.2, 1.0]]))
+    view = views.Lines(np.array([[0.3, 0.1]]), np.array([[0.2, 1.0]]))
     assert_allclose(
-        lines.all_arms(view, noise.Gaussian(), coupled=True, mask=None),
+        views.all_arms(view, noise.Gaussian(), coupled=True, mask=None),
         propensity.envelope(view.m, view.w, law=noise.Gaussian()),
     )
 

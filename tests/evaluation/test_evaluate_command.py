@@ -297,11 +297,10 @@ def test_the_logging_policy_alone(dither, path, arrays):
 
 
 def test_help_names_everything_that_can_be_written(dither):
-    from dither.evaluation import evaluate, policies
-    from dither.ope import ESTIMATORS
+    from dither.ope import ESTIMATORS, candidates, judge
 
     code, out, _ = dither("evaluate", "--help")
     text = re.sub(r"[│\s]+", " ", out)
     assert code == 0
     assert "Example: dither evaluate" in text
-    assert all(name in text for name in (*policies.PREFIXES, *evaluate.INTERVALS, *source.FORMATS, *ESTIMATORS))
+    assert all(name in text for name in (*candidates.PREFIXES, *judge.INTERVALS, *source.FORMATS, *ESTIMATORS))

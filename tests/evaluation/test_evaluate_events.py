@@ -9,8 +9,9 @@ from test_evaluate_verdicts import judge, log
 
 import dither as library
 from dither import log as logs
-from dither.evaluation import picture, words
-from dither.evaluation.evaluate import How
+from dither.cli import picture
+from dither.ope import verdicts
+from dither.ope.judge import How
 
 RATES = np.array([0.0005, 0.004, 0.0005, 0.0005])
 
@@ -33,7 +34,7 @@ def test_no_event_is_not_the_same(tmp_path, estimator):
     value, gap = found.estimates["arm:1", estimator], found.gap("arm:1", estimator)
     assert value.interval == pytest.approx((0, 1 - 0.025 ** (1 / shown)))
     assert gap.interval == pytest.approx((-(1 - 0.0125 ** (1 / 400)), 1 - 0.0125 ** (1 / shown)))
-    assert any("widened to hold for events that these rows do not show" in note for note in words.notes(found))
+    assert any("widened to hold for events that these rows do not show" in note for note in verdicts.notes(found))
 
 
 def test_rare_events_do_not_deceive(tmp_path):
@@ -162,12 +163,14 @@ def test_clicks_only_are_said_before_they_are_learnt(tmp_path, form):
         some = frame.with_columns(reward=pl.when(pl.int_range(500) == 0).then(0.0).otherwise(pl.col("reward")))
         logs.warm_start(library.LinFP(dim=1, seed=0), some, missing="leave out")
     found, _ = judge(tmp_path / "log.parquet", "uniform", missing="leave out")
-    assert any("446 of 500 rewards are missing, and all 54 that came are 1" in note for note in words.notes(found))
+    assert any("446 of 500 rewards are missing, and all 54 that came are 1" in note for note in verdicts.notes(found))
 
 
 def test_several_policies_are_said_to_be_several(tmp_path):
     path = shop(tmp_path, np.random.default_rng(4), 400, np.array([0.2, 0.4, 0.1, 0.3]))
     found, _ = judge(path, "arm:0", "arm:1", "arm:2")
-    assert any("3 policies are judged, each by its own 95% interval: about 0.15" in note for note in words.notes(found))
+    assert any(
+        "3 policies are judged, each by its own 95% interval: about 0.15" in note for note in verdicts.notes(found)
+    )
     found, _ = judge(path, "arm:0")
-    assert not any("policies are judged" in note for note in words.notes(found))
+    assert not any("policies are judged" in note for note in verdicts.notes(found))

@@ -8,16 +8,17 @@ import polars as pl
 import pytest
 
 import dither as library
-from dither.evaluation import page, policies, tables, words
-from dither.evaluation.evaluate import evaluate
-from dither.evaluation.question import Asked, Question
+from dither.cli import page, sheets
 from dither.log import Log
 from dither.log.sources import Source
+from dither.ope import candidates, verdicts
+from dither.ope.judge import evaluate
+from dither.ope.question import Asked, Question
 
 
 def judged(path, *texts, estimators=("snips", "ips"), kind=None, **options):
     question = Question(
-        tuple(policies.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
+        tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
     )
     return evaluate(Source(path, kind=kind).pieces(question).each, question)
 
@@ -77,7 +78,7 @@ def test_what_ran_is_the_same_whatever_the_digits(tmp_path, digits, estimator):
     frame = rounded(3000, digits).with_columns(m_shown=pl.lit(5.4), g=pl.lit(5.3))
     frame.write_parquet(tmp_path / "log.parquet")
     found = judged(tmp_path / "log.parquet", "column:q,g", estimators=[estimator], predictions="m_shown")
-    (said,) = words.verdicts(found)
+    (said,) = verdicts.verdicts(found)
     assert said.word == "same", said.text
     # seen red: "worse than what ran: 0.00000001475", "about 25,000,000 rows", "the weights average 1 and not 1"
 
@@ -86,15 +87,15 @@ def test_rounding_hides_no_real_difference(tmp_path):
     frame = rounded(3000, None)
     better = frame.with_columns(q=pl.col("propensity") * pl.when(pl.col("arm") == 1).then(1.01).otherwise(0.99))
     better.write_parquet(tmp_path / "log.parquet")
-    (said,) = words.verdicts(judged(tmp_path / "log.parquet", "column:q"))
+    (said,) = verdicts.verdicts(judged(tmp_path / "log.parquet", "column:q"))
     assert said.word != "same"
     # seen red: a `_rounding` of 2 %
 
 
 def test_a_mean_weight_that_is_not_1_is_never_written_as_1(tmp_path):
-    assert words._apart(1.0004) == "1.0004"
-    assert words._apart(2.0) == "2"
-    assert words._apart(0.99996) == "0.99996"
+    assert verdicts._apart(1.0004) == "1.0004"
+    assert verdicts._apart(2.0) == "2"
+    assert verdicts._apart(0.99996) == "0.99996"
     # seen red: "the weights average 1 and not 1"
 
 
@@ -105,7 +106,7 @@ def test_rows_beyond_reach_are_not_counted(tmp_path):
     r -= (r * np.where(a == 1, 1, -1)).mean() * np.where(a == 1, 1, -1) * 0.999
     frame = pl.DataFrame({"arm": a, "K": np.full(n, 2), "propensity": np.full(n, 0.5), "reward": r})
     frame.write_parquet(tmp_path / "log.parquet")
-    (said,) = words.verdicts(judged(tmp_path / "log.parquet", "arm:1"))
+    (said,) = verdicts.verdicts(judged(tmp_path / "log.parquet", "arm:1"))
     assert (said.word, "no number of rows within reach would tell" in said.text) == ("unclear", True)
     # seen red: about 25,000,000 rows
 
@@ -114,7 +115,7 @@ def test_rows_beyond_reach_are_not_counted(tmp_path):
 def test_a_policy_that_no_row_shows_is_not_judged(tmp_path, estimator):
     frame = pl.DataFrame({"arm": [0] * 9, "K": [2] * 9, "propensity": [0.9] * 9, "reward": [1.0, 2.0, 3.0] * 3})
     frame.write_parquet(tmp_path / "log.parquet")
-    (said,) = words.verdicts(judged(tmp_path / "log.parquet", "arm:1", estimators=[estimator]))
+    (said,) = verdicts.verdicts(judged(tmp_path / "log.parquet", "arm:1", estimators=[estimator]))
     assert said.word == "unsupported"
     assert "one row alone" not in said.text
     assert "no row of the log shows what the policy would" in said.text
@@ -127,7 +128,7 @@ def test_one_row_and_one_cluster_are_said_for_what_they_are(tmp_path):
     frame.write_parquet(tmp_path / "log.parquet")
     for name, options, reason in (("one", {}, "one row alone"), ("log", {"cluster": "user"}, "one cluster alone")):
         found = judged(tmp_path / f"{name}.parquet", "column:q", estimators=["ips"], **options)
-        assert f"{reason} has no interval" in words.verdicts(found)[0].text
+        assert f"{reason} has no interval" in verdicts.verdicts(found)[0].text
     # seen red: "one row alone" for one cluster
 
 
@@ -151,13 +152,13 @@ def test_a_saved_bandit_has_a_note_wherever_it_is_judged(dither, learnt):
     code, out, err = dither("evaluate", learnt / "log", *("--policy", saved, "--policy", f"greedy:{saved}"))
     assert (code, err) == (0, "")
     text = " ".join(out.split())
-    assert text.count(words.LEARNT) == 2
+    assert text.count(verdicts.LEARNT) == 2
     assert "logging" not in text.split("Note:")[0]
     found = judged(learnt / "log", str(saved), "uniform")
-    assert tables.estimates(found).filter(policy="bandit")["note"].to_list() == [words.LEARNT] * 2
-    assert tables.estimates(found).filter(policy="uniform")["note"].to_list() == [None] * 2
+    assert sheets.estimates(found).filter(policy="bandit")["note"].to_list() == [verdicts.LEARNT] * 2
+    assert sheets.estimates(found).filter(policy="uniform")["note"].to_list() == [None] * 2
     html = page.html(found, log="log", command="")
-    assert words.LEARNT in html
+    assert verdicts.LEARNT in html
     assert "<td>what ran</td>" in html
     # seen red: no note
 

@@ -12,11 +12,11 @@ from numpy.testing import assert_allclose
 
 import dither as library
 from dither import ope
-from dither.evaluation import groups, policies
-from dither.evaluation.evaluate import How, evaluate
-from dither.evaluation.question import Asked, Question
 from dither.log import Log
 from dither.log.sources import Source
+from dither.ope import candidates, groups
+from dither.ope.judge import How, evaluate
+from dither.ope.question import Asked, Question
 
 ASKED = {  # as written -> the same in memory
     "ips": lambda o: ope.ips(**o),
@@ -35,7 +35,7 @@ BOUNDS = {"reward_range": (-6.0, 9.0), "weight_max": 25.0}
 
 def ask(*words, estimators=ASKED, **options):
     return Question(
-        tuple(policies.parse(word, draws=100) for word in words), tuple(map(Asked.parse, estimators)), **options
+        tuple(candidates.parse(word, draws=100) for word in words), tuple(map(Asked.parse, estimators)), **options
     )
 
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
-from dither.evaluation import policies, words
-from dither.evaluation.evaluate import How, evaluate
-from dither.evaluation.question import Asked, Question
 from dither.log.sources import Source
+from dither.ope import candidates, verdicts
+from dither.ope.judge import How, evaluate
+from dither.ope.question import Asked, Question
 
 
 def log(tmp_path, a, r, p, K=2, **columns):
@@ -28,10 +28,10 @@ def coin(n, *, lift, seed=0):
 
 def judge(path, *texts, estimators=("snips",), how=None, **options):
     question = Question(
-        tuple(policies.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
+        tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
     )
     found = evaluate(Source(path).pieces(question).each, question, how)
-    return found, words.verdicts(found)
+    return found, verdicts.verdicts(found)
 
 
 @pytest.mark.parametrize("estimator", ["snips", "ips"])
@@ -42,7 +42,7 @@ def test_better_and_worse(tmp_path, estimator):
     for policy, truth in (("arm:1", 0.1), ("arm:0", -0.1)):
         gap = found.gap(policy, estimator)
         assert abs(gap.value - truth) < 5 * gap.se
-    size = words.number(found.gap("arm:1", estimator).value, np.diff(found.gap("arm:1", estimator).interval)[0])
+    size = verdicts.number(found.gap("arm:1", estimator).value, np.diff(found.gap("arm:1", estimator).interval)[0])
     assert good.text.startswith(f"better than what ran: {size} [0.")
     assert good.text.endswith(f"more reward a decision (by {estimator}).")
     assert "less reward a decision" in bad.text
@@ -148,4 +148,4 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(tmp_path):
     ],
 )
 def test_numbers(x, width, text):
-    assert words.number(x, width) == text
+    assert verdicts.number(x, width) == text

@@ -11,12 +11,12 @@ from test_evaluate_verdicts import judge
 
 import dither as library
 from dither import envs, log, ope
-from dither.evaluation import words
-from dither.evaluation.evaluate import How, evaluate
-from dither.evaluation.question import Asked, Question
 from dither.log.sources import Source
+from dither.ope import verdicts
+from dither.ope.contributions import Bounded, Contributions
 from dither.ope.estimators import Estimator
-from dither.ope.rows import Bounded, Contributions
+from dither.ope.judge import How, evaluate
+from dither.ope.question import Asked, Question
 
 TRUTH = 0.105  # clicks of the traffic, whatever the arm
 
@@ -122,9 +122,9 @@ def test_pieces_and_a_factor_change_nothing(thinned, tmp_path, how):
 
 
 def _policies(*texts):
-    from dither.evaluation import policies
+    from dither.ope import candidates
 
-    return tuple(policies.parse(text, draws=10) for text in texts)
+    return tuple(candidates.parse(text, draws=10) for text in texts)
 
 
 def test_bounds_of_the_weights_are_asked_for(dither, thinned):
@@ -276,4 +276,4 @@ def test_rows_without_a_weight_among_others_count_once(thinned, tmp_path):
 def test_notes_of_a_thinned_log(thinned):
     found, _ = judge(thinned, "uniform")
     assert not found.report.inverse.n  # the mean of 1/p of rows left over says nothing
-    assert any("Not checkable" in note for note in words.notes(found))
+    assert any("Not checkable" in note for note in verdicts.notes(found))

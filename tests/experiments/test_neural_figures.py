@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dither import models
 from dither.algorithms import ALGORITHMS, Spec
-from dither.experiments import asked, costs, figures, published, report, tables
+from dither.cli import report
+from dither.experiments import asked, costs, figures, published, tables
 from dither.experiments.cells import of_panel
 from dither.experiments.environments import Outline, outline
 from dither.experiments.figures import FIGURES

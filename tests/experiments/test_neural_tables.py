@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dither import drawing
 from dither.experiments import figures, plots, tables, words
 from dither.experiments.figures import FIGURES
 from dither.experiments.neural_figures import CNN, GUESSED
@@ -127,7 +128,7 @@ def test_the_legend_fits(figure):
     picture = plots.draw(
         figure, pl.DataFrame(rows, schema=["panel", "algorithm", "run", "round", "regret"], orient="row")
     )
-    plots.png(picture)
+    drawing.png(picture)
     box = picture.legends[0].get_window_extent()
     assert box.x0 >= 0
     assert box.x1 <= picture.bbox.x1

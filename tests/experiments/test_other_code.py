@@ -17,7 +17,7 @@ from dither.algorithms import Algorithm
 from dither.experiments import code, figures, run, tables
 from dither.experiments.cells import of_panel
 from dither.experiments.environments import describe
-from dither.experiments.sources import Sources
+from dither.experiments.imported import Sources
 from dither.experiments.store import UNRECORDED, Store
 
 POLICY = '''

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dither.experiments import asked, figures, report, run
+from dither.cli import report
+from dither.experiments import asked, figures, run
 from dither.experiments.figures import FIGURES
 from dither.experiments.panels import Note
 

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from dither import models, policies, simulate, streams, theory
-from dither.experiments import theory_commands
-from dither.experiments.theory import coverage, curvature, illustrations, optimism, parts, slopes, width
+from dither.cli import analysis
+from dither.experiments.theory import catalogue, coverage, illustrations, kappas, optimistic, slopes, width
 from dither.experiments.theory.play import Size, fp, play, setting
 
 TINY = Size(runs=2, rounds=30, arms=4, dim=2)
@@ -17,23 +17,25 @@ TINY = Size(runs=2, rounds=30, arms=4, dim=2)
 @pytest.fixture
 def tiny(monkeypatch):
     """Every part at its smallest."""
-    monkeypatch.setattr(parts, "MEASURED", {name: (function, TINY) for name, (function, _) in parts.MEASURED.items()})
+    monkeypatch.setattr(
+        catalogue, "MEASURED", {name: (function, TINY) for name, (function, _) in catalogue.MEASURED.items()}
+    )
 
 
 def test_everything_is_written_and_shown(dither, tiny, tmp_path):
     code, out, err = dither("theory", "--out", tmp_path)
     assert code == 0, err
     wrote = [line.removeprefix("wrote ") for line in out.splitlines() if line.startswith("wrote ")]
-    files = [*(f"{name}.png" for name in parts.NAMES), "theory.csv", "theory.parquet", "theory.md"]
+    files = [*(f"{name}.png" for name in catalogue.NAMES), "theory.csv", "theory.parquet", "theory.md"]
     assert wrote == [str(tmp_path / name) for name in files]
-    assert all((tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in parts.NAMES)
+    assert all((tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in catalogue.NAMES)
     table = pl.read_parquet(tmp_path / "theory.parquet")
     assert table.columns == ["part", "setting", "quantity", "value", "theory"]
-    assert table["part"].unique(maintain_order=True).to_list() == list(parts.NAMES)
+    assert table["part"].unique(maintain_order=True).to_list() == list(catalogue.NAMES)
     assert table["value"].is_finite().all()
     assert pl.read_csv(tmp_path / "theory.csv").height == table.height
     page = (tmp_path / "theory.md").read_text(encoding="utf-8")
-    for name in parts.NAMES:
+    for name in catalogue.NAMES:
         assert f"![{name}]({name}.png)" in page
     assert "Coverage of Ê_T and Ẽ_T against δ" in out
     assert "P(Ê_T), δ = 0.1" in out
@@ -59,7 +61,7 @@ def test_one_part_alone(dither, tiny, tmp_path):
 
 def test_reproduce_draws_the_illustrations_too(dither, tiny, tmp_path):
     """`reproduce` takes every figure's name; its list of those that are drawn is that of the parts."""
-    assert tuple(parts.DRAWN) == theory_commands.DRAWN
+    assert tuple(catalogue.DRAWN) == analysis.DRAWN
     code, _, err = dither("reproduce", "fig1", "fig2a", "--out", tmp_path)
     assert code == 0, err
     assert {path.name for path in (tmp_path / "theory").iterdir()} >= {"fig1.png", "fig2a.png"}
@@ -86,9 +88,9 @@ def test_bad_input_is_one_line_and_leaves_nothing(dither, tmp_path, monkeypatch,
 
 def test_more_is_that_many_times_the_runs(monkeypatch):
     asked = []
-    monkeypatch.setitem(parts.MEASURED, "width", (lambda size, *, seed: asked.append((size, seed)), TINY))
-    parts.measure("width", more=3, seed=8)
-    parts.measure("width", size=TINY._replace(dim=9))
+    monkeypatch.setitem(catalogue.MEASURED, "width", (lambda size, *, seed: asked.append((size, seed)), TINY))
+    catalogue.measure("width", more=3, seed=8)
+    catalogue.measure("width", size=TINY._replace(dim=9))
     assert asked == [(Size(6, 30, 4, 2), 8), (Size(2, 30, 4, 9), 0)]  # seen red: `more` left out
 
 
@@ -140,7 +142,7 @@ def test_coverage_takes_the_worst_round():
 
 def test_optimism_uses_the_lines_of_the_policy():
     given = setting("logistic", TINY, S=2.0)
-    one, ten = (optimism.probabilities(given, c, TINY, seed=0)[0] for c in (1.0, 10.0))
+    one, ten = (optimistic.probabilities(given, c, TINY, seed=0)[0] for c in (1.0, 10.0))
     for now in play(given.env, given.model, fp(), size=TINY, seed=0):
         width = np.linalg.norm(now.X, axis=-1) / math.sqrt(given.model.lam)  # of the first round: Ĥ = λI, θ̂ = 0
         assert_allclose(one, stats.norm.sf(np.min(now.eta.max(axis=-1)[:, None] / width, axis=-1)))
@@ -153,7 +155,7 @@ def test_the_lipschitz_bound_of_the_linear_model_holds():
     rows = list(play(given.env, given.model, fp(), size=size, seed=0))
     X, r = np.stack([now.x for now in rows], axis=1), np.stack([now.r for now in rows], axis=1)
     L = theory.lipschitz(X, r, 1.0, given.link)
-    most = optimism.loss_lipschitz("linear", size.rounds + 1, S=1.0, delta=0.01)
+    most = optimistic.loss_lipschitz("linear", size.rounds + 1, S=1.0, delta=0.01)
     assert np.all(most >= L)  # seen red: S/10 for 2S and log(2t/δ)/10
 
 
@@ -180,19 +182,19 @@ def test_the_bound_is_the_theorem_for_unit_features():
     given = setting("logistic", TINY, S=2.0, lam=2.0)
     link = given.link
     told = dict(d=2, lam=2.0, S=2.0, M=math.tanh(1.0), L_mu=0.25, L=2 * 499, kappa=link.kappa(2.0), kappa_star=0.1)
-    expected = theory.theorem(500, R_star=1 / (1 + math.exp(-2)), delta=optimism.DELTA, **told).total
+    expected = theory.theorem(500, R_star=1 / (1 + math.exp(-2)), delta=optimistic.DELTA, **told).total
     assert_allclose(slopes.bound(given, TINY, kappa_star=0.1)(500), expected)
     assert_allclose(slopes.steep(lambda T: 3 * T**0.7, 50.0), 0.7)
 
 
 def test_curvature_takes_the_contexts_of_the_simulation_and_fits():
     given = setting("logistic", TINY, S=2.0, contexts=1)
-    star = curvature.kappa_stars(given.env, TINY, seed=5)
+    star = kappas.kappa_stars(given.env, TINY, seed=5)
     run = given.env.start(streams.stream(5, 1, "instance"))
     slope = given.link.slopes(np.max(run.sets[0] @ run.theta))[1]
     assert_allclose(star[1], slope)
     x = np.array([0.1, 0.2, 0.05, 0.3])
-    steep, se, level = curvature.fit(x, 3 * x**0.5)
+    steep, se, level = kappas.fit(x, 3 * x**0.5)
     assert_allclose([steep, math.exp(level)], [0.5, 3.0])
     assert se < 1e-7
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dither import errors, links, models, policies
 from dither.algorithms.algorithm import PRESETS, Algorithm
-from dither.algorithms.general import FP
+from dither.algorithms.fp import FP
 from dither.algorithms.networks import NETWORKS
 
 LINEAR = dict.fromkeys(("fig3-linear", "h1", "h2"), "GLM-FP (ours)") | {"h3": "LinFP (ours)"}

@@ -6,11 +6,11 @@ table("my.csv", "label")       the bandit of a table
 """
 
 from dither.datasets.dataset import Dataset
+from dither.datasets.known import SOURCES, Source
 from dither.datasets.loading import FOLDER, load, located
 from dither.datasets.originals import present
+from dither.datasets.own import fingerprint, table
 from dither.datasets.preprocessing import PREPROCESSING, Pipeline, environment
-from dither.datasets.sources import SOURCES, Source
-from dither.datasets.table import fingerprint, table
 
 __all__ = [
     "FOLDER",

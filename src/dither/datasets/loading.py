@@ -9,7 +9,7 @@ import numpy as np
 from dither import errors
 from dither.datasets import openml, originals
 from dither.datasets.dataset import Dataset
-from dither.datasets.sources import SOURCES, Source, columns
+from dither.datasets.known import SOURCES, Source, columns
 
 FOLDER = "DITHER_DATA"  # the environment variable
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dither.datasets.sources import ISOLET, ISOLET_PACKED, Source
+from dither.datasets.known import ISOLET, ISOLET_PACKED, Source
 
 Arrays = tuple[np.ndarray, np.ndarray]
 

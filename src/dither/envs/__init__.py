@@ -3,7 +3,7 @@
 from dither.envs.base import Environment
 from dither.envs.classification import Classification
 from dither.envs.delayed import Delayed
-from dither.envs.glm import Kappas, Logistic, Poisson, Probit, kappas
+from dither.envs.generalised import Kappas, Logistic, Poisson, Probit, kappas
 from dither.envs.linear import Linear
 from dither.envs.replay import Replay, Replayed
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from dither import errors, inputs, streams
 from dither.envs.classification import Run
-from dither.ope.log import row_weights
+from dither.ope.rows import row_weights
 
 
 class Replayed(NamedTuple):

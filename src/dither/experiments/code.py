@@ -20,7 +20,7 @@ import numpy as np
 
 from dither.experiments import environments
 from dither.experiments.cells import Cell
-from dither.experiments.sources import LIBRARY, NoSource, Sources, code, digest, methods
+from dither.experiments.imported import LIBRARY, NoSource, Sources, code, digest, methods
 from dither.simulate import configured
 
 DIGITS = 16  # hexadecimal ones

@@ -14,20 +14,19 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 import dither
-from dither import files, models, noise, policies, propensity
-from dither.experiments import plots
+from dither import drawing, files, models, noise, policies, propensity
 from dither.experiments.exact import CASES, DRAWS, ESTIMATORS, LOGGERS, Line
 
 SIZES = ((10, 5), (100, 40))  # K, d of the timings
 LOOKS: dict[tuple[str, str], tuple[str, Any, str]] = {  # colour, line style, words
-    ("FP", "smooth"): (plots.PALETTE[1], "-", "FP's log, Monte Carlo, (1+k)/(1+n)"),
-    ("FP matched", "smooth"): (plots.PALETTE[2], "-", "FP's log, c as costly as TS, Monte Carlo, (1+k)/(1+n)"),
-    ("TS", "smooth"): (plots.PALETTE[0], "-", "TS's log, Monte Carlo, (1+k)/(1+n)"),
-    ("TS", "left out"): (plots.PALETTE[0], ":", "TS's log, Monte Carlo, k/n, rows with k = 0 left out"),
+    ("FP", "smooth"): (drawing.PALETTE[1], "-", "FP's log, Monte Carlo, (1+k)/(1+n)"),
+    ("FP matched", "smooth"): (drawing.PALETTE[2], "-", "FP's log, c as costly as TS, Monte Carlo, (1+k)/(1+n)"),
+    ("TS", "smooth"): (drawing.PALETTE[0], "-", "TS's log, Monte Carlo, (1+k)/(1+n)"),
+    ("TS", "left out"): (drawing.PALETTE[0], ":", "TS's log, Monte Carlo, k/n, rows with k = 0 left out"),
 }
 EXACT = {
-    "FP": (plots.PALETTE[1], "FP's log"),
-    "FP matched": (plots.PALETTE[2], "FP's log, c as costly as TS"),
+    "FP": (drawing.PALETTE[1], "FP's log"),
+    "FP matched": (drawing.PALETTE[2], "FP's log, c as costly as TS"),
 }
 SHAPES = {"IPS": "o", "DR": "s"}
 
@@ -98,7 +97,7 @@ def even(found: Sequence[Cost], size: tuple[int, int]) -> float:
 def draw(lines: Sequence[Line], found: Sequence[Cost]) -> Canvas:
     """Error and bias against n: a column a case. Vertical: the n that costs what the exact propensity does."""
     cases = [case for case in CASES if any(line.case == case.name for line in lines)]
-    with mpl.rc_context(plots.STYLE | {"font.size": 9}):
+    with mpl.rc_context(drawing.STYLE | {"font.size": 9}):
         canvas = Canvas(figsize=(3.5 * len(cases), 5.8), layout="constrained")
         axes = canvas.subplots(2, len(cases), squeeze=False, sharex=True)
         for column, case in enumerate(cases):
@@ -122,7 +121,7 @@ def draw(lines: Sequence[Line], found: Sequence[Cost]) -> Canvas:
 
 def save(canvas: Canvas, path: Path) -> Path:
     """As PNG, small enough for a page."""
-    with mpl.rc_context(plots.STYLE):
+    with mpl.rc_context(drawing.STYLE):
         files.replace(path, lambda file: canvas.savefig(file, format="png", dpi=90), parents=True)
     return path
 

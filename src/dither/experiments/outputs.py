@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from dither import files
+from dither import drawing, files
 from dither.experiments import plots, tables
 from dither.experiments.asked import Request
 from dither.experiments.run import STORE
@@ -28,8 +28,8 @@ def write(request: Request, out: Path, *, band: str = "se", log: bool = False) -
     paths = [
         _csv(values, out / f"{figure.name}.csv"),
         _csv(differences, out / f"{figure.name}-differences.csv"),
-        plots.save(canvas, out / f"{figure.name}.png"),
-        plots.save(canvas, out / f"{figure.name}.pdf"),
+        drawing.save(canvas, out / f"{figure.name}.png"),
+        drawing.save(canvas, out / f"{figure.name}.pdf"),
     ]
     return Made(curves, paths)
 

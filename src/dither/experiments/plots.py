@@ -1,9 +1,7 @@
 """Plots of a figure: an axes a panel, mean and band over the runs, the published points dashed in the same colour."""
 
-import io
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -11,17 +9,14 @@ import polars as pl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from dither import files
 from dither.algorithms import ALGORITHMS, Spec
+from dither.drawing import PALETTE, STYLE
 from dither.experiments import published, words
 from dither.experiments.panels import Figure, Panel, without_shared
 from dither.experiments.tables import summary
 
-# Okabe and Ito's palette (colour-blind safe) without its yellow, which white paper swallows.
-PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444", "#8C6D31")
 MARKERS = ("", "o", "s", "^", "D", "v")  # the settings of one algorithm, in order
 DASHED = (0, (4, 2))
-STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
 
 
 def draw(figure: Figure, curves: pl.DataFrame, *, band: str = "se", log: bool = False) -> Canvas:
@@ -31,20 +26,6 @@ def draw(figure: Figure, curves: pl.DataFrame, *, band: str = "se", log: bool = 
         raise ValueError(f"there are no results of {figure.name} to draw")
     with mpl.rc_context(STYLE):
         return _draw(figure, summary(curves), band=band, log=log)
-
-
-def save(canvas: Canvas, path: Path) -> Path:
-    """Write it whole; the path's suffix says the format."""
-    with mpl.rc_context(STYLE):
-        files.replace(path, lambda file: canvas.savefig(file, format=path.suffix[1:], dpi=160), parents=True)
-    return path
-
-
-def png(canvas: Canvas) -> bytes:
-    """The picture's bytes."""
-    buffer = io.BytesIO()
-    canvas.savefig(buffer, format="png", dpi=144)
-    return buffer.getvalue()
 
 
 def _draw(figure: Figure, rows: pl.DataFrame, *, band: str, log: bool) -> Canvas:

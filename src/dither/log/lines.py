@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, tables
+from dither import errors, reading
 from dither.log import check, nested, schema
 from dither.log.logged import Logged
 
@@ -185,10 +185,10 @@ def named(source: Any) -> str:
 
 
 def _of_file(path: Path) -> Iterator[str]:
-    with (tables.opener(path) or open)(path, "rt", encoding="utf-8-sig") as file:
+    with (reading.opener(path) or open)(path, "rt", encoding="utf-8-sig") as file:
         try:
             yield from file
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8 text ({error.reason})") from None
-        except tables.DAMAGED as error:
+        except reading.DAMAGED as error:
             raise ValueError(f"{path} is packed and cannot be unpacked ({error}): is the file whole?") from None

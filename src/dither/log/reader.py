@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors, tables
+from dither import errors, reading
 from dither.log import check, joined, journal, ledger, nested, parts, schema
 from dither.log.logged import Logged
 
@@ -201,14 +201,14 @@ def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty: there is nothing to evaluate")
     with parts.readable(path):
-        scan = tables.scan(path, text=text)
+        scan = reading.scan(path, text=text)
         scan.collect_schema()
     return scan
 
 
 def about(path: Path) -> dict[str, Any]:
     """What a file says of itself; {} for what is no plain Parquet file."""
-    return parts.about(path) if tables.kind(path) in tables.PARQUET and tables.opener(path) is None else {}
+    return parts.about(path) if reading.kind(path) in reading.PARQUET and reading.opener(path) is None else {}
 
 
 def framed(source: Any) -> Any:

@@ -23,7 +23,7 @@ from dither import _version, decision, errors, forks
 from dither.bandit import Bandit, Decision
 from dither.log import claim, joined, journal, ledger, nested, parts, schema
 from dither.log.logged import Logged
-from dither.log.rows import Maker, id_text, ids, law
+from dither.log.record import Maker, id_text, ids, law
 from dither.ranking import ListDecision
 
 

@@ -2,7 +2,7 @@
 
 from dither.models.diagonal import Diagonal
 from dither.models.disjoint import Disjoint
-from dither.models.glm import GLM
+from dither.models.glm.glm import GLM
 from dither.models.network import Network
 from dither.models.neural_linear import NeuralLinear
 from dither.models.regressor import Fixed, Regressor

@@ -25,7 +25,7 @@ import numpy as np
 from dither import arrays, errors, links, trees
 from dither.arrays import Array
 from dither.models import digits, statistics
-from dither.models.network import Network, NetworkState, rows
+from dither.models.network import Network, NetworkState, recent
 from dither.models.network.layout import layout
 from dither.models.ridge import Ridge, RidgeState
 
@@ -39,7 +39,7 @@ class NeuralLinearState(NamedTuple):
 
     network: NetworkState
     ridge: RidgeState  # of φ (..., h)
-    buffer: rows.Rows | None  # all observations, where the network keeps fewer
+    buffer: recent.Rows | None  # all observations, where the network keeps fewer
 
     @property
     def theta(self) -> np.ndarray:
@@ -113,7 +113,7 @@ class NeuralLinear:
         self.network.check(state.network)
         self.ridge.check(state.ridge)
         if state.buffer is not None:
-            rows.check(state.buffer, slots=self.slots)
+            recent.check(state.buffer, slots=self.slots)
             if not np.array_equal(state.buffer.count, state.network.buffer.count):
                 raise ValueError("its history and its network have seen different numbers of observations")
         if int(np.max(self._past(state).count)) > self._past(state).r.shape[-1]:
@@ -127,7 +127,7 @@ class NeuralLinear:
         ridge = self.ridge.init(self.ambient(dim), batch=batch, needs=needs & {"logdet"}, xp=xp, device=device)
         if self.window is None:
             return NeuralLinearState(network, ridge, None)
-        past = rows.init(batch, dim, window=None, slots=self.slots is not None, dtype=self.dtype)
+        past = recent.init(batch, dim, window=None, slots=self.slots is not None, dtype=self.dtype)
         return NeuralLinearState(network, ridge, past)
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
@@ -158,9 +158,9 @@ class NeuralLinear:
         network = self.network.update(state.network, x, r, arm=arm, weight=weight, own=own, chance=chance)
         buffer = state.buffer
         if buffer is not None:
-            buffer = rows.roomy(buffer if own else trees.map_arrays(np.copy, buffer), window=None)
-            at = rows.place(buffer, rows.alike(buffer.count))
-            rows.write(buffer, at, x, r, 1.0 if weight is None else weight, arm)
+            buffer = recent.roomy(buffer if own else trees.map_arrays(np.copy, buffer), window=None)
+            at = recent.place(buffer, recent.alike(buffer.count))
+            recent.write(buffer, at, x, r, 1.0 if weight is None else weight, arm)
             buffer = buffer._replace(count=buffer.count + 1)
         state = NeuralLinearState(network, ridge, buffer)
         return self._refreshed(state, due) if np.any(due) else state
@@ -219,7 +219,7 @@ class NeuralLinear:
     def _widths(self) -> tuple[int, ...]:
         return cast(tuple[int, ...], self.network.hidden)  # which has read them
 
-    def _past(self, state: NeuralLinearState) -> rows.Rows:
+    def _past(self, state: NeuralLinearState) -> recent.Rows:
         """The whole history."""
         return state.network.buffer if state.buffer is None else state.buffer
 
@@ -240,7 +240,7 @@ class NeuralLinear:
             trees.put(ridge, [i], trees.map_arrays(lambda A: A[None], self._fitted(*one)))
         return state._replace(ridge=ridge)
 
-    def _fitted(self, network: NetworkState, past: rows.Rows, old: RidgeState) -> RidgeState:
+    def _fitted(self, network: NetworkState, past: recent.Rows, old: RidgeState) -> RidgeState:
         """The regression of one run on its whole history, by the network as it is; old says what policies asked for."""
         h, lam = old.theta.shape[-1], float(self.lam)
         V, b, paid = lam * np.eye(h), np.zeros(h), 0.0
@@ -260,7 +260,7 @@ class NeuralLinear:
         lost = digits.made(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
         return RidgeState(F, theta, logdet, None, lost)
 
-    def _fitted_by_rows(self, network: NetworkState, past: rows.Rows, old: RidgeState) -> RidgeState:
+    def _fitted_by_rows(self, network: NetworkState, past: recent.Rows, old: RidgeState) -> RidgeState:
         """The same by QR of the rows, ten times as slow: V itself cannot hold a λ so small beside them."""
         needs = frozenset() if old.logdet is None else frozenset({"logdet"})
         ridge = self.ridge.init(old.theta.shape[-1], needs=needs)
@@ -268,7 +268,7 @@ class NeuralLinear:
             ridge = self.ridge.update_many(ridge, phi, r, weight=weight)
         return ridge._replace(theta=_finite(ridge.theta))
 
-    def _blocks(self, network: NetworkState, past: rows.Rows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _blocks(self, network: NetworkState, past: recent.Rows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """φ, r and weight of the history of one run, block by block."""
         for start in range(0, int(past.count), BLOCK):
             some = slice(start, min(start + BLOCK, int(past.count)))

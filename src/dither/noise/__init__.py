@@ -10,7 +10,7 @@ one that is short beside the law's own scale from the density, since the differe
 """
 
 from dither.noise.custom import Custom
-from dither.noise.intervals import Law, log_mass, mass
 from dither.noise.laws import Ball, BallMarginal, Gaussian, Points, half_gaussian
+from dither.noise.slices import Law, log_mass, mass
 
 __all__ = ["Ball", "BallMarginal", "Custom", "Gaussian", "Law", "Points", "half_gaussian", "log_mass", "mass"]

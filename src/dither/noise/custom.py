@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dither.noise import intervals
-from dither.noise.intervals import Function
+from dither.noise import slices
 from dither.noise.laws import Gaussian
+from dither.noise.slices import Function
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Custom:
 
     def mass(self, low: float, high: float) -> float:
         """P(low < z <= high) for two numbers."""
-        return float(intervals.mass(self, low, high))
+        return float(slices.mass(self, low, high))
 
     def _quantiles(self) -> Function:
         if self.ppf is None:

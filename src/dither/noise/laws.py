@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from dither import errors
-from dither.noise import intervals
+from dither.noise import slices
 
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_2PI = math.sqrt(2 * math.pi)
@@ -150,7 +150,7 @@ class BallMarginal:
 
     def mass(self, low: float, high: float) -> float:
         """P(low < z <= high) for two numbers."""
-        return float(intervals.mass(self, low, high))
+        return float(slices.mass(self, low, high))
 
     def pdf(self, z: np.ndarray) -> np.ndarray:
         """The density."""

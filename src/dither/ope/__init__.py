@@ -1,6 +1,7 @@
 """Off-policy evaluation: what a policy would have earned, from another's log. Arrays in, estimate with interval out."""
 
 from dither.ope import learning, synthetic
+from dither.ope.contributions import Contributions
 from dither.ope.estimators import (
     ESTIMATORS,
     Estimator,
@@ -16,11 +17,10 @@ from dither.ope.estimators import (
     switch_dr,
 )
 from dither.ope.fitting import cross_fit, mrdr, propensities_from
-from dither.ope.log import Propensities, faults
 from dither.ope.partial import Sums, differences, estimates, merge, sums
 from dither.ope.rejection import replay
 from dither.ope.result import Difference, Estimate, compare, confidence_sequence, estimate, slope
-from dither.ope.rows import Contributions
+from dither.ope.rows import Propensities, faults
 from dither.ope.stabilised import adaptive
 from dither.ope.warn import DriftWarning, EvaluationWarning, EventWarning, SupportWarning, WeightWarning
 

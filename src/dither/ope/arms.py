@@ -6,7 +6,7 @@ import numpy as np
 
 from dither import inputs
 from dither.ope import agree
-from dither.ope.log import row_weights
+from dither.ope.rows import row_weights
 
 
 class ArmLog(NamedTuple):

@@ -11,8 +11,8 @@ from dither.bandit import Bandit
 from dither.models import Ridge
 from dither.ope import arms
 from dither.ope.estimators import contributions
-from dither.ope.log import row_weights
 from dither.ope.result import Estimate, compare, estimate
+from dither.ope.rows import row_weights
 from dither.policies import FeaturePerturbation
 
 CANDIDATES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of c

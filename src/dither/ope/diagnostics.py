@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from dither.ope import balance, warn
-from dither.ope.rows import Contributions, certain_gap
+from dither.ope.contributions import Contributions, certain_gap
 
 DOUBT = 1e-4  # P-value below which a test is taken to have failed
 FEW = 30  # effective rows below which a normal interval is not to be trusted,

@@ -26,9 +26,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dither import errors
-from dither.ope.log import Log, RowOptions, read
+from dither.ope.contributions import Bounded, Contributions
 from dither.ope.result import Estimate, IntervalOptions, best, estimate, finish
-from dither.ope.rows import Bounded, Contributions
+from dither.ope.rows import Log, RowOptions, read
 
 Setting: TypeAlias = float | Iterable[float]
 READS = ("shown", "all arms")

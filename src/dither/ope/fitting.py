@@ -16,8 +16,8 @@ from dither import errors, inputs
 from dither.ope import agree
 from dither.ope.estimators import dr
 from dither.ope.labels import numbered
-from dither.ope.log import Propensities, read, row_weights
 from dither.ope.result import Estimate
+from dither.ope.rows import Propensities, read, row_weights
 
 
 def cross_fit(

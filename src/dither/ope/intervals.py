@@ -21,9 +21,9 @@ from scipy import special
 
 from dither import errors
 from dither.ope import betting as bets
-from dither.ope import events
-from dither.ope.log import Log
-from dither.ope.rows import Bounded, Contributions, grouped
+from dither.ope import unseen
+from dither.ope.contributions import Bounded, Contributions, grouped
+from dither.ope.rows import Log
 
 Interval = tuple[float, float]
 
@@ -139,8 +139,8 @@ def clopper_pearson(made: Contributions, value: float, se: float, *, level: floa
     if made.error is not None:
         raise ValueError("interval='clopper_pearson' needs exact propensities: use 'normal'")
     w = made.log.w if made.bounded.weight is None else np.minimum(made.log.w, made.bounded.weight)
-    tally = events.of(made.log.r, w, made.log.s)
-    return events.clopper_pearson(tally, level, options.get("reward_range"), of_shown=made.bounded.form == "ratio")
+    tally = unseen.of(made.log.r, w, made.log.s)
+    return unseen.clopper_pearson(tally, level, options.get("reward_range"), of_shown=made.bounded.form == "ratio")
 
 
 def asymptotic(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:

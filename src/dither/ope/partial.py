@@ -17,9 +17,9 @@ import numpy as np
 from dither import errors
 from dither.ope import balance, diagnostics, intervals
 from dither.ope.balance import Balance
-from dither.ope.log import KINDS
+from dither.ope.contributions import Bounded, Contributions, certain_gap, grouped, ratio
 from dither.ope.result import Difference, Estimate, difference_of
-from dither.ope.rows import Bounded, Contributions, certain_gap, grouped, ratio
+from dither.ope.rows import KINDS
 
 PER = 4  # columns a policy: b, u, v, w
 

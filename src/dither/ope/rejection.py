@@ -13,9 +13,9 @@ import numpy as np
 
 from dither import errors, inputs
 from dither.ope import agree
-from dither.ope.log import Log, Propensities, row_weights
+from dither.ope.contributions import Bounded, Contributions
 from dither.ope.result import Estimate, estimate
-from dither.ope.rows import Bounded, Contributions
+from dither.ope.rows import Log, Propensities, row_weights
 
 OTHER = "the policy chose another arm"
 THINNED = "thinned: p was above the least"

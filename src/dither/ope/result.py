@@ -10,7 +10,7 @@ from scipy import special
 
 from dither import errors
 from dither.ope import betting, diagnostics, intervals
-from dither.ope.rows import Contributions, certain_gap, standard_error
+from dither.ope.contributions import Contributions, certain_gap, standard_error
 
 
 class IntervalOptions(TypedDict, total=False):

@@ -1,132 +1,267 @@
-"""What each row adds to an estimate: the one form that all estimators share.
+"""The rows of a log, checked once: what every estimator starts from.
 
-    V̂ = mean(b) + Σsu/Σsv,  mean(b) = Σsb/Σs         a mean (u = 0, v = 1), a ratio (b = 0), or both
-    ψ_i = s_i/s̄ (b_i - mean(b) + (u_i - ρ v_i)/mean(v))   the linearised contribution, ρ = Σsu/Σsv; Σψ = 0
-    se² = Σ_g (Σ_{i in g} ψ_i)²/n²                    g a row or a cluster; for means times G/(G-1), G their number
-    e_i = n ∂V̂/∂p_i · se(p_i)                        what a Monte Carlo p adds: se² + Σe²/n²
+    w_i = Q[i, a_i] / p_i       the importance weight, E[w] = 1 where the log supports the new policy
+    s_i                         how many rows of the traffic row i stands for (`weight=`): 1 where none were thinned out
 
-s_i is how many rows of the traffic row i stands for, s̄ its mean: every estimate is over the traffic, divides by Σs, and
-is a ratio where the s_i differ. A factor common to all s cancels. Where all are 1 a mean is a plain mean.
-
-The ratio's se is the delta method's (divisor n, as is usual for a linearised error). Where p comes from independent
-draws for each row, their error is part of the spread of ψ already; adding e² is on the safe side.
+Nothing is dropped unless asked (`mask=`, `bad="leave_out"`, a weight of 0), and then it is counted by its reason.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from dither.ope.log import Log
+from dither import errors, inputs
+from dither.inputs import ROUNDING
+from dither.ope import agree, labels
 
-CERTAIN = 1e-9  # 1 - p below which no other arm could be shown
+KINDS = ("exact", "monte_carlo", "estimated", "none")
+HEAVIEST = 1e100  # of larger weights the squares overflow
+LIGHTEST = 1e-100  # of smaller weights of rows, other than 0, the squares vanish
 
 
-@dataclass(frozen=True)
-class Bounded:
-    """How the weights and rewards bound b, for intervals that need it: low <= b <= high.
+class Propensities(NamedTuple):
+    """Estimated probabilities of the logging policy: the estimators take it as p, or its parts as p=, P= and kind=."""
 
-    form : "weighted" (w r), "residual" (m + w (r - m)), "model" (m), or "ratio", which has no such bound
+    p: np.ndarray  # (n,) of the arms shown
+    P: np.ndarray  # (n, K) of all arms
+    kind: str  # "estimated"
+    clipped: int  # rows whose p was raised to `clip`
+
+
+class RowOptions(TypedDict, total=False):
+    """What may be said about the rows; n rows, K arms."""
+
+    mask: Any  # (n,) booleans, True: the row is used; the others are left out and counted
+    bad: str  # "refuse" (as left unsaid) rows that break a rule, or "leave_out": drop and count them
+    kind: Any  # of p: "exact" (as left unsaid), "monte_carlo", "estimated"; one word, or (n,) of them
+    p_se: Any  # (n,) standard error of p, independent over the rows; needed by kind="monte_carlo"
+    cluster: Any  # (n,) labels, such as users: rows of one label may depend on each other
+    P: Any  # (n, K) the logging policy's probabilities of all arms, p among them, for the unsupported mass
+    time: Any  # (n,) sorts the rows for the test of drift and for "betting"
+    weight: Any  # (n,) how many rows of the traffic each row stands for, such as 1/(1 - pdrop); a row of 0 is left out
+
+
+class Log(NamedTuple):
+    """The rows that are used, n of them."""
+
+    r: np.ndarray  # (n,) rewards
+    a: np.ndarray  # (n,) arms shown, int64
+    p: np.ndarray  # (n,) their logged probabilities
+    w: np.ndarray  # (n,) weights q/p
+    Q: np.ndarray  # (n, K) the new policy
+    M: np.ndarray | None  # (n, K) reward predictions
+    p_se: np.ndarray | None  # (n,) standard error of p; None where exact
+    kind: str  # the weakest kind of the rows
+    group: np.ndarray | None  # (n,) numbers of the clusters from 0
+    order: np.ndarray | None  # (n,) rows in order of time; None: as they are
+    gap: np.ndarray | None  # (n,) mass of Q on arms with P = 0; None where P is not known
+    rows: np.ndarray | None  # (n,) places in what was passed; None: all of it
+    left_out: dict[str, int]  # reason -> rows
+    s: np.ndarray | None = None  # (n,) weights of the rows; None: all are 1
+    limit: float | None = None  # what w cannot exceed, max Q/P over rows and arms; None where P is not known
+
+    @property
+    def share(self) -> Any:
+        """s over its mean (n,), or 1: what a row's term is multiplied by in a mean over the traffic."""
+        return 1.0 if self.s is None else self.s / np.mean(self.s)
+
+    def mean(self, x: np.ndarray) -> float:
+        """Σ s x/Σ s of x (n,)."""
+        return float(np.mean(x)) if self.s is None else float(np.mean(self.share * x))
+
+
+def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
+    """Check the arrays of a log against the rules and take the weights.
+
+    r (n,), a (n,) whole numbers in [0, K), p (n,) in (0, 1] or `Propensities`, Q (n, K) rows that sum to 1, M (n, K)
+    or None; options as in `RowOptions`. Raises ValueError that names the argument, the first row that breaks a rule,
+    and their number.
     """
-
-    form: str
-    weight: float | None = None  # the largest that the weight used can be; None: only the caller knows
-
-    def limits(self, weight: float, low: float, high: float) -> tuple[float, float]:
-        """The bounds of b for weights in [0, weight] and rewards and predictions in [low, high]."""
-        if self.form == "weighted":
-            return min(0.0, weight * low), max(0.0, weight * high)
-        width = max(weight * (high - low), 0.0)
-        return (low - width, high + width) if self.form == "residual" else (low, high)
-
-
-@dataclass(frozen=True)
-class Contributions:
-    """The rows of one estimate, before they are summed."""
-
-    method: str
-    log: Log = field(repr=False)
-    b: np.ndarray | None = field(repr=False)  # (n,) None: 0
-    u: np.ndarray | None = field(repr=False)  # (n,) None: 0, with v = 1
-    v: np.ndarray | None = field(repr=False)  # (n,)
-    errors: np.ndarray | None = field(repr=False)  # (n, 3) what the errors of p do to b, u, v; None: p is exact
-    bounded: Bounded
-    notes: tuple[str, ...] = ()
-
-    @property
-    def n(self) -> int:
-        """The rows used."""
-        return len(self.log.r)
-
-    @property
-    def ddof(self) -> int:
-        """1 for means, 0 for ratios."""
-        return 1 if self.u is None else 0
-
-    def columns(self) -> np.ndarray:
-        """s b, s u, s v and s side by side, (n, 4)."""
-        made = np.empty((self.n, 4))
-        for k, x in enumerate((0.0 if self.b is None else self.b, 0.0 if self.u is None else self.u,
-                               1.0 if self.v is None else self.v, 1.0)):  # fmt: skip
-            made[:, k] = x
-        return made if self.log.s is None else made * self.log.s[:, None]
-
-    @property
-    def error(self) -> np.ndarray | None:
-        """e (n,), but for its sign; None where p is exact."""
-        if self.errors is None:
-            return None
-        slip, share = self.errors[:, 0], self.log.share
-        if self.u is not None and self.v is not None:
-            mean = self.log.mean(self.v)
-            rho = ratio(self.log.mean(self.u), mean)
-            slip = slip + (self.errors[:, 1] - rho * self.errors[:, 2]) * ratio(1.0, mean)
-        return share * slip
-
-    def value(self) -> float:
-        """V̂; NaN where all weights of a ratio are 0."""
-        value = 0.0 if self.b is None else self.log.mean(self.b)
-        if self.u is None or self.v is None:
-            return value
-        return value + ratio(self.log.mean(self.u), self.log.mean(self.v))
-
-    def influence(self) -> np.ndarray:
-        """ψ (n,)."""
-        psi = np.zeros(self.n) if self.b is None else self.b - self.log.mean(self.b)
-        if self.u is not None and self.v is not None:
-            mean = self.log.mean(self.v)
-            if mean == 0:
-                return np.full(self.n, np.nan)
-            psi = psi + (self.u - self.log.mean(self.u) / mean * self.v) / mean
-        return self.log.share * psi
+    for name in set(options) - set(RowOptions.__annotations__):
+        raise TypeError(str(errors.unknown("option", name, known=RowOptions.__annotations__)))
+    if isinstance(p, Propensities):
+        options = {"kind": p.kind, **options}
+        _seen(a, p, options)
+    agree.rows(r=r, a=a, p=p, Q=Q, M=M, **{name: x for name, x in options.items() if name not in ("bad", "kind")})
+    agree.columns(Q=Q, M=M, P=options.get("P"))
+    r, a, p, Q, M = _shaped(r, a, p, Q, M)
+    n, K = Q.shape
+    s = row_weights(options.get("weight"), n)
+    Q, proper = inputs.shares(Q)
+    P = None if options.get("P") is None else _numbers(options["P"], name="P", shape=(n, K))
+    kind, p_se = _kind(options.get("kind", "exact"), options.get("p_se"), n)
+    exact = np.broadcast_to(np.asarray(options.get("kind", "exact"), dtype=object) == "exact", (n,))
+    keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact, proper), n, options, s)
+    rows = None
+    if not keep.all():
+        rows = np.flatnonzero(keep)
+        r, a, p, Q = r[rows], a[rows], p[rows], Q[rows]
+        M, P, p_se, s = (None if part is None else part[rows] for part in (M, P, p_se, s))
+    if not len(r):
+        raise ValueError(f"no row is left of {n}" + "".join(f"; {count}: {why}" for why, count in left_out.items()))
+    arms = a.astype(np.int64)
+    q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
+    gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
+    group, order = labels.numbered(options.get("cluster"), n, rows), labels.order(options.get("time"), n, rows)
+    return Log(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out, s, _limit(Q, P))
 
 
-def ratio(top: float, bottom: float) -> float:
-    """top/bottom; NaN for 0/0."""
-    return top / bottom if bottom else np.nan
+def row_weights(weight: Any, n: int) -> np.ndarray | None:
+    """Weights of rows (n,), checked; None for None. Raises ValueError that names the first row that breaks the rule."""
+    if weight is None:
+        return None
+    s = inputs.numbers(weight, name="weight")
+    if s.shape != (n,):
+        raise ValueError(f"weight must have shape ({n},), a number for each row; got {s.shape}")
+    with np.errstate(invalid="ignore"):
+        bad = ~((s == 0) | ((s >= LIGHTEST) & (s <= HEAVIEST)))
+    if bad.any():
+        row, count = int(np.argmax(bad)), int(bad.sum())
+        raise ValueError(
+            f"weight must be 0 or lie in [{LIGHTEST:g}, {HEAVIEST:g}], as it is how many rows of the traffic a row "
+            f"stands for; got {s[row]} at row {row} ({count} such row{'s' * (count > 1)} of {n}): mend the log, or "
+            f"leave these rows out with mask="
+        )
+    if n and not s.any():
+        raise ValueError(f"weight must not be 0 in all {n} rows: no row stands for anything")
+    return s
 
 
-def grouped(x: np.ndarray, group: np.ndarray | None) -> np.ndarray:
-    """Sums of x (n,) or (n, C) over the clusters; x itself where each row stands alone."""
-    if group is None:
-        return x
-    if x.ndim == 1:
-        return np.bincount(group, weights=x)
-    return np.stack([np.bincount(group, weights=column) for column in x.T], axis=1)
+def _limit(Q: np.ndarray, P: np.ndarray | None) -> float | None:
+    """The largest weight that a row could have had, whatever arm it showed."""
+    return None if P is None else float(np.max(np.divide(Q, P, out=np.zeros_like(Q), where=P > 0)))
 
 
-def certain_gap(log: Log) -> np.ndarray:
-    """The mass of Q on arms that could not be shown (n,): from P, else 1 - q where p = 1, all that p alone says."""
-    if log.gap is not None:
-        return log.gap
-    return np.where(1 - log.p <= CERTAIN, np.maximum(1 - log.w * log.p, 0.0), 0.0)
+def _seen(a: Any, p: Propensities, options: Mapping[str, Any]) -> None:
+    """Refuse rows whose arm no model of another fold has seen: their p is 0, and nothing is wrong with the log."""
+    zero = np.asarray(p.p) == 0
+    zero = zero & np.asarray(options["mask"], dtype=bool) if options.get("mask") is not None else zero
+    if options.get("bad", "refuse") == "refuse" and zero.any() and np.shape(a) == zero.shape:
+        row = int(np.argmax(zero))
+        arm = np.asarray(a)[row]
+        raise ValueError(
+            f"p must lie in (0, 1]; it is 0 at row {row} ({int(zero.sum())} such rows): arm {arm} is so rare (shown in "
+            f"{int(np.sum(np.asarray(a) == arm))} of {len(zero)} rows) that a fold learnt without it. Join rare "
+            "arms to one, leave their rows out with mask=, or estimate with propensities_from(..., clip=the least p)"
+        )
 
 
-def standard_error(psi: np.ndarray, log: Log, error: np.ndarray | None, *, ddof: int) -> float:
-    """se of the mean of ψ (n,), by clusters where there are any, widened by e (n,); NaN for one unit."""
-    n, sums = len(psi), grouped(psi, log.group)
-    if len(sums) < 2:
-        return float("nan")
-    variance = float(sums @ sums) * len(sums) / (len(sums) - ddof) / n**2
-    if error is not None:
-        variance += float(error @ error) / n**2
-    return float(np.sqrt(variance))
+def faults(r: Any, a: Any, p: Any, Q: Any, M: Any = None) -> dict[str, np.ndarray]:
+    """The rows that break each rule of `read`, as rule -> row numbers; empty where none does."""
+    agree.rows(r=r, a=a, p=p, Q=Q, M=M)
+    agree.columns(Q=Q, M=M)
+    r, a, p, Q, M = _shaped(r, a, p, Q, M)
+    broken = _rules(r, a, p, Q, M)
+    return {rule: np.flatnonzero(wrong) for rule, (wrong, _) in broken.items() if wrong.any()}
+
+
+def _shaped(r: Any, a: Any, p: Any, Q: Any, M: Any) -> tuple[Any, ...]:
+    Q = inputs.numbers(Q, name="Q")
+    if Q.ndim != 2 or Q.shape[1] == 0:
+        raise ValueError(f"Q must be (n, K): the new policy's probability of each arm in each row; got {Q.shape}")
+    n = len(Q)
+    p = p.p if isinstance(p, Propensities) else p
+    r, a, p = (_numbers(x, name=name, shape=(n,)) for x, name in ((r, "r"), (a, "a"), (p, "p")))
+    return r, a, p, Q, M if M is None else _numbers(M, name="M", shape=Q.shape)
+
+
+def _numbers(x: Any, *, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    array = inputs.numbers(x, name=name)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, as Q has a row for each decision; got {array.shape}")
+    return array
+
+
+def _rules(r, a, p, Q, M, P=None, exact=True, proper=None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Rule -> (rows that break it, the argument that breaks it). exact (n,): p has no error; proper (n,): ΣQ = 1."""
+    K = Q.shape[1]
+    whole = (a >= 0) & (a < K) & (a == np.floor(a))
+    possible = (p > 0) & (p <= 1 + ROUNDING)
+    with np.errstate(invalid="ignore", over="ignore"):
+        proper = inputs.shares(Q)[1] if proper is None else proper
+        arms = np.where(whole, a, 0).astype(np.int64)
+        q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
+        heavy = possible & proper & (q > HEAVIEST * p)
+    rules = {
+        "r must be finite and below 1e100 in size": (~(np.abs(r) < inputs.LARGEST), r),
+        f"a must be a whole number from 0 to {K - 1}": (~whole, a),
+        "p must lie in (0, 1]": (~possible, p),
+        "q/p must be below 1e100": (heavy, p),
+        "Q must hold probabilities that sum to 1 in each row": (~proper, Q),
+    }
+    if M is not None:
+        rules["M must be finite and below 1e100 in size"] = (~np.all(np.abs(M) < inputs.LARGEST, axis=1), M)
+    if P is not None:
+        shown = np.take_along_axis(P, arms[:, None], axis=1)[:, 0]
+        agrees = np.all((P >= 0) & (P <= 1 + ROUNDING), axis=1) & ((shown > 0) | ~possible)
+        rules["P must hold probabilities, above 0 for the arm shown"] = (~agrees, P)
+        apart = exact & agrees & possible & (np.abs(shown - p) > ROUNDING * p)
+        rule = f"P and p must agree for the arm shown, within {ROUNDING:g} of p, where kind= says that p is exact"
+        rules[rule] = (apart, np.stack([shown, p], axis=1))
+    return rules
+
+
+def _kept(rules, n: int, options: Mapping[str, Any], s: np.ndarray | None = None) -> tuple[np.ndarray, dict[str, int]]:
+    """Which rows are used, and how many are not, by reason; a row counts under the first reason that it has."""
+    keep, left_out = np.ones(n, dtype=bool), {}
+    if options.get("mask") is not None:
+        mask = np.asarray(options["mask"])
+        if mask.shape != (n,) or not np.all((mask == 0) | (mask == 1)):
+            raise ValueError(f"mask must be {n} booleans, one for each row (True: use it); got shape {mask.shape}")
+        keep = mask == 1
+        if not keep.all():
+            left_out["mask"] = int(n - keep.sum())
+    if s is not None and np.any(keep & (s == 0)):
+        left_out["weight is 0"] = int(np.sum(keep & (s == 0)))
+        keep &= s > 0
+    bad = options.get("bad", "refuse")
+    if bad not in ("refuse", "leave_out"):
+        raise ValueError(f"bad must be 'refuse' or 'leave_out', got {bad!r}")
+    for rule, (wrong, argument) in rules.items():
+        wrong = wrong & keep
+        if not wrong.any():
+            continue
+        if bad == "refuse":
+            row, count = int(np.argmax(wrong)), int(wrong.sum())
+            many = f"{count} such rows" if count > 1 else "1 such row"
+            raise ValueError(
+                f"{rule}; got {argument[row].tolist()} at row {row} ({many} of {n}): "
+                f"mend the log, or pass bad='leave_out', which biases the estimate and is counted"
+            )
+        left_out[rule] = int(wrong.sum())
+        keep &= ~wrong
+    return keep, left_out
+
+
+def _kind(kind: Any, p_se: Any, n: int) -> tuple[str, np.ndarray | None]:
+    """The weakest kind, and the standard errors of p: 0 where exact."""
+    kinds = np.asarray(kind, dtype=object)
+    if kinds.shape not in ((), (n,)):
+        raise ValueError(f"kind must be one word or {n} of them, one a row; got shape {kinds.shape}")
+    for word in set(kinds.ravel().tolist()):
+        if word not in KINDS:
+            raise errors.unknown("kind of propensity", word, known=KINDS)
+    none = np.broadcast_to(kinds == "none", (n,))
+    if none.any():
+        raise ValueError(
+            f"p is of kind 'none' at row {int(np.argmax(none))} ({int(none.sum())} of {n} rows): no probability was "
+            f"logged. Estimate them with dither.ope.propensities_from, or log with monte_carlo= draws"
+        )
+    weakest = KINDS[max((KINDS.index(word) for word in kinds.ravel().tolist()), default=0)]
+    drawn = np.broadcast_to(kinds == "monte_carlo", (n,))
+    if p_se is None:
+        if drawn.any():
+            raise ValueError("kind='monte_carlo' needs p_se=, the standard error of each p: the interval widens by it")
+        return weakest, None
+    p_se = inputs.numbers(p_se, name="p_se")
+    if p_se.shape not in ((), (n,)):
+        raise ValueError(f"p_se must be one number or have shape ({n},), one for each row; got {p_se.shape}")
+    p_se = np.broadcast_to(p_se, (n,))
+    if kinds.ndim:
+        p_se = np.where(kinds == "exact", 0.0, p_se)
+    wrong = ~((p_se >= 0) & (p_se < np.inf))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"p_se must be finite and not negative, got {p_se[row]} at row {row}")
+    return weakest, p_se

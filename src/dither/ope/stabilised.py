@@ -26,9 +26,9 @@ import numpy as np
 
 from dither import errors, inputs
 from dither.ope import agree
-from dither.ope.log import Log, Propensities, RowOptions, read
+from dither.ope.contributions import Bounded, Contributions
 from dither.ope.result import Estimate, IntervalOptions, finish
-from dither.ope.rows import Bounded, Contributions
+from dither.ope.rows import Log, Propensities, RowOptions, read
 
 WEIGHTS = ("stablevar", "minvar", "cadr", "uniform")
 LEAST = 1e-4  # least σ̂², in units of the first one known

@@ -17,13 +17,13 @@ import numpy as np
 from dither import arrays
 from dither.arrays import Array
 from dither.noise import Ball, Custom, Gaussian, Law
-from dither.policies import lines, scale
+from dither.policies import scale, views
 
 
 class Seen(NamedTuple):
     """What there is before chance enters."""
 
-    lines: lines.Lines
+    lines: views.Lines
     law: Law  # of z
     u: Array | None  # (..., dim of θ)  θ̂/‖θ̂‖, for the vector form
 
@@ -45,7 +45,7 @@ class FeaturePerturbation:
         scale.check(self.c, sigma=self.sigma, S=self.S, horizon=self.horizon, delta=self.delta)
         if not isinstance(self.noise, (Gaussian, Ball, Custom)):
             raise ValueError(f"noise must be dither.noise.Gaussian(), Ball() or Custom(...), got {self.noise!r}")
-        lines.check(self.noise, name="noise", coupled=self.coupled)
+        views.check(self.noise, name="noise", coupled=self.coupled)
         if self.form not in ("scalar", "vector"):
             raise ValueError(f"form must be 'scalar' or 'vector', got {self.form!r}")
         if self.form == "vector" and isinstance(self.noise, Custom):
@@ -68,14 +68,14 @@ class FeaturePerturbation:
         """The lines m + z c_t w, and u where ζ must be projected on it."""
         if hasattr(model, "beneath"):  # a linear model of features that are made once
             model, state, X = model.beneath(state, X)
-        seen = lines.seen(model, state, X, by=scale.value(self, model, state, t))
+        seen = views.seen(model, state, X, by=scale.value(self, model, state, t))
         u = direction(model.flat(state.theta)) if self.form == "vector" else None
         law = self.noise.marginal(model.ambient(state.theta.shape[-1]))
         return Seen(seen, law, u)
 
     def scores(self, view: Seen, zeta: Array) -> Array:
         """x̃_i'θ̂: (..., K)."""
-        return lines.scores(view.lines, self.z(view, zeta))
+        return views.scores(view.lines, self.z(view, zeta))
 
     def z(self, view: Seen, zeta: Array) -> Array:
         """The z that moves the arms: (...), uncoupled (..., K)."""
@@ -83,29 +83,29 @@ class FeaturePerturbation:
 
     def best(self, view: Seen, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The arms shown: (...) integers."""
-        return lines.best(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
+        return views.best(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
 
     def in_turn(self, view: Seen, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The k arms shown in order: u (..., k) -> (..., k) integers."""
-        return lines.in_turn(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
+        return views.in_turn(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
 
     def decide(self, view: Seen, zeta: Array, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
         """The arm and its probability for one request at once."""
-        return lines.decide(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
+        return views.decide(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""
-        return lines.chosen(view.lines, arm, view.law, coupled=self.coupled, mask=mask)
+        return views.chosen(view.lines, arm, view.law, coupled=self.coupled, mask=mask)
 
     def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
         """The probabilities of all arms: exact."""
-        return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask)
+        return views.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask)
 
     def log_propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
         """Their logarithms."""
-        return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
+        return views.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
 
-    def as_lines(self, view: Seen) -> tuple[lines.Lines, Law] | None:
+    def as_lines(self, view: Seen) -> tuple[views.Lines, Law] | None:
         """The lines and the law of the one z that moves them; None uncoupled."""
         return (view.lines, view.law) if self.coupled else None
 

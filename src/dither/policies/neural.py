@@ -19,14 +19,14 @@ import numpy as np
 from dither import errors
 from dither.arrays import Array
 from dither.noise import Gaussian, Law
-from dither.policies import lines, scored
+from dither.policies import scored, views
 from dither.policies.scored import Deterministic, Scored
 
 
 class Seen(NamedTuple):
     """What there is before chance enters."""
 
-    lines: lines.Lines
+    lines: views.Lines
     law: Law  # of each z
 
 
@@ -39,7 +39,7 @@ class _Independent:
 
     def scores(self, view: Seen, z: Array) -> Array:
         """m + z b: (..., K)."""
-        return lines.scores(view.lines, z)
+        return views.scores(view.lines, z)
 
     def z(self, view: Seen, z: Array) -> Array:
         """z itself."""
@@ -47,25 +47,25 @@ class _Independent:
 
     def best(self, view: Seen, z: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The arms shown: (...) integers."""
-        return lines.best(view.lines, z, view.law, u=u, coupled=False, mask=mask)
+        return views.best(view.lines, z, view.law, u=u, coupled=False, mask=mask)
 
     def in_turn(self, view: Seen, z: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The k arms shown in order: u (..., k) -> (..., k) integers."""
-        return lines.in_turn(view.lines, z, view.law, u=u, coupled=False, mask=mask)
+        return views.in_turn(view.lines, z, view.law, u=u, coupled=False, mask=mask)
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""
-        return lines.chosen(view.lines, arm, view.law, coupled=False, mask=mask)
+        return views.chosen(view.lines, arm, view.law, coupled=False, mask=mask)
 
     def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
         """The probabilities of all arms: exact."""
-        return lines.all_arms(view.lines, view.law, coupled=False, mask=mask)
+        return views.all_arms(view.lines, view.law, coupled=False, mask=mask)
 
 
-def _bonus(policy, model, state, X: Array) -> lines.Lines:
+def _bonus(policy, model, state, X: Array) -> views.Lines:
     """f and √(λν Σ (∂f/∂θ)²/U)."""
     f, norm = model.gradient_norm(state, X)
-    return lines.Lines(f, math.sqrt(model.lam * policy.nu) * norm)
+    return views.Lines(f, math.sqrt(model.lam * policy.nu) * norm)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Sensitivity(_Independent):
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """The lines f + z c ‖∇f‖/√t."""
         f, slope = model.sensitivity(state, X)
-        return Seen(lines.Lines(f, self.c / math.sqrt(t) * slope), Gaussian().marginal(1))
+        return Seen(views.Lines(f, self.c / math.sqrt(t) * slope), Gaussian().marginal(1))
 
 
 @dataclass(frozen=True)

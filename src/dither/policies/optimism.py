@@ -17,7 +17,7 @@ from typing import Any
 
 from dither import arrays, errors, theory
 from dither.arrays import Array
-from dither.policies import lines, scale, scored
+from dither.policies import scale, scored, views
 from dither.policies.scored import Deterministic, Scored
 
 RADII = ("constant", "oful", "ucb-glm", "ofuglb")
@@ -47,7 +47,7 @@ class UCB(Deterministic):
 
     def view(self, model, state, X: Array, *, t: int) -> Scored:
         """The scores m + β w (..., K)."""
-        return scored.of_lines(*lines.seen(model, state, X, by=radius(self, model, state, t), gram=self.gram))
+        return scored.of_lines(*views.seen(model, state, X, by=radius(self, model, state, t), gram=self.gram))
 
 
 @dataclass(frozen=True)

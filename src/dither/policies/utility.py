@@ -13,13 +13,13 @@ import numpy as np
 
 from dither import noise
 from dither.arrays import Array
-from dither.policies import lines, optimism
+from dither.policies import optimism, views
 
 
 class Seen(NamedTuple):
     """What there is before chance enters."""
 
-    lines: lines.Lines
+    lines: views.Lines
     law: noise.Points | noise.Law  # of a
 
 
@@ -42,7 +42,7 @@ class RandUCB:
     def __post_init__(self) -> None:
         if not isinstance(self.law, (noise.Points, noise.Gaussian, noise.Ball, noise.Custom)):
             raise ValueError(f"law must be one of dither.noise: Points, Gaussian, Ball or Custom; got {self.law!r}")
-        lines.check(self.law, name="law", coupled=self.coupled)
+        views.check(self.law, name="law", coupled=self.coupled)
         optimism.check(self)
 
     @property
@@ -56,12 +56,12 @@ class RandUCB:
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """The lines m + a β w."""
-        seen = lines.seen(model, state, X, by=optimism.radius(self, model, state, t), gram=self.gram)
+        seen = views.seen(model, state, X, by=optimism.radius(self, model, state, t), gram=self.gram)
         return Seen(seen, self._marginal(model.ambient(state.theta.shape[-1])))
 
     def scores(self, view: Seen, a: Array) -> Array:
         """m + a β w: (..., K)."""
-        return lines.scores(view.lines, a)
+        return views.scores(view.lines, a)
 
     def z(self, view: Seen, a: Array) -> Array:
         """a itself."""
@@ -69,29 +69,29 @@ class RandUCB:
 
     def best(self, view: Seen, a: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The arms shown: (...) integers."""
-        return lines.best(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
+        return views.best(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
 
     def in_turn(self, view: Seen, a: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The k arms shown in order: u (..., k) -> (..., k) integers."""
-        return lines.in_turn(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
+        return views.in_turn(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
 
     def decide(self, view: Seen, a: Array, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
         """The arm and its probability for one request at once."""
-        return lines.decide(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
+        return views.decide(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
 
     def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
         """The probability of `arm`: exact."""
-        return lines.chosen(view.lines, arm, view.law, coupled=self.coupled, mask=mask)
+        return views.chosen(view.lines, arm, view.law, coupled=self.coupled, mask=mask)
 
     def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
         """The probabilities of all arms: exact."""
-        return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask)
+        return views.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask)
 
     def log_propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
         """Their logarithms."""
-        return lines.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
+        return views.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
 
-    def as_lines(self, view: Seen) -> tuple[lines.Lines, noise.Points | noise.Law] | None:
+    def as_lines(self, view: Seen) -> tuple[views.Lines, noise.Points | noise.Law] | None:
         """The lines and the law of the one a that moves them; None uncoupled."""
         return (view.lines, view.law) if self.coupled else None
 

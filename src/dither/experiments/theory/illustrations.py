@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither import models
-from dither.experiments.plots import PALETTE
+from dither.drawing import PALETTE
 from dither.experiments.theory.part import Part, Row, canvas
 from dither.policies.feature import perturbed
 

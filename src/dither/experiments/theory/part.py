@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 
-from dither.experiments import plots
+from dither import drawing
 
 
 class Row(NamedTuple):
@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 def canvas(panels: int, *, title: str, width: float = 4.6, height: float = 3.9) -> tuple[Canvas, list[Any]]:
     """A picture with that many axes in a row."""
-    with mpl.rc_context(plots.STYLE):
+    with mpl.rc_context(drawing.STYLE):
         made = Canvas(figsize=(width * panels, height), layout="constrained")
         axes = list(made.subplots(1, panels, squeeze=False).flat)
     made.suptitle(title, fontsize=11, fontweight="bold")
@@ -42,4 +42,4 @@ def canvas(panels: int, *, title: str, width: float = 4.6, height: float = 3.9) 
 
 def colours(names: Sequence[str]) -> Mapping[str, str]:
     """A colour a name."""
-    return {name: plots.PALETTE[i % len(plots.PALETTE)] for i, name in enumerate(names)}
+    return {name: drawing.PALETTE[i % len(drawing.PALETTE)] for i, name in enumerate(names)}

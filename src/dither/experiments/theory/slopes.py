@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dither import simulate, theory
-from dither.experiments.theory.optimism import DELTA, NORMS, loss_lipschitz, radius
+from dither.experiments.theory.optimistic import DELTA, NORMS, loss_lipschitz, radius
 from dither.experiments.theory.part import Part, Row, canvas, colours
 from dither.experiments.theory.play import Setting, Size, fp, setting
 from dither.experiments.theory.width import slope

@@ -18,7 +18,8 @@ from scipy import special
 
 from dither import errors, links, trees
 from dither.arrays import Array
-from dither.models.network import adam, copies, losses, moments, perceptron, rows
+from dither.models import moments
+from dither.models.network import adam, copies, losses, perceptron, recent
 from dither.models.network.layout import layout
 
 LARGEST = 1e15  # of features in a request: float32 must hold their squares
@@ -36,7 +37,7 @@ class NetworkState(NamedTuple):
     steps: Array  # (...)  steps taken; int64
     uinv: Array | None  # (..., p)  1/U of NeuralUCB and NeuralTS, U = λ + Σ (∂f/∂θ)² of the arms shown
     moments: Any  # `moments.Moments` where a policy asked for the spread of each feature
-    buffer: rows.Rows  # what training sees
+    buffer: recent.Rows  # what training sees
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Network:
 
     def check(self, state: NetworkState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
-        rows.check(state.buffer, slots=self.slots)
+        recent.check(state.buffer, slots=self.slots)
         if self.window is not None and state.buffer.r.shape[-1] != self.window:
             raise ValueError(f"its buffer has {state.buffer.r.shape[-1]} rows for a window of {self.window}")
         if float(state.v.min()) < 0 or (state.uinv is not None and float(state.uinv.min()) < 0):
@@ -174,7 +175,7 @@ class Network:
             np.zeros(batch, np.int64),
             np.full_like(theta, 1 / self.lam) if "gradient_norm" in needs else None,
             moments.init(batch, dim) if "moments" in needs else None,
-            rows.init(batch, dim, window=self.window, slots=self.slots is not None, dtype=self.dtype),
+            recent.init(batch, dim, window=self.window, slots=self.slots is not None, dtype=self.dtype),
         )
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
@@ -207,9 +208,9 @@ class Network:
             r = r + (self.a * z[..., 0, -1]).astype(r.dtype)
         if not own:
             state = trees.map_arrays(np.copy, state)
-        buffer = rows.roomy(state.buffer, window=self.window)
-        count = rows.alike(buffer.count)
-        at = rows.place(buffer, count)
+        buffer = recent.roomy(state.buffer, window=self.window)
+        count = recent.alike(buffer.count)
+        at = recent.place(buffer, count)
         after = buffer._replace(count=buffer.count + 1)
         count = None if count is None else count + 1
         due = (after.count if count is None else count) % self.every == 0  # bool, or (R,) where the counts differ
@@ -217,13 +218,13 @@ class Network:
         once = self.steps == 1 and every  # then nothing can be refused after the first write
         theta, m, v = (A if once or not some else A.copy() for A in (state.theta, state.m, state.v))
         steps = state.steps
-        with rows.written(buffer, at, x, r, weight, arm):
+        with recent.written(buffer, at, x, r, weight, arm):
             for i in range(self.steps if some else 0):
                 g = self._gradient(engine, net, theta, after, count, None if z is None else z[..., i, :])
                 if once and state.uinv is not None:
                     engine.add_squares(net, state.theta, x, arm, state.uinv, weight)
                 steps = steps + 1
-                alike = rows.alike(steps)
+                alike = recent.alike(steps)
                 rates = dict(lr=self.lr, beta1=self.beta1, beta2=self.beta2, eps=self.eps)
                 adam.step(theta, m, v, g, s=steps if alike is None else alike, **rates)
         if not once and state.uinv is not None:
@@ -330,10 +331,10 @@ class Network:
         return modules, modules.network(self, dim)
 
     def _gradient(
-        self, engine: Any, net: Any, theta: np.ndarray, buffer: rows.Rows, count: int | None, z: Any
+        self, engine: Any, net: Any, theta: np.ndarray, buffer: recent.Rows, count: int | None, z: Any
     ) -> np.ndarray:
         """That of the mean loss of one batch; z (..., kinds * batch), the chance of this step."""
-        part = rows.batch(buffer, count, special.ndtr(z[..., : self.batch]) if self._samples else None)
+        part = recent.batch(buffer, count, special.ndtr(z[..., : self.batch]) if self._samples else None)
         r = part.r
         if self.a and not self.once:
             r = r + (self.a * z[..., -self.batch :][..., : r.shape[-1]]).astype(r.dtype)

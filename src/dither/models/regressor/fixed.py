@@ -8,8 +8,8 @@ import numpy as np
 
 from dither import links
 from dither.arrays import Array
-from dither.models.network import moments
-from dither.models.regressor import estimators, fingerprints, slots
+from dither.models import moments
+from dither.models.regressor import adapter, fingerprints, slots
 
 
 class FixedState(NamedTuple):
@@ -38,7 +38,7 @@ class Fixed:
     support = links.LINKS["identity"].support
 
     def __post_init__(self) -> None:
-        estimators.check_function(self.function)
+        adapter.check_function(self.function)
         slots.check(self.slots, self.encode)
 
     @property
@@ -102,4 +102,4 @@ class Fixed:
     def _answer(self, X: np.ndarray) -> np.ndarray:
         """f of rows (n, D): (n,)."""
         name = getattr(self.function, "__name__", type(self.function).__name__)
-        return estimators.asked(self.function, X, name=name)
+        return adapter.asked(self.function, X, name=name)

@@ -21,18 +21,18 @@ import numpy as np
 
 from dither import errors, links
 from dither.arrays import Array
-from dither.models.network import moments
-from dither.models.regressor import estimators, fingerprints, fitting, rows, slots, suspects
+from dither.models import moments
+from dither.models.regressor import adapter, fingerprints, observed, slots, suspects, training
 
 
 class RegressorState(NamedTuple):
     """What is known: shapes (...) are replications, none for one bandit."""
 
-    buffer: rows.Rows  # all that was learnt
+    buffer: observed.Rows  # all that was learnt
     seen: np.ndarray  # (...)  rows that the current fit has seen; int64
     key: np.ndarray  # (...)  what seeds of estimators are made of; int64
     moments: Any  # Moments: the spread of each feature, where a policy asked for it
-    fitted: fitting.Fitted
+    fitted: training.Fitted
 
     @property
     def theta(self) -> np.ndarray:
@@ -71,7 +71,7 @@ class Regressor:
     def __post_init__(self) -> None:
         for name in ("partial", "trained"):
             errors.true_or_false(name, getattr(self, name))
-        estimators.check(self.estimator, partial=self.partial)
+        adapter.check(self.estimator, partial=self.partial)
         schedule = (1 if self.partial else "doubling") if self.refit is None else self.refit
         if isinstance(schedule, str):
             if schedule not in ("doubling", "request"):
@@ -84,7 +84,7 @@ class Regressor:
         errors.at_least("first", self.first, 1)
         slots.check(self.slots, self.encode)
         object.__setattr__(self, "refit", schedule)
-        object.__setattr__(self, "estimator", estimators.fresh(self.estimator, trained=self.trained))
+        object.__setattr__(self, "estimator", adapter.fresh(self.estimator, trained=self.trained))
 
     @property
     def abilities(self) -> frozenset[str]:
@@ -112,18 +112,18 @@ class Regressor:
 
     def check(self, state: RegressorState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
-        rows.check(state.buffer, slots=self.slots)
+        observed.check(state.buffer, slots=self.slots)
         if np.any(state.seen > state.buffer.count) or np.any(state.key < 0):
             raise ValueError("its fit has seen rows that are not there")
         for i, seen in enumerate(state.seen.reshape(-1)):
-            if (rows.ends(state.buffer, i) or [0])[-1] != seen:
+            if (observed.ends(state.buffer, i) or [0])[-1] != seen:
                 raise ValueError("its last fit is not where its rows say")
 
     def restored(self, state: RegressorState) -> RegressorState:
         """The state of a file with its estimators fitted again."""
         bare = _unfitted(state)
         for i in range(_runs(bare)):
-            fitting.current(self, bare, i)
+            training.current(self, bare, i)
         return bare
 
     def init(
@@ -135,9 +135,9 @@ class Regressor:
         if rng is None:
             raise TypeError("a Regressor has slots of its own: Regressor(..., slots=K) rather than Disjoint(..., K)")
         key = np.array([g.integers(2**62) for g in rng]) if batch else np.array(rng.integers(2**62))
-        buffer = rows.init(batch, dim, slots=self.slots is not None)
+        buffer = observed.init(batch, dim, slots=self.slots is not None)
         more = moments.init(batch, dim) if "moments" in needs else None
-        return _unfitted(RegressorState(buffer, np.zeros(batch, np.int64), key, more, fitting.Fitted([], [])))
+        return _unfitted(RegressorState(buffer, np.zeros(batch, np.int64), key, more, training.Fitted([], [])))
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
         """Nothing: all seeds are made of the one number drawn at the beginning."""
@@ -181,27 +181,30 @@ class Regressor:
     def refitted(self, state: RegressorState) -> RegressorState:
         """The state fitted on all rows now. Raises ValueError where that fails; rows are left out as in `update`."""
         buffer = state.buffer._replace(ended=state.buffer.ended.copy())
-        made, seen = [], fitting.numbers(state.seen)
+        made, seen = [], training.numbers(state.seen)
         for i in range(_runs(state)):
-            count = fitting.numbers(state.buffer.count)[i]
-            if count == 0 or (due := fitting.able(self, state, i)) is None or due > count:
-                kind = " of one class" if count and estimators.classifies(self.estimator) else ""
+            count = training.numbers(state.buffer.count)[i]
+            if count == 0 or (due := training.able(self, state, i)) is None or due > count:
+                kind = " of one class" if count and adapter.classifies(self.estimator) else ""
                 raise ValueError(
-                    f"there is nothing to fit {estimators.title(self.estimator)} on: {count} observations{kind}"
+                    f"there is nothing to fit {adapter.title(self.estimator)} on: {count} observations{kind}"
                 )
-            estimator = fitting.current(self, state, i)
+            estimator = training.current(self, state, i)
             if count > seen[i]:
-                estimator = estimators.fresh(estimator, trained=True) if self.partial else None
+                estimator = adapter.fresh(estimator, trained=True) if self.partial else None
                 try:
-                    estimator, seen[i] = fitting.made(self, state, i, estimator, [count]), count
+                    estimator, seen[i] = training.made(self, state, i, estimator, [count]), count
                 except ValueError as reason:
                     W = suspects.found(self, state, i, [count])
-                    if W.size in (0, np.count_nonzero(rows.run(state.buffer, i).weight)):  # all: there may be too few
+                    weighted = np.count_nonzero(observed.run(state.buffer, i).weight)
+                    if W.size in (0, weighted):  # all: there may be too few
                         raise
                     raise suspects.left_out(state, i, W, reason=reason) from reason
-                rows.marked(buffer, i, [count])
+                observed.marked(buffer, i, [count])
             made.append(estimator)
-        return state._replace(buffer=buffer, seen=np.reshape(seen, state.seen.shape), fitted=fitting.Fitted(made, seen))
+        return state._replace(
+            buffer=buffer, seen=np.reshape(seen, state.seen.shape), fitted=training.Fitted(made, seen)
+        )
 
     def mean(self, state: RegressorState, X: Array) -> Array:
         """f̂(x_i): X (..., K, d), with slots (..., d) -> (..., K)."""
@@ -227,8 +230,8 @@ class Regressor:
         """f̂ of rows (..., K, d): predict is called once for each run."""
         how["encode"] = self.encode
         if state.seen.ndim == 0:
-            return _answers(fitting.current(self, state, 0), X, **how)
-        return np.stack([_answers(fitting.current(self, state, i), X[i], **how) for i in range(len(state.seen))])
+            return _answers(training.current(self, state, 0), X, **how)
+        return np.stack([_answers(training.current(self, state, i), X[i], **how) for i in range(len(state.seen))])
 
     def _learnt(self, state: RegressorState, X: Any, r: Any, *, arm: Any, weight: Any, own: bool) -> RegressorState:
         """n more observations in each run: X (..., n, d), r, arm, weight (..., n)."""
@@ -236,48 +239,48 @@ class Regressor:
         weight = np.ones_like(r) if weight is None else np.asarray(weight, np.float64)
         self._takes(r, weight)
         count = state.buffer.count
-        new = state._replace(buffer=rows.extended(state.buffer, X, r, weight, arm, own=own))
-        made, seen, touched = [], fitting.numbers(state.seen), []
+        new = state._replace(buffer=observed.extended(state.buffer, X, r, weight, arm, own=own))
+        made, seen, touched = [], training.numbers(state.seen), []
         try:
-            for i, last in enumerate(fitting.numbers(new.buffer.count)):
-                due = fitting.due(self, new, i, last - r.shape[-1])
-                estimator = fitting.current(self, state, i)
+            for i, last in enumerate(training.numbers(new.buffer.count)):
+                due = training.due(self, new, i, last - r.shape[-1])
+                estimator = training.current(self, state, i)
                 if due and self.partial and own:
                     touched.append(i)
                 elif due and self.partial:
-                    estimator = estimators.fresh(estimator, trained=True)
-                made.append(fitting.made(self, new, i, estimator, due))
+                    estimator = adapter.fresh(estimator, trained=True)
+                made.append(training.made(self, new, i, estimator, due))
                 if due:
-                    rows.marked(new.buffer, i, due)
+                    observed.marked(new.buffer, i, due)
                     seen[i] = due[-1]
         except BaseException as reason:
             for j in touched:
                 state.fitted.seen[j] = -1  # it may have learnt a part: it is made again where it is asked next
             try:
                 if own and isinstance(reason, ValueError):
-                    W = suspects.before(self, new, i, due, first=fitting.numbers(count)[i])
+                    W = suspects.before(self, new, i, due, first=training.numbers(count)[i])
                     if W.size:
                         raise suspects.left_out(state, i, W, reason=reason) from reason
                 raise
             finally:
-                rows.forget(new.buffer, count)
+                observed.forget(new.buffer, count)
         kept = state.moments
         for j in range(r.shape[-1] if kept is not None else 0):
             kept = moments.update(kept, X[..., j, :], weight[..., j])
         kept = kept and moments.Moments(*map(np.array, kept))  # arrays, where there is one bandit too: see `suspects`
-        fitted = fitting.Fitted(made, seen, before=None if own else state.fitted)
+        fitted = training.Fitted(made, seen, before=None if own else state.fitted)
         return new._replace(seen=np.reshape(seen, state.seen.shape), moments=kept, fitted=fitted)
 
     def _takes(self, r: np.ndarray, weight: np.ndarray) -> None:
         """Refuse rewards and weights that the estimator cannot have."""
-        name = estimators.title(self.estimator)
-        if estimators.classifies(self.estimator) and not np.all((r == 0) | (r == 1)):
+        name = adapter.title(self.estimator)
+        if adapter.classifies(self.estimator) and not np.all((r == 0) | (r == 1)):
             wrong = r[(r != 0) & (r != 1)].flat[0]
             raise ValueError(
                 f"r must be 0 or 1, the classes of {name}; got {wrong:g}: take a regressor for such rewards"
             )
         wrong = weight[(weight != 0) & (weight != 1)]
-        if wrong.size and not estimators.weighs(self.estimator, partial=self.partial):
+        if wrong.size and not adapter.weighs(self.estimator, partial=self.partial):
             raise ValueError(
                 f"weight must be 0 or 1 for {name}, whose fit takes no sample_weight; got {wrong.flat[0]:g}"
             )
@@ -287,7 +290,7 @@ def _answers(estimator: Any, X: np.ndarray, **how: Any) -> np.ndarray:
     """f̂ of rows (..., K, d) -> (..., K); all alike where nothing was fitted."""
     if estimator is None:
         return np.zeros(X.shape[:-1])
-    return slots.asked(lambda block: estimators.answer(estimator, block), X, **how)
+    return slots.asked(lambda block: adapter.answer(estimator, block), X, **how)
 
 
 def _runs(state: RegressorState) -> int:
@@ -298,4 +301,4 @@ def _runs(state: RegressorState) -> int:
 def _unfitted(state: RegressorState) -> RegressorState:
     """The state with estimators that are made where they are asked."""
     R = _runs(state)
-    return state._replace(fitted=fitting.Fitted([None] * R, [-1] * R))
+    return state._replace(fitted=training.Fitted([None] * R, [-1] * R))

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dither.models.network import moments
-from dither.models.regressor import estimators, fitting, rows
+from dither.models import moments
+from dither.models.regressor import adapter, observed, training
 
 TRIALS = 64  # fits to put rows back: k bad rows of n take about 2 k log2(n)
 
@@ -22,8 +22,8 @@ def found(model: Any, state: Any, i: int, due: list[int]) -> np.ndarray:
 
     Empty where the fit fails without all of these too: then it is not for them.
     """
-    seen = fitting.numbers(state.seen)[i]
-    W = seen + np.flatnonzero(rows.run(state.buffer, i, first=seen, last=due[-1]).weight > 0)
+    seen = training.numbers(state.seen)[i]
+    W = seen + np.flatnonzero(observed.run(state.buffer, i, first=seen, last=due[-1]).weight > 0)
     if seen and not _works(model, state, i, due, without=W):
         return W[:0]
     while len(W) > 1:
@@ -51,7 +51,7 @@ def _told_apart(model: Any, state: Any, i: int, due: list[int], W: np.ndarray) -
 
 def before(model: Any, state: Any, i: int, due: list[int], *, first: int) -> np.ndarray:
     """Those of them among the first rows, which were there when the others came: none where what is new spoils it."""
-    waiting = rows.run(state.buffer, i, first=fitting.numbers(state.seen)[i], last=first)
+    waiting = observed.run(state.buffer, i, first=training.numbers(state.seen)[i], last=first)
     if not due or not np.any(waiting.weight > 0):
         return np.zeros(0, np.int64)
     W = found(model, state, i, due)
@@ -61,8 +61,8 @@ def before(model: Any, state: Any, i: int, due: list[int], *, first: int) -> np.
 def left_out(state: Any, i: int, W: np.ndarray, *, reason: ValueError) -> ValueError:
     """Take rows W of run i out of what is learnt, in place, and say so: the error to raise."""
     named = ", ".join(str(k) for k in W[:5]) + (", ..." if len(W) > 5 else "")
-    first = rows.run(state.buffer, i, first=int(W[0]), last=int(W[0]) + 1)
-    rows.omit(state.buffer, i, W)
+    first = observed.run(state.buffer, i, first=int(W[0]), last=int(W[0]) + 1)
+    observed.omit(state.buffer, i, W)
     if state.moments is not None:
         _again(state, i)
     return ValueError(
@@ -75,14 +75,14 @@ def left_out(state: Any, i: int, W: np.ndarray, *, reason: ValueError) -> ValueE
 def _works(model: Any, state: Any, i: int, due: list[int], *, without: np.ndarray) -> bool:
     """Whether the fits can be made, of rows that are enough."""
     buffer = state.buffer._replace(weight=state.buffer.weight.copy())
-    rows.omit(buffer, i, without)
+    observed.omit(buffer, i, without)
     trial = state._replace(buffer=buffer)
-    begin = fitting.able(model, trial, i)
+    begin = training.able(model, trial, i)
     if (math.inf if begin is None else begin) > due[-1]:
         return False
-    present = fitting.current(model, state, i)
+    present = training.current(model, state, i)
     try:
-        fitting.made(model, trial, i, estimators.fresh(present, trained=True) if model.partial else None, due)
+        training.made(model, trial, i, adapter.fresh(present, trained=True) if model.partial else None, due)
     except ValueError:
         return False
     return True
@@ -91,7 +91,7 @@ def _works(model: Any, state: Any, i: int, due: list[int], *, without: np.ndarra
 def _again(state: Any, i: int) -> None:
     """Make the moments of run i again, of the rows that count."""
     at = () if state.seen.ndim == 0 else (i,)
-    run = rows.run(state.buffer, i)
+    run = observed.run(state.buffer, i)
     kept = moments.init((), run.X.shape[-1])
     for x, weight in zip(run.X, run.weight, strict=True):
         kept = moments.update(kept, x, weight)

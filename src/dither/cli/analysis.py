@@ -1,0 +1,49 @@
+"""The command `dither theory`: parse, call, render."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from dither.cli import terminal
+
+DRAWN = ("fig1", "fig2a")  # the paper's illustrations: drawn, not measured
+
+
+def theory(
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only this part: coverage, optimism, width, slopes, curvature, fig1 or fig2a; may be repeated.",
+            show_default="all",
+        ),
+    ] = None,
+    more: Annotated[int, typer.Option(help="So many times the runs of each part.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of all random streams.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder of the pictures, the table and the page.")] = Path("theory"),
+) -> None:
+    """Measure the paper's analysis: coverage, optimism, widths, slopes, κ_*; and draw figures 1 and 2a. Two minutes."""
+    from dither.experiments.theory import catalogue  # matplotlib takes a second to import
+
+    names = catalogue.check(figure or (), more=more, seed=seed)
+    found = []
+    with terminal.progress("theory") as tell:
+        for i, name in enumerate(names):
+            tell(i, len(names))
+            found.append(catalogue.measure(name, seed=seed, more=more))
+        tell(len(names), len(names))
+    console = terminal.console()
+    for part in found:
+        table = Table(
+            "setting", "quantity", box=box.SIMPLE_HEAD, title=part.title, title_justify="left", pad_edge=False
+        )
+        for column in ("value", "theory"):
+            table.add_column(column, justify="right", no_wrap=True)
+        for row in part.rows:
+            table.add_row(row.setting, row.quantity, catalogue.number(row.value), catalogue.number(row.theory))
+        console.print(table, markup=False)
+        for sentence in part.says:
+            console.print(sentence, highlight=False, markup=False)
+    terminal.written(console, catalogue.write(found, out))

@@ -1,0 +1,71 @@
+"""The commands of `dither`, in one table. A new command is one function in a file of this folder and one line here.
+
+A command is imported when it is asked for: `dither evaluate` does not load the paper's figures.
+"""
+
+import importlib
+from typing import Annotated, NamedTuple
+
+import typer
+
+from dither import _version
+
+
+class Command(NamedTuple):
+    """Where the function of a command is, and an example for its help."""
+
+    module: str  # of `dither.cli`
+    function: str
+    example: str | None = None
+
+
+COMMANDS = {
+    "figures": Command("runs", "list_figures"),
+    "reproduce": Command(
+        "runs", "reproduce", "dither reproduce fig3-linear --panel d=10 --runs 20 --jobs 2 --out results/"
+    ),
+    "compare": Command(
+        "runs",
+        "compare",
+        "dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS | "
+        "dither compare --data my.csv --target label LinFP Greedy",
+    ),
+    "report": Command("runs", "write_report", "dither report results/ -o report.html"),
+    "theory": Command("analysis", "theory", "dither theory --figure optimism --figure fig1 --out theory/"),
+    "exact": Command("study", "exact", "dither exact --logs 300 --rows 1000 --out exact/"),
+    "datasets": Command("data", "list_data", "dither datasets --folder data/"),
+    "evaluate": Command(
+        "evaluate", "evaluate", "dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html"
+    ),
+}
+
+
+def build(asked: str | None = None) -> typer.Typer:
+    """The command line: with the one command that is asked for, or with all where it is none of them."""
+    app = typer.Typer(
+        help="Contextual bandits by feature perturbation: reproduce figures, compare algorithms, report.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+    )
+    app.callback()(_options)
+    for name, command in COMMANDS.items():
+        if asked == name or asked not in COMMANDS:
+            function = getattr(importlib.import_module(f"dither.cli.{command.module}"), command.function)
+            app.command(name=name, epilog=command.example and f"Example: {command.example}")(function)
+    return app
+
+
+def _version_and_exit(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dither {_version.__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version_and_exit, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass

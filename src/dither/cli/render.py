@@ -1,0 +1,148 @@
+"""Figures in the terminal: what can be reproduced, the algorithms, and tables of results."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import polars as pl
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dither import algorithms
+from dither.cli import terminal
+from dither.experiments import environments, figures, published, words
+from dither.experiments.figures import FIGURES
+from dither.experiments.panels import Figure, Panel, reference, without_shared
+
+LINES = 12  # algorithms at most that the catalogue lists one by one
+
+
+def catalogue(console: Console) -> None:
+    """What can be reproduced."""
+    table = Table("name", "what", "panels", "algorithms", "runs", "cost", title="Figures", title_justify="left")
+    for name, figure in FIGURES.items():
+        cost = sum(figures.seconds(p, algorithms=p.algorithms, runs=figure.runs) for p in figure.panels)
+        table.add_row(
+            name,
+            figure.title + _kappas(figure) + ("\n" + words.shared(figure) if figure.shared else ""),
+            "\n".join(p.name for p in figure.panels) if len(figure.panels) < 7 else _ends(figure),
+            "\n".join(_algorithms(figure)),
+            str(figure.runs),
+            words.duration(cost),
+        )
+    console.print(table)
+    console.print(
+        "cost: one core, all panels and runs, roughly; --jobs, --panel and --runs bring it down\n"
+        "fig1, fig2a: the paper's illustrations, drawn in seconds\n"
+        "κ*: average μ' at the best arm of each panel, κ: smallest μ' for ‖θ‖ ≤ S, where the link is curved",
+        highlight=False,
+    )
+
+
+def taxonomy(console: Console) -> None:
+    """The algorithms by where they are random, and those that are not built (paper, Table A.1 and more)."""
+    table = Table(title="Algorithms", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("algorithm", no_wrap=True)
+    for name in ("regret bound", "random in", "needs of a model", "propensity", "source"):
+        table.add_column(name)
+    for name, algorithm in algorithms.ALGORITHMS.items():
+        needs = ", ".join(algorithm.needs)
+        row = (name, algorithm.bound or "–", algorithm.perturbs, needs, algorithm.propensity, algorithm.source)
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for name, reason in algorithms.NOT_BUILT.items():
+        console.print(f"Not built: {name}. {reason}", highlight=False, markup=False)
+
+
+def results(console: Console, figure: Figure, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int) -> None:
+    """A table for each panel and round that is looked at, and what it says."""
+    console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± standard error")
+    if figure.shared:
+        console.print(words.shared(figure), highlight=False)
+    brief, values, differences = words.briefly(figure, values, differences)
+    for asked, panel in zip(figure.panels, brief.panels, strict=True):
+        constants = environments.kappas(panel.env, seed=seed)
+        for t in published.ends(figure, asked):
+            here = {"panel": panel.name, "round": t}
+            rows = values.filter(**here)
+            table = _panel(panel, t, rows, differences.filter(**here))
+            table.caption = words.kappas(constants) if constants else None
+            console.print(table)
+            if any(rows["each"]):
+                console.print(_each(rows))
+            verdict = words.verdict(panel, t, values, differences)
+            terminal.said(console, filter(None, (verdict, words.of_each(rows), words.collapsed(rows))))
+            for sentence in words.not_reproduced(panel, t, values, differences):
+                console.print(f"Not reproduced: {sentence}", highlight=False)
+    for note in figure.notes:
+        if not note.algorithms:  # the others are reasons, told where they apply
+            console.print(f"Note: {note.text}", highlight=False)
+
+
+def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
+    """Published | ours | ratio | runs | difference; what is published has columns only where something is."""
+    base, gaps = reference(panel.algorithms), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
+
+    def difference(row: dict) -> str:
+        gap = gaps.get(row["algorithm"])
+        return words.interval(gap) if gap else "reference" if row["algorithm"] == base else "–"
+
+    columns: dict[str, Callable[[dict], str]] = {
+        "published": words.published,
+        "ours": words.with_error,
+        "ratio": lambda row: "–" if row["ratio"] is None else f"{row['ratio']:.2f}",
+        "value": lambda row: row["value"],
+        "runs": lambda row: str(row["runs"]),
+        "difference [95 %]": difference,
+        "order": lambda row: gaps[row["algorithm"]]["order"] if row["algorithm"] in gaps else "–",
+    }
+    if values["published"].null_count() == values.height:
+        columns = {name: cell for name, cell in columns.items() if name not in ("published", "ratio", "value", "order")}
+    table = Table(
+        title=f"{panel.name}, round {t:,}",
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("algorithm", no_wrap=True)
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("value", "order") else "right", no_wrap=True)
+    for row in values.iter_rows(named=True):
+        table.add_row(row["algorithm"], *(cell(row) for cell in columns.values()))
+    return table
+
+
+def _each(values: pl.DataFrame) -> Table:
+    """Every run, and the preset."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("algorithm", no_wrap=True)
+    table.add_column("preset", no_wrap=True)
+    table.add_column("median", justify="right", no_wrap=True)
+    table.add_column("sd", justify="right", no_wrap=True)
+    table.add_column("each run")
+    for row in values.iter_rows(named=True):
+        cells = (row["preset"], words.number(row["median"]), words.number(row["sd"]), row["each"])
+        table.add_row(row["algorithm"], *cells)
+    return table
+
+
+def _kappas(figure: Figure) -> str:
+    """κ* of each panel, and κ, of which most figures have one."""
+    found = [k for k in (environments.kappas(panel.env, seed=0) for panel in figure.panels) if k]
+    stars, least = ", ".join(f"{k.star:.2g}" for k in found), dict.fromkeys(f"{k.least:.2g}" for k in found)
+    return f"\nκ* {stars}\nκ {', '.join(least)}" if found else ""
+
+
+def _algorithms(figure: Figure) -> list[str]:
+    """A line each, in brief; where they are many, a line for all settings of one."""
+    names = [without_shared(name, figure.shared) for name in figure.algorithms]
+    if len(names) <= LINES:
+        return names
+    counts = Counter(name.partition(":")[0] for name in names)
+    return [f"{base}, {n} settings" if n > 1 else base for base, n in counts.items()]
+
+
+def _ends(figure: Figure) -> str:
+    return f"{figure.panels[0].name} ... {figure.panels[-1].name}"

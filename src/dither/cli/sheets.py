@@ -1,0 +1,46 @@
+"""An evaluation as frames, a row an estimate and a row a difference."""
+
+from typing import Any
+
+import polars as pl
+
+from dither.ope import verdicts
+from dither.ope.judge import Evaluation
+
+NUMBER = pl.Float64
+
+
+def estimates(found: Evaluation) -> pl.DataFrame:
+    """Policy, estimator, value, se, low, high, the weights behind them, and a note on saved bandits."""
+    rows: list[tuple[Any, ...]] = []
+    for (policy, estimator), e in found.estimates.items():
+        share = e.n / found.report.read
+        weights = (e.ess, e.weight_max, e.weight_mean, e.weight_test, e.unsupported, e.drift)
+        ends = (*e.interval, *weights, e.n, share, found.how.interval, found.how.level)
+        note = verdicts.LEARNT if policy in found.saved else None
+        rows.append((verdicts.named(policy), estimator, e.value, e.se, *ends, note))
+    schema: dict[str, Any] = dict.fromkeys(
+        ("value", "se", "low", "high", "ess", "weight_max", "weight_mean", "weight_test", "unsupported", "drift"),
+        NUMBER,
+    )
+    rest = {"rows": pl.Int64, "share_used": NUMBER, "interval": pl.String, "level": NUMBER, "note": pl.String}
+    return pl.DataFrame(rows, schema={"policy": pl.String, "estimator": pl.String} | schema | rest, orient="row")
+
+
+def differences(found: Evaluation) -> pl.DataFrame:
+    """Policy, estimator, against whom, difference, se, low, high, and the P-value of none."""
+    rows = [
+        (
+            g.policy,
+            g.estimator,
+            verdicts.named(g.against),
+            g.found.value,
+            g.found.se,
+            *g.found.interval,
+            g.found.p_value,
+        )
+        for g in found.gaps
+    ]
+    schema: dict[str, Any] = {"policy": pl.String, "estimator": pl.String, "against": pl.String}
+    numbers = dict.fromkeys(("difference", "se", "low", "high", "p_value"), NUMBER)
+    return pl.DataFrame(rows, schema=schema | numbers, orient="row")

@@ -1,0 +1,71 @@
+"""The command `dither exact`: parse, call, render."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from dither import files
+from dither.cli import terminal
+
+SHOWN = (10, 30, 100, 1000)  # n in the tables; the picture and exact.csv have more
+
+
+def exact(
+    logs: Annotated[int, typer.Option(help="Logs of each policy.")] = 300,
+    rows: Annotated[int, typer.Option(help="Decisions in a log.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the world and of all random streams.")] = 0,
+    draws: Annotated[int, typer.Option(help="Draws a context for the probabilities of Thompson sampling.")] = 200_000,
+    repeats: Annotated[int, typer.Option(help="Rounds of the timing, of which the best counts.")] = 15,
+    out: Annotated[Path, typer.Option(help="Folder of the picture and the tables.")] = Path("exact"),
+) -> None:
+    """What exact propensities buy: IPS and DR from FP's logs and from Thompson sampling's, by cost. One minute."""
+    from dither.experiments import exact as experiment  # matplotlib takes a second to import
+    from dither.experiments import exact_report
+
+    found: list[experiment.Line] = []
+    here = experiment.world(seed)
+    with terminal.progress("exact") as tell:
+        own, c = experiment.loggers(here, draws=draws)
+        for i, case in enumerate(experiment.CASES):
+            tell(i, len(experiment.CASES) + 1)
+            found += experiment.lines(case, own, here=here, count=logs, rows=rows)
+        tell(len(experiment.CASES), len(experiment.CASES) + 1)
+        costs = exact_report.costs(seed=seed, repeats=repeats)
+    text = [f"FP matched: c = {c:.3g}, at which FP earns what Thompson sampling does.\n"]
+    for case in experiment.CASES:
+        rules = ("exact", "smooth", "left out") + (experiment.FLOORED if case.floor else ())
+        text.append(f"## {case.name}: {case.says}\n")
+        text.append(exact_report.table(found, case=case.name, rules=rules, draws=SHOWN))
+    text += ["## Time of a decision, FP exact = 1\n", exact_report.costs_table(costs)]
+    for size in exact_report.SIZES:
+        n = exact_report.even(costs, size)
+        text.append(
+            f"K, d = {size[0]}, {size[1]}: in arithmetic alone, n = {n:.0f} draws cost what FP's exact one does.\n"
+        )
+    page = "\n".join(text)
+    console = terminal.console()
+    console.print(page, markup=False, highlight=False)
+    paths = [
+        exact_report.save(exact_report.draw(found, costs), out / "exact.png"),
+        _text(page, out / "exact.md"),
+        _text(_csv([experiment.Line._fields, *found]), out / "exact.csv"),
+    ]
+    terminal.written(console, paths)
+
+
+def _csv(rows: Sequence[Sequence[object]]) -> str:
+    table = io.StringIO()
+    csv.writer(table).writerows(rows)
+    return table.getvalue()
+
+
+def _text(content: str, path: Path) -> Path:
+    def write(file: IO[bytes]) -> None:
+        file.write(content.encode())
+
+    files.replace(path, write, parents=True)
+    return path

@@ -1,0 +1,58 @@
+"""What all commands share: where results go, a progress bar, and what is said at the end."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+WIDTH = 124  # characters
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where results go: stdout (or stderr), at least as wide as a table."""
+    here = Console(stderr=stderr)
+    return here if here.width >= WIDTH else Console(stderr=stderr, width=WIDTH)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float, float], None]]:
+    """A bar on stderr with the time left."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with ExitStack() as stack:
+        bar = Progress(*columns, console=Console(stderr=True))
+        task = bar.add_task(what, total=None)
+
+        def tell(done: float, total: float) -> None:
+            if not bar.live.is_started:  # not before the first word: bad settings are refused until then
+                stack.enter_context(bar)
+            bar.update(task, completed=done if total else 1, total=total or 1)
+
+        yield tell
+
+
+def said(console: Console, sentences: Iterable[str]) -> None:
+    """A line each, or more where they are long."""
+    for sentence in sentences:
+        console.print(sentence, highlight=False, markup=False)
+
+
+def written(console: Console, paths: list[Path]) -> None:
+    """Every file that was written, a line each."""
+    for path in paths:
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def interrupted(console: Console, out: Path) -> None:
+    """What an interruption leaves."""
+    console.print(
+        f"interrupted: finished blocks are kept in {out}; the same command goes on from there", soft_wrap=True
+    )

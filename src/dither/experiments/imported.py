@@ -1,0 +1,187 @@
+"""The modules that a module imports, and what their sources say: for `code`, which tells results of other code apart.
+
+A module is looked at where it is the library's own or lies in a folder of the user's. What is installed, and Python
+itself, is not followed. A comment or a docstring changes nothing. Nothing is imported in order to look at it.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+import sys
+import sysconfig
+import types
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+LIBRARY = "dither"
+# What cannot change a run: the outcome of `algorithms`, a model and a policy as configured, is looked at instead.
+BESIDE = ("dither.algorithms", "dither.cli", "dither.drawing", "dither.experiments")
+PYTHON = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
+INSTALLED = {"site-packages", "dist-packages"}
+
+
+class NoSource(Exception):
+    """Something that runs has no source that could be looked at."""
+
+
+class Sources:
+    """Sources as they are now, each read once: make another one to look again."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, Path | None] = {}
+        self._trees: dict[str, ast.Module] = {}
+        self._imports: dict[str, tuple[str, ...]] = {}
+        self._hashes: dict[str, tuple[str, str]] = {}
+
+    def closure(self, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """These modules and all that they import, directly or not, as far as they are looked at: name -> hashes.
+
+        Raises NoSource where one of them has no source.
+        """
+        found: dict[str, tuple[str, str]] = {}
+        ahead = list(modules)
+        while ahead:
+            name = ahead.pop()
+            if name not in found:
+                found[name] = self._hash(name)
+                ahead += [other for other in self._imported(name) if self._looked_at(other)]
+        return found
+
+    def _looked_at(self, name: str) -> bool:
+        if name.partition(".")[0] == LIBRARY:
+            return not f"{name}.".startswith(tuple(f"{beside}." for beside in BESIDE))
+        path = self._path(name)
+        return path is not None and not INSTALLED & set(path.parts) and not any(map(path.is_relative_to, PYTHON))
+
+    def _path(self, name: str) -> Path | None:
+        """The source file of a module; None for one that has none, or that is no module."""
+        if name not in self._paths:
+            self._paths[name] = self._find(name)
+        return self._paths[name]
+
+    def _find(self, name: str) -> Path | None:
+        package, _, last = name.rpartition(".")
+        if name in sys.modules:
+            file = getattr(sys.modules[name], "__file__", None)
+            return _source(Path(file)) if file else None
+        if package:
+            parent = self._path(package)
+            if parent is None or parent.name != "__init__.py":
+                return None
+            return _source(parent.parent / f"{last}.py") or _source(parent.parent / last / "__init__.py")
+        try:
+            spec = importlib.util.find_spec(name)  # of a name without a dot: this imports nothing
+        except (ImportError, ValueError):
+            return None
+        return _source(Path(spec.origin)) if spec and spec.origin else None
+
+    def _tree(self, name: str) -> ast.Module:
+        if name not in self._trees:
+            path = self._path(name)
+            if path is None:
+                raise NoSource(name)
+            try:
+                self._trees[name] = ast.parse(path.read_bytes())
+            except (SyntaxError, ValueError, OSError):
+                raise NoSource(name) from None
+        return self._trees[name]
+
+    def _hash(self, name: str) -> tuple[str, str]:
+        """Of what the module's file says; and of what was loaded from it, if that is something else."""
+        if name not in self._hashes:
+            tree = self._tree(name)
+            compiled = {repr(code(inner)) for inner in _codes(compile(tree, name, "exec", dont_inherit=True))}
+            loaded = sorted(repr(code(function.__code__)) for function in _functions(sys.modules.get(name)))
+            other = [text for text in loaded if text not in compiled]
+            self._hashes[name] = (digest(ast.dump(_without_docstrings(tree))), digest(other) if other else "")
+        return self._hashes[name]
+
+    def _imported(self, name: str) -> tuple[str, ...]:
+        """The modules that it imports, anywhere in it."""
+        if name not in self._imports:
+            self._imports[name] = tuple(dict.fromkeys(self._names(name)))
+        return self._imports[name]
+
+    def _names(self, name: str) -> Iterator[str]:
+        path = self._path(name)
+        here = name.split(".") if path is not None and path.name == "__init__.py" else name.split(".")[:-1]
+        for node in ast.walk(self._tree(name)):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield from self._whole(alias.name)
+            elif isinstance(node, ast.ImportFrom):
+                above = here[: len(here) - node.level + 1] if node.level else []
+                base = ".".join([*above, *filter(None, [node.module])])
+                for alias in node.names:
+                    inner = f"{base}.{alias.name}"
+                    yield from self._whole(inner if self._path(inner) is not None else base)
+
+    def _whole(self, name: str) -> Iterator[str]:
+        """A module; where it is a package of the library, all that lies in it, since a name may be found there late."""
+        yield name
+        path = self._path(name)
+        if path is not None and path.name == "__init__.py" and name.partition(".")[0] == LIBRARY:
+            for inner in sorted(path.parent.rglob("*.py")):
+                parts = inner.relative_to(path.parent).with_suffix("").parts
+                yield ".".join((name, *(part for part in parts if part != "__init__")))
+
+
+def digest(thing: Any) -> str:
+    """SHA-256 of a thing's text."""
+    return hashlib.sha256(repr(thing).encode()).hexdigest()
+
+
+def code(compiled: types.CodeType) -> tuple[Any, ...]:
+    """What compiled code does, without the lines and the file that it stands in."""
+    inner = [code(c) if isinstance(c, types.CodeType) else _constant(c) for c in compiled.co_consts]
+    return (compiled.co_code.hex(), compiled.co_names, compiled.co_varnames, compiled.co_freevars, inner)
+
+
+def _constant(value: Any) -> Any:
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
+
+
+def _source(path: Path) -> Path | None:
+    path = path.resolve()
+    return path if path.suffix == ".py" and path.is_file() else None
+
+
+def _codes(compiled: types.CodeType) -> Iterator[types.CodeType]:
+    """All code in it."""
+    yield compiled
+    for inner in compiled.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _codes(inner)
+
+
+def _functions(module: types.ModuleType | None) -> Iterator[types.FunctionType]:
+    """The functions and methods that were defined in a loaded module; those that a decorator generated are left out."""
+    for value in list(vars(module).values()) if module else []:
+        if getattr(value, "__module__", None) == getattr(module, "__name__", None):
+            yield from methods(value) if isinstance(value, type) else filter(None, [function(value)])
+
+
+def methods(kind: type) -> Iterator[types.FunctionType]:
+    """The functions in a class, but for those that were generated, as a dataclass's are."""
+    for value in vars(kind).values():
+        found = function(value)
+        if found is not None and found.__module__ == kind.__module__:
+            yield found
+
+
+def function(value: Any) -> types.FunctionType | None:
+    """The function under a method, a property or a decorator; None for what was generated, and for the rest."""
+    value = getattr(value, "__func__", None) or getattr(value, "fget", None) or getattr(value, "func", None) or value
+    value = inspect.unwrap(value) if callable(value) else value
+    return value if isinstance(value, types.FunctionType) and value.__code__.co_filename != "<string>" else None
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (
+            ast.get_docstring(node, clean=False) is not None
+        ):
+            node.body = node.body[1:]
+    return tree

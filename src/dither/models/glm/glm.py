@@ -1,0 +1,262 @@
+"""Generalised linear regression with ridge, and a certificate of how exact it is (paper, Sections 3 and 4).
+
+    θ̂ = argmin Σ ω [g(x'θ) - r x'θ] + (λ/2)‖θ‖²       Ĥ = λI + Σ ω μ'(x'θ̂) xx' = (FF')⁻¹       w_i = ‖x_i‖_{Ĥ⁻¹}
+
+Every observation is learnt in O(d²) by the exact minimiser of a model of the objective, which is quadratic at the
+logits ζ where each row entered, plus the new loss (so nothing diverges on separable starts):
+
+    u = H⁻¹x,  q = x'u,  ζ = x'θ - ωq (μ(ζ) - r),  v = ω μ'(ζ),  θ ← θ + u (ζ - x'θ)/q,  H⁻¹ ← H⁻¹ - v uu'/(1 + v q)
+
+How far θ may then be from θ̂ is bounded without reading the history (`certificate`); the solver says when it is read:
+
+    "certified"   E <= tol, |log eigenvalues of H against Ĥ| <= 2 log(1 + tol); below 1,000 rows as "exact"
+    "exact"       both <= 1e-8, and mostly 1e-13, where rounding allows, after every observation: O(t d²)
+    "counts"      the same for a fixed set of arms, whose equal rows share a count and a sum: O(K d²), whatever t
+    "online"      never after the first 1,024 observations, which are solved: O(d²) and constant memory, for services
+                  that live for years; exact for the identity link alone
+
+E bounds ‖θ - θ̂‖ in the norms of H and Ĥ, in which c = 1 is the scale of exploration: every score is within
+E w_i of the exact one. `bound` gives both numbers.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import array_api_compat
+import array_api_compat.numpy
+
+from dither import arrays, errors, links
+from dither.arrays import Array
+from dither.models import digits, history, statistics
+from dither.models.glm import lazy, learn, newton, refits, rounding
+from dither.models.glm.lazy import Lazy
+from dither.models.history import History
+
+SOLVERS = ("certified", "exact", "counts", "online")
+
+
+class GLMState(NamedTuple):
+    """What is known: shapes (...) are replications, none for one bandit."""
+
+    F: Array  # (..., d, d)  Ĥ⁻¹ = F F'
+    theta: Array  # (..., d)  θ̂
+    G: Array | None  # (..., d, d)  as F, of the objective's own Hessian, where that is another (ridge, min_derivative)
+    lazy: Lazy  # how exact it is, and what is needed to know
+    history: History  # the rows learnt from
+    extra: statistics.Extra | None  # what a policy asked for besides
+
+
+@dataclass(frozen=True)
+class GLM:
+    """For X (..., K, d) shared by all arms.
+
+    link : "logit", "log" (Poisson), "probit" or "identity" (`dither.links`); rewards must lie in its support
+    lam : λ; feature²
+    solver, tol : as above; tol is in units of one width, from 1e-8 to 1
+    min_derivative : Ĥ takes max(μ', this) for μ' (the paper's 0.25 makes it λI + Σ xx'/4 for logit); θ̂ is the same
+    constrain : S, for θ̂ over ‖θ‖ <= S; None: over all θ
+    ridge : the λ of the objective, where it is another than that of Ĥ
+    """
+
+    link: str = "logit"
+    lam: float = 1e-4
+    solver: str = "certified"
+    tol: float = 0.05
+    min_derivative: float = 0.0
+    constrain: float | None = None
+    ridge: float | None = None
+    owns = True  # update takes own=
+    heaviest = 1e15  # weight that float64 can hold beside those of other observations
+
+    def __post_init__(self) -> None:
+        links.find(self.link)
+        for name, value in (("lam", self.lam), ("ridge", self.rho)):
+            errors.positive(name, value)
+            errors.within(name, value, 1e-100, 1e100)
+        if self.solver not in SOLVERS:
+            raise errors.unknown("solver", self.solver, known=SOLVERS)
+        errors.within("tol", self.tol, learn.TIGHT, 1)
+        errors.within("min_derivative", self.min_derivative, 0, 1e100)
+        if self.constrain is not None:
+            errors.positive("constrain", self.constrain)
+            if self.solver == "online":
+                raise ValueError("solver='online' keeps no history to project with: constrain needs another solver")
+
+    @property
+    def function(self) -> links.Link:
+        """μ and its kin."""
+        return links.find(self.link)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Between which the rewards lie."""
+        return self.function.support
+
+    @property
+    def rho(self) -> float:
+        """The λ of the objective."""
+        return self.lam if self.ridge is None else self.ridge
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What it can tell a policy."""
+        always = {"mean", "mean_at", "width", "sample", "norms", "gram", "gram_width", "predict", "bound", "rounding"}
+        return frozenset(always if self.solver == "online" else always | {"refit", "history"})
+
+    def ambient(self, dim: int) -> int:
+        """The dimension of θ."""
+        return dim
+
+    def flat(self, theta: Array) -> Array:
+        """θ as one vector: (..., d), as it is."""
+        return theta
+
+    def check(self, state: GLMState) -> None:
+        """Refuse a state that no data can lead to, as of a file that something else wrote."""
+        if float(arrays.namespace(state.F).min(arrays.norms(state.F))) <= 0:
+            raise ValueError("its F is no square root of a positive definite matrix")
+        history.check(state.history)
+        lazy.check(state.lazy)
+        if state.extra is not None:
+            statistics.check(state.extra)
+
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> GLMState:
+        """Ĥ = λI, θ̂ = 0, with leading axes `batch`."""
+        zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
+        square = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device)
+        eye = xp.eye(dim, dtype=xp.float64, device=device)
+        G = square + eye / self.rho**0.5 if self.apart else None
+        extra = statistics.init(needs - {"history"}, zeros, lam=self.lam)
+        return GLMState(
+            square + eye / self.lam**0.5, zeros, G, lazy.init(zeros, self.rho, self.lam), history.init(zeros), extra
+        )
+
+    def update(
+        self, state: GLMState, x: Array, r: Array, *, weight: Array | None = None, own: bool = False
+    ) -> GLMState:
+        """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing).
+
+        own : the caller gives the old state up, so the history is added to in place rather than copied
+        """
+        xp = arrays.namespace(x)
+        if r.dtype != xp.float64:
+            r = xp.astype(r, xp.float64)
+        if weight is not None:
+            weight = xp.asarray(weight, dtype=xp.float64)
+        return learn.learn(self, state, x, r, weight, own=own)
+
+    def update_many(
+        self, state: GLMState, X: Array, r: Array, *, weight: Array | None = None, own: bool = False
+    ) -> GLMState:
+        """n observations at once: X (..., n, d), r (..., n), weight (..., n); read once, not n times."""
+        xp, n = arrays.namespace(X), X.shape[-2]
+        r = xp.asarray(r, dtype=xp.float64)
+        if n > 1 and self.solver not in ("online", "counts"):
+            last = None if weight is None else weight[..., -1]
+            state = learn.taken(state, X[..., :-1, :], r[..., :-1], None if weight is None else weight[..., :-1])
+            return self.update(state, X[..., -1, :], r[..., -1], weight=last, own=True)
+        for k in range(n):
+            part = None if weight is None else weight[..., k]
+            state = self.update(
+                state, X[..., k, :], r[..., k], weight=part, own=k > 0
+            )  # the old one outlives a refusal
+        return state
+
+    def scores(self, theta: Array, X: Array) -> Array:
+        """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
+        return arrays.dot(X, theta)
+
+    def mean(self, state: GLMState, X: Array) -> Array:
+        """m_i = x_i'θ̂, before the link: X (..., K, d) -> (..., K)."""
+        return arrays.dot(X, state.theta)
+
+    def mean_at(self, state: GLMState, X: Array) -> Array:
+        """The means at one row for each arm: X (..., K, d) -> (..., K)."""
+        return self.mean(state, X)
+
+    def predict(self, state: GLMState, X: Array) -> Array:
+        """μ(x_i'θ̂), the expected rewards: X (..., K, d) -> (..., K)."""
+        return self.function.mu(arrays.dot(X, state.theta))
+
+    def width(self, state: GLMState, X: Array) -> Array:
+        """w_i = ‖x_i‖ in the norm of Ĥ⁻¹: X (..., K, d) -> (..., K)."""
+        return arrays.norms(X @ state.F)
+
+    def gram_width(self, state: GLMState, X: Array) -> Array:
+        """‖x_i‖ in the norm of V⁻¹, V = λI + Σ xx': X (..., K, d) -> (..., K)."""
+        return arrays.norms(X @ _extra(state).gram_width)
+
+    def sample(self, state: GLMState, eta: Array) -> Array:
+        """F η ~ N(0, Ĥ⁻¹) for η ~ N(0, I): (..., d) -> (..., d)."""
+        return arrays.dot(state.F, eta)
+
+    def gram_sample(self, state: GLMState, eta: Array) -> Array:
+        """N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
+        return statistics.gram_sample(_extra(state).gram, eta)
+
+    def hessian_sample(self, state: GLMState, eta: Array) -> Array:
+        """N(0, Ĥ) from η ~ N(0, I): (..., d) -> (..., d)."""
+        xp = arrays.namespace(eta)
+        return xp.linalg.solve(state.F.mT, eta[..., None])[..., 0]
+
+    def rows(self, state: GLMState) -> History:
+        """The history: every row's features, count and sum of rewards."""
+        return state.history
+
+    def refit(
+        self, state: GLMState, *, shift: Array | None = None, count: Array | None = None, total: Array | None = None
+    ) -> Array:
+        """argmin Σ [n g(x'θ) - τ x'θ] - shift'θ + (λ/2)‖θ‖² with other counts n or sums τ (..., N), from θ̂: (..., d).
+
+        shift (..., d). Newton's method to E <= 0.001, from any history and for rewards outside the support, where λ
+        alone bounds θ: there it may be very long. Leading axes are the state's, or draws where the state has none.
+        """
+        given = [A for A in (shift, count, total) if A is not None]
+        lead = max((A.shape[:-1] for A in given), key=len)
+        return refits.refitted(self, state, lead, shift=shift, count=count, total=total)
+
+    def lipschitz(self, state: GLMState, S: float) -> Array:
+        """L_t, at most, for ‖θ‖ <= S, (...): `statistics.lipschitz`."""
+        return statistics.lipschitz(_extra(state).norms, S=S, link=self.function)
+
+    def bound(self, state: GLMState) -> Array:
+        """E and the bound on |log eigenvalues of H against Ĥ|, (..., 2): what is certain of this state's exactness.
+
+        Infinite where nothing is certain: for the online solver after its first observations.
+        """
+        return state.lazy.bound
+
+    def rounding(self, state: GLMState) -> digits.Rounding:
+        """What rounding may have done to means and widths, (..., 1) each: of their own computation and of the products.
+
+        Never what `tol` leaves open: of θ and F as the solver has them in exact numbers.
+        """
+        xp, kept, d = arrays.namespace(state.theta), state.lazy, state.theta.shape[-1]
+        unit = (d + 4) * rounding.UNIT
+        inverse = kept.inverse if state.G is None else lazy.square(state.F)
+        rho = kept.stretch * (kept.noise + unit * xp.sqrt(kept.trace) * arrays.norms(state.theta))
+        omega = newton.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
+        return digits.told(rho, omega)
+
+    def reach(self, state: GLMState) -> Array:
+        """No width is larger than this times ‖x‖, (...)."""
+        return digits.reach(state.F)
+
+    def passes(self, state: GLMState) -> Array:
+        """How often the history was read so far, (...)."""
+        return state.lazy.passes
+
+    def bytes(self, dim: int, rounds: int) -> int:
+        """About how much memory one run takes after so many rounds (of as many rows, but for "counts")."""
+        rows = {"online": learn.WARM, "counts": history.PAD}.get(self.solver, rounds)
+        return 8 * (int(1.5 * rows) * (dim + 2) + 4 * dim * dim + lazy.cap(rounds, dim) * (dim + 2))
+
+    @property
+    def apart(self) -> bool:
+        """Whether the objective's Hessian is another matrix than Ĥ."""
+        return self.rho != self.lam or self.min_derivative > 0 or self.constrain is not None
+
+
+def _extra(state: GLMState) -> Any:
+    """What a policy asked for when the state was made."""
+    return state.extra

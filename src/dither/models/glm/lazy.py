@@ -1,0 +1,284 @@
+"""What is kept between two passes over the history, so that the distance to the exact estimate stays known.
+
+The model of the objective: quadratic at `base` for the rows of the last pass, with the matrix R'R that is its curvature
+there to within `offset`, and at ζ, the logit after its own update, for each row since, which the buffer holds. Its
+minimum is at the current θ but for a slope of `slope`. The remainder, by which the slope of the objective itself at θ
+differs, follows from how far the logits have moved: with D = θ - base, δ_j = x_j'θ - ζ_j and s >= |x'D|, |δ_j|
+
+    ‖∇J(θ)‖ <= slope + (e^offset - 1)‖D‖_H + e^offset M φ(M s) √(s_0² ‖D‖_H² + Σ v_j δ_j⁴),   s_0 >= |x'D| for old rows
+
+in the norm of the inverse of the current matrix, since ‖Σ c_i x_i‖² <= Σ c_i²/v_i where that matrix is at least
+Σ v_i x_i x_i'. In float64 the minimum is missed by a little at every observation, which `drifted` adds to `slope` and
+`offset`: by what is left of the scalar equation of ζ, and by what the products with F are rounded to.
+"""
+
+from typing import Any, NamedTuple
+
+import array_api_compat
+import numpy as np
+
+from dither import arrays
+from dither.arrays import Array
+from dither.links import Link
+from dither.models import history
+from dither.models.glm import certificate, newton, rounding
+
+FIRST = 16  # rows that the buffer has room for at the start
+QUICK = 5  # evaluations after which the root is looked for inside a bracket
+ROOT = 8 * rounding.UNIT  # relative size of a Newton step below which the root is found
+SMALL = 1e-6  # and below which steps that grow no shorter are rounding
+FAR = 100.0  # |log eigenvalues| to which a bound is carried on
+MOST = 1e40  # stands for all larger lengths and changes, whose fourth powers must not overflow
+LEAST_CAP = 512  # rows in the buffer above which the history is read whatever the bound
+
+
+class Buffer(NamedTuple):
+    """Rows since the last pass, in buffers that grow."""
+
+    X: Array  # (..., B, d)
+    zeta: Array  # (..., B)
+    v: Array  # (..., B)  ω μ'(ζ)
+
+
+class Lazy(NamedTuple):
+    """Shapes (...) are replications."""
+
+    base: Array  # (..., d)
+    R: Array  # (..., d, d)  of the last pass
+    offset: Array  # (...)  |log eigenvalues| of R'R against the curvature at base, at most
+    slope: Array  # (...)  that of the model at its minimum θ, in the norm of (R'R)⁻¹, at most
+    zmax: Array  # (...)  max |x'base| of the old rows and |ζ| of the others
+    xmax: Array  # (...)  max ‖x‖
+    old: Array  # (...)  max ‖x‖ in the norm of (R'R)⁻¹ over the old rows, at most
+    reach: Array  # (...)  the same for all rows, in the norm of the current inverse
+    buffer: Buffer
+    fill: Array  # (...)  rows of the buffer in use; int64
+    bound: Array  # (..., 2)  E and that on |log eigenvalues|
+    passes: Array  # (...)  over the history, so far; int64
+    exact: Array  # (...)  rows when `old` was last computed and not carried on; int64
+    nu: Array  # (...)  multiplier of ‖θ‖ <= S
+    stretch: Array  # (...)  length in the norm of Ĥ of what has length 1 in that of the objective's Hessian, at most
+    noise: Array  # (...)  what of `slope` is rounding: summed over observations as independent errors are
+    blur: Array  # (...)  |log eigenvalues| of FF' that are rounding, likewise
+    trace: Array  # (...)  that of the objective's Hessian
+    inverse: Array  # (...)  the trace of its inverse
+
+
+def init(zeros: Array, rho: float, lam: float) -> Lazy:
+    """Before the first observation; shaped after zeros (..., d)."""
+    xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
+
+    def empty(*shape: int, whole: bool = False) -> Array:
+        return xp.zeros((*batch, *shape), dtype=xp.int64 if whole else zeros.dtype, device=device)
+
+    R = empty(d, d) + rho**0.5 * xp.eye(d, dtype=zeros.dtype, device=device)
+    return Lazy(
+        *(empty(d), R, empty(), empty(), empty(), empty(), empty(), empty()),
+        *(Buffer(empty(FIRST, d), empty(FIRST), empty(FIRST)), empty(whole=True)),
+        *(empty(2), empty(whole=True), empty(whole=True), empty(), empty() + max(1.0, (lam / rho) ** 0.5)),
+        *(empty(), empty(), empty() + rho * d, empty() + d / rho),
+    )
+
+
+def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array, Array]:
+    """The root ζ of f = ζ - z + ωq (μ(ζ) - r), v = ω μ'(ζ), and the |f| that is left: all (...).
+
+    Newton's method: where a few steps find no root, anew, inside a bracket.
+    """
+    k, zeta = omega * q, z
+    for _ in range(QUICK):
+        pull, slope = link.residual(zeta, k, k * r)
+        f = (zeta - z) + pull
+        move = -f / (1 + k * slope)
+        new = zeta + move
+        going = abs(move) > ROOT * (abs(zeta) + abs(z))
+        if not arrays.some(going):
+            return zeta, omega * slope, abs(f)
+        zeta = arrays.namespace(z).where(going, new, zeta)
+    slow = _bracketed(z, k, r, omega, link=link)
+    return (
+        arrays.namespace(z).where(going, slow[0], zeta),
+        arrays.namespace(z).where(going, slow[1], omega * slope),
+        arrays.namespace(z).where(going, slow[2], abs(f)),
+    )
+
+
+def _bracketed(z: Array, k: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array, Array]:
+    """`proximal` where Newton's steps lead out of the bracket, which is halved then, and where they are too short.
+
+    Only a Newton step, and never a halving, says by its length that the root is found.
+    """
+    xp = arrays.namespace(z)
+    pull, slope = link.residual(z, k, k * r)
+    before = xp.abs(pull)
+    end = z - xp.where(before < 1e200, pull, xp.sign(pull) * 1e200)
+    low, high = xp.minimum(z, end), xp.maximum(z, end)
+    zeta = _between(z - pull / (1 + k * slope), low, high)
+    last, done = xp.abs(zeta - z), before < 0
+    for step in range(200):
+        pull, slope = link.residual(zeta, k, k * r)
+        f = (zeta - z) + pull
+        move, left = -f / (1 + k * slope), xp.abs(f)
+        size = xp.abs(move)
+        done = done | (size <= ROOT * (xp.abs(zeta) + xp.abs(z))) | ((last <= SMALL) & (size >= last / 2))
+        if not arrays.some(~done):
+            break
+        low, high = xp.where(f < 0, zeta, low), xp.where(f >= 0, zeta, high)
+        new = zeta + move
+        slow = (left > before / 2) | (new < low) | (new > high) | (step % 6 == 5)
+        slow, before = slow & (size > SMALL), left
+        new = xp.where(slow, (low + high) / 2, _between(new, low, high))
+        last, zeta = xp.where(slow, xp.inf, size), xp.where(done, zeta, new)
+    return zeta, omega * slope, left
+
+
+def _between(x: Array, low: Array, high: Array) -> Array:
+    xp = arrays.namespace(x)
+    return xp.minimum(xp.maximum(x, low), high)
+
+
+def drifted(
+    lazy: Lazy,
+    x: Array,
+    theta: Array,
+    z: Array,
+    zeta: Array,
+    r: Array,
+    omega: Array,
+    u: Array,
+    q: Array,
+    v: Array,
+    left: Array,
+) -> Lazy:
+    """With what the last observation may have cost the model by rounding: theta (..., d) before it, the rest of it.
+
+    u = H⁻¹x, q = x'u before, and ζ, v, left as of `proximal`. In the norm of the inverse: |f|/√(q s) of the equation
+    that ζ solves, and d u √(tr H tr H⁻¹) of the length of the step, √(ωq) |μ - r|, from the products with F.
+    """
+    xp, d, unit = arrays.namespace(x), x.shape[-1], rounding.UNIT
+    s, square = 1 + v * q, xp.vecdot(x, x)
+    error = left + rounding.FEW * (abs(zeta) + abs(z) + omega * q * abs(r))
+    error = (error + d * unit * xp.sqrt(square * xp.vecdot(theta, theta))) / xp.sqrt(s)
+    trace = lazy.trace + v * square
+    spread = rounding.FEW * xp.sqrt(trace * lazy.inverse)
+    slip = (error + d * spread * abs(zeta - z)) / xp.sqrt(xp.where(q > 0, q, 1.0))  # x of zeros: 0
+    blur = 2 * spread * (1 + d * (s - 1) / s) + unit * (8 + zeta * zeta)
+    least = d * d / trace  # of a matrix with that trace
+    inverse = xp.maximum(lazy.inverse - v / s * xp.vecdot(u, u), least)
+    return lazy._replace(
+        slope=lazy.slope + slip,
+        offset=lazy.offset + blur,
+        noise=xp.sqrt(lazy.noise * lazy.noise + slip * slip),
+        blur=xp.sqrt(lazy.blur * lazy.blur + blur * blur),
+        trace=trace,
+        inverse=inverse,
+    )
+
+
+def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bool) -> Lazy:
+    """One more row in the buffer: x (..., d); zeta, v, width (...), ‖x‖ in the norm of the current inverse."""
+    xp, rows = arrays.namespace(x), lazy.buffer
+    if int(xp.max(lazy.fill)) == rows.zeta.shape[-1]:
+        size, own = 2 * rows.zeta.shape[-1], True
+        rows = Buffer(*(history.grown(A, size, rank=rank) for A, rank in zip(rows, (1, 0, 0), strict=True)))
+    parts = zip(rows, (x, zeta, v), (1, 0, 0), strict=True)
+    return lazy._replace(
+        buffer=Buffer(*(arrays.replace(A, lazy.fill, new, rank=rank, own=own) for A, new, rank in parts)),
+        fill=lazy.fill + 1,
+        zmax=xp.maximum(lazy.zmax, xp.abs(zeta)),
+        reach=xp.maximum(lazy.reach, width),
+    )
+
+
+def measured(lazy: Lazy, theta: Array, *, link: Link) -> Lazy:
+    """With the bound at theta (..., d)."""
+    xp = arrays.namespace(theta)
+    D, most = theta - lazy.base, xp.full_like(lazy.slope, MOST)
+    size = xp.minimum(arrays.norms(arrays.dot(lazy.R, D)), most)
+    s0 = xp.minimum(xp.minimum(lazy.xmax * arrays.norms(D), lazy.old * size), most)
+    n = int(xp.max(lazy.fill))
+    used = xp.arange(n, device=array_api_compat.device(theta)) < lazy.fill[..., None]
+    delta = arrays.dot(lazy.buffer.X[..., :n, :], theta) - lazy.buffer.zeta[..., :n]
+    delta = xp.where(used, xp.abs(delta), 0.0)
+    delta = xp.where(delta < MOST, delta, MOST)
+    square = delta * delta
+    s = xp.maximum(s0, xp.max(delta, axis=-1))
+    M = link.M(lazy.zmax + s)
+    a = M * s
+    quartic = s0 * s0 * size * size + xp.vecdot(lazy.buffer.v[..., :n] * square, square)
+    off = newton.grown(lazy.offset)
+    rem = lazy.slope + off * size
+    few = xp.where(a < certificate.FAR, a, certificate.FAR)
+    rem = rem + (1 + off) * M * certificate.phi(few) * xp.sqrt(quartic)
+    bound = certificate.bounds(a + lazy.offset, rem, lazy.reach, zmax=lazy.zmax + s, link=link)
+    return lazy._replace(bound=stretched(bound, lazy.stretch))
+
+
+def stretched(bound: Array, stretch: Array) -> Array:
+    """E in the norm of Ĥ from that of the objective's Hessian: (..., 2)."""
+    xp = arrays.namespace(bound)
+    drift = xp.exp(xp.where(bound[..., 1] < certificate.FAR, bound[..., 1], 0.0) / 2)  # both matrices are off by that
+    return xp.stack([bound[..., 0] * xp.where(stretch > 1, stretch * drift, 1.0), bound[..., 1]], axis=-1)
+
+
+def renewed(
+    lazy: Lazy, solution: newton.Solution, blur: Array, nu: Array, stretch: Array, rows: Array, *, exact: bool
+) -> Lazy:
+    """After a pass over `rows` (...) rows."""
+    xp = arrays.namespace(nu)
+    return lazy._replace(
+        base=solution.base,
+        R=solution.R,
+        offset=solution.offset,
+        slope=solution.slope,
+        zmax=solution.zmax,
+        old=solution.reach,
+        reach=solution.reach,
+        fill=xp.zeros_like(lazy.fill),
+        bound=stretched(solution.bound, stretch),
+        passes=lazy.passes + solution.steps,
+        exact=rows if exact else lazy.exact,
+        nu=nu,
+        stretch=stretch,
+        noise=solution.noise,
+        blur=blur,
+        trace=square(solution.R),
+        inverse=square(solution.F),
+    )
+
+
+def square(A: Array) -> Array:
+    """Σ a_ij², (...): the trace of A'A."""
+    xp = arrays.namespace(A)
+    return xp.sum(xp.vecdot(A, A), axis=-1)
+
+
+def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Array) -> None:
+    """`renewed` in place, in NumPy, for the `runs` alone: found, of `quick`, with bound (G, 2), rows, exact (G,)."""
+    kept = state.lazy
+    state.theta[runs], state.F[runs] = found.theta, found.F
+    kept.base[runs], kept.R[runs] = found.base, found.R
+    kept.offset[runs], kept.slope[runs], kept.zmax[runs] = found.offset, found.slope, found.zmax
+    kept.old[runs] = kept.reach[runs] = found.reach
+    kept.noise[runs], kept.blur[runs] = found.noise, found.blur
+    kept.trace[runs], kept.inverse[runs] = square(found.R), square(found.F)
+    kept.fill[runs], kept.bound[runs] = 0, bound
+    kept.passes[runs] += found.steps
+    kept.exact[runs] = np.where(exact, rows, kept.exact[runs])
+
+
+def cap(rows: int, dim: int) -> int:
+    """How many rows the buffer may have: where its reading costs what a pass does, spread over as many rounds."""
+    return max(LEAST_CAP, int((2 * rows * dim) ** 0.5))
+
+
+def full(fill: Array, rows: Array, dim: int) -> Array:
+    """Whether the buffer has so many, (...)."""
+    return (fill >= LEAST_CAP) & (fill * fill >= 2 * dim * rows)
+
+
+def check(lazy: Lazy) -> None:
+    """Refuse what no data can lead to."""
+    X, zeta, v = lazy.buffer
+    if X.shape[:-1] != zeta.shape or zeta.shape != v.shape or int(lazy.fill.max()) > zeta.shape[-1]:
+        raise ValueError(f"its buffer has shapes {X.shape}, {zeta.shape}, {v.shape}, which do not fit")

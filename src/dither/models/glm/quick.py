@@ -1,0 +1,183 @@
+"""`newton.solve` and `near.solve` for one problem in NumPy from a good start: what nearly every observation needs.
+
+With a factor at hand it goes to where rounding is the limit, as `newton.solve`. Without one, the curvature is computed
+at the start, and Newton steps are taken until the outcome of one is certain. After a step N from θ, where H models
+the curvature to within a along the whole step, the slope is at most (e^a - 1)‖N‖ in the norm of H⁻¹, and at most
+a φ(a)‖N‖ where H is that at θ itself: so the last step need not be looked at.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither.links import Link
+from dither.models.glm import hessian, newton, rounding
+from dither.models.glm.problem import Problem
+
+LEAST = 128  # rows up to which runs in lockstep are better solved together
+STEPS = 12  # at most: a start from which these are not enough is not a good one
+CLOSE = 1e-3  # change of a logit below which it is only bounded
+FIRM = 0.9  # share of (tol, drift) at which a step is the last: the bounds are a little more than these
+
+
+class Found(NamedTuple):
+    """As of `newton.Solution`, for one problem, or for several in arrays."""
+
+    theta: Any  # (d,)
+    F: Any  # (d, d)
+    R: Any  # (d, d)
+    blur: Any
+    offset: Any
+    slope: Any
+    noise: Any
+    reach: Any
+    base: Any  # (d,)
+    zmax: Any
+    steps: Any
+    ends: Any  # a, rem and the largest |x'θ| of `certificate.bounds`
+
+
+class Curvature(NamedTuple):
+    """H⁻¹ = FF' near the θ at hand; the rest of one that was computed from the rows."""
+
+    F: np.ndarray
+    R: np.ndarray | None = None
+    blur: float = 0.0
+    theta: np.ndarray | None = None  # where it was
+
+
+def solve(
+    problem: Problem,
+    theta: np.ndarray,
+    *,
+    link: Link,
+    tol: float,
+    drift: float,
+    F: np.ndarray | None = None,
+    reach: float | None = None,
+    exact: bool = False,
+) -> Found | None:
+    """From theta (d,) to bounds of about FIRM (tol, drift); None where the start was not good enough.
+
+    problem : one alone, without its axis: X (n, d), count, total (n,)
+    F : (d, d) a factor of some H⁻¹ near theta's; then the solution is as exact as rounding allows
+    reach : max ‖x‖ in the norm of H(theta)⁻¹, at most; None: found roughly; exact: found anew, from all rows
+    """
+    X, count, total, rho, longest, _ = problem
+    z = X @ theta
+    solved, last = F is not None, math.inf
+    H = None if F is None else Curvature(F)
+    for step in range(1, STEPS + 1):
+        e, w = link.residual(z, count, total)
+        g = e @ X + rho * theta
+        if H is None:
+            H = _curvature(problem, count * w, theta, z, link=link)
+        if H is None:
+            return None
+        N, slope, move = _step(problem, H, g)
+        zmax = _largest(z)
+        if solved and H.theta is not theta:
+            a = float(link.M(np.float64(zmax + move))) * move
+            ripe = (
+                a <= newton.SHARP or slope <= _noise(problem, H, theta, e, count * w, reach, link=link, most=tol / 8)[0]
+            )
+            if ripe or not slope <= newton.CHORD * last or not move < newton.SAFE:
+                H = _curvature(problem, count * w, theta, z, link=link)
+                if H is None:
+                    return None
+                N, slope, move = _step(problem, H, g)
+        if not move < newton.SAFE:
+            return None
+        here, stuck, last = H.theta is theta, slope >= last / 2, slope
+        if here or not solved:
+            shift = 0.0 if here else longest * math.sqrt(np.vecdot(theta - H.theta, theta - H.theta))
+            a = float(link.M(np.float64(zmax + shift + move))) * (shift + move)
+            noise, far = _noise(problem, H, theta, e, count * w, reach, link=link, most=tol / 8, exact=exact)
+            if not (here or exact):
+                far *= math.exp(a / 2)
+            noise += math.expm1(H.blur) * slope
+            beyond = (a / 2 * math.exp(a) if here else math.expm1(a)) * slope
+            a += H.blur
+            if a > FIRM * drift and not solved:
+                return None
+            sharp = beyond <= noise and (a - H.blur <= newton.SHARP or (slope <= noise and stuck)) if solved else True
+            if sharp and beyond + noise <= FIRM * tol and a <= FIRM * drift:
+                told = beyond + noise if solved else noise
+                new, ends = theta + N, (a, beyond + noise, zmax + move)
+                if here:
+                    return Found(new, H.F, H.R, H.blur, H.blur, beyond + noise, told, far, theta, zmax, step, ends)
+                return Found(new, H.F, H.R, H.blur, a, beyond + noise, told, far, new, zmax + move, step, ends)
+        theta = theta + N
+        z = X @ theta
+    return None
+
+
+def _step(problem: Problem, H: Curvature, g: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Newton's step N, its length in the norm of H, and the largest change of a logit, at most."""
+    half = g @ H.F
+    N = -(H.F @ half)
+    move = problem.longest * math.sqrt(N @ N)
+    return N, math.sqrt(half @ half), move if move < CLOSE else _largest(problem.X @ N)
+
+
+def _curvature(problem: Problem, w: np.ndarray, theta: np.ndarray, z: np.ndarray, *, link: Link) -> Curvature | None:
+    """That at theta, where H = ρI + Σ w xx' = R'R; None where it is too ill-conditioned."""
+    from scipy.linalg import lapack  # an eighth of what `import dither` would take
+
+    Y = problem.X * np.sqrt(w)[:, None]
+    H = Y.T @ Y
+    H.ravel()[:: len(H) + 1] += problem.rho
+    R, bad = lapack.dpotrf(H)
+    if bad:
+        return None
+    F = lapack.dtrtri(R)[0]
+    blur = (hessian.ROUNDING + rounding.summed(len(Y))) * float(hessian.condition(R, F)) ** 2
+    if not blur <= hessian.ILL:
+        return None
+    blur += float(rounding.curvature(problem, theta, w, np.float64(_largest(z)), link=link))
+    return Curvature(F, R, blur, theta)
+
+
+def _largest(z: np.ndarray) -> float:
+    return float(max(z.max(), -z.min()))
+
+
+def _noise(
+    problem: Problem,
+    H: Curvature,
+    theta: np.ndarray,
+    e: np.ndarray,
+    size: np.ndarray,
+    reach: float | None,
+    *,
+    link: Link,
+    most: float,
+    exact: bool = False,
+) -> tuple[float, float]:
+    """`rounding.gradient`, more roughly, and max ‖x‖ in the norm of H⁻¹, at most."""
+    X, _, total, rho, longest, _ = problem
+    spread, length = math.sqrt(np.vdot(H.F, H.F)), math.sqrt(theta @ theta)
+    far, (n, d) = _reach(problem, H.F, spread, size, reach, exact=exact), X.shape
+    error = math.sqrt(e @ e)
+    rows = rounding.FEW * (far * (error + math.sqrt(total @ total)) + d * math.sqrt(rho) * length)
+    sums = rounding.summed(n) * n**0.5 * error * longest * spread
+    if sums > most:
+        sums = rounding.summed(n) * float(np.sqrt(np.vecdot(H.F, H.F)) @ (np.abs(e) @ np.abs(X)))
+    slip = rounding.UNIT * (d + link.rounded) * longest * length * math.sqrt(size.sum())
+    if slip > most:
+        own = np.abs(X) @ np.abs(theta)
+        slip = rounding.UNIT * (d + link.rounded) * math.sqrt(size @ (own * own))
+    return rows + sums + slip, far
+
+
+def _reach(
+    problem: Problem, F: np.ndarray, spread: float, size: np.ndarray, known: float | None, *, exact: bool
+) -> float:
+    """max ‖F'x‖, at most: of the longest row, as known, or from the smallest weight."""
+    if exact:
+        return math.sqrt(np.square(problem.X @ F).sum(axis=1).max())
+    if known is None:
+        return problem.longest * spread
+    least = float(size.min())
+    return min(known, problem.longest * float(hessian.spread(F)), 1 / math.sqrt(least) if least > 1e-300 else math.inf)

@@ -1,0 +1,112 @@
+"""When a `Regressor` is fitted, and how: for run i of a state, of its rows alone.
+
+A fit depends on the rows before it, on their order and on the run's key, so an estimator that is lost (a file has none)
+is made again and answers as it did.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dither import trees
+from dither.models.regressor import adapter, observed, slots
+
+
+class Fitted(trees.Opaque):
+    """The estimators, one for each run, and how many rows each has seen: made again from the rows where these differ.
+
+    before : those that went before, for runs of which a state of both was taken (late rewards in lockstep)
+    """
+
+    def __init__(self, estimators: list[Any], seen: list[int], *, before: "Fitted | None" = None) -> None:
+        self.estimators, self.seen = estimators, seen
+        self.before = None if before is None else (before.estimators, before.seen)
+
+    def find(self, i: int, seen: int) -> bool:
+        """Whether the estimator of run i that has seen so many rows is at hand; it is the present one then."""
+        if self.seen[i] != seen and self.before is not None and self.before[1][i] == seen:
+            self.estimators[i], self.seen[i] = self.before[0][i], seen
+        return self.seen[i] == seen
+
+
+def current(model: Any, state: Any, i: int) -> Any:
+    """The estimator of run i, made again from its rows where the one at hand is of another moment; None: not fitted."""
+    fitted, seen = state.fitted, numbers(state.seen)[i]
+    if not fitted.find(i, seen):
+        before = state._replace(seen=np.zeros_like(state.seen))
+        begun = _begun(model, state, i) if model.trained and seen == 0 else None
+        fitted.estimators[i] = made(model, before, i, begun, observed.ends(state.buffer, i))
+        fitted.seen[i] = seen
+    return fitted.estimators[i]
+
+
+def made(model: Any, state: Any, i: int, estimator: Any, due: list[int]) -> Any:
+    """The estimator of run i after fits at `due` rows; partial_fit works on the estimator itself (None: a new one)."""
+    if not due:
+        return estimator
+    if model.partial:
+        estimator = _begun(model, state, i) if estimator is None else estimator
+        for first, last in zip([numbers(state.seen)[i], *due], due, strict=False):
+            part = observed.run(state.buffer, i, first=first, last=last)
+            if np.any(part.weight > 0):
+                _fit(model, estimator, part)
+    else:
+        seed = adapter.seed(int(state.key.reshape(-1)[i]), due[-1])
+        estimator = adapter.seeded(adapter.fresh(model.estimator), seed)
+        _fit(model, estimator, observed.run(state.buffer, i, last=due[-1]))
+    run = observed.run(state.buffer, i, first=numbers(state.seen)[i], last=due[-1])
+    latest = np.flatnonzero(run.weight > 0)[-1:]
+    if latest.size:  # what cannot answer is refused with the reward, not when the next arm is chosen
+        adapter.answer(estimator, _encoded(model, observed.Run(*(A if A is None else A[latest] for A in run))))
+    return estimator
+
+
+def able(model: Any, state: Any, i: int) -> int | None:
+    """After how many rows run i can be fitted for the first time; None: not yet."""
+    run = observed.run(state.buffer, i)
+    kinds = [run.weight > 0]
+    if adapter.classifies(model.estimator) and not model.partial:
+        kinds = [(run.weight > 0) & (run.r == label) for label in adapter.CLASSES]
+    return max(int(np.argmax(kind)) for kind in kinds) + 1 if all(kind.any() for kind in kinds) else None
+
+
+def due(model: Any, state: Any, i: int, count: int) -> list[int]:
+    """After how many rows of run i, of those after the first `count`, a fit is due."""
+    last, seen = numbers(state.buffer.count)[i], numbers(state.seen)[i]
+    if model.refit == "request":
+        return []
+    if seen:
+        at = max(_after(model, seen), count + 1)
+    else:
+        begin = able(model, state, i)
+        at = last + 1 if begin is None else max(model.first, begin, count + 1)
+    fits = []
+    while at <= last:
+        fits.append(at)
+        at = _after(model, at)
+    return fits
+
+
+def numbers(A: np.ndarray) -> list[int]:
+    """As whole numbers, one for each run."""
+    return [int(n) for n in A.reshape(-1)]
+
+
+def _after(model: Any, seen: int) -> int:
+    """The next fit after one on so many rows."""
+    return max(seen + 1, math.ceil(model.factor * seen)) if model.refit == "doubling" else seen + model.refit
+
+
+def _begun(model: Any, state: Any, i: int) -> Any:
+    """What partial_fit begins with, and what answers before any fit if it is `trained`."""
+    bare = adapter.fresh(model.estimator, trained=model.trained)
+    return adapter.seeded(bare, adapter.seed(int(state.key.reshape(-1)[i]), 0))
+
+
+def _fit(model: Any, estimator: Any, run: observed.Run) -> None:
+    adapter.learn(estimator, _encoded(model, run), run.r, run.weight, partial=model.partial)
+
+
+def _encoded(model: Any, run: observed.Run) -> np.ndarray:
+    return slots.of_arms(run.X, run.arm, slots=model.slots, encode=model.encode)

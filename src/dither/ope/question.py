@@ -1,0 +1,334 @@
+"""What is asked of a log, and the answer of one piece of it: sums that add up over pieces.
+
+A policy gives in each row q, the probability of the arm shown; with reward predictions also m, that of the arm shown,
+and g = Σ_k Q_k M_k. These three are all that the estimators of `dither.ope` use of Q and M.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import errors, inputs, ope
+from dither.log import Logged, Report, schema
+from dither.ope import candidates, estimators, groups, unseen
+from dither.ope.candidates import LOGGING, Policy, Shown
+from dither.ope.groups import Groups
+from dither.ope.rows import KINDS
+from dither.ope.rows import Log as Rows
+
+
+class Asked(NamedTuple):
+    """An estimator and its setting."""
+
+    name: str  # as it was written
+    method: str
+    setting: float | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Asked":
+        """NAME or NAME:SETTING. Raises LookupError for an unknown name, ValueError for a setting out of its range."""
+        method, colon, number = text.partition(":")
+        rule = estimators.find(method).setting
+        if rule is None:
+            if colon:
+                raise ValueError(f"the estimator {method} has no setting, got {text!r}")
+            return cls(text, method, None)
+        try:
+            setting = float(number)
+        except ValueError:
+            raise ValueError(
+                f"the estimator {method} needs its {rule[0]}: write {method}:NUMBER, got {text!r}"
+            ) from None
+        errors.within(rule[0], setting, *rule[1:])
+        return cls(text, method, setting)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything that the sums depend on; it travels to other processes."""
+
+    policies: tuple[Policy, ...]
+    estimators: tuple[Asked, ...]
+    predictions: str | None = None  # a column: lists (K,) M, or m of the arm shown
+    cluster: str | None = None
+    missing: str | float = "error"  # rows without a reward: see `Logged.usable`, also for the next two
+    invalid: str = "error"
+    duplicates: str = "error"
+    arms: int | None = None  # number of arms, where the log does not say
+    keep: bool = False  # keep what each row adds to means: for the intervals that no sums give
+
+    def __post_init__(self) -> None:
+        if not self.estimators:
+            raise ValueError("no estimator: give at least one --estimator")
+        for what, names in (
+            ("policies", [policy.name for policy in self.policies]),
+            ("estimators", [asked.name for asked in self.estimators]),
+        ):
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                raise ValueError(
+                    f"{what} must have different names; {twice[0]!r} is there {names.count(twice[0])} times"
+                )
+        if self.arms is not None:
+            errors.at_least("arms", self.arms, 1)
+
+    @property
+    def complete(self) -> list[str]:
+        """The estimators that read all arms, and not the one shown alone."""
+        return [asked.name for asked in self.estimators if estimators.find(asked.method).reads == "all arms"]
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns that are read besides those that every log has."""
+        named = {name for policy in self.policies for name in policy.columns}
+        return named | {name for name in (self.predictions, self.cluster) if name is not None}
+
+    @property
+    def predicts(self) -> bool:
+        """Whether an estimator needs reward predictions."""
+        return any(estimators.find(asked.method).predicts for asked in self.estimators)
+
+
+class Part(NamedTuple):
+    """The answer of some rows; answers of parts add up."""
+
+    sums: ope.Sums  # its names: `key`
+    blocks: Groups
+    clusters: Groups | None
+    checked: int  # rows whose logged probabilities say what the propensity must be (`log.check`)
+    known: tuple[bool, ...]  # of each policy, whether they told in every row what it shows that could not be shown
+    kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
+    rounding: tuple[float, ...]  # of each policy: how far its weights may be off, as columns hold few digits
+    kept: dict[str, list[np.ndarray]]  # key -> what the rows add to a mean, piece by piece, where it is kept
+    counted: list[np.ndarray]  # the weights of the rows of each piece, where these are kept
+    events: dict[str, unseen.Tally]  # policy -> its rewards by value
+
+
+def key(policy: str, estimator: str) -> str:
+    """The name of an estimate in the sums."""
+    return f"{policy} by {estimator}"
+
+
+BASE = key(LOGGING, "mean")  # the mean of the rewards: by weights that are 1
+MOST_ROUNDING = 1e-3  # of a weight, that is put down to the digits of a column
+
+
+@np.errstate(all="ignore")
+def answer(log: Logged, question: Question) -> tuple[Part | None, Report]:
+    """The sums of one piece and its report; None where no row of it can be used.
+
+    Raises ValueError where nothing says how many arms were on offer and the answer depends on it.
+    """
+    log = told(log, question)
+    log = log.usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
+    if log.report is None:
+        raise RuntimeError("a log that was looked at has a report")
+    log = log.standing()
+    return (_sums(log, question) if len(log) else None), log.report or Report(0, 0)
+
+
+def add(a: Part | None, b: Part | None) -> Part | None:
+    """The answer of the rows of both, a's first."""
+    if a is None or b is None:
+        return a if b is None else b
+    return Part(
+        ope.merge(a.sums, b.sums),
+        groups.merge(a.blocks, b.blocks),
+        None if a.clusters is None or b.clusters is None else groups.merge(a.clusters, b.clusters),
+        a.checked + b.checked,
+        tuple(x and y for x, y in zip(a.known, b.known, strict=True)),
+        tuple(x | y for x, y in zip(a.kinds, b.kinds, strict=True)),
+        tuple(max(x, y) for x, y in zip(a.rounding, b.rounding, strict=True)),
+        {name: [*rows, *b.kept[name]] for name, rows in a.kept.items()},
+        [*a.counted, *b.counted],
+        {name: unseen.merge(tally, b.events[name]) for name, tally in a.events.items()},
+    )
+
+
+def _silent(log: Logged) -> bool:
+    """Whether rows do not say how many arms were on offer; one row of features is a context, or the only arm."""
+    if log.catalogue is not None:
+        return False
+    said = [name for name in ("K", "arms", "probabilities", "features") if name in log.frame.columns]
+    if "features" in said and log.frame["features"].list.len().max() == 1:
+        said.remove("features")
+    col = schema.polars().col
+    return not said or bool(log.frame.select(schema.polars().all_horizontal(col(said).is_null()).any()).item())
+
+
+def told(log: Logged, question: Question) -> Logged:
+    """The log with the number of arms that the user says, where it does not say it itself."""
+    if not _silent(log):
+        return log
+    if question.arms is not None:
+        return replace(log, catalogue=tuple(map(str, range(question.arms))))
+    lists = [name for name in log.frame.columns if name == question.predictions]
+    needy = any(
+        not isinstance(policy, candidates.Column)
+        or (policy.q in log.frame.columns and candidates.is_list(log, policy.q))
+        for policy in question.policies
+    ) or any(candidates.is_list(log, name) for name in lists)
+    if not needy:  # the probability of the arm shown is all that is asked for
+        return log
+    a = log.a
+    largest = int(a.max(initial=-1)) if log.most is None else log.most - 1
+    said = (
+        f"the log does not say it: say how many arms were on offer with --arms; the largest position shown is {largest}"
+    )
+    if len(a) and a.min() > 0:
+        said += (
+            f". Positions count from 0, and the first {len(a):,} rows never show 0: if yours count from 1, subtract 1"
+        )
+    raise ValueError(said)
+
+
+def _sums(log: Logged, question: Question) -> Part:
+    """The sums of rows that can be used, at least one."""
+    kinds, se = _errors(log)
+    P = log.P if "probabilities" in log.frame.columns else None
+    full = 0 if P is None else int(np.count_nonzero(~np.isnan(P).any(axis=1)))
+    base = _rows(log, Shown(log.p), None, None, None, who=LOGGING)
+    made, known, of_policies = {BASE: estimators.find("ips")(base, None)}, [], []
+    rounding, tallies = [], {LOGGING: unseen.of(base.r, base.w, base.s)}
+    for policy in question.policies:
+        shown = policy.shown(log)
+        known.append(shown.Q is not None and full == len(log))
+        of_policies.append(frozenset({shown.kind}))
+        rounding.append(max(_rounding(log.p, log.p), _rounding(shown.q, log.p)))
+        mg = _predicted(log, shown, question, policy.name) if question.predicts else None
+        rows = _rows(log, shown, mg, P, se, who=policy.name)
+        for asked in question.estimators:
+            found = estimators.find(asked.method)
+            given = rows if found.reads == "shown" else _all_arms(rows, log, shown, question, asked.name, policy.name)
+            made[key(policy.name, asked.name)] = found(given, asked.setting)
+        tallies[policy.name] = unseen.of(rows.r, rows.w, rows.s)
+    each = list(made.values())
+    sums = ope.sums(made)
+    if not np.all(np.isfinite(sums.squares)):
+        raise ValueError(
+            "rewards times weights are too large for float64, their squares overflow: scale the rewards down"
+        )
+    return Part(
+        sums,
+        groups.blocks(each, log.numbers),
+        None if question.cluster is None else groups.of(each, _labels(log, question.cluster)),
+        full if log.kind == "exact" else 0,
+        tuple(known),
+        (kinds, *of_policies),
+        tuple(rounding),
+        {name: [one.b] for name, one in made.items() if question.keep and one.u is None and one.b is not None},
+        [np.ones(len(log)) if base.s is None else base.s] if question.keep else [],
+        tallies,
+    )
+
+
+def _rows(log: Logged, shown: Shown, mg: Any, P: Any, se: np.ndarray | None, *, who: str) -> Rows:
+    """What the estimators of `dither.ope` start from.
+
+    Two arms stand for all: the one shown, of probability q and prediction m, and the rest, of which g tells the mean
+    prediction (g - qm)/(1 - q). They give the same weights and the same model value g as all K arms do.
+    """
+    q, n = shown.q, len(log)
+    w = q / log.p
+    if not np.all(w < inputs.LARGEST):
+        i = int(np.argmax(~(w < inputs.LARGEST)))
+        raise ValueError(f"the weight q/p must be below {inputs.LARGEST:g}; {who} has {w[i]:g} in row {log.numbers[i]}")
+    M = None
+    if mg is not None:
+        m, g = mg
+        M = np.column_stack([m, np.divide(g - q * m, 1 - q, out=m.copy(), where=q < 1)])
+    gap = None
+    if P is not None and shown.Q is not None:
+        gap = np.where(np.isnan(P).any(axis=1), np.where(log.p < 1, 0.0, 1 - q), np.sum(shown.Q, axis=1, where=P <= 0))
+    Q = np.column_stack([q, 1 - q])
+    arms = np.zeros(n, dtype=np.int64)
+    return Rows(log.r, arms, log.p, w, Q, M, se, KINDS[0], None, None, gap, None, {}, log.weight, _limit(log, shown, P))
+
+
+def _all_arms(rows: Rows, log: Logged, shown: Shown, question: Question, name: str, who: str) -> Rows:
+    """The same rows with all arms, for an estimator that reads them; refused where they are not known."""
+    if shown.Q is None:
+        raise ValueError(
+            f"the estimator {name} reads the probabilities of all arms, and {who} gives that of the arm shown alone: "
+            f"pass a column of lists"
+        )
+    M = None
+    if question.predictions is not None and estimators.find(name.partition(":")[0]).predicts:
+        if not candidates.is_list(log, question.predictions):
+            raise ValueError(
+                f"the estimator {name} reads the predictions of all arms, and column {question.predictions!r} predicts "
+                f"for the arm shown alone: let it hold lists, a number for each arm"
+            )
+        M = log.matrix(question.predictions)
+    return rows._replace(a=log.a, Q=shown.Q, M=M)
+
+
+def _limit(log: Logged, shown: Shown, P: Any) -> float | None:
+    """What no weight can exceed, whatever arm a row shows: from logged probabilities or a logged floor, in all rows."""
+    if log.kind != "exact":
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = np.where(log.floor > 0, log.K / log.floor, np.nan)
+        if P is not None and shown.Q is not None:
+            most = np.max(np.divide(shown.Q, P, out=np.zeros(P.shape), where=P > 0), axis=1)
+            bound = np.where(np.isnan(P).any(axis=1), bound, most)
+    return None if np.isnan(bound).any() else float(np.max(bound))
+
+
+def _predicted(log: Logged, shown: Shown, question: Question, who: str) -> tuple[np.ndarray, np.ndarray]:
+    """m and g (n,)."""
+    column = question.predictions
+    if column is None:
+        needy = next(asked.name for asked in question.estimators if estimators.find(asked.method).predicts)
+        raise ValueError(f"{needy} needs reward predictions: --predictions COLUMN, or --model to make them")
+    if not candidates.is_list(log, column):
+        if shown.g is None:
+            raise ValueError(
+                f"column {column!r} predicts for the arm shown alone, so {who} needs its own prediction in each row: "
+                f"write column:q,g with g = Σ_k Q_k M_k, or let {column!r} hold lists, a number for each arm"
+            )
+        return candidates.number(log, column), shown.g
+    M = log.matrix(column)
+    candidates.refuse(~np.isfinite(M).all(axis=1), log, f"column {column!r} must hold finite numbers")
+    if shown.g is not None:
+        return candidates.of_shown(M, log.a), shown.g
+    if shown.Q is None:
+        raise ValueError(
+            f"{who} gives the probability of the arm shown alone: with lists in {column!r} it must give lists too, or "
+            f"write column:q,g with g = Σ_k Q_k M_k"
+        )
+    return candidates.of_shown(M, log.a), np.einsum("ij,ij->i", shown.Q, M)
+
+
+def _errors(log: Logged) -> tuple[frozenset[str], np.ndarray | None]:
+    """The kinds of the logged propensities, and their standard errors (n,) where any are Monte Carlo."""
+    if log.kind == "exact":
+        return frozenset({"exact"}), None
+    kinds = log.kinds
+    drawn, se = kinds == "monte_carlo", log.se
+    candidates.refuse(drawn & np.isnan(se), log, "Monte Carlo propensities need their propensity_se")
+    return frozenset(kinds.tolist()), np.where(drawn, se, 0.0)
+
+
+def _rounding(x: np.ndarray, p: np.ndarray) -> float:
+    """How far the weights may be off where x (n,), p or q, has 3 to 8 decimals: (mean of (half a unit/p)²)^½.
+
+    At least that of float32, at most MOST_ROUNDING. Fewer decimals are taken as exact, as in 0.5 and 0.25.
+    """
+    for digits in range(9):
+        scaled = x * 10.0**digits
+        if np.all(np.abs(scaled - np.round(scaled)) <= 1e-15 * scaled + 1e-15):
+            if digits < 3:
+                break
+            unit = 0.5 * 10.0**-digits
+            return float(np.clip(np.sqrt(np.mean((unit / p) ** 2)), candidates.ROUNDING, MOST_ROUNDING))
+    return candidates.ROUNDING
+
+
+def _labels(log: Logged, name: str) -> np.ndarray:
+    column = log.column(name)
+    candidates.refuse(
+        log.series(name).is_null().to_numpy(), log, f"column {name!r} must say to which cluster a row belongs"
+    )
+    return column.astype(str) if column.dtype.kind == "O" else column
