@@ -1,5 +1,6 @@
 """What the documents show runs as it stands, and names what exists."""
 
+import ast
 import importlib
 import importlib.util
 import itertools
@@ -185,18 +186,74 @@ def resolved(name):
     return True
 
 
+def _places():
+    """Where a name may lead that stands without `dither.`: short name -> dotted names of modules and classes."""
+    found, own = {}, {}
+    for path in (ROOT / "src" / "dither").rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+        found.setdefault(module.rpartition(".")[2], []).append(module)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(f"{module}.{node.name}")
+                own[f"{module}.{node.name}"] = {
+                    part.attr
+                    for part in ast.walk(node)
+                    if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
+                }
+    return found, own
+
+
+PLACES, OWN = _places()  # OWN: what an instance of a class sets on itself
+CALLED = {  # variables of the pages and docstrings, and the classes that they may be of
+    "bandit": ["Bandit"],
+    "d": ["Decision"],
+    "decision": ["Decision"],
+    "log": ["Logged", "Log"],
+    "model": dither.models.__all__,
+    "part": ["Logged"],
+    "policy": dither.policies.__all__,
+    "rows": ["Rows"],
+    "used": ["Logged"],
+}
+FILE = re.compile(r"\.(csv|data|gz|html|jinja|json|md|npz|org|parquet|png|py|rst|toml|trn|tst)$")
+
+
+def leads_somewhere(name):
+    """Whether `arrays.argmax`, `Bandit.choose` or `bandit.choose` exists; None for a name that is no one's here."""
+    head, _, rest = name.partition(".")
+    places = [place for key in (head, *CALLED.get(head, [])) for place in PLACES.get(key, [])]
+    if not places or FILE.search(name):
+        return None
+    return any(resolved(f"{place}.{rest}") or rest in OWN.get(place, ()) for place in places)
+
+
+def short_names(page):
+    """Names in backticks anywhere, and all in docstrings, in messages and in the prose of pages."""
+    text, dotted = page.read_text(encoding="utf-8"), r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+"
+    names = set(re.findall(rf"`({dotted})(?:\([^`]*\))?`", text))
+    if page.suffix == ".py":
+        strings = [node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
+        prose = "\n".join(string for string in strings if isinstance(string, str))
+    else:
+        prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL) if page.suffix == ".md" else ""
+    return names | set(re.findall(rf"(?<![\w./`'\\-]){dotted}", prose))
+
+
 @pytest.mark.parametrize("page", [*PAGES, *SOURCES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_names_files_and_cures_exist(page):
     text = page.read_text(encoding="utf-8")
     for name in set(re.findall(r"(?<![\w/.-])dither(?:\.[A-Za-z_]\w*)+", text)):
         assert resolved(name.removesuffix(".py")), name
+    for name in short_names(page):
+        assert leads_somewhere(name) is not False, name
     for path in set(re.findall(r"`((?:[\w-]+/)*\w+\.(?:py|md|rst))`", text)):
         assert (ROOT / path).exists() or any(found.as_posix().endswith(f"/{path}") for found in FILES), path
     for what in re.findall(r"pip install (?:-e )?'?([^' `\n]+)", text):
         assert what.startswith("."), f"no index has {what}"
     for extras in re.findall(r"(?:dither|'\.)\[([a-z,]+)\]", text):
         assert set(extras.split(",")) <= EXTRAS, extras
-    # seen red: dither.ope.difference; dither.ope.choose_c; `propensity.py`; pip install 'dither[experiments]'
+    # seen red: dither.ope.difference; dither.ope.choose_c; `propensity.py`; pip install 'dither[experiments]';
+    # `tables.scan`, rows.certain_gap
 
 
 def test_the_test_of_names_finds_what_is_wrong():
@@ -206,6 +263,10 @@ def test_the_test_of_names_finds_what_is_wrong():
     assert not resolved("dither.ope.difference")
     assert not resolved("dither.Bandit.chose")
     assert not resolved("dither.nothing")
+    assert all(map(leads_somewhere, ("arrays.argmax", "Bandit.choose", "bandit.seed", "models.GLM", "d.arm")))
+    wrong = ("arrays.argmin", "Bandit.chose", "bandit.sed", "models.GML", "d.arms", "ope.difference", "model.means")
+    assert [leads_somewhere(name) for name in wrong] == [False] * len(wrong)
+    assert leads_somewhere("scipy.optimize") is leads_somewhere("exact.csv") is None
 
 
 def test_the_changelog_has_this_version():

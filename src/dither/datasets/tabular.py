@@ -1,4 +1,4 @@
-"""The table of a data set: what `tables.scan` reads, refused where its columns cannot be features or labels."""
+"""The table of a data set: what `reading.scan` reads, refused where its columns cannot be features or labels."""
 
 from pathlib import Path
 from typing import Any
