@@ -8,14 +8,14 @@ from collections.abc import Iterable
 
 
 def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
-    """A name that is in no table: the near match, or all that there are."""
+    """The error of a name that is in no table. It names the nearest match, or all that there are."""
     names = list(known)
     best = _nearest(str(name).casefold(), {n.casefold(): n for n in reversed(names)})
     return LookupError(f"no {what} {name!r}: " + (f"did you mean {best!r}?" if best else f"one of {', '.join(names)}"))
 
 
 def _nearest(typed: str, known: dict[str, str]) -> str | None:
-    """What is spelt nearly so, or else what begins so, or else what is spelt a little so."""
+    """The known name that is closest: spelt nearly the same, else of the same beginning, else a little alike."""
     begins = [n for n in known if len(typed) > 2 and n.startswith(typed[:4])]
     found = difflib.get_close_matches(typed, known, n=1, cutoff=0.75) or begins
     found = found or difflib.get_close_matches(typed, known, n=1, cutoff=0.6)
@@ -23,7 +23,10 @@ def _nearest(typed: str, known: dict[str, str]) -> str | None:
 
 
 def missing_extra(package: str, *, extra: str) -> ImportError:
-    """A package that only an extra brings. The library is installed from a checkout: no index has it."""
+    """The error of a package that an extra brings.
+
+    The cure names a checkout, since no index has the library.
+    """
     return ImportError(
         f"this needs {package}, which is not installed and comes with dither[{extra}]: run pip install '.[{extra}]' "
         "in a checkout of dither"
@@ -31,13 +34,13 @@ def missing_extra(package: str, *, extra: str) -> ImportError:
 
 
 def positive(name: str, value: object) -> None:
-    """Refuse all but a finite number above 0."""
+    """Raise ValueError unless the value is a finite number above 0."""
     if not 0 < _number(value) < math.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
 
 
 def _number(value: object) -> float:
-    """As a float; NaN for what is no real number or too large for one."""
+    """The value as a float; NaN if it is no real number, or too large for a float."""
     try:
         return math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
     except OverflowError:
@@ -45,32 +48,32 @@ def _number(value: object) -> float:
 
 
 def at_least(name: str, value: object, least: int) -> None:
-    """Refuse all but a whole number of at least `least`."""
+    """Raise ValueError unless the value is a whole number of at least `least`."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def within(name: str, value: object, low: float, high: float) -> None:
-    """Refuse all but a number in [low, high]."""
+    """Raise ValueError unless the value is a number in [low, high]."""
     if not low <= _number(value) <= high:
         raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
 
 
 def true_or_false(name: str, value: object) -> None:
-    """Refuse all but True and False."""
+    """Raise ValueError unless the value is True or False."""
     if value not in (True, False) or isinstance(value, (str, bytes)):
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 def lacks(model: object, ability: str, *, policy: object) -> TypeError:
-    """A policy that asks a model for what the model does not give."""
+    """The error of a policy that needs an ability which its model does not have."""
     shown = repr(model) if dataclasses.is_dataclass(model) else type(model).__name__
     return TypeError(
         f"{type(policy).__name__} needs {ability!r} of its model, which {shown} does not give: "
-        f"choose another model, other settings of it, or another policy"
+        f"choose another model, other settings of this model, or another policy"
     )
 
 
 def overflow() -> ValueError:
-    """An estimate that is not finite."""
+    """The error of an estimate that is not finite."""
     return ValueError("x and r are too large for float64: the estimate overflows; scale them down")

@@ -1,6 +1,7 @@
-"""What must change in the child of a fork: whatever is one process's alone is told there.
+"""Tell objects that belong to one process that they were forked: a bandit has streams, a log has a file.
 
-The parent notices nothing, and a call of what is told costs nothing: the system's hook runs once a fork.
+They are told in the child, before anything else runs there. The parent is not touched. A call of such an object costs
+nothing more, because the system runs the hook once a fork.
 """
 
 import os
@@ -9,7 +10,7 @@ from typing import Protocol
 
 
 class Told(Protocol):
-    """Of whatever must know."""
+    """An object that must know of a fork."""
 
     def _forked(self) -> None:
         """Called in the child, before anything else runs there."""
@@ -19,7 +20,7 @@ _LIVE: weakref.WeakSet[Told] = weakref.WeakSet()
 
 
 def tell(one: Told) -> None:
-    """From now on `one` is told of every fork, in the child, as long as it lives."""
+    """From now on `one` is told of every fork, in the child, for as long as it lives."""
     _LIVE.add(one)
 
 
@@ -28,5 +29,5 @@ def _in_child() -> None:
         one._forked()
 
 
-if hasattr(os, "register_at_fork"):  # not where there are no forks
+if hasattr(os, "register_at_fork"):  # systems without forks do not have it
     os.register_at_fork(after_in_child=_in_child)

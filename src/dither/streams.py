@@ -1,7 +1,7 @@
 """Random streams: one for each (seed, run, purpose), so that a run does not know its neighbours.
 
-A stream is a `numpy.random.Generator` on SFC64 (7.5 ns a normal). Whatever is drawn in one call for n rounds is the
-same as n calls of one round each; a purpose therefore never mixes two kinds of draws whose order could depend on n.
+A stream is a `numpy.random.Generator` on SFC64 (7.5 ns a normal). One call for n rounds draws the same as n calls for
+one round each. So a purpose has one kind of draw alone: the order of two kinds could depend on n.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ PURPOSES |= {"weights": 8, "training": 9}
 
 
 def stream(seed: int, run: int, purpose: str, *more: int) -> np.random.Generator:
-    """The stream of one purpose in one run; `more` (for example a decision's number) derives streams below it."""
+    """The stream of one purpose in one run. `more`, such as the number of a decision, derives streams below it."""
     sequence = np.random.SeedSequence(seed, spawn_key=(run, PURPOSES[purpose], *more))
     return np.random.Generator(np.random.SFC64(sequence))
 
 
 @contextlib.contextmanager
 def given_back(*rngs: np.random.Generator) -> Iterator[None]:
-    """What is drawn inside from these streams is drawn again later, if what happens inside raises."""
+    """If the block raises, the streams go back to where they were, so the next draws are the same again."""
     before = [rng.bit_generator.state for rng in rngs]
     try:
         yield
@@ -34,7 +34,10 @@ def given_back(*rngs: np.random.Generator) -> Iterator[None]:
 
 
 def entropy(seed: int | None) -> int:
-    """The seed itself; fresh entropy for None, to be recorded by whoever asked."""
+    """The seed itself, or fresh entropy for None. The caller records what is returned.
+
+    Raises ValueError if the seed is neither None nor a whole number of at least 0.
+    """
     if seed is None:
         return secrets.randbits(128)
     if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed.__index__() < 0:

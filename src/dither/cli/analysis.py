@@ -16,15 +16,18 @@ def theory(
     figure: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this part: coverage, optimism, width, slopes, curvature, fig1 or fig2a; may be repeated.",
+            help="Run this part alone: coverage, optimism, width, slopes, curvature, fig1 or fig2a; may be repeated.",
             show_default="all",
         ),
     ] = None,
-    more: Annotated[int, typer.Option(help="So many times the runs of each part.")] = 1,
+    more: Annotated[int, typer.Option(help="Multiply the number of runs of each part by this.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of all random streams.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder of the pictures, the table and the page.")] = Path("theory"),
+    out: Annotated[Path, typer.Option(help="Folder for the pictures, the table and the page.")] = Path("theory"),
 ) -> None:
-    """Measure the paper's analysis: coverage, optimism, widths, slopes, κ_*; and draw figures 1 and 2a. Two minutes."""
+    """Measure the paper's analysis and draw its figures 1 and 2a. Takes two minutes.
+
+    Measured are coverage, the probability of optimism, widths, slopes and the effect of κ_*.
+    """
     from dither.experiments.theory import catalogue  # matplotlib takes a second to import
 
     names = catalogue.check(figure or (), more=more, seed=seed)

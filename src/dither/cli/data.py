@@ -1,4 +1,4 @@
-"""The command `dither datasets`: parse, look, render."""
+"""The command `dither datasets`: parse, call, show."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,7 @@ def list_data(
         typer.Option(help="Folder of the original files.", show_default=f"the environment variable {datasets.FOLDER}"),
     ] = None,
 ) -> None:
-    """List the data sets: size, licence, citation, and where they come from here."""
+    """List the data sets with size, licence and citation, and say where each would come from."""
     here = datasets.located(folder)
     table = Table(title="Data sets", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("name", "rows", "d", "K", "licence"):
@@ -31,10 +31,10 @@ def list_data(
     console = terminal.console()
     console.print(table)
     lines = [f"{source.name}: {source.citation}. {source.url}" for source in datasets.SOURCES.values()]
-    named = "none is named" if here is None else str(here)
-    lines.append(f"\nthe folder: of originals, named by --folder or {datasets.FOLDER} ({named}); without one, OpenML")
+    named = "none is named now" if here is None else f"now {here}"
+    lines.append(f"\nfolder of the originals: --folder or {datasets.FOLDER} names it ({named}); without one, OpenML")
     lines.append(f"preprocessing: {', '.join(datasets.PREPROCESSING)}")
-    lines.append("your own: dither compare LinFP Greedy --data my.csv --target label, or --data openml:ID")
+    lines.append("your own table: dither compare LinFP Greedy --data my.csv --target label, or --data openml:ID")
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""The command `dither exact`: parse, call, render."""
+"""The command `dither exact`: parse, call, show."""
 
 import csv
 import io
@@ -15,14 +15,18 @@ SHOWN = (10, 30, 100, 1000)  # n in the tables; the picture and exact.csv have m
 
 
 def exact(
-    logs: Annotated[int, typer.Option(help="Logs of each policy.")] = 300,
-    rows: Annotated[int, typer.Option(help="Decisions in a log.")] = 1000,
+    logs: Annotated[int, typer.Option(help="Number of logs of each policy.")] = 300,
+    rows: Annotated[int, typer.Option(help="Number of decisions in a log.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the world and of all random streams.")] = 0,
     draws: Annotated[int, typer.Option(help="Draws a context for the probabilities of Thompson sampling.")] = 200_000,
-    repeats: Annotated[int, typer.Option(help="Rounds of the timing, of which the best counts.")] = 15,
-    out: Annotated[Path, typer.Option(help="Folder of the picture and the tables.")] = Path("exact"),
+    repeats: Annotated[int, typer.Option(help="How often times are taken; the best one counts.")] = 15,
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the tables.")] = Path("exact"),
 ) -> None:
-    """What exact propensities buy: IPS and DR from FP's logs and from Thompson sampling's, by cost. One minute."""
+    """Show what exact propensities buy. Takes one minute.
+
+    IPS and DR are computed from logs of feature perturbation, which has exact propensities, and from logs of Thompson
+    sampling, which has Monte Carlo ones, at equal cost.
+    """
     from dither.experiments import exact as experiment  # matplotlib takes a second to import
     from dither.experiments import exact_report
 

@@ -1,4 +1,4 @@
-"""What all commands share: where results go, a progress bar, and what is said at the end."""
+"""What all commands share: the console, the progress bar, and the lines at the end."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,14 +11,14 @@ WIDTH = 124  # characters
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where results go: stdout (or stderr), at least as wide as a table."""
+    """The console for results, on stdout or stderr. It is at least as wide as a table."""
     here = Console(stderr=stderr)
     return here if here.width >= WIDTH else Console(stderr=stderr, width=WIDTH)
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float, float], None]]:
-    """A bar on stderr with the time left."""
+    """A progress bar on stderr, with the time that is left."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -32,7 +32,7 @@ def progress(what: str) -> Iterator[Callable[[float, float], None]]:
         task = bar.add_task(what, total=None)
 
         def tell(done: float, total: float) -> None:
-            if not bar.live.is_started:  # not before the first word: bad settings are refused until then
+            if not bar.live.is_started:  # the bar starts late, so that an error about bad settings comes before it
                 stack.enter_context(bar)
             bar.update(task, completed=done if total else 1, total=total or 1)
 
@@ -40,19 +40,19 @@ def progress(what: str) -> Iterator[Callable[[float, float], None]]:
 
 
 def said(console: Console, sentences: Iterable[str]) -> None:
-    """A line each, or more where they are long."""
+    """Print each sentence on a line of its own; a long one takes more."""
     for sentence in sentences:
         console.print(sentence, highlight=False, markup=False)
 
 
 def written(console: Console, paths: list[Path]) -> None:
-    """Every file that was written, a line each."""
+    """Print the path of every file that was written, a line each."""
     for path in paths:
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
 def interrupted(console: Console, out: Path) -> None:
-    """What an interruption leaves."""
+    """Say what an interruption leaves."""
     console.print(
-        f"interrupted: finished blocks are kept in {out}; the same command goes on from there", soft_wrap=True
+        f"interrupted: finished blocks are kept in {out}; run the same command again to go on", soft_wrap=True
     )

@@ -1,12 +1,14 @@
 """The paper's analysis as functions, each named after its symbol: radii, constants, lemmas, the bound of Theorem 1.
 
-    radii      β_t, W_t, γ_t, c_{δ'}; oful, ucb, self_normalised (radii of other papers)
+    radii      β_t, W_t, γ_t, c_{δ'}; the radii of other papers for linear models: oful, ucb, self_normalised
+    baselines  the radii of other papers for generalised linear models: ucb_glm, glm_ucb, ofuglb_e
     curvature  L_t, κ, κ_*
     events     p, the probability of optimism, P(Ẽ_T)
     potential  the elliptical potential lemma and the count lemma, both sides
-    regret     R_1, R_2, ε, A, B, C, D, the warm-up, Theorem 1, and the T from which it says something
+    regret     R_1, R_2, ε, A, B, C, D, the warm-up, Theorem 1, and the T from which the bound says something
 
 docs/theory.md says where the paper contradicts itself, what is computed there, and what was measured.
+docs/paper-to-code.md lists every symbol of the paper.
 """
 
 from dither.theory.baselines import glm_ucb, ofuglb_e, ucb_glm

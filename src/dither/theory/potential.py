@@ -1,4 +1,4 @@
-"""The elliptical potential lemma and the count lemma: both sides (paper, Lemmas EPL and EPCL of Appendix F)."""
+"""Both sides of the elliptical potential lemma and of the count lemma (paper, Lemmas F.1 and F.2)."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from dither.theory.radii import plain
 
 
 def widths(X: np.ndarray, lam: float) -> np.ndarray:
-    """‖x_t‖_{V_t⁻¹} with V_t = λI + Σ_{s<t} x_s x_s', in turn: X (..., T, d) -> (..., T)."""
+    """‖x_t‖_{V_t⁻¹} for t = 1..T, with V_t = λI + Σ_{s<t} x_s x_s': X (..., T, d) -> (..., T)."""
     d = X.shape[-1]
     F = np.zeros((*X.shape[:-2], d, d)) + np.eye(d) / np.sqrt(lam)  # V⁻¹ = F F', as in models/ridge.py
     found = np.empty(X.shape[:-1])
@@ -28,7 +28,7 @@ def potential(X: np.ndarray, lam: float) -> Any:
 
 
 def potential_bound(T: Any, *, d: int, lam: Any, R: float = 1.0) -> Any:
-    """2d log(1 + R²T/(dλ)), the elliptical potential lemma; R >= ‖x‖ (paper, Lemma EPL)."""
+    """2d log(1 + R²T/(dλ)), the right-hand side of the elliptical potential lemma; R >= ‖x‖ (paper, Lemma F.1)."""
     return plain(2 * d * np.log1p(R**2 * T / (d * lam)))
 
 
@@ -39,6 +39,6 @@ def count(X: np.ndarray, lam: float, *, c: float = 1.0) -> Any:
 
 
 def count_bound(*, d: int, lam: Any, R: float = 1.0, c: float = 1.0) -> Any:
-    """2d/log(1 + c²) log(1 + R²/(λ log(1 + c²))), the elliptical potential count lemma (paper, Lemma EPCL)."""
+    """2d/log(1 + c²) log(1 + R²/(λ log(1 + c²))), the right-hand side of the count lemma (paper, Lemma F.2)."""
     unit = np.log1p(c**2)
     return plain(2 * d / unit * np.log1p(R**2 / (lam * unit)))

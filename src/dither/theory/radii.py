@@ -1,8 +1,8 @@
-"""Confidence radii and how far a perturbed score strays: β_t, W_t, γ_t, c_{δ'}; besides, the radii of other papers.
+"""Confidence radii, and how far a perturbed score strays: β_t, W_t, γ_t, c_{δ'}; also the radii of other papers.
 
-Letters: d features, t the round (t - 1 observations), T horizon, S >= ‖θ*‖, R the sd of the reward noise, lam λ,
-M the self-concordance constant M_μ (0 for linear models), L the Lipschitz constant L_t of the loss at that round,
-delta_prime δ' = δ/(4T).
+The letters: d features; t the round, after t - 1 observations; T the horizon; S >= ‖θ*‖; R the sd of the reward noise;
+lam is λ; M is M_μ, the self-concordance constant (0 for linear models); L is L_t, the Lipschitz constant of the loss at
+round t; delta_prime is δ' = δ/(4T).
 """
 
 import math
@@ -16,9 +16,10 @@ CONCENTRATION, CONCENTRATION_PRIME = 2.0, 2.0  # c and c' of equation (concentra
 
 
 def W(t: int, *, d: int, S: float = 1.0, L: Any, delta: Any, R: float = 1.0) -> Any:
-    """W_t(δ), where W_t² = log(1/δ) + d log(2eS L_t/d): L_t(θ*) - L_t(θ̂) <= W_t² (paper, Appendix E, proof of Lemma 1).
+    """W_t(δ), where W_t² = log(1/δ) + d log(2eS L_t/d) (paper, Appendix E, proof of Lemma 1).
 
-    θ̂ is the minimiser over ‖θ‖ <= S. The logarithm is taken of at least e, for L_1 = 0. R: as for `beta`.
+    With probability 1 - δ, L_t(θ*) - L_t(θ̂) <= W_t² for the minimiser θ̂ over ‖θ‖ <= S. The second logarithm is taken
+    of at least e, since L_1 = 0. R is as for `beta`.
     """
     L, xp = _array(L)
     inside = xp.clip(2 * math.e * S * L / (R**2 * d), min=math.e)
@@ -30,9 +31,10 @@ def beta(t: int, *, d: int, lam: float, S: float = 1.0, M: float, L: Any, delta:
 
     β_t(δ)² = 4S²λ + 2(1 + S M_μ) W_t(δ)², W_t(δ)² = log(1/δ) + d log(2eS L_t/d).
 
-    t: the round (all dependence on it is through L); L: L_t at that round, a number or an array (...).
-    R: the sd of the reward noise where it is not 1 (footnote to equation (density)): the bound for the rewards and
-    parameters over R, times R, so that 2R² and L_t/R² stand for 2 and L_t.
+    t : the round; the radius depends on it through L alone
+    L : L_t at that round, a number or an array (...)
+    R : the sd of the reward noise (footnote to equation 1 (density)). For R other than 1, rewards and parameters are
+        divided by R, and the radius is multiplied by R. So 2R² stands for 2, and L_t/R² for L_t.
     """
     L, xp = _array(L)
     square = xp.square(_array(W(t, d=d, S=S, L=L, delta=delta, R=R))[0])
@@ -40,7 +42,7 @@ def beta(t: int, *, d: int, lam: float, S: float = 1.0, M: float, L: Any, delta:
 
 
 def c_delta(delta_prime: Any) -> Any:
-    """c_{δ'} = √(c log(c'/δ')) = √(2 log(2/δ')): |u'ζ| exceeds it with probability at most δ' (paper, Lemma F.6)."""
+    """c_{δ'} = √(c log(c'/δ')) = √(2 log(2/δ')). |u'ζ| exceeds it with probability at most δ' (paper, Lemma F.6)."""
     value = np.sqrt(CONCENTRATION * (math.log(CONCENTRATION_PRIME) - log(delta_prime)))
     return plain(value)
 
@@ -48,17 +50,17 @@ def c_delta(delta_prime: Any) -> Any:
 def gamma(t: int, *, d: int, lam: float, S: float = 1.0, M: float, L: Any, delta: Any, T: Any) -> Any:
     """γ_t(δ) = β_t(δ/(4T)) √(c log(4c'T/δ)), how far a perturbed score strays (paper, Table of notations).
 
-    It is what Appendix E uses and writes γ_t(δ'): c_{δ'} β_t(δ') with δ' = δ/(4T) (docs/theory.md).
+    Appendix E uses this value and writes it γ_t(δ'): it is c_{δ'} β_t(δ') with δ' = δ/(4T) (docs/theory.md).
     """
     delta_prime = delta / (4 * T)
     return beta(t, d=d, lam=lam, S=S, M=M, L=L, delta=delta_prime) * c_delta(delta_prime)
 
 
 def oful(t: int, *, d: int, lam: float, S: float = 1.0, R: float = 1.0, T: int | None = None) -> float:
-    """√λ S + R √(2 log T + d log(1 + t/(λ d))), the radius of OFUL with δ = 1/T and ‖x‖ <= 1 (T: None for t).
+    """√λ S + R √(2 log T + d log(1 + t/(λ d))), the radius of OFUL with δ = 1/T and ‖x‖ <= 1. T=None stands for t.
 
-    Abbasi-Yadkori, Pál, Szepesvári 2011, Theorem 2 with the determinant bounded by trace; figure 2b of the paper
-    was drawn with it.
+    Abbasi-Yadkori, Pál, Szepesvári 2011, Theorem 2, with the determinant bounded by the trace. Figure 2b of the paper
+    fits this radius.
     """
     return math.sqrt(lam) * S + R * math.sqrt(2 * math.log(T or t) + d * math.log(1 + t / (lam * d)))
 
@@ -69,17 +71,17 @@ def ucb(t: int, *, d: int, lam: float = 1.0, S: float = 1.0, R: float = 1.0, del
 
 
 def self_normalised(logdet: Any, *, lam: float, S: float = 1.0, R: float = 1.0, delta: float) -> Any:
-    """√λ S + R √(2 log(1/δ) + log(det V/det λI)), OFUL's own radius; logdet: log(det V/det λI), an array."""
+    """√λ S + R √(2 log(1/δ) + log(det V/det λI)), OFUL's own radius. logdet is log(det V/det λI), an array."""
     return math.sqrt(lam) * S + R * arrays.namespace(logdet).sqrt(2 * math.log(1 / delta) + logdet)
 
 
 def log(x: Any) -> Any:
-    """Of a number or an array."""
+    """The logarithm of a number or of an array."""
     return arrays.namespace(x).log(x) if hasattr(x, "ndim") else math.log(x)
 
 
 def plain(x: Any) -> Any:
-    """A float for an array without axes."""
+    """x, as a float if it is an array without axes."""
     return float(x) if getattr(x, "ndim", 1) == 0 else x
 
 

@@ -2,9 +2,10 @@
 
     R(T) <= (2/p + 2) Reg_max + ε + warm-up,   Reg_max <= A√(B + C Reg_max) + D  =>  Reg_max <= 2(A√B + A²C + D)
 
-repaired=False: as printed. repaired=True: with the constants that two steps need (docs/theory.md): 7 for 5 in D, and
-in ε the rounds outside I_T, whose expectation Step 2-2 leaves out. Everything works on numbers and on arrays of T.
-For reward noise of sd R, and S and the gaps in units of R, multiply the bound by R (footnote to equation (density)).
+repaired=False has the constants as printed. repaired=True has those that two steps of the proof need (docs/theory.md):
+7 in place of 5 in D, and in ε the rounds outside I_T, whose expectation Step 2-2 leaves out. All functions work on
+numbers and on arrays of T. For reward noise of sd R, give S and the gaps in units of R and multiply the bound by R
+(footnote to equation 1 (density)).
 """
 
 from collections.abc import Callable
@@ -34,12 +35,12 @@ def epsilon(T: Any, *, delta: float, lam: Any, gamma: Any, M: float, L_mu: float
 
 
 def warm_up_rounds(*, d: int, lam: Any, L_mu: float, kappa: float) -> Any:
-    """How many rounds are not in I_T: the count lemma for H̄_t and for V̄_t with c = 1 (Step 1)."""
+    """A bound on the number of rounds outside I_T: the count lemma for H̄_t and for V̄_t, with c = 1 (Step 1)."""
     return count_bound(d=d, lam=lam, R=np.sqrt(L_mu)) + count_bound(d=d, lam=lam / kappa)
 
 
 def warm_up(*, d: int, lam: Any, L_mu: float, kappa: float, R_star: float) -> Any:
-    """(4 d R*/log 2)(log(1 + L_μ/(λ log 2)) + log(1 + κ/(λ log 2))), R* = max |μ(x'θ*)| (Step 1)."""
+    """(4 d R*/log 2)(log(1 + L_μ/(λ log 2)) + log(1 + κ/(λ log 2))), where R* = max |μ(x'θ*)| (Step 1)."""
     return 2 * R_star * warm_up_rounds(d=d, lam=lam, L_mu=L_mu, kappa=kappa)
 
 
@@ -59,8 +60,8 @@ def C(M: float) -> float:
 
 
 def D(T: Any, *, d: int, lam: Any, gamma: Any, M: float, L_mu: float, kappa: float, repaired: bool = False) -> Any:
-    """D = (5d/κ) M_μ L_μ γ_T² log(1 + κT/(dλ)) (Step 5); repaired: 7 for 5."""
-    terms = 7 if repaired else 5  # 4 of E_t and 1 of F_t; 6 where θ̄_t and θ̂_t lie in different sets Θ_τ
+    """D = (5d/κ) M_μ L_μ γ_T² log(1 + κT/(dλ)) (Step 5); repaired: 7 in place of 5."""
+    terms = 7 if repaired else 5  # 4 of E_t and 1 of F_t; repaired, E_t has 6: θ̄_t and θ̂_t may lie in different Θ_τ
     return terms / (2 * kappa) * M * L_mu * gamma**2 * potential_bound(T, d=d, lam=lam / kappa)
 
 
@@ -70,13 +71,13 @@ def poly_solve(A: Any, B: Any, C: Any, D: Any) -> Any:
 
 
 def poly_root(A: Any, B: Any, C: Any, D: Any) -> Any:
-    """The largest X with X <= A√(B + CX) + D, exactly: D + A²C/2 + √(A⁴C²/4 + A²(B + CD))."""
+    """The largest X with X <= A√(B + CX) + D, which is D + A²C/2 + √(A⁴C²/4 + A²(B + CD))."""
     half = A**2 * C / 2
     return plain(D + half + np.sqrt(half**2 + A**2 * (B + C * D)))
 
 
 class Bound(NamedTuple):
-    """The bound and what it is made of; each a number or an array of T's shape."""
+    """The bound and its parts. Each field is a number, or an array of T's shape."""
 
     beta: Any  # β_T(δ')
     gamma: Any  # γ_T(δ') = c_{δ'} β_T(δ')
@@ -105,10 +106,14 @@ def theorem(
     delta: float,
     repaired: bool = False,
 ) -> Bound:
-    """Theorem 1 as proved: with probability at least 1 - δ, R(T) <= total (Appendix E).
+    """Theorem 1 as it is proved: with probability at least 1 - δ, R(T) <= total (Appendix E).
 
-    T : the horizon, a number or an array; lam : λ, the theorem's is O(d)
-    M, L_mu : M_μ and L_μ; L : L_T of the loss; kappa, kappa_star : κ and κ_*; R_star : max |μ(x'θ*)|
+    T : the horizon, a number or an array
+    lam : λ; that of the theorem is O(d)
+    M, L_mu : M_μ and L_μ
+    L : the Lipschitz constant L_T of the loss
+    kappa, kappa_star : κ and κ_*
+    R_star : max |μ(x'θ*)|
     """
     delta_prime = delta / (4 * T)
     beta_T = beta(T, d=d, lam=lam, S=S, M=M, L=L, delta=delta_prime)
@@ -126,9 +131,10 @@ def theorem(
 
 
 def informative_from(bound: Callable[[float], float], *, gap: float, most: float = 1e60) -> float:
-    """The T from which bound(T) < gap T, the regret of never choosing well; inf where that is beyond `most`.
+    """The T from which bound(T) < gap T; inf if that T is beyond `most`.
 
-    bound(T)/T must fall with T, as that of Theorem 1 does from T = 1 on.
+    gap T is the regret of the worst choices: below it the bound says something. bound(T)/T must fall as T grows. That
+    of Theorem 1 does so from T = 1 on.
     """
     low, high = 1.0, 2.0
     while bound(high) >= gap * high:

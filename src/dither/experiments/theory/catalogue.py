@@ -1,4 +1,4 @@
-"""The parts by name, how much they run by default, and the files they become."""
+"""The parts by name, how much each runs by default, and the files that they become."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ NAMES = (*MEASURED, *DRAWN)
 
 
 def check(names: Iterable[str], *, more: int, seed: int) -> tuple[str, ...]:
-    """The names, all of them for none, in order; refuses what is unknown before anything runs."""
+    """The names in the order of `NAMES`; none stands for all. Raises LookupError or ValueError before anything runs."""
     errors.at_least("more", more, 1)
     errors.at_least("seed", seed, 0)
     chosen = list(names) or list(NAMES)
@@ -33,7 +33,7 @@ def check(names: Iterable[str], *, more: int, seed: int) -> tuple[str, ...]:
 
 
 def measure(name: str, *, seed: int = 0, more: int = 1, size: Size | None = None) -> Part:
-    """One part; more: that many times the runs; size: in place of the default."""
+    """Run one part. `more` multiplies its runs, and `size` stands in place of its default size."""
     if name in DRAWN:
         return DRAWN[name](seed)
     function, usual = MEASURED[name]
@@ -42,14 +42,14 @@ def measure(name: str, *, seed: int = 0, more: int = 1, size: Size | None = None
 
 
 def table(parts: Sequence[Part]) -> pl.DataFrame:
-    """Columns part, setting, quantity, value, theory."""
+    """All rows as a frame with the columns part, setting, quantity, value and theory."""
     schema = {"part": pl.String, "setting": pl.String, "quantity": pl.String, "value": pl.Float64, "theory": pl.Float64}
     rows = [(r.part, r.setting, r.quantity, float(r.value), r.theory) for part in parts for r in part.rows]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def write(parts: Sequence[Part], out: Path) -> list[Path]:
-    """A PNG a part, the table as CSV and Parquet, and a page that shows all."""
+    """Write a PNG for each part, the table as CSV and as Parquet, and a page that shows everything. -> the paths."""
     frame = table(parts)
     written = [drawing.save(part.canvas, out / f"{part.name}.png") for part in parts]
     for path, writer in ((out / "theory.csv", frame.write_csv), (out / "theory.parquet", frame.write_parquet)):
@@ -61,7 +61,7 @@ def write(parts: Sequence[Part], out: Path) -> list[Path]:
 
 
 def page(parts: Sequence[Part]) -> str:
-    """Markdown: what was found, the picture and the numbers of every part."""
+    """The page, as Markdown: for every part what was found, its picture and its numbers."""
     lines = ["# The paper's analysis, measured", ""]
     for part in parts:
         lines += [
@@ -82,10 +82,10 @@ def page(parts: Sequence[Part]) -> str:
 
 
 def number(x: float | None) -> str:
-    """Four figures, or nothing for None."""
+    """x to four digits; an empty text for None."""
     return "" if x is None else f"{x:.4g}"
 
 
 def cell(text: str) -> str:
-    """With its bars escaped, which would end the cell."""
+    """The text with its bars escaped, because a bar would end the cell."""
     return text.replace("|", "\\|")

@@ -1,10 +1,11 @@
 """How often the events of the analysis happen (paper, Definition 1, Lemmas 1 and 2), against δ.
 
-Ê_T  ‖θ̂_t - θ*‖ in the norm of Ĥ_t <= β_t(δ')   for the ridge estimate, which the policy uses, and for the minimiser
-     over ‖θ‖ <= S without ridge, which the lemma is about; both on the data of one policy (c_t = 1), at the same
-     rounds, which are spaced evenly in log t
+Ê_T  ‖θ̂_t - θ*‖ in the norm of Ĥ_t <= β_t(δ')
 Ẽ_T  |z_t| <= c_{δ'}, t = 1..T
-δ' = δ/(4T); each is to fail with probability at most δ/4.
+
+with δ' = δ/(4T). The lemmas say that each event fails with probability at most δ/4. Ê_T is looked at for two estimates:
+the ridge estimate, which the policy uses, and the minimiser over ‖θ‖ <= S without ridge, which the lemma is about. Both
+see the data of one policy (c_t = 1), and both are looked at in the same rounds, spaced evenly in log t.
 """
 
 from typing import Any, NamedTuple
@@ -18,12 +19,12 @@ from dither.experiments.theory.play import Setting, Size, fp, play, setting
 DELTAS = (0.01, 0.05, 0.1, 0.2, 0.5)
 SHOWN = 0.1  # the δ of the quantiles
 NORMS = {"linear": 1.0, "logistic": 2.0}  # S
-NO_RIDGE = 1e-6  # the λ in the loss of the constrained estimate: what a solver needs
-MARKS = 40  # rounds at which the estimates are looked at, at most
+NO_RIDGE = 1e-6  # the λ in the loss of the constrained estimate: it stands for none, but a solver needs one
+MARKS = 40  # the most rounds at which the estimates are looked at
 
 
 class Seen(NamedTuple):
-    """Of T rounds of R runs, and of the P rounds at which the estimates are looked at."""
+    """What was seen in T rounds of R runs, and at the P rounds at which the estimates were looked at."""
 
     L: np.ndarray  # (P, R)  L_t
     off: dict[str, np.ndarray]  # estimate -> (P, R)  ‖θ̂ - θ*‖ in the norm of Ĥ
@@ -33,7 +34,7 @@ class Seen(NamedTuple):
 
 
 def measure(size: Size, *, seed: int) -> Part:
-    """The coverage, and the factor by which β_t could shrink."""
+    """Measure how often the events happen, and the factor by which β_t could shrink."""
     rows: list[Row] = []
     says, ratios = [], {}
     made, (left, right) = canvas(2, title="The events of the analysis")
@@ -64,7 +65,7 @@ def measure(size: Size, *, seed: int) -> Part:
 
 
 def watch(given: Setting, size: Size, *, seed: int) -> Seen:
-    """Play with c_t = 1 and note, before the rounds that are looked at, how far both estimates are from θ*."""
+    """Play with c_t = 1. Before each round that is looked at, note how far both estimates are from θ*."""
     S = given.env.norm
     other = models.GLM(link=given.link.name, lam=given.model.lam, solver="exact", constrain=S, ridge=NO_RIDGE)
     state, L = other.init(size.dim, batch=(size.runs,)), np.zeros(size.runs)
@@ -95,14 +96,14 @@ def distance(state: Any, theta: np.ndarray) -> np.ndarray:
 
 
 def ratio(given: Setting, seen: Seen, size: Size, *, S: float, delta: float, estimate: str) -> np.ndarray:
-    """max_t ‖θ̂ - θ*‖/β_t(δ') of every run, (R,)."""
+    """max_t ‖θ̂ - θ*‖/β_t(δ') of every run: (R,)."""
     T, M = size.rounds, float(given.link.M(S))
     radius = theory.beta(T, d=size.dim, lam=given.model.lam, S=S, M=M, L=seen.L, delta=delta / (4 * T))
     return np.max(seen.off[estimate] / radius, axis=0)
 
 
 def concentrated(z: np.ndarray, size: Size) -> list[Row]:
-    """P(Ẽ_T), exact and as seen; z (T, R)."""
+    """P(Ẽ_T), exactly and as seen in z (T, R)."""
     found, T, worst = [], size.rounds, np.max(np.abs(z), axis=0)
     for delta in DELTAS:
         least = 1 - delta / 4

@@ -1,7 +1,7 @@
-"""Figures 1 and 2a of the paper, from computed objects: every curve, arm and perturbation comes out of a fit.
+"""Figures 1 and 2a of the paper, drawn from fits: every curve, arm and perturbation is computed.
 
-fig1   a logistic model of d = 2 features after some rewards; left its Thompson draws θ̃, right its inputs x̃_i
-fig2a  a linear model that saw one arm often and one seldom; what A = D^{1/2}P' makes of the arms and of two ζ
+fig1   a logistic model of d = 2 features after some rewards. Left are its Thompson draws θ̃, right its inputs x̃_i.
+fig2a  a linear model that saw one arm often and one seldom. It shows what A = D^{1/2}P' makes of the arms and of two ζ.
 """
 
 import math
@@ -19,7 +19,7 @@ OFTEN, SELDOM = 40, 4  # pulls of the two arms of figure 2a
 
 
 def fig1(seed: int) -> Part:
-    """Model perturbation evaluates fixed inputs by off-estimated models, FP perturbed inputs by one model."""
+    """Model perturbation evaluates fixed inputs by models that are off; FP evaluates perturbed inputs by one model."""
     rng = np.random.default_rng([seed, 1])
     model, theta = models.GLM(link="logit", lam=0.1, solver="exact"), np.array([2.0, 1.0])
     link, state, n, draws = model.function, model.init(2), 60, 6
@@ -67,7 +67,7 @@ def fig1(seed: int) -> Part:
     rows = [Row("fig1", "left", "largest |f̃(x_i) − f̂(x_i)|", off), Row("fig1", "both", "‖θ̂‖", length)]
     says = [
         f"A logistic fit of {n} rewards, λ = {model.lam:g}. Left: {draws} models θ̃ ~ N(θ̂, Ĥ⁻¹) at the inputs x_i. "
-        f"Right: the same number of inputs x̃_i = x_i + ‖x_i‖ζ/‖θ̂‖, evaluated by θ̂ alone: all points lie on its curve."
+        f"Right: as many inputs x̃_i = x_i + ‖x_i‖ζ/‖θ̂‖, evaluated by θ̂ alone, so all points lie on its curve."
     ]
     return Part("fig1", "Figure 1: model perturbation and feature perturbation", rows, says, made)
 
@@ -87,13 +87,13 @@ class Turned(NamedTuple):
 
 
 def turned(seed: int) -> Turned:
-    """Two unit arms, one pulled often and one seldom, and the first draws of ζ of each kind."""
+    """Two unit arms, one pulled often and one seldom, and the first draw of ζ of each of the two kinds."""
     rng = np.random.default_rng([seed, 2])
     angles = np.radians([15.0, 80.0])
     arms = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     V = np.eye(2) + OFTEN * np.outer(arms[0], arms[0]) + SELDOM * np.outer(arms[1], arms[1])
     values, P = np.linalg.eigh(V)
-    P = P * np.sign(P.T @ arms.sum(axis=0))  # eigenvectors have no sign: this one shows the arms to the right
+    P = P * np.sign(P.T @ arms.sum(axis=0))  # eigenvectors have no sign; these signs show the arms to the right
     A = np.diag(values**-0.25) @ P.T  # D = values^{-1/2}
     made = Turned(V, A, arms, np.zeros(2), np.zeros(2))
     draws = rng.standard_normal((1000, 2))
@@ -104,10 +104,10 @@ def turned(seed: int) -> Turned:
 
 
 def reversal(given: Turned) -> float:
-    """P(the well-explored arm has the higher bonus, and it is positive) under TS, exact: an angle over 2π.
+    """P(the well-explored arm has the higher bonus, and it is positive) under TS, exactly.
 
-    The bonuses are a'ζ and b'ζ, so the event is that ζ lies in the cone a'ζ > 0, (a - b)'ζ > 0. Under FP both
-    are z times a width, so it never happens.
+    The bonuses are a'ζ and b'ζ. So the event is that ζ lies in the cone a'ζ > 0, (a - b)'ζ > 0, and its probability
+    is the angle of the cone over 2π. Under FP both bonuses are z times a width, so the event never happens.
     """
     a, b = given.arms @ given.A.T @ given.A
     c = a - b
@@ -116,7 +116,7 @@ def reversal(given: Turned) -> float:
 
 
 def fig2a(seed: int) -> Part:
-    """TS turns the same ζ into a bonus for the arm that is unexplored, or for the one that is not."""
+    """TS turns one ζ into a bonus for the under-explored arm, and another ζ into a bonus for the other arm."""
     given = turned(seed)
     widths = np.sqrt(np.einsum("ki,ij,kj->k", given.arms, np.linalg.inv(given.V), given.arms))
     made, (plain, *turned_axes) = canvas(
@@ -155,7 +155,7 @@ def fig2a(seed: int) -> Part:
     rows.append(Row("fig2a", "FP", "P(the well explored arm has the higher bonus, and it is positive)", 0.0))
     says = [
         f"V = I + {OFTEN} x_1x_1' + {SELDOM} x_2x_2'. TS gives the well explored arm the higher bonus, a positive one, "
-        f"in {share:.0%} of the draws; FP in none, as its bonuses are z·‖x‖ with {widths[0]:.2f} < {widths[1]:.2f}."
+        f"in {share:.0%} of the draws. FP does so in none: its bonuses are z‖x‖ with {widths[0]:.2f} < {widths[1]:.2f}."
     ]
     return Part("fig2a", "Figure 2a: the transformation of features in TS", rows, says, made)
 

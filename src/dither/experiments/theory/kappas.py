@@ -1,8 +1,9 @@
 """κ_* at work: the regret of GLM-FP in logistic bandits of growing S = ‖θ*‖, against the κ_* of each instance.
 
-The leading term d√(κ_* T) of Theorem 1 has slope 1/2 in log-log, d²/κ a negative one, as κ falls faster than κ_*, and
-ε, of order √T, has no κ_* at all (docs/theory.md). Which of them rules is a matter of T and of S. Fixed arms are run
-LONGER times as long: their estimate costs the same in every round.
+Theorem 1 has three terms, and each has another slope against κ_* in log-log. The leading term d√(κ_* T) has slope 1/2.
+The term d²/κ has a negative slope, since κ falls faster than κ_*. The term ε, of order √T, has no κ_* at all
+(docs/theory.md). Which term is the largest depends on T and on S. Runs with fixed arms are LONGER times as long, since
+there the estimate costs the same in every round.
 """
 
 from typing import Any
@@ -17,11 +18,11 @@ from dither.experiments.theory.width import slope
 
 NORMS = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0)  # S
 LONGER = 4
-FAR = 1e30  # a T at which no other term of the bound is left than √T
+FAR = 1e30  # a T at which only the terms of order √T matter
 
 
 def measure(size: Size, *, seed: int) -> Part:
-    """A fit of log regret on log κ_*, over S and runs, for fixed and for fresh arms."""
+    """Fit log regret on log κ_* over S and runs, for fixed and for fresh arms."""
     rows: list[Row] = []
     says = []
     made, axes = canvas(2, title="Regret of GLM-FP against κ_*")
@@ -69,7 +70,7 @@ def measure(size: Size, *, seed: int) -> Part:
 
 
 def kappa_stars(env: envs.Logistic, size: Size, *, seed: int) -> np.ndarray:
-    """κ_* of every run, over the rounds that `simulate` shows: (R,)."""
+    """κ_* of every run, over the rounds that `simulate` shows it: (R,)."""
     found: list[Any] = []
     X = np.empty((size.rounds, env.arms, env.dim))
     for i in range(size.runs):
@@ -80,12 +81,12 @@ def kappa_stars(env: envs.Logistic, size: Size, *, seed: int) -> np.ndarray:
 
 
 def means_of(values: list[np.ndarray]) -> np.ndarray:
-    """A mean a value of S."""
+    """The mean for each value of S."""
     return np.array([value.mean() for value in values])
 
 
 def fit(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-    """log y = level + slope log x by least squares -> slope, its standard error, level; y <= 0 is left out."""
+    """Fit log y = level + slope log x by least squares -> slope, its standard error, level. y <= 0 is left out."""
     use = y > 0
     G = np.stack([np.log(x[use]), np.ones(use.sum())], axis=1)
     (steep, level), *_ = np.linalg.lstsq(G, np.log(y[use]))

@@ -1,6 +1,7 @@
-"""The probability of optimism (paper, Lemma 3): P_t(max_i x̃_i'θ̂ >= x_*'θ*) before every round, exact.
+"""The probability of optimism (paper, Lemma 3): P_t(max_i x̃_i'θ̂ >= x_*'θ*) before every round, exactly.
 
-c_t = β_t(δ') as in the lemma, which has at least p = 1/(4√(eπ)) for it; and c_t = 1 as in the experiments.
+It is measured for c_t = β_t(δ') as in the lemma, which says that it is at least p = 1/(4√(eπ)). And it is measured for
+c_t = 1 as in the experiments.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ NORMS = {"linear": 1.0, "logistic": 2.0}  # S
 
 
 def measure(size: Size, *, seed: int) -> Part:
-    """The probability over rounds and runs."""
+    """Measure the probability over rounds and runs."""
     rows: list[Row] = []
     says = []
     made, axes = canvas(len(NORMS), title="Probability that feature perturbation is optimistic")
@@ -35,8 +36,8 @@ def measure(size: Size, *, seed: int) -> Part:
                 Row("optimism", mine, "share of rounds with P_t >= p", enough, None if c == 1.0 else 1.0),
             ]
             says.append(
-                f"{mine}: P_t is at least {P.min():.3f}, half of the time above {np.median(P):.2f}; "
-                f"{enough:.1%} of the rounds have p = {theory.p:.4f}."
+                f"{mine}: P_t is at least {P.min():.3f}. Half of the time it is above {np.median(P):.2f}. "
+                f"In {enough:.1%} of the rounds it is at least p = {theory.p:.4f}."
             )
             rounds = np.arange(1, size.rounds + 1)
             low, middle, high = np.quantile(P, (0.05, 0.5, 0.95), axis=1)
@@ -51,7 +52,7 @@ def measure(size: Size, *, seed: int) -> Part:
 
 
 def radius(given: Setting, size: Size) -> Callable[[int], float]:
-    """t -> β_t(δ'), with L_t from its bound."""
+    """The function t -> β_t(δ'), with the bound of `loss_lipschitz` for L_t."""
     S, T = given.env.norm, size.rounds
     M = float(given.link.M(S))
 
@@ -65,7 +66,8 @@ def radius(given: Setting, size: Size) -> Callable[[int], float]:
 def loss_lipschitz(name: str, t: Any, *, S: float, delta: float) -> Any:
     """A bound on L_t for unit features.
 
-    Linear with noise N(0, 1): |r_s - η| <= 2S + √(2 log(2t/δ)) for all s < t with probability at least 1 - δ.
+    For linear bandits with noise N(0, 1), |r_s - η| <= 2S + √(2 log(2t/δ)) for all s < t, with probability at least
+    1 - δ.
     """
     if name == "logistic":
         return theory.lipschitz_logistic(t, S=S)

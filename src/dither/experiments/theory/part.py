@@ -1,4 +1,4 @@
-"""What a part of the command comes to: rows of a table, a picture and sentences."""
+"""What a part of `dither theory` returns: rows of a table, a picture and sentences."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ class Row(NamedTuple):
     setting: str  # which environment, estimate, scale
     quantity: str
     value: float
-    theory: float | None = None  # what the paper has for it
+    theory: float | None = None  # the value that the paper has, if it has one
 
 
 class Part(NamedTuple):
-    """A part as measured."""
+    """A part, after it was measured."""
 
     name: str
     title: str
@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 
 def canvas(panels: int, *, title: str, width: float = 4.6, height: float = 3.9) -> tuple[Canvas, list[Any]]:
-    """A picture with that many axes in a row."""
+    """An empty picture with `panels` axes in a row -> the picture, its axes."""
     with mpl.rc_context(drawing.STYLE):
         made = Canvas(figsize=(width * panels, height), layout="constrained")
         axes = list(made.subplots(1, panels, squeeze=False).flat)
@@ -41,5 +41,5 @@ def canvas(panels: int, *, title: str, width: float = 4.6, height: float = 3.9) 
 
 
 def colours(names: Sequence[str]) -> Mapping[str, str]:
-    """A colour a name."""
+    """A colour for each name."""
     return {name: drawing.PALETTE[i % len(drawing.PALETTE)] for i, name in enumerate(names)}

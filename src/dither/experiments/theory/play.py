@@ -1,4 +1,4 @@
-"""Runs with all that was known before each round; the streams are those of `simulate`, so the runs are the same."""
+"""Runs with all that was known before each round. The streams are those of `simulate`, so the runs are the same too."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ CHUNK = 64  # rounds drawn at once
 
 
 class Size(NamedTuple):
-    """How much is run: R runs of T rounds, K arms of d features."""
+    """How much is run: R runs of T rounds, with K arms of d features."""
 
     runs: int
     rounds: int
@@ -43,7 +43,7 @@ class Setting(NamedTuple):
 
 
 def setting(name: str, size: Size, *, S: float, lam: float = 1e-4, contexts: int | None = None) -> Setting:
-    """The "linear" or the "logistic" bandit with ‖θ*‖ = S, and its ridge estimate with λ = `lam`."""
+    """The bandit called "linear" or "logistic" with ‖θ*‖ = S, and its ridge estimate with λ = `lam`."""
     shape: dict[str, Any] = dict(dim=size.dim, arms=size.arms, contexts=contexts, norm=S)
     if name == "linear":
         return Setting(name, envs.Linear(**shape), links.find("identity"), models.Ridge(lam))
@@ -52,7 +52,7 @@ def setting(name: str, size: Size, *, S: float, lam: float = 1e-4, contexts: int
 
 
 def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterator[Round]:
-    """The rounds in turn; the model learns every reward after its round was taken from the iterator."""
+    """The rounds in turn. The model learns a reward after its round was taken from the iterator."""
     runs = range(size.runs)
     started = [env.start(streams.stream(seed, run, "instance")) for run in runs]
     theta = np.stack([run.theta for run in started])

@@ -1,7 +1,8 @@
 """The regret and the bound of Theorem 1 against T: slopes in log-log, and the T from which the bound says something.
 
-The bound is that of Appendix E with its constants, at λ = d and c_t = β_t(δ'); "repaired" has those that the proof
-needs (docs/theory.md). It says something where it is below T times the largest gap, the regret of the worst choices.
+The bound is that of Appendix E with its constants, at λ = d and c_t = β_t(δ'). The bound called "repaired" has the
+constants that the proof needs (docs/theory.md). T times the largest gap is the regret of the worst choices, so a bound
+says something only where it is below that.
 """
 
 import math
@@ -18,7 +19,7 @@ from dither.experiments.theory.width import slope
 
 
 def measure(size: Size, *, seed: int) -> Part:
-    """Both slopes."""
+    """Measure the slope of the regret, and compute that of the bound."""
     rows: list[Row] = []
     says = []
     made, axes = canvas(len(NORMS), title="Regret and the bound of Theorem 1")
@@ -68,7 +69,7 @@ def measure(size: Size, *, seed: int) -> Part:
 def bound(
     given: Setting, size: Size, *, kappa_star: float | None = None, repaired: bool = False
 ) -> Callable[[float], float]:
-    """T -> the bound of Theorem 1 for unit features; without κ_*, with L_μ, which no instance exceeds."""
+    """The function T -> bound of Theorem 1, for unit features. Without κ_* it takes L_μ, which no κ_* exceeds."""
     S, link = given.env.norm, given.link
     L_mu = float(link.L(S))
 
@@ -99,6 +100,6 @@ def steep(f: Callable[[float], float], T: float) -> float:
 def _says(rows: list[Row], label: str, begins: float, size: Size) -> str:
     mine: dict[str, Any] = {row.quantity: row.value for row in rows if row.setting.startswith(f"{label}, c_t = 1,")}
     return (
-        f"{label}: with c_t = 1 the regret grows like T^{mine['slope of log regret in log T, last decade']:.2f}; "
-        f"the bound is below T times the largest gap from T = {begins:.1e} on (d = {size.dim}, δ = {DELTA:g})."
+        f"{label}: with c_t = 1 the regret grows like T^{mine['slope of log regret in log T, last decade']:.2f}. "
+        f"The bound is below T times the largest gap from T = {begins:.1e} on (d = {size.dim}, δ = {DELTA:g})."
     )

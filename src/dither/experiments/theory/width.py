@@ -1,7 +1,7 @@
 """What the analysis must control as d grows (paper, Section 6): ‖ζ‖ for TS, |u'ζ| for FP.
 
-Both are quantiles of known laws, χ_d and |N(0, 1)|. Beside them what the arms of a run see: the largest over the arms
-of |x'(θ̃ - θ̂)|/(c ‖x‖), which for FP is |z|, and the same for the arm that is chosen.
+Both are quantiles of known laws, χ_d and |N(0, 1)|. Two numbers of a run stand beside them: the largest
+|x'(θ̃ - θ̂)|/(c ‖x‖) over the arms, and the same of the arm that is chosen. For FP both are |z|.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ LEVEL = 0.95  # of the quantiles
 
 
 def measure(size: Size, *, seed: int) -> Part:
-    """Quantiles against d."""
+    """Measure the quantiles against d."""
     rows: list[Row] = []
     found: dict[str, list[float]] = {
         name: [] for name in ("TS, all arms", "TS, chosen arm", "FP, all arms", "FP, chosen arm")
@@ -42,9 +42,9 @@ def measure(size: Size, *, seed: int) -> Part:
     steep, median = slope([chi(d) for d in wide], wide), slope(stats.chi.ppf(0.5, wide), wide)
     says = [
         f"‖ζ‖ grows like d^{steep:.2f} from d = 10 to {DIMS[-1]} ({LEVEL:.0%} quantile; the median like "
-        f"d^{median:.2f}); |u'ζ| does not grow.",
+        f"d^{median:.2f}). |u'ζ| does not grow.",
         f"With {size.arms} arms TS moves some arm by {found['TS, all arms'][-1]:.2f} widths at d = {DIMS[-1]} "
-        f"({LEVEL:.0%} quantile), where the analysis allows {chi(DIMS[-1]):.2f}; FP moves none by more than "
+        f"({LEVEL:.0%} quantile). The analysis allows {chi(DIMS[-1]):.2f}. FP moves none by more than "
         f"{found['FP, all arms'][-1]:.2f}.",
     ]
     return Part("width", "The width that TS and FP must control", rows, says, made)
@@ -56,12 +56,12 @@ def chi(d: int) -> float:
 
 
 def slope(y: Any, x: Any) -> float:
-    """Of log y against log x, by least squares."""
+    """The slope of log y against log x, by least squares."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def ratios(policy: Any, size: Size, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """|score - x'θ̂|/(c‖x‖): the largest of the arms, and of the chosen one, (T, R) each."""
+    """|score - x'θ̂|/(c‖x‖): the largest over the arms, and that of the chosen arm; (T, R) each."""
     given = setting("linear", size, S=1.0)
     found = []
     for now in play(given.env, given.model, policy, size=size, seed=seed):
