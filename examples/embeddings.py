@@ -1,15 +1,15 @@
 """Feature perturbation on frozen embeddings: pixels, or the last hidden layer of a network trained beforehand?
 
-The paper suggests features of ResNet, ViT or BERT (Section 8). Here the network is small: it learns the first half of
-scikit-learn's digits by their labels and is frozen; the bandit meets the second half, with
+The paper suggests features of ResNet, ViT or BERT (Appendix A). Here the network is small. It learns the first half of
+scikit-learn's digits by their labels, and then it is frozen. The bandit meets the second half with these features:
 
     pixels        the 64 pixels, disjoint slots
     embedding     φ(x) = (φ_1(x), ..., φ_10(x)), the last hidden layer of every slot, as one context; disjoint slots
-    five digits   the same of a network that only ever saw the digits 0 to 4: pretrained, but on something else
+    five digits   the same, of a network that was trained on the digits 0 to 4 alone
     own           φ_i(x) as the features of arm i: one θ for all arms
 
-All contexts are standardised by the first half, then rows scaled to length √d. Errors are counted on the same rows in
-the same order for all, so differences are paired.
+All contexts are standardised by the first half. Then each row is scaled to length √d. All algorithms meet the same rows
+in the same order, so differences of errors are paired.
 
     python examples/embeddings.py --runs 10 --rounds 5000
 """
@@ -72,14 +72,14 @@ def halves(*, seed: int = 0):
 
 
 def scaled(X, like):
-    """X standardised as `like` is, without its constant columns, then rows of length √d."""
+    """X standardised by the means and sds of `like`, without its constant columns; then each row has length √d."""
     sd = like.std(axis=0)
     Z = (X - like.mean(axis=0))[:, sd > 0] / sd[sd > 0]
     return Z * np.sqrt(Z.shape[1]) / np.linalg.norm(Z, axis=1, keepdims=True)
 
 
 def pretrained(X, y, *, steps: int = 4, seed: int = 0):
-    """A network that has learnt these labels: "arm y was shown and paid 1", under a softmax over the arms."""
+    """A network that has learnt these labels, as rows "arm y was shown and paid 1", under a softmax over the arms."""
     settings = dict(output="softmax", hidden=(32, 8), window=None, steps=steps)
     network = dither.DeepGreedy(dim=X.shape[1], disjoint=len(np.unique(y)), seed=seed, **settings)
     network.update(X, np.ones(len(X)), arm=y)
@@ -87,7 +87,7 @@ def pretrained(X, y, *, steps: int = 4, seed: int = 0):
 
 
 def embedding(network, X):
-    """φ_i(x): (n, K, h), the last hidden layer. Of a net of your own: whatever it computes before its last layer."""
+    """φ_i(x): (n, K, h), the last hidden layer. For a network of your own, take what it computes before its last layer."""
     return network.model.embedding(network.state, X)
 
 

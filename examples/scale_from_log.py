@@ -1,15 +1,15 @@
-"""DeepFP's scale c from a log: what off-policy evaluation says of each candidate, and what each then does live.
+"""DeepFP's scale c from a log: what off-policy evaluation says of each candidate, and what each candidate does live.
 
-Two ways to ask a log:
+There are two ways to ask a log:
 
-    frozen   train a network on the first half of the log, freeze it, estimate by DR what DeepFP with each c would have
-             earned on the second half; the log needs propensities above 0 for all arms. Sees what exploring costs,
-             not what it teaches.
-    replay   let DeepFP with each c learn along a uniform log, counting the rows where it agrees (`dither.ope.replay`).
-             Sees both, over n/K rounds.
+    frozen   Train a network on the first half of the log and freeze it. Then estimate by DR what DeepFP with each c
+             would have earned on the second half. The log needs propensities above 0 for all arms. This way sees what
+             exploring costs. It does not see what exploring teaches.
+    replay   Let DeepFP with each c learn along a uniform log, and count the rows where it agrees with the log
+             (`dither.ope.replay`). This way sees both, over n/K rounds.
 
-Each log is made by a network that is greedy but for a floor of 0.2 ("frozen"), or by uniform choice ("replay"). Then
-every candidate plays live, and the scale that each log chose is charged with the errors that it makes there.
+The log of "frozen" is made by a greedy network with a floor of 0.2, that of "replay" by uniform choice. Then every
+candidate plays live. The scale that a log chose is charged with the errors that it makes there.
 
     python examples/scale_from_log.py --data digits --logs 5 --rows 5000 --runs 5 --rounds 3000
 """
@@ -28,12 +28,15 @@ DEFAULT = 1.0
 
 
 def environment(data: str, preprocessing: str = "standard"):
-    """An arm a class; features standardised, or rows of length 1 ("unit"), in which noise of sd c/√t weighs more."""
+    """Each class is an arm. Features are standardised, or rows have length 1 ("unit"); there the noise weighs more."""
     return environments.digits(scale=preprocessing) if data == "digits" else datasets.environment(data, preprocessing)
 
 
 def logged(env, rows: int, *, floor: float, seed: int):
-    """A log of a greedy network with a floor (1: uniform): X (n, d), arms, rewards, propensities (n,), all exact."""
+    """A log of a greedy network with a floor; a floor of 1 is uniform choice.
+
+    -> X (n, d), arms, rewards and propensities (n,) each; the propensities are exact
+    """
     rng = np.random.default_rng([7, seed])
     bandit = dither.DeepGreedy(dim=env.dim, disjoint=env.arms, floor=floor, seed=seed)
     at = rng.integers(len(env.y), size=rows)
@@ -48,9 +51,10 @@ def logged(env, rows: int, *, floor: float, seed: int):
 
 
 def frozen(log, scales, *, arms: int, judged: int = 1000, draws: int = 100):
-    """The DR estimate of each c, frozen at what the first half taught: a list of `dither.ope.Estimate`.
+    """The DR estimate of each c, with the network frozen after the first half: a list of `dither.ope.Estimate`.
 
-    A few draws a context are enough: DR is linear in the new policy's probabilities, so their errors average out.
+    A few draws for each context are enough. DR is linear in the probabilities of the new policy, so their errors
+    average out.
     """
     X, a, r, p = log
     half = len(r) // 2
@@ -95,9 +99,10 @@ def main(*, data="digits", preprocessing="standard", logs=5, rows=5000, runs=5, 
 
 
 def verdict(values, errors, scales=SCALES):
-    """What choosing by these estimates (logs, C) did, by errors live (C, runs).
+    """What choosing by these estimates (logs, C) leads to; errors (C, runs) are those of live runs.
 
-    -> chosen c (logs,), their mean errors, the default's, the best's, the mean rank correlation of estimate and reward
+    -> the chosen c (logs,); the mean errors of the chosen, of the default and of the best; the mean rank correlation of
+    estimate and reward
     """
     mean, top = errors.mean(axis=1), np.argmax(values, axis=1)
     rank = np.mean([stats.spearmanr(one, -mean).statistic for one in values])
@@ -106,7 +111,7 @@ def verdict(values, errors, scales=SCALES):
 
 
 def show(table, errors, *, data: str, preprocessing="standard", runs, rounds, rows, scales=SCALES, **_) -> None:
-    """The candidates, and what choosing did."""
+    """Print the candidates, and what choosing led to."""
     print(f"{data}, {preprocessing}: errors live in {rounds} rounds, {runs} runs; mean reward by logs of {rows} rows")
     for i, c in enumerate(scales):
         says = "   ".join(

@@ -1,11 +1,11 @@
-"""DeepFP, and its first order: noise in the features, or noise on the score by the network's own input sensitivity?
+"""DeepFP and its first order: noise in the features, or noise on the score by the network's own input sensitivity?
 
     DeepFP          f(x_i + c ζ_i/√t),  ζ_i ~ N(0, I)            propensities by Monte Carlo
     DeepFP-scalar   f(x_i) + c z_i ‖∇_x f(x_i)‖/√t,  z_i ~ N(0, 1)   propensities exact
     DeepGreedy      f(x_i)
 
-The two agree where f is straight on the scale of the noise. Measured: their errors for the same c on the same rows, and
-how far apart their probabilities are in the state of one network after t rounds of play.
+The first two agree where f is straight on the scale of the noise. Two things are measured: their errors for the same c
+on the same rows, and how far apart their probabilities are in the state of one network after t rounds of play.
 
     python examples/sensitivity.py --data digits --runs 5 --rounds 5000
     DITHER_DATA=... python examples/sensitivity.py --data shuttle      # or mushroom: dither.datasets
@@ -23,7 +23,7 @@ SCALES = (0.1, 1.0, 3.0)
 
 
 def environment(data: str):
-    """Standardised features, an arm a class."""
+    """Standardised features; each class is an arm."""
     if data == "digits":
         return environments.digits(scale="standard")
     return datasets.environment(data, "standard")
@@ -37,7 +37,9 @@ def play(env, *, scales=SCALES, runs: int, rounds: int):
 
 
 def agreement(env, *, c: float = 1.0, at=(10, 100, 1000), contexts: int = 50, draws: int = 2000, seed: int = 0):
-    """How the probabilities of both differ, in the states of one DeepFP bandit, on contexts that it has not met.
+    """How the probabilities of DeepFP and DeepFP-scalar differ, on contexts that the bandit has not met.
+
+    Both have the state of one DeepFP bandit after t rounds.
 
     -> for each t: (t, distance of a Monte Carlo estimate from its own law, mean and largest total variation
     distance, share of contexts with the same likeliest arm, correlation of the probabilities, mean largest probability)
@@ -73,7 +75,7 @@ def main(*, data: str = "digits", runs: int = 5, rounds: int = 5000, scales=SCAL
 
 
 def show(errors, near, *, data: str, runs: int, rounds: int) -> None:
-    """Both tables."""
+    """Print both tables."""
     print(f"{data}: errors in {rounds} rounds, {runs} runs: mean ± se; each run")
     for name, e in errors.items():
         print(f"{name:20} {e.mean():8.1f} ± {e.std(ddof=1) / np.sqrt(len(e)):5.1f}   {' '.join(f'{x:.0f}' for x in e)}")
