@@ -87,7 +87,7 @@ def pretrained(X, y, *, steps: int = 4, seed: int = 0):
 
 
 def embedding(network, X):
-    """φ_i(x): (n, K, h), the last hidden layer. For a network of your own, take what it computes before its last layer."""
+    """φ_i(x): (n, K, h), the last hidden layer. Of a network of your own, take what comes before its last layer."""
     return network.model.embedding(network.state, X)
 
 
