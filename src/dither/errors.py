@@ -66,11 +66,11 @@ def true_or_false(name: str, value: object) -> None:
 
 
 def lacks(model: object, ability: str, *, policy: object) -> TypeError:
-    """The error of a policy that needs an ability which its model does not have."""
+    """A policy that asks a model for what the model does not give."""
     shown = repr(model) if dataclasses.is_dataclass(model) else type(model).__name__
     return TypeError(
         f"{type(policy).__name__} needs {ability!r} of its model, which {shown} does not give: "
-        f"choose another model, other settings of this model, or another policy"
+        f"choose another model, other settings of it, or another policy"
     )
 
 
