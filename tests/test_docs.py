@@ -123,8 +123,10 @@ PAPER_TO_CODE = ROOT / "docs" / "paper-to-code.md"
 def test_the_table_from_paper_to_code_has_all_that_is_built():
     page = PAPER_TO_CODE.read_text(encoding="utf-8")
     named = set(re.findall(r"`dither((?:\.\w+)+)`", page))
-    alias = {algorithm: f".{name}" for name, algorithm in vars(dither).items() if isinstance(algorithm, Algorithm)}
-    assert {alias[a] for a in dither.ALGORITHMS.values() if a.source == "Yi, Oh 2025"} <= named
+    public = {name: getattr(dither, name) for name in dither.__all__}
+    theirs = {f".{name}" for name, a in public.items() if isinstance(a, Algorithm) and a.source == "Yi, Oh 2025"}
+    assert len(theirs) == sum(a.source == "Yi, Oh 2025" for a in dither.ALGORITHMS.values())
+    assert theirs <= named
     assert {f".theory.{name}" for name in dither.theory.__all__} <= named
     assert set(figures.FIGURES) <= set(re.findall(r"[\w-]+", page))
     assert {f"--figure {name}" for name in catalogue.DRAWN} <= set(re.findall(r"--figure \w+", page))
