@@ -75,7 +75,7 @@ def cusum(psi: np.ndarray) -> float:
 def complaints(found: Any, *, known: bool, certain: float) -> list[tuple[type[Warning], str]]:
     """(class, message) of whatever is wrong with an estimate; each names the cure.
 
-    known : P was passed; certain : mean of `rows.certain_gap`
+    known : P was passed; certain : mean of `contributions.certain_gap`
     """
     said: list[tuple[type[Warning], str]] = []
     if certain > 1e-3 or thin(found, known=known):

@@ -15,7 +15,7 @@ w = Q[i, a_i]/p_i, m = M[i, a_i], m̄ = Σ_k Q_ik M_ik. Each returns an `Estimat
 
 Of the settings (clip, tau, lam) a sequence may be passed: SLOPE then chooses (`slope`).
 `ESTIMATORS` is the table of them, by name; each says what it reads (`Estimator`), and an estimator of one's own is one
-more line. Options of every estimator: those of the rows (`log.RowOptions`) and those of the interval
+more line. Options of every estimator: those of the rows (`rows.RowOptions`) and those of the interval
 (`result.IntervalOptions`).
 """
 
@@ -109,7 +109,7 @@ def contributions(
 ) -> Contributions:
     """The rows of the estimator of that name (`ESTIMATORS`), for `sums` and `estimate`.
 
-    setting : of the estimators that have one (clip, tau, lam); options : `log.RowOptions`
+    setting : of the estimators that have one (clip, tau, lam); options : `rows.RowOptions`
     """
     found = find(method)
     models, check = found.predicts, found.setting

@@ -20,7 +20,7 @@ INTERVALS = ("normal", "bootstrap", "bernstein", "betting", "clopper_pearson", "
 class How:
     """Which interval, and what it must be told. Paired differences have normal intervals but for "bootstrap".
 
-    Where few rewards differ (`ope.events.few`), the normal and the bootstrap interval are widened to hold the one for
+    Where few rewards differ (`unseen.few`), the normal and the bootstrap interval are widened to hold the one for
     events not seen, and that of a difference to hold what the two intervals leave, each at half of what may miss.
     """
 

@@ -36,7 +36,7 @@ class Sums(NamedTuple):
     mean: np.ndarray  # (C,) of the columns over the units
     squares: np.ndarray  # (C, C) sums of squares and products about the mean
     errors: np.ndarray  # (3J, 3J) sums of squares and products of what the errors of p do to b, u, v
-    weights: np.ndarray  # (J, 3) sums over rows: (sw)², sw², s `rows.certain_gap`
+    weights: np.ndarray  # (J, 3) sums over rows: (sw)², sw², s `contributions.certain_gap`
     largest: np.ndarray  # (J,) the largest w
     balance: tuple[Balance, ...]  # (J) what the tests of the weights need
     rows: tuple[float, float]  # the least and the largest s

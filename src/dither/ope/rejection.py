@@ -33,7 +33,7 @@ def replay(
     which is what it is only in a long log
     weight (n,) : s, how many rows of the traffic each row stands for; None: 1
     seed : of the thinning; not needed where p is constant
-    -> Estimate over the rows that count, n of them, in `contributions.log.rows`; its se takes the rewards as
+    -> Estimate over the rows that count, n of them, in `Contributions.log.rows`; its se takes the rewards as
     uncorrelated, as they are given the past up to their means, which learning moves
     """
     kind, p = (p.kind, p.p) if isinstance(p, Propensities) else ("exact", p)
