@@ -174,17 +174,20 @@ EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["op
 
 def resolved(name):
     """Whether a dotted name leads somewhere: a module, what is in it, or a field of a class."""
-    found = None
-    for part in name.split("."):
-        if found is None or not hasattr(found, part):
-            if part in getattr(found, "__annotations__", {}):
-                return True
-            try:
-                found = importlib.import_module(part if found is None else f"{found.__name__}.{part}")
-            except (ImportError, AttributeError):
-                return False
-        else:
-            found = getattr(found, part)
+    parts = name.split(".")
+    # Every prefix may be the module: a function of the package above may have the module's name.
+    return any(_within(".".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1))
+
+
+def _within(module, parts):
+    try:
+        found = importlib.import_module(module)
+    except ImportError:
+        return False
+    for part in parts:
+        if not hasattr(found, part):
+            return part in getattr(found, "__annotations__", {})
+        found = getattr(found, part)
     return True
 
 
