@@ -24,7 +24,7 @@ from scipy import special
 
 import dither
 from dither import ope
-from dither.ope import balance
+from dither.log import bets
 
 LEVEL = 0.95
 INTERVALS = ("normal", "bootstrap", "bca", "bernstein", "betting", "asymptotic")
@@ -73,13 +73,7 @@ def iid(
 
 def events(n: int, logs: int, seed: int) -> dict[str, list[tuple[float, float, float]]]:
     """As `iid`, for rewards that hardly ever come."""
-    from dither.log import read
-    from dither.ope import candidates
-    from dither.ope.judge import evaluate
-    from dither.ope.question import Asked, Question
-
     rates, found = np.array([0.0005, 0.004, 0.0005, 0.0005]), {}
-    question = Question((candidates.parse("arm:1", draws=1),), (Asked.parse("snips"),))
     Q, p = np.tile(np.eye(4)[1], (n, 1)), np.full(n, 0.25)
     for log in range(logs):
         rng = np.random.default_rng([seed, log])
@@ -88,8 +82,8 @@ def events(n: int, logs: int, seed: int) -> dict[str, list[tuple[float, float, f
         for how in ("normal", "clopper_pearson"):
             ends = ope.estimate(ope.contributions("snips", r, a, p, Q), interval=how, warn=False).interval
             found.setdefault(f"snips {how}", []).append((*ends, rates[1]))
-        table = read({"arm": a, "reward": r, "propensity": p, "K": np.full(n, 4)})
-        gap = evaluate([table], question).gap("arm:1", "snips").interval
+        table = {"arm": a, "reward": r, "propensity": p, "K": np.full(n, 4)}
+        gap = ope.evaluate(table, ["arm:1"], ["snips"]).gap("arm:1", "snips").interval
         found.setdefault("difference, evaluate", []).append((*gap, rates[1] - rates.mean()))
     return found
 
@@ -105,9 +99,9 @@ def alarms(n: int, logs: int, seed: int) -> None:
             seen = np.where(rng.random((logs, n)) < P, 1 / P, 0.0)
         tests = {"weights": [], "support": []}
         for w in seen:
-            both = balance.of(w, half, None, high)
-            tests["weights"].append(balance.p_value(both))
-            tests["support"].append(balance.support(both))
+            both = bets.balance(w, half, None, high)
+            tests["weights"].append(bets.p_value(both))
+            tests["support"].append(bets.support(both))
         ess = np.sum(seen, axis=1) ** 2 / np.maximum(np.sum(seen**2, axis=1), 1e-9)
         z = np.abs(seen.mean(axis=1) - 1) / np.maximum(seen.std(axis=1) / np.sqrt(n), 1e-9)
         print(f"{name}: fewer than 30 effective rows in {np.mean(ess < 30):.1%}; P < 0.05 and < 1e-4 of the test of")

@@ -1,11 +1,11 @@
-"""Replay: a policy that learns, run on a log; and a log with predictions as an environment for `simulate`."""
+"""A policy that learns, played against a log; and a log with predictions as an environment for `simulate`."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
-from dither import envs, log
+from dither import envs, log, ope
 from dither.bandit import Decision
 
 THETA = np.array([1.0, -0.5])
@@ -41,29 +41,31 @@ def test_rejection_keeps_each_arm_as_often_as_the_policy_shows_it():
     p, q, n = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.1, 0.3]), 8_000
     read = logged(n, p)
     policy = Fixed(q)
-    got = envs.Replay(read).run(policy, seed=1)
-    T = len(got.r)
-    assert got.read == n == T + got.disagreed + got.thinned
-    assert abs(T - 0.2 * n) <= 5 * np.sqrt(n * 0.2 * 0.8)  # kept with probability C = min p
-    share = np.bincount(read.a[got.rows], minlength=3) / T
+    got = ope.replay(policy, read, seed=1)
+    T, rows = got.n, got.contributions.log.rows
+    assert n == T + sum(got.left_out.values())
+    assert abs(T - 0.2 * n) <= 5 * np.sqrt(n * 0.2 * 0.8)  # kept with probability min p
+    share = np.bincount(read.a[rows], minlength=3) / T
     assert np.all(abs(share - q) <= 5 * np.sqrt(q * (1 - q) / T))
     assert abs(got.value - 0.6) <= 5 * got.se  # E[r] = q_0
-    assert_array_equal(got.r, read.r[got.rows])
-    assert_array_equal(policy.learnt, np.c_[read.x, read.r][got.rows])
+    assert_array_equal(got.contributions.log.r, read.r[rows])
+    assert_array_equal(policy.learnt, np.c_[read.x, read.r][rows])
     # seen red: the coin left out (shares ∝ q p); the coins from the policy's own stream
 
 
 def test_a_bandit_learns_on_the_rounds_that_are_kept():
     read = logged(1200, [0.25] * 4, ragged=True)
     bandit = dither.LinFP(dim=2, lam=1.0, seed=0)
-    got = envs.Replay(read).run(bandit, seed=0)
-    assert bandit.observations == len(got.r) > 200
+    got = ope.replay(bandit, read, seed=0)
+    rows = got.contributions.log.rows
+    assert bandit.observations == got.n > 200
     twin = dither.LinFP(dim=2, lam=1.0, seed=0)
-    twin.update(read.x[got.rows], got.r)
+    twin.update(read.x[rows], read.r[rows])
     assert_allclose(bandit.theta, twin.theta, rtol=1e-8)
     assert got.value > read.r.mean() + 5 * got.se  # it has learnt which arms pay
-    again = envs.Replay(read).run(dither.LinFP(dim=2, lam=1.0, seed=0), seed=0)
-    assert_array_equal(again.rows, got.rows)
+    again = ope.replay(dither.LinFP(dim=2, lam=1.0, seed=0), read, seed=0)
+    assert_array_equal(again.contributions.log.rows, rows)
+    # seen red: an arm that is not on offer, chosen where the mask is left out
 
 
 def test_slots():
@@ -75,8 +77,8 @@ def test_slots():
     replay = envs.Replay(written.read())
     assert (replay.disjoint, replay.arms, replay.dim) == (True, 3, 2)
     slots = dither.LinFP(dim=2, disjoint=3, lam=1.0, seed=5)
-    got = replay.run(slots)
-    assert slots.observations == len(got.r) > 30
+    got = ope.replay(slots, written.read(), seed=0)
+    assert slots.observations == got.n > 30
 
 
 def test_with_predictions_it_is_an_environment():
@@ -108,14 +110,18 @@ def test_what_cannot_be_replayed():
             envs.Replay(read, M=M)
     with pytest.raises(ValueError, match="same number of arms"):
         envs.Replay(logged(20, [0.5, 0.25, 0.25], ragged=True), M=np.zeros((20, 3)))
-    for C in (0.0, 1.5, np.nan):
-        with pytest.raises(ValueError, match="C must"):
-            envs.Replay(read, C=C)
+    for least in (0.0, 1.5, np.nan, 0.3):  # above the least p the answer would lean
+        with pytest.raises(ValueError, match="least must"):
+            ope.replay(Fixed([0.2, 0.4, 0.4]), read, least=least)
+    with pytest.raises(ValueError, match="has its own a, r, p, weight and mask"):
+        ope.replay(Fixed([0.2, 0.4, 0.4]), read, read.a)
     for name, value in (("reward", None), ("propensity", 0.0), ("propensity", None)):
         rows = read.frame.to_dict(as_series=False)
         rows[name][7] = value
         with pytest.raises(ValueError, match=rf"1 rows have no valid {name} \(rows 7\)"):
             envs.Replay(log.read(rows))
+        with pytest.raises(ValueError, match=r"\(1 row: 7\): mend the log"):
+            ope.replay(Fixed([0.2, 0.4, 0.4]), log.read(rows))
     with pytest.raises(ValueError, match="a log with rows"):
         envs.Replay(read.filter(np.zeros(20, dtype=bool)))
     assert "20 rows" in repr(envs.Replay(read))
@@ -123,5 +129,10 @@ def test_what_cannot_be_replayed():
 
 def test_a_larger_constant_keeps_more_rounds():
     read = logged(2000, [0.1, 0.45, 0.45])
-    kept = [len(envs.Replay(read, C=C).run(Fixed([0.2, 0.4, 0.4]), seed=0).r) for C in (0.05, None, 0.45)]
-    assert kept[0] < kept[1] < kept[2]
+    kept = [ope.replay(Fixed([0.2, 0.4, 0.4]), read, least=least, seed=0).n for least in (0.05, None)]
+    assert kept[0] < kept[1]
+
+
+def test_the_other_replay_names_the_one_that_stays():
+    with pytest.raises(AttributeError, match=r"take dither\.ope\.replay\(bandit, log\)"):
+        envs.Replay(logged(20, [0.5, 0.5])).run(dither.LinFP(dim=2, seed=0), seed=0)

@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 import dither
 from dither import files, log
 from dither.bandit import Decision
-from dither.log import journal, schema
+from dither.log import schema, storage
 from logs import NOON, filled
 
 
@@ -29,7 +29,7 @@ def resident():
 @pytest.mark.parametrize("part", [1, 1000])  # each row a part, or a record of a journal
 @pytest.mark.parametrize("what", ["decide", "reward"])
 def test_a_write_that_fails_takes_its_row_back(tmp_path, monkeypatch, what, part):
-    monkeypatch.setattr(journal, "PART", part)
+    monkeypatch.setattr(storage, "PART", part)
     written = filled(tmp_path, n=4, buffer=1)
     X = [[1.0, 0, 0]]
     written.decide(X, id="late", extra={"user": "u"})
@@ -103,7 +103,7 @@ def test_one_writer_a_folder_and_any_number_of_readers(tmp_path):
 
 
 def test_a_part_that_is_gone_or_broken_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "PART", 3)
+    monkeypatch.setattr(storage, "PART", 3)
     filled(tmp_path, n=12, buffer=3, rewards=False).close()
     parts = sorted(tmp_path.glob("decisions-*.parquet"))
     assert len(parts) == 4

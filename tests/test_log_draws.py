@@ -10,7 +10,7 @@ from scipy import stats
 
 import dither
 from dither import log
-from dither.log import draws
+from dither.log import bets, check
 
 X = np.eye(5)
 RATES = np.array([0.3, 0.25, 0.2, 0.12, 0.28])
@@ -127,9 +127,9 @@ def test_no_estimate_yet_is_no_repeat(form):
 
 @pytest.mark.parametrize("n", [10, 10**5, 10**6, 10**7, 10**8, 10**9])
 def test_what_chance_repeats_is_allowed(n):
-    k, expected = draws._by_chance(n), n * n / 2**54
-    assert stats.poisson.sf(k, expected) <= draws.DELTA
-    assert k == 0 or stats.poisson.sf(k - 1, expected) > draws.DELTA
+    k, expected = check._by_chance(n), n * n / 2**54
+    assert stats.poisson.sf(k, expected) <= check.DELTA
+    assert k == 0 or stats.poisson.sf(k - 1, expected) > check.DELTA
     assert (k == 0) == (n <= 10**6)
 
 
@@ -147,31 +147,31 @@ def test_a_bet_is_fair_in_each_row(seed):
     """The mean over what is shown of what one row does to the wealth: 1, or at most 1 where π may be 0."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.full(4, 0.3))[None] * 0.92 + 0.02
-    J = len(draws.ABOVE)
+    J = len(bets.ABOVE)
     for logged in ({"floor": [0.08]}, {"probabilities": P.tolist()}, {}):
-        factor = [np.exp(draws.bets(rows(P, np.array([a]), **logged)).sums[:, 2:]) for a in range(4)]
+        factor = [np.exp(bets.each_arm(rows(P, np.array([a]), **logged)).sums[:, 2:]) for a in range(4)]
         mean = np.tensordot(P[0], factor, axes=1)
         assert_allclose(mean[:, J:], 1, atol=3e-6 / 0.02)
         assert_allclose(mean[:, :J], 1, atol=2e-6)
         assert np.all(mean[:, :J] <= 1)
         assert bool(np.ptp(np.stack(factor)[:, :, J:])) == bool(logged)  # without a floor nobody bets that π > 0
     P = np.array([[0.5, 0.0, 0.5, 0.0]])
-    factor = [np.exp(draws.bets(rows(P, np.array([a]))).sums[:, 2 : 2 + J]) for a in (0, 2)]
+    factor = [np.exp(bets.each_arm(rows(P, np.array([a]))).sums[:, 2 : 2 + J]) for a in (0, 2)]
     assert np.all(np.mean(factor, axis=0) <= 1)
     # seen red: the row that is shown as w, not w - 1
 
 
 def test_a_log_without_fault_is_not_accused():
     """Heavy tails: one arm of 30 with 0.05/30, hardly ever shown. 300 logs, each at most once in 10,000."""
-    rng, accused, total = np.random.default_rng(0), 0, draws.Bets()
+    rng, accused, total = np.random.default_rng(0), 0, bets.EachArm()
     for _ in range(300):
         best = rng.integers(30, size=200)
         P = np.full((200, 30), 0.05 / 30)
         P[np.arange(200), best] += 0.95
         a = np.where(rng.random(200) < 0.05, rng.integers(30, size=200), best)
-        bets = draws.bets(rows(P, a, floor=np.full(200, 0.05)))
-        accused += bool(bets.doubted)
-        total = total.merge(bets)
+        found = bets.each_arm(rows(P, a, floor=np.full(200, 0.05)))
+        accused += bool(found.doubted)
+        total = total.merge(found)
     assert accused == 0
     assert total.doubted == []
     assert total.sums[:, 0].tolist() == [60_000] * 30
@@ -185,7 +185,7 @@ def test_arms_that_are_shown_too_often_or_too_rarely_are_named(logged):
     more = {"floor": {"floor": np.full(n, 0.4)}, "probabilities": {"probabilities": P.tolist()}}.get(logged, {})
     names = np.array(["w", "x", "y", "z"])
     read = rows(P, a, arms=[names.tolist()] * n, **more)
-    found = " ".join(draws.bets(read).doubted)
+    found = " ".join(bets.each_arm(read).doubted)
     assert "arm 'w' was shown more often" in found
     assert ("arm 'z' was shown less often" in found) == (logged != "nothing")
     assert "'x'" not in found
@@ -193,10 +193,10 @@ def test_arms_that_are_shown_too_often_or_too_rarely_are_named(logged):
     order = np.argsort(rng.random((n, 4)), axis=1)  # in any order, by id
     turned = {"arms": names[order].tolist(), "probabilities": np.take_along_axis(P, order, 1).tolist()}
     other = rows(np.take_along_axis(P, order, 1), np.argmax(order == a[:, None], axis=1), **turned)
-    own = draws.bets(rows(P, a, arms=[names.tolist()] * n, probabilities=P.tolist()))
-    assert_allclose(draws.bets(other).sums, own.sums, rtol=1e-9)  # seen red: by position
+    own = bets.each_arm(rows(P, a, arms=[names.tolist()] * n, probabilities=P.tolist()))
+    assert_allclose(bets.each_arm(other).sums, own.sums, rtol=1e-9)  # seen red: by position
     mixed = read.frame.with_columns(pl.when(pl.int_range(pl.len()) < 10).then(None).otherwise("arms").alias("arms"))
-    sums = draws.bets(log.read(mixed))
+    sums = bets.each_arm(log.read(mixed))
     assert sorted(sums.arms) == ["0", "1", "2", "3", "w", "x", "y", "z"]
     assert sums.sums[:, 0].sum() == 4 * n
 
@@ -206,18 +206,18 @@ def test_blocks_of_rows_add_up(monkeypatch):
     P = rng.dirichlet(np.ones(4), size=n)
     a = np.array([rng.choice(4, p=row) for row in P])
     read = rows(P, a, probabilities=P.tolist())
-    whole = draws.bets(read)
-    monkeypatch.setattr(draws, "CELLS", 10)
-    assert_allclose(draws.bets(read).sums, whole.sums, rtol=1e-9, atol=1e-9)
+    whole = bets.each_arm(read)
+    monkeypatch.setattr(bets, "CELLS", 10)
+    assert_allclose(bets.each_arm(read).sums, whole.sums, rtol=1e-9, atol=1e-9)
 
 
 def test_what_was_left_out_by_its_outcome_is_not_tested():
     P = np.full((4, 2), 0.5)
     read = rows(P, np.array([0, 0, 1, 1]))
-    assert draws.bets(read).arms == ("0", "1")
-    assert draws.bets(read.filter(np.array([True, True, False, False]))).arms == ()
-    assert draws.bets(rows(P, np.array([0, 0, 1, 1]), weight=[1.0, 10.0, 1.0, 1.0])).arms == ()
-    assert draws.bets(rows(P, np.array([0, 0, 1, 1]), propensity_kind=["estimated"] * 4)).arms == ()
-    assert "not checkable" in str(draws.bets(rows(P, np.array([0, 0, 1, 1]), propensity_kind=["none"] * 4)))
+    assert bets.each_arm(read).arms == ("0", "1")
+    assert bets.each_arm(read.filter(np.array([True, True, False, False]))).arms == ()
+    assert bets.each_arm(rows(P, np.array([0, 0, 1, 1]), weight=[1.0, 10.0, 1.0, 1.0])).arms == ()
+    assert bets.each_arm(rows(P, np.array([0, 0, 1, 1]), propensity_kind=["estimated"] * 4)).arms == ()
+    assert "not checkable" in str(bets.each_arm(rows(P, np.array([0, 0, 1, 1]), propensity_kind=["none"] * 4)))
     used = read.usable()
     assert used.usable().report.bets.arms == ("0", "1")

@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 import dither as library
 from dither import log
 from dither.bandit import Decision
-from dither.log import journal, parts
+from dither.log import storage
 from logs import filled
 
 ENV = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
@@ -49,7 +49,7 @@ def names(folder):
 
 @pytest.mark.parametrize("buffer", [1, 3, 20, 1000])
 def test_a_small_buffer_makes_few_files_and_the_log_is_the_same(tmp_path, monkeypatch, buffer):
-    monkeypatch.setattr(journal, "PART", 20)
+    monkeypatch.setattr(storage, "PART", 20)
     written = write(tmp_path, 90, buffer=buffer, close=False)
     assert len(names(tmp_path)) <= 2 * (90 // 20 + 1)  # seen red: two files a decision
     if buffer == 1:
@@ -96,12 +96,12 @@ def test_what_is_torn_is_dropped_and_nothing_before_it(tmp_path):
     assert len(ends) == 4
     for cut in [*range(0, len(whole), 61), *ends, *(end + k for end in ends for k in (-1, 1, 11, 12, 13)), len(whole)]:
         path.write_bytes(whole[:cut])
-        found = journal.held(tmp_path, "decisions")
+        found = storage.held(tmp_path, "decisions")
         assert found.rows == sum(end <= cut for end in ends)
         end = min(end for end in [*ends, len(whole)] if end >= min(cut, len(whole)))
         padded = whole[:cut].ljust(end, b"\0")  # as a file system may leave it after the power went
         path.write_bytes(padded)
-        assert journal.held(tmp_path, "decisions").rows == found.rows + (padded == whole[:end] and cut < end)
+        assert storage.held(tmp_path, "decisions").rows == found.rows + (padded == whole[:end] and cut < end)
     path.write_bytes(whole[: ends[2] + 20])
     written._forked()  # its process is gone
     write(tmp_path, 2, first=3)
@@ -136,7 +136,7 @@ def test_a_kill_between_a_part_and_the_removal_of_its_journal_doubles_nothing(tm
 
 
 def test_a_part_whose_journal_goes_on_without_it_is_missed(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "PART", 4)
+    monkeypatch.setattr(storage, "PART", 4)
     written = write(tmp_path, 6, close=False)
     (part,) = tmp_path.glob("decisions-*.parquet")
     part.rename(tmp_path / "elsewhere")
@@ -147,14 +147,14 @@ def test_a_part_whose_journal_goes_on_without_it_is_missed(tmp_path, monkeypatch
 
 
 def test_a_failed_part_keeps_the_journal(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "PART", 4)
+    monkeypatch.setattr(storage, "PART", 4)
     written = write(tmp_path, 4, close=False)
 
     def full(*args):
         raise OSError("No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(parts, "add", full)
+        patch.setattr(storage, "add_part", full)
         with pytest.raises(OSError, match="No space"):
             written.record(Decision(0, 0.5, "exact", None), X=[[4, 0.1], [2, 3]], id="4", extra={"n": 4})
         assert len(written) == 4
@@ -168,14 +168,14 @@ def test_a_failed_part_keeps_the_journal(tmp_path, monkeypatch):
 
 def test_readers_see_a_beginning_of_what_is_written(tmp_path, monkeypatch):
     """While parts are made of journals, a reader never misses a row between two that it has."""
-    monkeypatch.setattr(journal, "PART", 3)
+    monkeypatch.setattr(storage, "PART", 3)
     stop, seen, failures = threading.Event(), [], []
 
     def look():
         try:
             while not stop.is_set():
                 if any(tmp_path.glob("decisions-*")):
-                    rows = journal.held(tmp_path, "decisions").rows
+                    rows = storage.held(tmp_path, "decisions").rows
                     ids = list(log.read(tmp_path).id) if rows else []
                     assert ids == [str(i) for i in range(len(ids))]
                     assert len(ids) >= rows >= (seen[-1] if seen else 0)

@@ -159,5 +159,5 @@ def test_a_replay_goes_by_name():
     monday = log.dsjson(lines(-1, "red", "blue"), features=True)
     live = dither.Bandit(dither.models.Ridge(lam=1.0), dither.policies.Greedy(), dim=2, seed=0)
     live.update(pd.DataFrame([[1.0, 0.0]], columns=["red", "blue"]), [1.0])
-    got = dither.envs.Replay(monday).run(live)  # its best guess is red, the arm that was shown
-    assert (got.disagreed, got.value) == (0, 1.0)  # seen red: 20 disagreed
+    got = dither.ope.replay(live, monday)  # its best guess is red, the arm that was shown
+    assert (got.left_out, got.value) == ({}, 1.0)  # seen red: 20 disagreed

@@ -349,7 +349,7 @@ def test_drift_is_tested_over_time_alone():
 
 def test_the_drift_test_keeps_its_level():
     n, logs, rng = 400, 2000, np.random.default_rng(1)
-    from dither.ope.diagnostics import cusum
+    from dither.ope.contributions import cusum
 
     x = rng.normal(size=(logs, n))
     p = np.array([cusum(row - row.mean()) for row in x])

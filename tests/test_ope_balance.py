@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dither import ope
-from dither.ope import balance, diagnostics
+from dither.log import bets
+from dither.ope import diagnostics
 from test_ope import log
 
 LOGS = 2000
@@ -51,7 +52,7 @@ LAWS = {
 
 def p_values(w, limit=None, s=None):
     p = np.full(w.shape[1], 0.5)
-    return np.array([balance.p_value(balance.of(row, p, s, limit)) for row in w])
+    return np.array([bets.p_value(bets.balance(row, p, s, limit)) for row in w])
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -71,9 +72,9 @@ def test_false_alarms_with_weights_of_rows():
         w = np.where(rng.random(2000) < 0.25, 4.0, 0.0)
         s = np.where(w > 0, 1.0, 10.0)
         here = rng.random(2000) < 1 / s
-        found.append(balance.p_value(balance.of(w[here], np.full(here.sum(), 0.5), s[here], 4.0)))
+        found.append(bets.p_value(bets.balance(w[here], np.full(here.sum(), 0.5), s[here], 4.0)))
     assert np.mean(np.array(found) <= 0.05) <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / LOGS)
-    wrong = balance.p_value(balance.of(w[here], np.full(here.sum(), 0.5), None, 4.0))
+    wrong = bets.p_value(bets.balance(w[here], np.full(here.sum(), 0.5), None, 4.0))
     assert wrong < 1e-4  # the rows as they stand do weigh more than 1
 
 
@@ -81,7 +82,7 @@ def test_false_alarms_with_weights_of_rows():
 def test_false_alarms_of_the_test_of_support(n):
     """K = 8 arms at random, always one of them: 2,000 logs, no bound but what is seen. seen red: a normal test."""
     w = two(8.0, n, LOGS, np.random.default_rng(3))
-    found = np.array([balance.support(balance.of(row, np.full(n, 0.1), None, None)) for row in w])
+    found = np.array([bets.support(bets.balance(row, np.full(n, 0.1), None, None)) for row in w])
     for level in (0.05, 1e-2):
         assert np.mean(found <= level) <= level + 5 * math.sqrt(level * (1 - level) / LOGS)
     assert np.mean(found <= 1e-4) <= 1e-4 + 5 * math.sqrt(1e-4 / LOGS)
@@ -93,9 +94,9 @@ def test_what_is_wrong_is_found():
     assert np.all(p_values(2 * w) < 1e-4)  # p said to be half of what it was
     assert np.all(p_values(0.5 * w, 4.0) < 1e-4)  # and half of the policy on arms that were not shown
     assert np.all(p_values(0.5 * w) == 1)  # which no test tells from arms that are rare,
-    assert all(balance.support(balance.of(0.5 * row, p, None, None)) < 1e-4 for row in w)  # and that is what is said
+    assert all(bets.support(bets.balance(0.5 * row, p, None, None)) < 1e-4 for row in w)  # and that is what is said
     mixed = np.where(rng.random((200, 20_000)) < 0.002, 100.0, 0.8 / 0.998)  # a few weigh much; a quarter is gone
-    found = [balance.support(balance.of(0.75 * row, np.full(20_000, 0.5), None, None)) for row in mixed]
+    found = [bets.support(bets.balance(0.75 * row, np.full(20_000, 0.5), None, None)) for row in mixed]
     assert np.mean(np.array(found) < 1e-4) > 0.9
 
 
@@ -104,16 +105,16 @@ def test_parts_add_up_whatever_their_weights():
     rng = np.random.default_rng(5)
     w, p = rng.exponential(1.3, 300), np.full(300, 0.5)
     s = np.repeat([1.0, 3.0, 700.0], 100)
-    whole = balance.of(w, p, s, 30.0)
-    parts = [balance.of(w[k : k + 100], p[:100], s[k : k + 100], 30.0) for k in (0, 100, 200)]
-    total = functools.reduce(balance.merge, parts)
+    whole = bets.balance(w, p, s, 30.0)
+    parts = [bets.balance(w[k : k + 100], p[:100], s[k : k + 100], 30.0) for k in (0, 100, 200)]
+    total = functools.reduce(bets.merged, parts)
     known = np.isfinite(total.high)
     for one, other in ((total.high, whole.high), (total.low, whole.low)):
         assert_allclose(one[known], other[known], rtol=1e-9, atol=1e-9)
-    assert known.sum() == balance.BETS - (whole.scale - parts[0].scale)
+    assert known.sum() == len(bets.STAKES) - (whole.scale - parts[0].scale)
     assert_allclose([total.mass, total.total, total.scale], [whole.mass, whole.total, 5])
-    one = functools.reduce(balance.merge, [balance.of(w[k : k + 100], p[:100], None, None) for k in (0, 100, 200)])
-    assert_allclose(balance.p_value(one), balance.p_value(balance.of(w, p, None, None)), rtol=1e-9)
+    one = functools.reduce(bets.merged, [bets.balance(w[k : k + 100], p[:100], None, None) for k in (0, 100, 200)])
+    assert_allclose(bets.p_value(one), bets.p_value(bets.balance(w, p, None, None)), rtol=1e-9)
 
 
 def rare(rng, n=900, K=30, floor=0.05):
@@ -136,7 +137,7 @@ def test_a_right_log_with_a_floor_is_not_accused():
         rows = np.arange(900)
         w = np.where(a == 3, 1 / P[rows, a], 0.0)
         for limit in (600.0, None):
-            accused += balance.p_value(balance.of(w, P[rows, a], None, limit)) < 1e-4
+            accused += bets.p_value(bets.balance(w, P[rows, a], None, limit)) < 1e-4
         normal += abs(w.mean() - 1) > 3.89 * w.std() / 30
     assert accused <= 2 * (LOGS * 1e-4 + 5 * math.sqrt(LOGS * 1e-4))
     assert normal > 0.1 * LOGS

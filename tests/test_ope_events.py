@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from dither import ope
-from dither.ope import intervals, unseen
+from dither.ope import intervals
 from test_ope import HAND
 
 LOGS = 2000
@@ -24,7 +24,7 @@ def shop(rng, n=300, rates=RATES):
 
 
 def tally(a, r, arm=1, s=None):
-    return unseen.of(r, np.where(a == arm, 4.0, 0.0), s)
+    return intervals.tallied(r, np.where(a == arm, 4.0, 0.0), s)
 
 
 def test_clopper_pearson_is_scipys():
@@ -86,7 +86,7 @@ def test_the_interval_for_events_not_seen_covers(case):
             s = np.where(w > 1, 1.0, 4.0)
             here = rng.random(400) < 1 / s
             w, r, s = w[here], r[here], s[here]
-        low, high = unseen.interval(unseen.of(r, w, s), 0.95, (0.0, 1.0), bound=7.0)
+        low, high = intervals.unseen(intervals.tallied(r, w, s), 0.95, (0.0, 1.0), bound=7.0)
         held += low <= mu <= high
     assert held / LOGS >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / LOGS)
 
@@ -94,7 +94,7 @@ def test_the_interval_for_events_not_seen_covers(case):
 def test_the_interval_leaves_what_chernoffs_bound_does():
     rng = np.random.default_rng(3)
     w, r, s = rng.choice([0.0, 1.0, 3.0], 200), (rng.random(200) < 0.1) * 1.0, rng.choice([1.0, 2.0], 200)
-    low, high = unseen.interval(unseen.of(r, w, s), 0.9, (0.0, 1.0), bound=5.0)
+    low, high = intervals.unseen(intervals.tallied(r, w, s), 0.9, (0.0, 1.0), bound=5.0)
 
     def kept(v):
         z = np.mean(s / 2 * (w * r - v) / 5 + v / 5)
@@ -112,20 +112,20 @@ def test_tallies_of_parts_add_up(cuts):
     r = r * rng.integers(1, 4, 300)
     s = rng.choice([1.0, 2.0], 300)
     parts = [tally(a[i:j], r[i:j], s=s[i:j]) for i, j in itertools.pairwise(cuts)]
-    assert functools.reduce(unseen.merge, parts) == tally(a, r, s=s)
-    many = unseen.of(np.arange(20.0), np.ones(20), None)
-    assert not unseen.few(many)
-    assert unseen.merge(many, tally(a, r)).values == ()
+    assert functools.reduce(intervals.merge_tallies, parts) == tally(a, r, s=s)
+    many = intervals.tallied(np.arange(20.0), np.ones(20), None)
+    assert not intervals.few(many)
+    assert intervals.merge_tallies(many, tally(a, r)).values == ()
 
 
 def test_few_are_counted_by_what_the_policy_shows():
     a = np.repeat([0, 1], 100)
     r = np.r_[np.ones(50), np.zeros(50), np.ones(9), np.zeros(91)]
-    assert unseen.few(tally(a, r))
-    assert not unseen.few(tally(a, r, arm=0))
-    assert not unseen.few(tally(a, np.r_[r[:109], 1, r[110:]]))
-    assert unseen.few(tally(a, 1 - r))  # rewards that nearly all came, too
-    assert not unseen.few(unseen.of(r, np.zeros(200), None))
+    assert intervals.few(tally(a, r))
+    assert not intervals.few(tally(a, r, arm=0))
+    assert not intervals.few(tally(a, np.r_[r[:109], 1, r[110:]]))
+    assert intervals.few(tally(a, 1 - r))  # rewards that nearly all came, too
+    assert not intervals.few(intervals.tallied(r, np.zeros(200), None))
 
 
 def test_no_event_is_said():

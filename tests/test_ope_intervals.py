@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from dither import ope
-from dither.ope import betting
+from dither.ope import bounded
 from test_ope import HAND, log
 
 BOUNDS = dict(weight_max=20.0, reward_range=(0.0, 1.0))
@@ -78,16 +78,16 @@ def wealth(x, m, level):
 @pytest.mark.parametrize("n", [1, 5, 300])
 def test_betting_leaves_what_no_wealth_refuses(n):
     x = np.random.default_rng(n).beta(2, 5, n)
-    low, high = betting.interval(x, level=0.9)
+    low, high = bounded.interval(x, level=0.9)
     grid = (np.arange(400) + 0.5) / 400
     kept = [bool(np.all(wealth(x, m, 0.9) < math.log(20))) for m in grid]
     assert_allclose(kept, (grid > low) & (grid < high))  # seen red: bets on the value itself; wealth at the end alone
-    mirrored = betting.interval(1 - x, level=0.9)
+    mirrored = bounded.interval(1 - x, level=0.9)
     assert_allclose(mirrored, [1 - high, 1 - low], atol=1e-12)
 
 
 def test_betting_without_a_constant_mean_is_no_interval():
-    assert np.isnan(betting.interval(np.repeat([0.0, 1.0], 500))).all()
+    assert np.isnan(bounded.interval(np.repeat([0.0, 1.0], 500))).all()
 
 
 def test_a_confidence_sequence_narrows_and_ends_in_the_interval():

@@ -16,8 +16,10 @@ from sklearn.tree import DecisionTreeRegressor
 
 import dither
 from dither import models, ope, policies
-from dither.ope import arms, choosing, learning
-from dither.ope.learning import choose_c, fit, warm_start
+from dither.log import warm_start
+from dither.ope import choosing, learning
+from dither.ope.learning import choose_c, fit
+from dither.ope.rows import with_arms
 from dither.ope.synthetic import Softmax, World, uniform
 
 WORLD = World(dim=4, arms=6, contexts=100, seed=0)
@@ -63,7 +65,7 @@ def test_the_gain_can_be_shown_from_the_second_half_of_a_log():
 
 def test_scores_are_unbiased_whatever_the_model():
     log = BENT.log(LOGGER, 40_000)
-    rows = arms.read(*columns(log), None)
+    rows = with_arms(*columns(log), None)
     M = np.full(log.P.shape, 0.3)  # a model that knows nothing
     error = learning.dr_scores(rows, M, 1 / rows.p) - BENT.mean(log.X)
     assert np.all(np.abs(error.mean(axis=0)) < 5 * error.std(axis=0) / math.sqrt(len(log.r)))
@@ -72,7 +74,7 @@ def test_scores_are_unbiased_whatever_the_model():
 
 
 def test_scores_by_hand():
-    rows = arms.read([1.0, 0.0], [1, 0], [0.5, 0.25], np.zeros((2, 2, 1)), None)
+    rows = with_arms([1.0, 0.0], [1, 0], [0.5, 0.25], np.zeros((2, 2, 1)), None)
     M = np.array([[0.2, 0.6], [0.4, 0.1]])
     assert_allclose(learning.dr_scores(rows, M, 1 / rows.p), [[0.2, 0.6 + 2 * 0.4], [0.4 - 4 * 0.4, 0.1]])
 
@@ -201,27 +203,33 @@ else: raise SystemExit("no error")
 # A warm start
 
 
+def taught(bandit, log):
+    """What a warm start makes of arrays."""
+    warm_start(bandit, {"arm": log.a, "reward": log.r, "features": log.X})
+    return bandit
+
+
 def test_a_warm_start_is_having_shown_the_arms_oneself():
     log = WORLD.log(uniform, 50)
-    warm = warm_start(dither.LinFP(dim=4, lam=1.0, seed=0), log.r, log.a, log.X)
+    warm = taught(dither.LinFP(dim=4, lam=1.0, seed=0), log)
     own = dither.LinFP(dim=4, lam=1.0, seed=0)
     for x, a, r in zip(log.X, log.a, log.r, strict=True):
         own.update(x[a], r)
     assert_allclose(warm.theta, own.theta, rtol=1e-10)
     assert_allclose(warm.propensities(log.X[0]), own.propensities(log.X[0]), atol=1e-10)
     assert warm.t == own.t
-    slots = warm_start(dither.LinFP(dim=4, disjoint=6, seed=0), log.r, log.a, log.X[:, 0])
+    slots = taught(dither.LinFP(dim=4, disjoint=6, seed=0), log._replace(X=log.X[:, :1]))
     assert slots.observations == 50
-    with pytest.raises(ValueError, match=r"X must be \(n, K, 4\)"):
-        warm_start(own, log.r, log.a, log.X[:, 0])
+    with pytest.raises(ValueError, match="needs a bandit with disjoint=K"):
+        taught(own, log._replace(X=log.X[:, :1]))
+    with pytest.raises(AttributeError, match=r"take dither\.log\.warm_start\(bandit, "):
+        learning.warm_start(own, log.r, log.a, log.X)
 
 
 def test_a_warm_start_earns_more_than_a_cold_one():
     log = WORLD.log(LOGGER, 300)
     cold = dither.LinFP(dim=4, lam=1.0, seed=0)
-    assert WORLD.value(warm_start(dither.LinFP(dim=4, lam=1.0, seed=0), log.r, log.a, log.X)).value > (
-        WORLD.value(cold).value + 0.2
-    )
+    assert WORLD.value(taught(dither.LinFP(dim=4, lam=1.0, seed=0), log)).value > (WORLD.value(cold).value + 0.2)
 
 
 # c
@@ -253,7 +261,7 @@ def test_c_that_wastes_is_told_apart_and_what_is_close_is_not():
     assert [row.c for row in found.table] == [0.5, 1.0, 40.0, 20_000.0]
     truth = {}
     for c in (0.5, 20_000.0):
-        bandit = warm_start(dither.LinFP(dim=4, c=c, seed=0), log.r[:3000], log.a[:3000], log.X[:3000])
+        bandit = taught(dither.LinFP(dim=4, c=c, seed=0), log._replace(r=log.r[:3000], a=log.a[:3000], X=log.X[:3000]))
         truth[c] = WORLD.value(bandit).value
     row = found.table[-1]
     assert row.gap_high < 0  # seen red: the gap without its sign
@@ -275,9 +283,7 @@ def test_a_log_that_says_little_recommends_little():
 
 
 def test_c_that_the_log_cannot_judge_is_not_chosen():
-    bandit = warm_start(
-        dither.LinFP(dim=4, lam=1.0, seed=0, c=0.1), *(v[:200] for v in _plain(WORLD.log(uniform, 200)))
-    )
+    bandit = taught(dither.LinFP(dim=4, lam=1.0, seed=0, c=0.1), WORLD.log(uniform, 200))
     log = WORLD.log(bandit, 1000)
     found = choose_c(*columns(log), cs=(0.1, 100.0))
     assert [row.supported for row in found.table] == [True, False]
@@ -286,10 +292,6 @@ def test_c_that_the_log_cannot_judge_is_not_chosen():
     assert "too little of what it would show: c = 100" in found.says
     none = choose_c(*columns(log), cs=(100.0, 200.0))
     assert "log with a floor" in none.says
-
-
-def _plain(log):
-    return log.r, log.a, log.X
 
 
 @pytest.mark.parametrize(

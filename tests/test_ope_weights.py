@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 import dither
 from dither import ope
-from dither.ope import betting, choosing, learning
+from dither.ope import bounded, choosing, learning
 from dither.ope.intervals import INTERVALS
 from test_ope import HAND, SETTINGS, call, log
 from test_ope_sums import policies
@@ -192,7 +192,7 @@ def test_betting_with_weights_leaves_what_no_wealth_refuses(n):
             variance = squares / (t + 1)
         return most
 
-    low, high = betting.interval(x, level=0.9, g=g)
+    low, high = bounded.interval(x, level=0.9, g=g)
     grid = (np.arange(300) + 0.5) / 300
     kept = [wealth(m) < math.log(20) for m in grid]
     assert_allclose(kept, (grid > low) & (grid < high))  # seen red: bets on x - m
@@ -290,8 +290,10 @@ def test_choosing_c_weighs_its_rows(monkeypatch):
     one, two = (learning.choose_c(r, a, p, X, weight=factor * s) for factor in (1.0, 3.0))
     assert_allclose([row.value for row in one.table], [row.value for row in two.table], rtol=1e-9)
     assert one.table[0].value != learning.choose_c(r, a, p, X).table[0].value
-    taught, real = [], choosing.warm_start
-    monkeypatch.setattr(choosing, "warm_start", lambda *log, weight: taught.append(weight) or real(*log, weight=weight))
+    taught, real = [], choosing.Bandit.update
+    monkeypatch.setattr(
+        choosing.Bandit, "update", lambda self, x, r, weight: taught.append(weight) or real(self, x, r, weight=weight)
+    )
     learning.choose_c(r, a, p, X, weight=s)
     half = s[s > 0][: int(0.5 * np.sum(s > 0))]
     assert_allclose(taught[0], half * half.sum() / (half @ half), rtol=1e-12)  # seen red: learnt unweighted

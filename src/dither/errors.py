@@ -77,3 +77,35 @@ def lacks(model: object, ability: str, *, policy: object) -> TypeError:
 def overflow() -> ValueError:
     """The error of an estimate that is not finite."""
     return ValueError("x and r are too large for float64: the estimate overflows; scale them down")
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A setting that a refusal names: what cures it. Python writes it `name=value`, the command line `--name value`."""
+
+    name: str
+    value: object = None  # what to set it to; None: `means` says it, or nothing
+    means: str = ""  # what the user puts there, such as "NUMBER"
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.means if self.value is None else repr(self.value)}"
+
+
+class Refused(ValueError):
+    """A refusal that an option cures. args : texts and `Option`s, in the order in which they are said.
+
+    Whoever has other words for options writes the message anew from `args`, and need not look for names in a text.
+    """
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
+
+
+def said(error: Exception) -> tuple[object, ...]:
+    """What an error says, as `Refused` takes it."""
+    return error.args if isinstance(error, Refused) else (str(error),)
+
+
+def gone(name: str, successor: str) -> AttributeError:
+    """A name that had a double: the one that stays."""
+    return AttributeError(f"{name} is no more, since there were two of its kind: take {successor}")

@@ -36,7 +36,11 @@ class WrongModel(ValueError):
 
 
 class UnknownClass(ValueError):
-    """The file is whole, and it holds a class that is not of this library and was not passed."""
+    """The file is whole, and it holds a class that is not of this library and was not passed. name : of the class."""
+
+    def __init__(self, text: str, name: str = "") -> None:
+        super().__init__(text)
+        self.name = name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +63,8 @@ class Content:
             if self.arrays:
                 raise ValueError(f"it holds {sorted(self.arrays)}, which its configuration does not")
         except UnknownClass as reason:
-            raise UnknownClass(f"{self.where} is not a dither file that can be read alone: {reason}") from None
+            text = f"{self.where} is not a dither file that can be read alone: {reason}"
+            raise UnknownClass(text, reason.name) from None
         except WrongModel as reason:
             raise WrongModel(f"{self.where}: {reason}") from None
         except (ValueError, *_DAMAGED) as reason:
@@ -206,7 +211,8 @@ def unpack(value: Any, table: dict[str, type]) -> Any:
         name = value.pop("class")
         if name not in table and isinstance(name, str) and name.isidentifier():
             raise UnknownClass(
-                f"it holds a {name}, which is not of this library. Pass that class too: load(path, known=({name},))"
+                f"it holds a {name}, which is not of this library. Pass that class too: load(path, known=({name},))",
+                name,
             )
         if name not in table:
             raise LookupError(f"it holds a {name!r}, which is no class")

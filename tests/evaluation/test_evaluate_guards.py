@@ -11,8 +11,7 @@ import dither as library
 from dither.cli import page, sheets
 from dither.log import Log
 from dither.log.sources import Source
-from dither.ope import candidates, verdicts
-from dither.ope.judge import evaluate
+from dither.ope import candidates, judge, verdicts
 from dither.ope.question import Asked, Question
 
 
@@ -20,7 +19,7 @@ def judged(path, *texts, estimators=("snips", "ips"), kind=None, **options):
     question = Question(
         tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
     )
-    return evaluate(Source(path, kind=kind).pieces(question).each, question)
+    return judge.judged(Source(path, kind=kind).pieces(question).each, question)
 
 
 def rounded(n, digits, seed=0):

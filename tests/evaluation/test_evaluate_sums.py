@@ -14,8 +14,8 @@ import dither as library
 from dither import ope
 from dither.log import Log
 from dither.log.sources import Source
-from dither.ope import candidates, groups
-from dither.ope.judge import How, evaluate
+from dither.ope import candidates, partial
+from dither.ope.judge import How, judged
 from dither.ope.question import Asked, Question
 
 ASKED = {  # as written -> the same in memory
@@ -40,7 +40,7 @@ def ask(*words, estimators=ASKED, **options):
 
 
 def run(path, question, how=None, *, rows=100_000, jobs=1):
-    return evaluate(Source(path).pieces(question, rows=rows).each, question, how, jobs=jobs)
+    return judged(Source(path).pieces(question, rows=rows).each, question, how, jobs=jobs)
 
 
 def in_memory(arrays, name, *, Q=None, **options):
@@ -183,16 +183,16 @@ def test_blocks_of_parts_are_blocks_of_the_whole(cuts, seed):
 
     def part(keep):
         kept = ope.contributions("snips", r[keep], np.zeros(keep.sum()), ones[keep], ones[keep][:, None])
-        return groups.blocks([kept], row[keep])
+        return partial.blocks([kept], row[keep])
 
     edges = [0, *sorted(cuts), 30_000]
     parts = [part(keep) for low, high in itertools.pairwise(edges) if (keep := (row >= low) & (row < high)).any()]
     total = parts[0]
     for other in parts[1:]:
-        total = groups.merge(total, other)
-    whole = groups.blocks([made], row)
+        total = partial.merge_groups(total, other)
+    whole = partial.blocks([made], row)
     assert whole.width == total.width == 4
-    assert len(whole.n) <= groups.BLOCKS
+    assert len(whole.n) <= partial.BLOCKS
     assert np.array_equal(whole.label, total.label)
     assert np.array_equal(whole.n, total.n)
     assert_allclose(whole.T, total.T, atol=1e-12)
@@ -206,8 +206,8 @@ def test_a_bootstrap_of_blocks_is_that_of_rows_where_rows_are_independent():
     row = np.arange(n)
     p = np.full(n, 1e-3)
     made = ope.contributions("snips", r, np.zeros(n), p, np.column_stack([w * p, 1 - w * p]))
-    found = groups.blocks([made], row)
-    draws = groups.resampled(found, np.random.default_rng(0), times=400)[:, 0]
+    found = partial.blocks([made], row)
+    draws = partial.resampled(found, 0, times=400)[:, 0]
     exact = np.sqrt(np.sum((w * (r - np.average(r, weights=w))) ** 2)) / w.sum()
     assert found.width == 8
     assert abs(draws.std() / exact - 1) < 5 * np.sqrt(1 / 800 + 1 / (2 * 7_500))

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from dither.log.sources import Source
 from dither.ope import candidates, verdicts
-from dither.ope.judge import How, evaluate
+from dither.ope.judge import How, judged
 from dither.ope.question import Asked, Question
 
 
@@ -30,7 +30,7 @@ def judge(path, *texts, estimators=("snips",), how=None, **options):
     question = Question(
         tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
     )
-    found = evaluate(Source(path).pieces(question).each, question, how)
+    found = judged(Source(path).pieces(question).each, question, how)
     return found, verdicts.verdicts(found)
 
 

@@ -13,9 +13,9 @@ import dither as library
 from dither import envs, log, ope
 from dither.log.sources import Source
 from dither.ope import verdicts
-from dither.ope.contributions import Bounded, Contributions
-from dither.ope.estimators import Estimator
-from dither.ope.judge import How, evaluate
+from dither.ope.bounded import Bounded
+from dither.ope.contributions import Contributions, Estimator
+from dither.ope.judge import How, judged
 from dither.ope.question import Asked, Question
 
 TRUTH = 0.105  # clicks of the traffic, whatever the arm
@@ -105,7 +105,7 @@ def test_pieces_and_a_factor_change_nothing(thinned, tmp_path, how):
 
     def run(path, factor, rows):
         most = {"row_weight_max": 10 * factor} if bounds else {}
-        found = evaluate(Source(path).pieces(question, rows=rows).each, question, How(how, seed=3, **bounds, **most))
+        found = judged(Source(path).pieces(question, rows=rows).each, question, How(how, seed=3, **bounds, **most))
         return found.estimates["arm:1", "ips"], found.gap("arm:1", "ips")
 
     scaled = tmp_path / "scaled.parquet"
@@ -131,7 +131,7 @@ def test_bounds_of_the_weights_are_asked_for(dither, thinned):
     ask = ("evaluate", thinned, "--policy", "arm:1", "--estimator", "ips", "--interval", "betting",
            "--reward-range", 0, 1, "--weight-max", 2)  # fmt: skip
     code, _, err = dither(*ask)
-    assert (code, "give --row-weight-max, such as 1/(1 - pdrop)" in err) == (2, True), err
+    assert (code, "pass --row-weight-max, such as 1/(1 - pdrop)" in err) == (2, True), err
     code, _, err = dither(*ask, "--row-weight-max", 10)
     assert (code, err) == (0, "")
     code, _, err = dither(*ask[:-6], "clopper-pearson")
@@ -158,7 +158,7 @@ def test_clusters_with_weights_are_those_in_memory(thinned, tmp_path):
     path = tmp_path / "log.parquet"
     frame.with_columns(user=user).write_parquet(path)
     question = Question(_policies("arm:1"), (Asked.parse("snips"),), cluster="user")
-    found = evaluate(Source(path).pieces(question, rows=333).each, question).estimates["arm:1", "snips"]
+    found = judged(Source(path).pieces(question, rows=333).each, question).estimates["arm:1", "snips"]
     read = log.read(path)
     Q = np.tile([0.0, 1.0], (len(read), 1))
     theirs = ope.snips(read.r, read.a, read.p, Q, weight=read.weight, cluster=user)
@@ -205,10 +205,10 @@ class Second:
 def test_a_replay_meets_the_traffic(thinned):
     """seen red: 0.54 ± 0.01."""
     read = log.read(thinned)
-    got = envs.Replay(read).run(Second(), seed=0)
+    got = ope.replay(Second(), read, seed=0)
     assert abs(got.value - TRUTH) < 5 * got.se
     assert got.se < 0.03
-    scaled = envs.Replay(log.read(read.frame.with_columns(pl.col("weight") * 3.0))).run(Second(), seed=0)
+    scaled = ope.replay(Second(), log.read(read.frame.with_columns(pl.col("weight") * 3.0)), seed=0)
     assert scaled.value == got.value
     M = np.tile(read.r[:, None], (1, 2))  # the reward of each row whatever the arm: means are those of the traffic
     world = envs.Replay(read, M=M)
@@ -231,7 +231,7 @@ def test_an_estimator_that_reads_all_arms_is_given_them(path, arrays, monkeypatc
     """seen red: a two-armed stand-in, and another number than `ope` gives."""
     monkeypatch.setitem(ope.ESTIMATORS, "best", declared)
     question = Question(_policies("column:Q"), (Asked.parse("best"),), predictions="M")
-    found = evaluate(Source(path).pieces(question, rows=400).each, question)
+    found = judged(Source(path).pieces(question, rows=400).each, question)
     assert_allclose(found.estimates["Q", "best"].value, np.mean(arrays["M"].max(axis=1)), rtol=1e-12)
     made = ope.contributions("best", arrays["r"], arrays["a"], arrays["p"], arrays["Q"], arrays["M"])
     assert_allclose(found.estimates["Q", "best"].se, ope.estimate(made, warn=False).se, rtol=1e-10)
@@ -241,7 +241,7 @@ def test_an_estimator_that_reads_all_arms_is_given_them(path, arrays, monkeypatc
     ):
         question = Question(_policies(policy), (Asked.parse("best"),), predictions=column)
         with pytest.raises(ValueError, match=says):
-            evaluate(Source(path).pieces(question).each, question)
+            judged(Source(path).pieces(question).each, question)
 
 
 def test_a_bare_function_is_taken_to_read_all_arms(path, arrays, monkeypatch):
@@ -250,7 +250,7 @@ def test_a_bare_function_is_taken_to_read_all_arms(path, arrays, monkeypatch):
 
     monkeypatch.setitem(ope.ESTIMATORS, "second", second)
     question = Question(_policies("column:Q"), (Asked.parse("second"),))
-    found = evaluate(Source(path).pieces(question).each, question)
+    found = judged(Source(path).pieces(question).each, question)
     assert_allclose(found.estimates["Q", "second"].value, arrays["Q"][:, 1].mean(), rtol=1e-12)
 
 
@@ -263,13 +263,13 @@ def test_rows_without_a_weight_among_others_count_once(thinned, tmp_path):
     s = np.where(np.arange(len(read)) < 500, 1.0, read.weight)
     bounds = dict(reward_range=(0.0, 1.0), weight_max=2.0, row_weight_max=10.0)
     question = Question(_policies("arm:1"), (Asked.parse("ips"),))
-    found = evaluate(Source(path).pieces(question, rows=250).each, question, How("betting", **bounds))
+    found = judged(Source(path).pieces(question, rows=250).each, question, How("betting", **bounds))
     theirs = ope.ips(read.r, read.a, read.p, np.tile([0.0, 1.0], (len(s), 1)), weight=s, interval="betting", **bounds)
     mine = found.estimates["arm:1", "ips"]
     assert_allclose([mine.value, mine.se, *mine.interval], [theirs.value, theirs.se, *theirs.interval], rtol=1e-9)
     one, two = library.LinFP(dim=2, lam=1.0, seed=0), library.LinFP(dim=2, lam=1.0, seed=0)
     log.warm_start(one, path, chunk=250)
-    ope.learning.warm_start(two, read.r, read.a, read.X, weight=ope.learning.effective(s))
+    two.update(read.x, read.r, weight=ope.learning.effective(s))
     assert_allclose(one.state.theta, two.state.theta, rtol=1e-9)
 
 

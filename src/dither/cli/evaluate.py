@@ -1,27 +1,35 @@
 """The command `dither evaluate`: parse, call, render."""
 
-import re
+import inspect
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dither import errors
+from dither import ope
+from dither.errors import Option, Refused
+from dither.log import FORMATS, sources
+from dither.ope.candidates import LOGGING
+from dither.ope.contributions import ESTIMATORS, find
+from dither.ope.judge import INTERVALS
 
-SPOKEN = {  # how `Logged.usable` writes it -> how the command does
-    **{f"{name}='leave out'": f"--{name} leave-out" for name in ("missing", "invalid", "duplicates")},
-    "missing=<the reward that stands for it>": "--missing NUMBER",
-    "missing must be 'error', 'leave out' or a finite number": "--missing must be error, leave-out or a finite number",
-    **{f"{n} must be 'error' or 'leave out'": f"--{n} must be error or leave-out" for n in ("invalid", "duplicates")},
-    "pass row_weight_max=": "give --row-weight-max",
-    "estimate them, or": "estimate them with dither.ope.propensities_from and say --kind estimated, or",
-}
+WORDS = {"estimators": "--estimator", "policies": "--policy", "options": "--with"}  # others are --name
+RULES = {"error": "error", "leave-out": "leave out"}  # as typed -> as `Logged.usable` takes it
+
+
+def _named(*, predicts: bool) -> str:
+    """The estimators as they are written."""
+    found = {name: find(name) for name in ESTIMATORS}
+    return ", ".join(
+        name if one.setting is None else f"{name}:{one.setting[0].upper()}"
+        for name, one in found.items()
+        if one.predicts is predicts
+    )
 
 
 def evaluate(
@@ -37,14 +45,12 @@ def evaluate(
     estimator: Annotated[
         list[str] | None,
         typer.Option(
-            help="ips, snips, clipped_ips:C; with predictions dm, dr, sndr, switch_dr:τ, dros:λ, sgdr:λ; may be "
-            "repeated. The verdict is by the first.",
+            help=f"{_named(predicts=False)}; with predictions {_named(predicts=True)}; may be repeated. The verdict "
+            "is by the first.",
             show_default="dr (with predictions), snips, ips",
         ),
     ] = None,
-    interval: Annotated[
-        str, typer.Option(help="normal, bootstrap, bernstein, betting, clopper_pearson or asymptotic.")
-    ] = "normal",
+    interval: Annotated[str, typer.Option(help=f"{', '.join(INTERVALS[:-1])} or {INTERVALS[-1]}.")] = "normal",
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     reward_range: Annotated[
         tuple[float, float] | None,
@@ -71,7 +77,7 @@ def evaluate(
     model: Annotated[
         str | None, typer.Option(help="Predict rewards, cross-fitted in memory: ridge or gbm.", show_default=False)
     ] = None,
-    format: Annotated[str, typer.Option(help="dither, table, obd, dsjson or dat.")] = "dither",
+    format: Annotated[str, typer.Option(help=f"{', '.join(FORMATS)}.")] = "dither",
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,51 +115,26 @@ def evaluate(
     """Say what other policies would have earned, from a log: estimates, intervals, and a verdict in plain words."""
     from dither.cli import answers, page  # polars and matplotlib take a second to import
     from dither.cli.terminal import console, progress, written
-    from dither.log import sources
-    from dither.ope import candidates, fitted
-    from dither.ope import question as questions
-    from dither.ope.judge import How
-    from dither.ope.judge import evaluate as answer
 
     if not policy:
-        raise ValueError(
-            f"no policy to evaluate: give at least one --policy, such as --policy uniform or {candidates.LOGGING}"
-        )
-    if model is not None and predictions is not None:
-        raise ValueError("give --predictions or --model, not both")
+        raise ValueError(f"no policy to evaluate: give at least one --policy, such as --policy uniform or {LOGGING}")
     _places(out, html)
-    errors.at_least("draws", draws, 1)
-    errors.at_least("jobs", jobs, 1)
-    predictions = fitted.COLUMN if model is not None else predictions
-    names = estimator or [*(["dr"] if predictions is not None else []), "snips", "ips"]
-    asked = questions.Question(
-        tuple(candidates.parse(text, draws=draws) for text in policy if text != candidates.LOGGING),
-        tuple(questions.Asked.parse(text) for text in names),
-        predictions=predictions,
-        cluster=cluster,
-        missing=_missing(missing),
-        invalid=invalid.replace("-", " "),
-        duplicates=duplicates.replace("-", " "),
-        arms=arms if format == "dither" else None,
-    )
-    how = How(interval, level, reward_range, weight_max, row_weight_max, seed=seed)
-    as_written = () if cluster is None else (cluster,)
-    here = sources.Source(log, format, arm, propensity, reward, kind, arms, _options(option or []), as_written)
-    report = None
-    with warnings.catch_warnings(), _spoken(sources.FORMATS[format].options):
+    names = {"arm": arm, "propensity": propensity, "reward": reward, "kind": kind}
+    asked: dict[str, Any] = dict(
+        predictions=predictions, model=model, cluster=cluster, interval=interval, level=level,
+        reward_range=reward_range, weight_max=weight_max, row_weight_max=row_weight_max, missing=_missing(missing),
+        invalid=_rule("invalid", invalid), duplicates=_rule("duplicates", duplicates), arms=arms, draws=draws,
+        jobs=jobs, seed=seed, format=format, options=_options(option or []), **names,
+    )  # fmt: skip
+    with warnings.catch_warnings(), _in_words_of_the_command():
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's; what they are about is in the notes
-        if model is None:
-            pieces = here.pieces(asked, rows=sources.ROWS)
-        else:
-            whole, report = fitted.fit(here.whole(fitted.reads(asked)), asked, model, seed=seed)
-            pieces = sources.Pieces(len(whole), sources.split(whole, sources.ROWS))
-        if pieces.rows > sources.ROWS and sys.stderr.isatty():
-            with progress("evaluate") as tell:
-                found = answer(pieces.each, asked, how, jobs=jobs, on_progress=lambda rows: tell(rows, pieces.rows))
-        else:
-            found = answer(pieces.each, asked, how, jobs=jobs if pieces.rows > sources.ROWS else 1)
-        if report is not None:
-            found = replace(found, report=report)
+        with progress("evaluate") as tell:
+
+            def show(done: int, rows: int) -> None:
+                if rows > sources.ROWS and sys.stderr.isatty():
+                    tell(done, rows)
+
+            found = ope.evaluate(log, policy, estimator, on_progress=show, **asked)
         made = []
         if html is not None:
             text = page.html(found, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
@@ -188,22 +169,34 @@ def _options(texts: list[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _spoken(options: Iterable[str]) -> Iterator[None]:
-    """Errors about the log say how an option is written on the command line; options : those of --with."""
+def _in_words_of_the_command() -> Iterator[None]:
+    """A refusal names its options as they are typed."""
     try:
         yield
-    except ValueError as reason:
-        said = str(reason)
-        for python, here in SPOKEN.items():
-            said = said.replace(python, here)
-        if any(re.search(rf"\b{name}=", said) for name in options):
-            said += ". On the command line: --with NAME=VALUE"
-        raise ValueError(said) from None
+    except Refused as reason:
+        parts = (_typed(part) if isinstance(part, Option) else str(part) for part in reason.args)
+        raise ValueError("".join(parts)) from None
+
+
+def _typed(option: Option) -> str:
+    """How an option is typed: --name, or --with NAME=VALUE where it is one of a reader."""
+    placeholder = option.means.strip("()").replace(",", "").upper()
+    value = placeholder if option.value is None else str(option.value).replace(" ", "-")
+    if option.name in WORDS or option.name in inspect.signature(evaluate).parameters:
+        return f"{WORDS.get(option.name, '--' + option.name.replace('_', '-'))} {value}".rstrip()
+    return f"--with {option.name}={value or 'VALUE'}"
+
+
+def _rule(name: str, text: str) -> str:
+    """What --invalid or --duplicates says."""
+    if text not in RULES:
+        raise ValueError(f"--{name} must be {' or '.join(RULES)}, got {text!r}")
+    return RULES[text]
 
 
 def _missing(text: str) -> str | float:
     """What stands for a reward that never came."""
     try:
-        return float(text)
+        return RULES[text] if text in RULES else float(text)
     except ValueError:
-        return text.replace("-", " ")
+        raise ValueError(f"--missing must be {', '.join(RULES)} or a finite number, got {text!r}") from None

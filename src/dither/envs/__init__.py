@@ -5,7 +5,7 @@ from dither.envs.classification import Classification
 from dither.envs.delayed import Delayed
 from dither.envs.generalised import Kappas, Logistic, Poisson, Probit, kappas
 from dither.envs.linear import Linear
-from dither.envs.replay import Replay, Replayed
+from dither.envs.replay import Replay
 
 __all__ = [
     "Classification",
@@ -17,6 +17,5 @@ __all__ = [
     "Poisson",
     "Probit",
     "Replay",
-    "Replayed",
     "kappas",
 ]

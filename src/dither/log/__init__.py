@@ -12,9 +12,9 @@ warm_start                          teach a bandit what a log has paid for
 from dither.log.check import Finding, Report
 from dither.log.exposure import Receipt, receipt
 from dither.log.foreign import from_columns, open_bandit
-from dither.log.formats import FORMATS
 from dither.log.logged import ByArm, Logged
 from dither.log.reader import batches, read
+from dither.log.sources import FORMATS
 from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
 from dither.log.warm import Learnt, RewardWarning, warm_start

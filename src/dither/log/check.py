@@ -10,20 +10,32 @@ and no probabilities, |S| = K, 1/p <= K/f =: B and Var[1/p] <= K B - K². The po
 so the differences are a martingale's, and Freedman's inequality (Annals of Probability 3, 1975, Theorem 1.6) bounds
 their mean over n rows: with V the sum of the variances it exceeds √(2 V l)/n + B l/(3n), l = log(2/δ), with probability
 at most δ. Exact propensities only: the mean of the inverse of a Monte Carlo one is another (docs/propensities.md).
+
+Copies of one bandit, forks, and a seed given at every restart use draws again, and leave equal z. Two equal z of a
+continuous law have probability 0. As float64 two draws agree by chance with probability at most 2^-53, so that among n
+draws n²/2^54 pairs are expected. More than their Poisson law allows are a fault. Such draws also bend the weights of
+single arms: the bets on these are in `bets`.
 """
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import special
 
+from dither import errors
 from dither.inputs import MOST_OFF, ROUNDING
-from dither.log import draws, schema
+from dither.log import schema
+from dither.log.bets import EachArm, each_arm
 
 DELTA = 1e-4  # how often a log without fault fails the test of the mean of 1/p, at most
 LEAST = 1e-3  # arms that are less probable stay out of both sides of the test: their inverse would drown it
+HEAVIEST = 1e100  # of larger weights the squares overflow
+LIGHTEST = 1e-100  # of smaller weights of rows, other than 0, the squares vanish
 SHOWN = 10  # row numbers that a finding prints
+Broken: TypeAlias = tuple[str, str, np.ndarray]  # the kind and the text of a finding, and the rows that it is of (n,)
 
 
 @dataclass(frozen=True)
@@ -91,7 +103,7 @@ class Report:
     filled: int = 0  # missing rewards that a number stands for
     findings: tuple[Finding, ...] = ()
     inverse: Inverse = Inverse()  # the mean of 1/p against the number of arms that could be chosen
-    bets: draws.Bets = draws.Bets()  # the mean weight of each arm against 1
+    bets: EachArm = EachArm()  # the mean weight of each arm against 1
 
     @property
     def ok(self) -> bool:
@@ -122,9 +134,8 @@ class Report:
 
 def check(log: Any) -> Report:
     """All findings on a `Logged`; reads it and changes nothing."""
-    more = (_floors, _weights, _thinned, _draws, _number)
-    findings = tuple(finding for rule in (*RULES, *more) for finding in rule(log))
-    return Report(len(log), len(log), findings=findings, inverse=_inverse(log), bets=draws.bets(log))
+    findings = (*_found(RULES, log, refused=True), *_notes(log))
+    return Report(len(log), len(log), findings=findings, inverse=_inverse(log), bets=each_arm(log))
 
 
 def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> Any:
@@ -137,15 +148,15 @@ def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> 
         raise ValueError(f"missing must be 'error', 'leave out' or a finite number, got {missing!r}")
     read, numbers, left_out = len(log), log.numbers, {}
     asked = {"duplicate": duplicates, "missing": "fill in" if fill else missing}
-    findings = [f for rule in RULES for f in rule(log) if f.count]
     keep, filled = np.ones(read, dtype=bool), 0
-    for finding in sorted(findings, key=lambda f: f.kind == "missing"):
+    for finding in sorted(_found(RULES, log, refused=True), key=lambda f: f.kind == "missing"):
         what = asked.get(finding.kind, invalid)
         hit = np.isin(numbers, finding.rows) & keep
         if what == "error":
             name = {"duplicate": "duplicates", "missing": "missing"}.get(finding.kind, "invalid")
-            number = " or missing=<the reward that stands for it>" if name == "missing" else ""
-            raise ValueError(f"{finding}: mend the log, or ask for {name}='leave out'{number}")
+            number = (" or ", errors.Option(name, means="NUMBER")) if name == "missing" else ()
+            cure = ("mend the log, or ask for ", errors.Option(name, "leave out"), *number)
+            raise errors.Refused(f"{finding}: ", *cure)
         if what == "leave out":
             keep &= ~hit
             if hit.any():
@@ -157,8 +168,7 @@ def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> 
         pl = schema.polars()
         column = pl.col("reward").fill_null(float(missing)).fill_nan(float(missing))
         kept = replace(kept, frame=kept.frame.with_columns(column))
-    notes = tuple(f for rule in (_floors, _weights, _thinned, _draws, _number) for f in rule(kept))
-    report = Report(read, len(kept), left_out, filled, notes, _inverse(kept), draws.bets(log))
+    report = Report(read, len(kept), left_out, filled, _notes(kept), _inverse(kept), each_arm(log))
     return replace(kept, report=report if log.report is None else _after(log.report, report))
 
 
@@ -178,102 +188,91 @@ def _after(before: Report, report: Report) -> Report:
     return replace(report, bets=before.bets, read=before.read, left_out=left_out, filled=before.filled + report.filled)
 
 
-def _found(log: Any, kind: str, text: str, hit: np.ndarray, *, refused: bool = True) -> list[Finding]:
-    return [Finding(kind, text, log.numbers[hit], refused)] if hit.any() else []
+def _found(rules: Iterable[Callable[[Any], Iterable[Broken]]], log: Any, *, refused: bool) -> list[Finding]:
+    broken = (one for rule in rules for one in rule(log))
+    return [Finding(kind, text, log.numbers[hit], refused) for kind, text, hit in broken if hit.any()]
 
 
-def _kinds(log: Any) -> list[Finding]:
+def _notes(log: Any) -> tuple[Finding, ...]:
+    """What is worth knowing, and keeps no row from an estimate."""
+    return (*_found((_floors, _weights, _thinned, _draws), log, refused=False), *_number(log))
+
+
+def _kinds(log: Any) -> Iterator[Broken]:
     kinds = log.kinds
-    known = np.isin(kinds, schema.KINDS)
-    cure = "estimate them, or log with monte_carlo= or a policy with exact ones"
-    return [
-        *_found(log, "kind", f"propensities of kind 'none' cannot be used: {cure}", kinds == "none"),
-        *_found(log, "kind", f"propensity_kind must be one of {', '.join(schema.KINDS)}", ~known),
-    ]
+    cure = (
+        "estimate them with dither.ope.propensities_from, and say that they are estimated (kind='estimated', on the "
+        "command line --kind estimated), or log with monte_carlo= or a policy with exact ones"
+    )
+    yield "kind", f"propensities of kind 'none' cannot be used: {cure}", kinds == "none"
+    yield "kind", f"propensity_kind must be one of {', '.join(schema.KINDS)}", ~np.isin(kinds, schema.KINDS)
 
 
-def _propensities(log: Any) -> list[Finding]:
+def _propensities(log: Any) -> Iterator[Broken]:
     p, stated = log.p, log.kinds != "none"
-    return [
-        *_found(log, "propensity", "propensity is NaN or null", np.isnan(p) & stated),
-        *_found(log, "propensity", "propensity is 0, of an arm that was shown", (p == 0) & stated),
-        *_found(log, "propensity", "propensity is negative", (p < 0) & stated),
-        *_found(log, "propensity", "propensity is above 1", (p > 1 + ROUNDING) & stated),
-        *_found(log, "propensity", "propensity_se is negative", log.se < 0),
-    ]
+    yield "propensity", "propensity is NaN or null", np.isnan(p) & stated
+    yield "propensity", "propensity is 0, of an arm that was shown", (p == 0) & stated
+    yield "propensity", "propensity is negative", (p < 0) & stated
+    yield "propensity", "propensity is above 1", (p > 1 + ROUNDING) & stated
+    yield "propensity", "propensity_se is negative", log.se < 0
 
 
-def _arms(log: Any) -> list[Finding]:
+def _arms(log: Any) -> Iterator[Broken]:
     a, K, absent = log.a, log.K, log.frame["arm"].is_null().to_numpy()
-    return [
-        *_found(log, "arm", "no arm was on offer", K < 1),
-        *_found(log, "arm", "arm is missing", absent & (K >= 1)),
-        *_found(log, "arm", "arm is not among those on offer", ((a < 0) | (a >= K)) & (K >= 1) & ~absent),
-    ]
+    yield "arm", "no arm was on offer", K < 1
+    yield "arm", "arm is missing", absent & (K >= 1)
+    yield "arm", "arm is not among those on offer", ((a < 0) | (a >= K)) & (K >= 1) & ~absent
 
 
-def _rewards(log: Any) -> list[Finding]:
+def _rewards(log: Any) -> Iterator[Broken]:
     r = log.r
-    return [
-        *_found(log, "reward", "reward is infinite", np.isinf(r)),
-        *_found(log, "missing", "no reward came", np.isnan(r)),
-    ]
+    yield "reward", "reward is infinite", np.isinf(r)
+    yield "missing", "no reward came", np.isnan(r)
 
 
-def _row_weights(log: Any) -> list[Finding]:
+def _row_weights(log: Any) -> Iterator[Broken]:
     s = log.weight
-    if s is None:
-        return []
-    text = "weight is negative, not finite, or neither 0 nor between 1e-100 and 1e100"
-    return _found(log, "weight", text, ~((s == 0) | ((s >= 1e-100) & (s <= 1e100))))
+    if s is not None:
+        text = f"weight is negative, not finite, or neither 0 nor between {LIGHTEST:g} and {HEAVIEST:g}"
+        yield "weight", text, ~((s == 0) | ((s >= LIGHTEST) & (s <= HEAVIEST)))
 
 
-def _duplicates(log: Any) -> list[Finding]:
-    repeats = log.repeats
-    if repeats is None:
-        if "id" not in log.frame.columns:
-            return []
-        ids = log.frame["id"]
-        repeats = (~ids.is_first_distinct() & ids.is_not_null()).to_numpy()
-    return _found(log, "duplicate", "id came before", repeats)
+def _duplicates(log: Any) -> Iterator[Broken]:
+    yield "duplicate", "id came before", came_before(log)
 
 
-def _floors(log: Any) -> list[Finding]:
+def came_before(log: Any) -> np.ndarray:
+    """Which rows have an id that came before (n,); none in a log without ids."""
+    if log.repeats is not None:
+        return log.repeats
+    if "id" not in log.frame.columns:
+        return np.zeros(len(log), dtype=bool)
+    ids = log.frame["id"]
+    return (~ids.is_first_distinct() & ids.is_not_null()).to_numpy()
+
+
+def _floors(log: Any) -> Iterator[Broken]:
     floor, K, p = log.floor, log.K, log.p
     with np.errstate(divide="ignore", invalid="ignore"):
         low = (p < floor / K * (1 - ROUNDING)) & (log.kinds == "exact") & (p > 0)
-    return [
-        *_found(log, "floor", "floor is not in [0, 1]", (floor < 0) | (floor > 1), refused=False),
-        *_found(log, "floor", "propensity is below floor / arms on offer, which it cannot be", low, refused=False),
-    ]
+    yield "floor", "floor is not in [0, 1]", (floor < 0) | (floor > 1)
+    yield "floor", "propensity is below floor / arms on offer, which it cannot be", low
 
 
-def _weights(log: Any) -> list[Finding]:
+def _weights(log: Any) -> Iterator[Broken]:
     """Evaluating the logging policy itself: all weights π_a/p are 1."""
     if not _has(log, "probabilities"):
-        return []
+        return
     P, p, a = log.P, log.p, log.a
     total = P.sum(axis=1)
     inside = (a >= 0) & (a < log.K)
     own = P[np.arange(len(log)), np.where(inside, a, 0)]
     exact = inside & ~np.isnan(total) & (log.kinds == "exact")
-    return [
-        *_found(
-            log,
-            "weights",
-            "probabilities do not sum to 1",
-            abs(total - 1) > np.minimum(ROUNDING * np.maximum(log.K, 10), MOST_OFF),
-            refused=False,
-        ),
-        *_found(log, "weights", "probabilities are negative", (P < 0).any(axis=1), refused=False),
-        *_found(
-            log,
-            "weights",
-            "propensity is not the logged probability of the shown arm: the policy's own weights are not 1",
-            exact & (abs(own - p) > ROUNDING * np.maximum(p, own)),
-            refused=False,
-        ),
-    ]
+    off = abs(total - 1) > np.minimum(ROUNDING * np.maximum(log.K, 10), MOST_OFF)
+    yield "weights", "probabilities do not sum to 1", off
+    yield "weights", "probabilities are negative", (P < 0).any(axis=1)
+    text = "propensity is not the logged probability of the shown arm: the policy's own weights are not 1"
+    yield "weights", text, exact & (abs(own - p) > ROUNDING * np.maximum(p, own))
 
 
 def _inverse(log: Any) -> Inverse:
@@ -301,25 +300,43 @@ def _inverse(log: Any) -> Inverse:
     return Inverse(int(use.sum()), inverse, support, variance, float(B[use].max()))
 
 
-def _draws(log: Any) -> list[Finding]:
+def _draws(log: Any) -> Iterator[Broken]:
     """Draws that were used again."""
-    found = draws.repeated(log)
-    if found is None:
-        return []
-    again, sure = found
+    again, sure = _repeated(log)
     cure = "copies of a bandit that decide need streams of their own: load(path, seed=None)"
     if sure:
-        return _found(log, "draws", f"z came before, which has probability 0: {cure}", again, refused=False)
-    text = f"z came before, and its law is not logged: if it is continuous, {cure}"
-    return _found(log, "law", text, again, refused=False)
+        yield "draws", f"z came before, which has probability 0: {cure}", again
+    else:
+        yield "law", f"z came before, and its law is not logged: if it is continuous, {cure}", again
 
 
-def _thinned(log: Any) -> list[Finding]:
-    s = log.weight
-    if s is None:
-        return []
-    text = "rows stand for another number of decisions than 1 (column weight): estimates count each as many times"
-    return _found(log, "thinned", text, s != 1, refused=False)
+def _repeated(log: Any) -> tuple[np.ndarray, bool]:
+    """Rows whose z came before (n,), none where chance explains them; and whether its law is known to be continuous."""
+    z = log.z
+    said = log.frame["z_law"].to_list() if "z_law" in log.frame.columns else [None] * len(log)
+    for law, sure in (("continuous", True), (None, False)):
+        use = np.array([one == law for one in said], dtype=bool)
+        rows = np.flatnonzero(use & ~np.isnan(z) & (z != 0))  # 0: the vector form has it where nothing was learnt
+        _, first = np.unique(z[rows], return_index=True)
+        again = np.zeros(len(log), dtype=bool)
+        again[np.delete(rows, first)] = True
+        if again.sum() > _by_chance(len(rows)):
+            return again, sure
+    return np.zeros(len(log), dtype=bool), False
+
+
+def _by_chance(n: int) -> int:
+    """How many of n draws may repeat one another, but for a chance of DELTA."""
+    expected, k = n * n / 2.0**54, 0
+    while special.gammainc(k + 1, expected) > DELTA:  # P(more than k), a Poisson law
+        k += 1
+    return k
+
+
+def _thinned(log: Any) -> Iterator[Broken]:
+    if log.weight is not None:
+        text = "rows stand for another number of decisions than 1 (column weight): estimates count each as many times"
+        yield "thinned", text, log.weight != 1
 
 
 def _number(log: Any) -> list[Finding]:

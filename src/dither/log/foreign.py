@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dither import errors, inputs
-from dither.log import logged, parts, reader, schema
+from dither.log import logged, reader, schema, storage
 from dither.log.logged import Logged, by_value
 
 UNMISTAKABLE = ("propensity", "propensity_kind", "propensity_se")  # names that no other column has
@@ -64,7 +64,7 @@ def from_columns(
     given = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
     as_written = {arm, *text, *(columns[name] for name in reader.TEXTS if name in columns)}
     table = reader.scanned(Path(frame), as_written) if isinstance(frame, (str, Path)) else reader.framed(frame)
-    with parts.readable(where):
+    with storage.readable(where):
         table = table.lazy().collect()
     given |= {name: name for name in UNMISTAKABLE if given.get(name) is None and name in table.columns}
     if isinstance(features, str) and features in table.columns and not _listed(table.schema[features]):

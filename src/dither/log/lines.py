@@ -8,13 +8,15 @@ twice, in one arm or in the context and the arm, counts twice, as in Vowpal Wabb
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dither import errors, reading
-from dither.log import check, nested, schema
+from dither.errors import Option, Refused
+from dither.log import check, schema
 from dither.log.logged import Logged
 
 Features = dict[str, float]
@@ -33,7 +35,8 @@ class Names:
         errors.true_or_false("features", features)
         errors.true_or_false("cross", cross)
         if not features and (cross or names is not None):
-            raise ValueError(f"{'cross=True' if cross else 'names='} is for features that are read: pass features=True")
+            this = Option("cross", True) if cross else Option("names")
+            raise Refused(this, " is for features that are read: pass ", Option("features", True))
         self.most, self.cross = most, cross
         self.fixed = None if names is None else tuple(names)
         if self.fixed is not None and len(set(self.fixed)) < len(self.fixed):
@@ -57,12 +60,14 @@ class Names:
             if name in self.seen:
                 continue
             if self.fixed is not None:
-                raise ValueError(
-                    f"has the feature {name!r}, which names= lacks: read the files without names=, together"
+                raise Refused(
+                    *(f"has the feature {name!r}, which ", Option("names"), " lacks: read the files without "),
+                    *(Option("names"), ", together"),
                 )
             if len(self.seen) == self.most:
-                raise ValueError(
-                    f"has more than {self.most} different features: pass features=False, or a larger most="
+                raise Refused(
+                    *(f"has more than {self.most} different features: pass ", Option("features", False)),
+                    *(", or a larger ", Option("most")),
                 )
             self.seen[name] = None
         return found
@@ -108,12 +113,11 @@ def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, m
             made = row(piece)
         except Malformed as error:
             if malformed == "error":
-                raise ValueError(
-                    f"line {number} of {where}: {error} (malformed='leave out' counts such lines)"
-                ) from None
+                cure = (" (", Option("malformed", "leave out"), " counts such lines)")
+                raise Refused(f"line {number} of {where}: {error}", *cure) from None
             made = "malformed"
         except ValueError as error:
-            raise ValueError(f"line {number} of {where} {error}") from None
+            raise Refused(f"line {number} of {where} ", *errors.said(error)) from None
         if isinstance(made, str):
             left_out[made] = left_out.get(made, 0) + 1
         else:
@@ -128,10 +132,10 @@ def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, m
     if all(arms is None for arms in features):
         return Logged(frame, report=report)
     if not names.columns:
-        raise ValueError(f"{where} holds no features: pass features=False")
+        raise Refused(f"{where} holds no features: pass ", Option("features", False))
     _told_apart(features, where)
     return Logged(
-        frame.with_columns(nested.rows("features", features)), report=report, names=names.columns, sparse=True
+        frame.with_columns(schema.lists_of_rows("features", features)), report=report, names=names.columns, sparse=True
     )
 
 
@@ -192,3 +196,17 @@ def _of_file(path: Path) -> Iterator[str]:
             raise ValueError(f"{path} is not UTF-8 text ({error.reason})") from None
         except reading.DAMAGED as error:
             raise ValueError(f"{path} is packed and cannot be unpacked ({error}): is the file whole?") from None
+
+
+def positions(log: Logged) -> Logged:
+    """The log with a catalogue 1, 2, ... in place of lists of ids, where every row lists exactly these.
+
+    A position is then a position for whoever reads the log: `warm_start` teaches slot 0 what came of action 1.
+    """
+    pl = schema.polars()
+    ids, top = log.frame["arms"], int(log.K.max())
+    count = pl.int_ranges(1, log.frame["K"] + 1, dtype=pl.Int64, eager=True).cast(schema.dtype("texts"))
+    if ids.null_count() or not (ids == count).all():
+        return log
+    catalogue = tuple(str(i + 1) for i in range(top))
+    return replace(log, frame=log.frame.drop("arms"), catalogue=catalogue)

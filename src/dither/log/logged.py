@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither.log import check, nested, schema
+from dither.log import check, schema
 
 TOLD = ("catalogue", "names")  # of `about`, lists
 YOURS = " (yours)"  # after the name of a user's own column that has a log's name
@@ -216,7 +216,7 @@ class Logged:
             i = int(np.argmax(wrong))
             raise ValueError(f"row {self.numbers[i]} has {counts[i]} numbers in {name!r} for {K[i]} arms on offer")
         out = np.zeros((len(self), K.max(initial=0)))
-        out[np.arange(out.shape[1]) < counts[:, None]] = nested.flat(lists)
+        out[np.arange(out.shape[1]) < counts[:, None]] = schema.flat(lists)
         out[absent] = np.nan
         return out
 
@@ -275,9 +275,9 @@ class Logged:
 
     def write(self, path: Any) -> None:
         """Write the whole log to one Parquet file, atomically."""
-        from dither.log import parts
+        from dither.log import storage
 
-        parts.write(path, self.frame, self.about)
+        storage.write(path, self.frame, self.about)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -300,7 +300,7 @@ class Logged:
                 "that the bandit learnt (names=bandit.columns, for logs of Vowpal Wabbit), or log the same features"
             )
         return replace(
-            self, frame=self.frame.with_columns(nested.placed(self.frame["features"], self.names, learnt)), names=learnt
+            self, frame=self.frame.with_columns(schema.placed(self.frame["features"], self.names, learnt)), names=learnt
         )
 
     def _column(self, name: str) -> Any:
@@ -331,7 +331,7 @@ class Logged:
         d = int(widths[0]) if widths.size else 0
         if d == 0:
             raise ValueError("the features of the log have width 0: there is nothing to learn from; log some")
-        return nested.flat(rows).reshape(-1, d), counts
+        return schema.flat(rows).reshape(-1, d), counts
 
 
 def _some(names: Sequence[str]) -> str:

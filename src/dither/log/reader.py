@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither import errors, reading
-from dither.log import check, joined, journal, ledger, nested, parts, schema
+from dither.log import check, ledger, schema, storage
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # which stay as written
@@ -85,7 +85,7 @@ class _Source:
         self.report: Any = None
         self.names: tuple[str, ...] | None = None  # what the columns of the features become
         self.received: Any = None
-        self.rows: Rows | None = None
+        self.rows: storage.Decisions | None = None
         if isinstance(source, Logged):
             self.scan, self.about, self.report = source.frame.lazy(), source.about, source.report
         elif isinstance(source, Scan):
@@ -99,7 +99,7 @@ class _Source:
             self.about = about(Path(source))
         if rewards is not None and self.received is None:
             raise ValueError(f"rewards={rewards!r} is for folders that Log wrote; {self.where} has one reward a row")
-        with parts.readable(self.where):
+        with storage.readable(self.where):
             wanted = tuple(n for n in require if self.received is None or n not in ("reward", "reward_time", "rewards"))
             self.scan = schema.checked(self.scan, where=self.where, require=wanted)
             self.columns = self.scan.collect_schema().names()
@@ -107,8 +107,8 @@ class _Source:
 
     def _folder(self, folder: Path, rewards: str | None) -> None:
         pl = schema.polars()
-        received = journal.held(folder, "rewards")  # before the decisions: none comes without its own
-        self.rows = Rows(journal.held(folder, "decisions"))
+        received = storage.held(folder, "rewards")  # before the decisions: none comes without its own
+        self.rows = storage.Decisions(storage.held(folder, "decisions"))
         if not self.rows.height:
             raise ValueError(f"{folder} holds no rows of a log: no decisions-* in it")
         self.about = self.rows.held.about
@@ -116,7 +116,7 @@ class _Source:
         self.scan = self.rows.empty.lazy()
         paths, tail = [path for _, _, path in received.parts], received.tail
         scans = [*([pl.scan_parquet(paths)] if paths else []), *([] if tail is None else [tail.lazy()])]
-        self.received = pl.concat(scans) if scans else joined.events([]).lazy()
+        self.received = pl.concat(scans) if scans else storage.events([]).lazy()
 
     def frame(self) -> Any:
         """All of it."""
@@ -125,12 +125,12 @@ class _Source:
     def slice(self, at: int, rows: int) -> Any:
         """The rows from `at` on."""
         pl = schema.polars()
-        with parts.readable(self.where):
+        with storage.readable(self.where):
             if self.received is None or self.rows is None:
                 return self._named(self.scan.slice(at, rows).collect())
             frame = self._named(schema.checked(self.rows.slice(at, rows), where=self.where, require=()))
             mine = self.received.filter(pl.col("decision").is_between(at, at + rows, closed="left")).collect()
-        found = joined.join(frame, mine, rule=self.rule, first=at)
+        found = storage.join(frame, mine, rule=self.rule, first=at)
         missing = [name for name in self.require if name not in found.columns]
         return schema.checked(found, where=self.where, require=self.require) if missing else found
 
@@ -139,14 +139,14 @@ class _Source:
         have = self.about.get("names")
         if have is None or self.names is None or tuple(have) == self.names or "features" not in frame.columns:
             return frame
-        return frame.with_columns(nested.placed(frame["features"], have, self.names))
+        return frame.with_columns(schema.placed(frame["features"], have, self.names))
 
     def hashes(self) -> np.ndarray | None:
         """A 64-bit hash of each id, (height,); None without ids."""
         pl = schema.polars()
         if "id" not in self.columns:
             return None
-        with parts.readable(self.where):
+        with storage.readable(self.where):
             ids = self.scan.select("id").collect() if self.rows is None else self.rows.columns(["id"])
         found = ids.select(pl.col("id").hash(seed=0).alias("h"), pl.col("id").is_null().alias("none"))
         number = pl.int_range(pl.len(), dtype=pl.UInt64)  # ids that are null differ
@@ -157,50 +157,13 @@ class _Source:
         )
 
 
-class Rows:
-    """The decisions of a folder; a slice opens the parts that hold it and no others."""
-
-    def __init__(self, held: journal.Held) -> None:
-        pl = schema.polars()
-        self.held, self.height, schemas = held, held.rows, {}
-        for _, _, path in held.parts:
-            with parts.readable(path):
-                found = pl.read_parquet_schema(path)
-            schemas[str(found)] = found  # most are alike
-        empty = [pl.DataFrame(schema=found) for found in schemas.values()]
-        empty += [] if held.tail is None else [held.tail.clear()]
-        self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
-
-    def slice(self, at: int, rows: int) -> Any:
-        """The rows from `at` on, with the columns of all."""
-        pl, found, after = schema.polars(), [self.empty], at + rows
-        for first, end, path in self.held.parts:
-            if first < after and at < end:
-                found.append(joined.part(path)[max(at - first, 0) : after - first])
-        first = self.held.parts[-1][1] if self.held.parts else 0
-        if self.held.tail is not None and first < after:
-            found.append(self.held.tail[max(at - first, 0) : after - first])
-        return pl.concat(found, how="diagonal_relaxed")
-
-    def columns(self, names: Collection[str]) -> Any:
-        """Those of these columns that there are, of all rows, as a frame."""
-        pl, tail = schema.polars(), self.held.tail
-        found = [self.empty.select(name for name in names if name in self.empty.columns)]
-        for _, _, path in self.held.parts:
-            with parts.readable(path):
-                here = pl.read_parquet_schema(path)
-                found.append(pl.read_parquet(path, columns=[name for name in found[0].columns if name in here]))
-        found += [] if tail is None else [tail.select(name for name in found[0].columns if name in tail.columns)]
-        return pl.concat(found, how="diagonal_relaxed")
-
-
 def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
     """A lazy frame of a file; in CSV the columns in `text` stay as written."""
     if not path.exists():
         raise FileNotFoundError(f"no log at {path}")
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty: there is nothing to evaluate")
-    with parts.readable(path):
+    with storage.readable(path):
         scan = reading.scan(path, text=text)
         scan.collect_schema()
     return scan
@@ -208,7 +171,7 @@ def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
 
 def about(path: Path) -> dict[str, Any]:
     """What a file says of itself; {} for what is no plain Parquet file."""
-    return parts.about(path) if reading.kind(path) in reading.PARQUET and reading.opener(path) is None else {}
+    return storage.about_of(path) if reading.kind(path) in reading.PARQUET and reading.opener(path) is None else {}
 
 
 def framed(source: Any) -> Any:

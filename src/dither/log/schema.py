@@ -1,12 +1,16 @@
 """The columns of a decision log, in one place: their names, what they hold, and which types a reader takes for them.
 
 One row a decision. A column that a log lacks is null. Names that are not here are the user's own and stay as they are.
+At the end: columns of lists from NumPy arrays and back, without a Python object for each number.
 """
 
 import importlib
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+import numpy as np
 
 from dither import errors
 
@@ -35,7 +39,8 @@ COLUMNS = {  # name -> what it holds
     "rewards": "whole",  # how many were received and count
     "weight": "number",  # how many decisions the row stands for, where a log was thinned out
 }
-KINDS = ("exact", "monte_carlo", "estimated", "none")
+KINDS = ("exact", "monte_carlo", "estimated", "none")  # of propensities, the best known first
+USABLE = KINDS[:3]
 REQUIRED = ("arm", "reward", "propensity")
 DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight"))
 EVENT = {  # of the file of rewards, one row for each that was received
@@ -157,7 +162,7 @@ def _fits(have: Any, what: str) -> bool:
         if not isinstance(have, (pl.List, pl.Array)):
             return False
         inner = {"texts": "text", "numbers": "number", "rows": "numbers"}[what]
-        return _fits(pl.List(have.inner) if isinstance(have, pl.Array) and len(have.shape) > 1 else have.inner, inner)
+        return _fits(have.inner, inner)
     if what == "text":
         return have in (pl.String, pl.Categorical, pl.Enum) or have.is_integer()
     if what == "time":
@@ -223,3 +228,49 @@ def moment(time: Any) -> datetime:
     except (ValueError, TypeError, OverflowError, OSError):
         raise ValueError(f"time must be a datetime, an ISO 8601 text or seconds since 1970, got {time!r}") from None
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def lists_of_numbers(name: str, arrays: list[np.ndarray | None]) -> Any:
+    """A column of lists of numbers: arrays of shape (K,), or None for null."""
+    return _grouped(name, polars().Series("values", _concatenated(arrays, 1)), arrays)
+
+
+def lists_of_rows(name: str, arrays: list[np.ndarray | None]) -> Any:
+    """A column of lists of rows: arrays of shape (K, d), all of one d, or None for null."""
+    pl = polars()
+    flat = pl.Series("values", _concatenated(arrays, 2)).cast(pl.List(pl.Float64))
+    return _grouped(name, flat, arrays)
+
+
+def flat(lists: Any) -> np.ndarray:
+    """All numbers of a column of lists, one after the other; NaN for null."""
+    full = lists.filter((lists.list.len() > 0).fill_null(False))
+    return full.explode().fill_null(np.nan).to_numpy() if len(full) else np.empty(0)
+
+
+def placed(column: Any, have: Sequence[str], want: Sequence[str]) -> Any:
+    """Lists of rows with the columns `have`, as lists of rows with the columns `want`, 0 where there was none."""
+    counts = column.list.len().fill_null(0).to_numpy().astype(np.int64)
+    full = column.filter((column.list.len() > 0).fill_null(False))
+    values = flat(full.explode()).reshape(-1, len(have)) if len(full) else np.empty((0, len(have)))
+    place = {name: i for i, name in enumerate(want)}
+    made = np.zeros((len(values), len(want)))
+    made[:, [place[name] for name in have]] = values
+    absent = column.is_null().to_numpy()
+    arrays = np.split(made, np.cumsum(counts)[:-1])
+    return lists_of_rows(column.name, [None if none else array for array, none in zip(arrays, absent, strict=True)])
+
+
+def _concatenated(arrays: list[np.ndarray | None], ndim: int) -> np.ndarray:
+    full = [array for array in arrays if array is not None]
+    return np.concatenate(full) if full else np.empty((0, 1)[:ndim])
+
+
+def _grouped(name: str, values: Any, arrays: list[np.ndarray | None]) -> Any:
+    """Consecutive values as lists, one for each array, as many as it is long."""
+    pl = polars()
+    counts = [0 if array is None else len(array) for array in arrays]
+    place = pl.Series("place", np.repeat(np.arange(len(arrays)), counts))
+    lists = pl.DataFrame([place, values]).group_by("place", maintain_order=True).agg("values")
+    every = pl.DataFrame({"place": np.arange(len(arrays))}).join(lists, on="place", how="left", maintain_order="left")
+    return every["values"].alias(name)

@@ -1,20 +1,27 @@
-"""Where the rows of a question come from: a log of any format, in pieces, with the columns that are needed."""
+"""Where the rows of a question come from: a log of any format, in pieces, with the columns that are needed.
 
-from collections.abc import Iterator, Mapping
+FORMATS[name].read(path, **options)        in Python
+--format NAME --with OPTION=VALUE          on the command line; the options are those of the reader
+
+A new format is a reader and one line in FORMATS.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
 from dither import errors
-from dither.log import journal, parts, reader, schema
-from dither.log.foreign import filled_up, from_columns
-from dither.log.formats import FORMATS, Format, typed
+from dither.errors import Option, Refused
+from dither.log import reader, schema, storage
+from dither.log.check import came_before
+from dither.log.foreign import filled_up, from_columns, open_bandit
 from dither.log.logged import Logged
+from dither.log.vw_json import dsjson
+from dither.log.vw_text import vw_text
 
 ROWS = 100_000  # of a piece
-KINDS = ("exact", "monte_carlo", "estimated")  # of propensities that can be used
 ALWAYS = (  # for the estimate and for the checks of the log
     *("id", "arm", "propensity", "propensity_kind", "propensity_se"),
     *("floor", "probabilities", "reward", "weight"),
@@ -68,27 +75,30 @@ class Source:
             raise errors.unknown("format", self.format, known=FORMATS)
         if not self.path.exists():
             raise FileNotFoundError(f"no log at {self.path}")
-        if self.kind is not None and self.kind not in KINDS:
-            raise errors.unknown("kind of propensities", self.kind, known=KINDS)
+        if self.kind is not None and self.kind not in schema.USABLE:
+            raise errors.unknown("kind of propensities", self.kind, known=schema.USABLE)
         if self.kind is not None and (self.written or not self.rules.columns):
-            raise ValueError(
-                "--kind is for tables; this log says itself of what kind its propensities are: leave it out"
-            )
+            raise Refused("this log says itself of what kind its propensities are: leave out ", Option("kind"))
+        named = Option(next(iter(self.names), ""))
         if self.names and not self.rules.columns:
-            raise ValueError(f"--format {self.format} has names of its own: leave out --arm, --propensity and --reward")
+            raise Refused("the columns of ", Option("format", self.format), " have names: leave out ", named)
         if self.names and self.written:
-            raise ValueError(
-                f"{self.path} is a folder that Log wrote, with names of its own: leave out --{next(iter(self.names))}"
-            )
+            raise Refused(f"{self.path} is a folder that Log wrote, with names of its own: leave out ", named)
         if self.arms is not None:
             errors.at_least("arms", self.arms, 1)
-            if self.rules.arms is None or self.rules.arms in self.options:
-                why = "says itself how many arms were on offer" if self.rules.arms is None else "has --with for it"
-                raise ValueError(f"--format {self.format} {why}: leave out --arms")
+            if self.rules.arms is None:
+                raise Refused(
+                    *(Option("format", self.format), " says itself how many arms were on offer: leave out "),
+                    Option("arms"),
+                )
+            if self.rules.arms in self.options:
+                raise Refused(
+                    Option("format", self.format), " has ", Option("options"), " for it: leave out ", Option("arms")
+                )
         self.settings  # noqa: B018  what is wrong with the options is said at once
 
     @property
-    def rules(self) -> Format:
+    def rules(self) -> "Format":
         """Those of the format."""
         return FORMATS[self.format]
 
@@ -100,7 +110,7 @@ class Source:
             if name not in known:
                 raise errors.unknown(f"option of --format {self.format}", name, known=known or ("none",))
         made = {name: typed(name, text, known[name].annotation) for name, text in self.options.items()}
-        if self.arms is not None and self.rules.arms is not None and self.format != "dither":
+        if self.arms is not None and self.rules.arms in known:
             made[self.rules.arms] = self.arms
         return made
 
@@ -117,31 +127,36 @@ class Source:
 
     def pieces(self, question: Asks, *, rows: int = ROWS) -> Pieces:
         """The log in order, with what is asked of it; what is wrong with its form is said before the first piece."""
-        columns = question.columns
-        if self.format != "dither":
-            whole = self.whole(question)
-            return Pieces(len(whole), split(whole, rows))
+        if self.rules.streamed is not None:
+            return self.rules.streamed(self, question.columns, rows)
+        whole = self.whole(question)
+        return Pieces(len(whole), split(whole, rows))
+
+    def whole(self, question: Asks) -> Logged:
+        """All of it in memory."""
+        if self.rules.whole is not None:
+            return self.rules.whole(self, question.columns)
+        settings = self.settings
+        if self.rules.features and ("features" in question.columns or {"cross", "names"} & settings.keys()):
+            settings.setdefault("features", True)
+        return self.rules.read(self.path, **settings)
+
+    def streamed(self, columns: set[str], rows: int) -> Pieces:
+        """A decision log, without holding it."""
         if self.written:
-            found = reader.Rows(journal.held(self.path, "decisions"))
+            found = storage.Decisions(storage.held(self.path, "decisions"))
             self._silent(found.columns(SIZES[:3]).lazy())
             return Pieces(found.height, reader.batches(self.path, rows=rows, **self.settings))
         scans = self._scans(columns)
         height = sum(scan.frame.select(schema.polars().len()).collect().item() for scan in scans)
         return Pieces(height, reader.batches(scans, rows=rows, **self.settings))
 
-    def whole(self, question: Asks) -> Logged:
-        """All of it in memory."""
-        columns = question.columns
-        if self.format == "dither":
-            return reader.read(self.path if self.written else self._scans(columns), **self.settings)
-        if self.format == "table":
-            return self._table(columns)
-        settings = dict(self.settings)
-        if self.rules.features and ("features" in columns or {"cross", "names"} & settings.keys()):
-            settings.setdefault("features", True)
-        return self.rules.read(self.path, **settings)
+    def decisions(self, columns: set[str]) -> Logged:
+        """A decision log in memory."""
+        return reader.read(self.path if self.written else self._scans(columns), **self.settings)
 
-    def _table(self, columns: set[str]) -> Logged:
+    def table(self, columns: set[str]) -> Logged:
+        """A table with ids of arms."""
         files = self._files()
         settings: dict[str, Any] = {"kind": self.kind, "text": self.text, **self.settings}
         named = {name: self.names.get(name, name) for name in schema.REQUIRED}
@@ -151,10 +166,8 @@ class Source:
         scans = [reader.scanned(path, as_written) for path in files]
         for path, scan in zip(files, scans, strict=True):
             present = list(scan.collect_schema())
-            if self.kind is not None and "propensity_kind" in present:
-                raise _counts(path)
-            wanted = [named[n] for n in named]
-            wanted += sorted(columns - {*schema.COLUMNS, *present})
+            self._says_kind(path, present)
+            wanted = [*named.values(), *sorted(columns - {*schema.COLUMNS, *present})]
             self._lacking(path, [name for name in wanted if name not in present], present)
         if len(files) == 1:
             return from_columns(files[0], **named, **settings)
@@ -180,20 +193,20 @@ class Source:
             if shown is not None and about.get("shown_only"):
                 about = about | {"catalogue": list(filled_up(shown, self.arms)), "shown_only": False}
             elif shown is not None:
-                raise _says_itself(scan.where, "its catalogue")
+                raise _says_arms(scan.where, "its catalogue")
             else:
                 self._silent(scan.frame)
             made.append(scan._replace(about=about))
         return made
 
     def _silent(self, frame: Any) -> None:
-        """Refuse --arms where every row says how many arms were on offer."""
+        """Refuse arms= where every row says how many arms were on offer."""
         if self.arms is None:
             return
         col = schema.polars().col
         for name in SIZES[:3]:
             if name in frame.collect_schema() and not frame.select(col(name).null_count()).collect().item():
-                raise _says_itself(str(self.path), f"its column {name!r}")
+                raise _says_arms(str(self.path), f"its column {name!r}")
 
     def _selected(self, path: Path, columns: set[str]) -> reader.Scan:
         """A lazy frame of what is needed of a file, under our names, in our types."""
@@ -211,51 +224,109 @@ class Source:
         of_arrays = [name for name, kind in scan.collect_schema().items() if isinstance(kind, array)]
         scan = scan.with_columns(schema.polars().col(name).arr.to_list() for name in of_arrays)
         if self.kind is not None:
-            if "propensity_kind" in names:
-                raise _counts(path)
+            self._says_kind(path, names)
             scan = scan.with_columns(schema.polars().lit(self.kind).alias("propensity_kind"))
         kind = scan.collect_schema()["arm"]
         if not kind.is_numeric():
-            raise ValueError(
-                f"column {self.arm or 'arm'!r} of {path} must hold positions from 0, got {kind}: with ids take "
-                "--format table"
+            raise Refused(
+                f"column {self.arm or 'arm'!r} of {path} must hold positions from 0, got {kind}: with ids take ",
+                Option("format", "table"),
             )
         return reader.Scan(schema.checked(scan, where=str(path)), reader.about(path), str(path))
+
+    def _says_kind(self, path: Path, present: list[str]) -> None:
+        """Refuse kind= where a column says it."""
+        if self.kind is not None and "propensity_kind" in present:
+            raise Refused(f"{path} has a column 'propensity_kind', which is what counts: leave out ", Option("kind"))
 
     def _lacking(self, path: Path, names: list[str], present: list[str]) -> None:
         """Refuse a file without columns that are needed, with the option that names another."""
         if not names:
             return
-        kind = next((name for name in schema.REQUIRED if self.names.get(name, name) == names[0]), None)
-        cure = f": name the column that holds it with --{kind}" if kind else ""
-        if kind == "propensity":
-            cure += ", or estimate it with dither.ope.propensities_from and say --kind estimated (kind='estimated')"
-        raise ValueError(f"{path} has no column {names[0]!r}; it has {', '.join(map(repr, present))}{cure}")
+        parts: list[Any] = [f"{path} has no column {names[0]!r}; it has {', '.join(map(repr, present))}"]
+        name = next((name for name in schema.REQUIRED if self.names.get(name, name) == names[0]), None)
+        if name is not None:
+            parts += [": name the column that holds it with ", Option(name)]
+        if name == "propensity":
+            parts += [", or estimate it with dither.ope.propensities_from and say ", Option("kind", "estimated")]
+        raise Refused(*parts)
 
 
-def _counts(path: Path) -> ValueError:
-    return ValueError(f"{path} has a column 'propensity_kind', which is what counts: leave out --kind")
-
-
-def _says_itself(where: str, what: str) -> ValueError:
-    return ValueError(f"{where} says in {what} how many arms were on offer: leave out --arms")
+def _says_arms(where: str, what: str) -> Refused:
+    return Refused(f"{where} says in {what} how many arms were on offer: leave out ", Option("arms"))
 
 
 def _holds(path: Path) -> bool:
     """Whether a file has a row."""
     scan = reader.scanned(path)
-    with parts.readable(path):
+    with storage.readable(path):
         return bool(scan.head(1).collect().height)
 
 
 def split(whole: Logged, rows: int) -> Iterator[Logged]:
     """A log in memory, in pieces that know their numbers and which ids came before."""
-    repeats = np.zeros(len(whole), dtype=bool)
-    if "id" in whole.frame.columns:
-        ids = whole.frame["id"]
-        repeats = (~ids.is_first_distinct() & ids.is_not_null()).to_numpy()
-    numbers = whole.numbers
+    repeats, numbers = came_before(whole), whole.numbers
     for at in range(0, len(whole), rows):
         now = slice(at, at + rows)
-        frame = whole.frame.slice(at, rows)
-        yield replace(whole, frame=frame, first=whole.first, repeats=repeats[now], rows=numbers[now])
+        yield replace(whole, frame=whole.frame.slice(at, rows), repeats=repeats[now], rows=numbers[now])
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of logs: its reader, and what a `Source` must know of it besides."""
+
+    read: Callable[..., Logged]
+    words: str
+    columns: bool = False  # arm=, propensity=, reward= and kind= of a source name its columns
+    arms: str | None = None  # what a number of arms is called; None: the log says it
+    features: bool = False  # the option features=True reads them
+    own: tuple[str, ...] = ()  # options of the reader that are none of a source
+    whole: Callable[[Source, set[str]], Logged] | None = None  # None: `read`, with the options
+    streamed: Callable[[Source, set[str], int], Pieces] | None = None  # None: in memory
+
+    @property
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The options of a source, by name."""
+        known = inspect.signature(self.read).parameters
+        given = ("arm", "propensity", "reward", "kind") if self.columns else ()
+        found = {
+            name: one for name, one in known.items() if one.kind is one.KEYWORD_ONLY and name not in (*self.own, *given)
+        }
+        if any(one.kind is one.VAR_KEYWORD for one in known.values()):
+            taken = ("arm", "reward", "propensity", "K", *found)
+            column = inspect.Parameter("column", inspect.Parameter.KEYWORD_ONLY, annotation=str)
+            found |= {name: column for name in schema.COLUMNS if name not in taken}
+        return found
+
+
+FORMATS = {
+    "dither": Format(
+        *(reader.read, "a decision log, or a table whose column arm holds positions: streamed", True, "arms"),
+        own=("require",),
+        whole=Source.decisions,
+        streamed=Source.streamed,
+    ),
+    "table": Format(from_columns, "any table whose column arm holds ids: in memory", True, "arms", whole=Source.table),
+    "obd": Format(open_bandit, "columns of the Open Bandit Dataset: in memory", arms="arms"),
+    "dsjson": Format(dsjson, "Vowpal Wabbit's --dsjson: in memory", features=True),
+    "dat": Format(vw_text, "Vowpal Wabbit's text with cb labels: in memory", arms="K", features=True),
+}
+
+
+def typed(name: str, text: str, annotation: Any) -> Any:
+    """What is typed, as the type of an option has it."""
+    known = getattr(annotation, "__args__", (annotation,))
+    text = text.strip().strip("'\"")
+    if bool in known:
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"option {name} must be true or false, got {text!r}")
+        return text.lower() == "true"
+    if int in known and str not in known:
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"option {name} must be a whole number, got {text!r}") from None
+    lists = [one for one in known if getattr(one, "__origin__", None) is not None]
+    if lists and ("," in text or str not in known):
+        return [part.strip() for part in text.split(",")]
+    return text.replace("leave-out", "leave out")

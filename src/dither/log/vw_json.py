@@ -19,10 +19,23 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from dither.errors import Option, Refused
 from dither.log import schema
-from dither.log.lines import SKIPPED, Features, Malformed, Names, added, choice, log_of, named, opened, real, singly
+from dither.log.lines import (
+    SKIPPED,
+    Features,
+    Malformed,
+    Names,
+    added,
+    choice,
+    log_of,
+    named,
+    opened,
+    positions,
+    real,
+    singly,
+)
 from dither.log.logged import Logged
-from dither.log.positions import positions
 
 COSTS = ("error", "label", "original")
 
@@ -63,7 +76,8 @@ def dsjson(
         event = _json(line)
         if event.get("_skipLearn") and skipped != "keep":
             if skipped == "error":
-                raise ValueError("was never shown (_skipLearn): ask for skipped='leave out' or 'keep'")
+                ways = Option("skipped", "leave out"), " or ", Option("skipped", "keep")
+                raise Refused("was never shown (_skipLearn): ask for ", *ways)
             return SKIPPED
         return _decision(event, known if features else None, cost)
 
@@ -134,9 +148,10 @@ def _cost(label: dict[str, Any], cost: str) -> float | None:
         return paid
     original = real(label["original"], "_original_label_cost")
     if cost == "error" and original != paid:
-        raise ValueError(
+        raise Refused(
             f"is of apprentice mode: _label_cost ({paid}) says whether the baseline was imitated, and the cost of the "
-            f"traffic is _original_label_cost ({original}): pass cost='original', or cost='label' for the imitation"
+            f"traffic is _original_label_cost ({original}): pass ",
+            *(Option("cost", "original"), ", or ", Option("cost", "label"), " for the imitation"),
         )
     return original if cost == "original" else paid
 

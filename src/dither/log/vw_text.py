@@ -19,9 +19,8 @@ from typing import Any
 
 from dither import errors
 from dither.log import schema
-from dither.log.lines import Features, Malformed, Names, added, choice, log_of, named, opened, real, singly
+from dither.log.lines import Features, Malformed, Names, added, choice, log_of, named, opened, positions, real, singly
 from dither.log.logged import Logged
-from dither.log.positions import positions
 
 UNLABELLED = "no label: a line to predict for"
 HEAD = 1000  # lines that are looked at to tell blocks from lines

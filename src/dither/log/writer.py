@@ -1,7 +1,7 @@
 """`Log`: the append-only writer. A decision is a row before it is shown; a late reward joins it by id.
 
 Rows wait in a buffer of `buffer` decisions and as many rewards, then go to the disk: many of them as a Parquet part,
-fewer to a journal that becomes a part (`journal`). A kill loses at most the buffer: with buffer=1 every decision and
+fewer to a journal that becomes a part (`storage`). A kill loses at most the buffer: with buffer=1 every decision and
 every reward is on the disk, synced, before the call returns. An open log that exits in order (`close`, or the end of
 `with`) loses nothing.
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from dither import _version, decision, errors, forks
 from dither.bandit import Bandit, Decision
-from dither.log import claim, joined, journal, ledger, nested, parts, schema
+from dither.log import claim, ledger, schema, storage
 from dither.log.logged import Logged
 from dither.log.record import Maker, id_text, ids, law
 from dither.ranking import ListDecision
@@ -85,7 +85,7 @@ class Log:
         self._rows: list[dict[str, Any]] = []
         self._events: list[ledger.Event] = []
         self._written = 0  # decisions on the disk
-        self._disk: dict[str, journal.Rows] = {}  # "decisions" and "rewards"
+        self._disk: dict[str, storage.Journal] = {}  # "decisions" and "rewards"
         self._slots: tuple[str, ...] | None = None  # (K,) ids of disjoint slots
         self._extra: tuple[str, ...] | None = None
         self._ledger = ledger.Ledger()
@@ -211,7 +211,7 @@ class Log:
 
     def _put_rewards(self) -> None:
         if self._events and self.path is not None:
-            self._disk["rewards"].add(joined.events(self._events), self._about)
+            self._disk["rewards"].add(storage.events(self._events), self._about)
             self._events = []
 
     @property
@@ -228,7 +228,7 @@ class Log:
             if self.path is not None:
                 self.flush()
                 return reader.read(self.path, rewards=rewards)
-            frame = joined.join(self._decisions(), joined.events(self._events), rule=rewards or self.rewards)
+            frame = storage.join(self._decisions(), storage.events(self._events), rule=rewards or self.rewards)
             names = self._maker.names
             return Logged(frame, names=None if names is None else tuple(names))
 
@@ -264,7 +264,7 @@ class Log:
     def _decisions(self) -> Any:
         """The buffer as a frame."""
         pl = schema.polars()
-        makers = {"numbers": nested.numbers, "rows": nested.rows}
+        makers = {"numbers": schema.lists_of_numbers, "rows": schema.lists_of_rows}
         types = schema.dtypes(schema.DECISION)
         columns = []
         for name in (*schema.DECISION, *(self._extra or ())):
@@ -292,7 +292,7 @@ class Log:
 
     def _continue(self, folder: Path) -> None:
         """Take up a folder that is there: its ids, what came for them, and the ids of its slots."""
-        found = {what: journal.held(folder, what) for what in ("decisions", "rewards")}
+        found = {what: storage.held(folder, what) for what in ("decisions", "rewards")}
         slots = found["decisions"].about.get("slots")
         if slots is not None:
             self._slots = tuple(slots)
@@ -301,10 +301,10 @@ class Log:
                     f"the decisions in {folder} are of {len(self._slots)} disjoint slots, and the bandit has "
                     f"{self.bandit.slots or 'none'}: give it a folder of its own"
                 )
-        self._disk = {what: journal.Rows(folder, what, held) for what, held in found.items()}
+        self._disk = {what: storage.Journal(folder, what, held) for what, held in found.items()}
         number = 0
-        for _, _, path in journal.held(folder, "decisions").parts:
-            with parts.readable(path):
+        for _, _, path in storage.held(folder, "decisions").parts:
+            with storage.readable(path):
                 names = list(schema.polars().read_parquet_schema(path))
                 known = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
             self._extra = tuple(n for n in names if n not in schema.COLUMNS)
@@ -312,8 +312,8 @@ class Log:
                 self._ledger.enter(name, number)
                 number += 1
         self._written = number
-        for _, _, path in journal.held(folder, "rewards").parts:
-            for row in joined.part(path).select(list(schema.EVENT)).iter_rows():
+        for _, _, path in storage.held(folder, "rewards").parts:
+            for row in storage.read_part(path).select(list(schema.EVENT)).iter_rows():
                 self._ledger.replay(ledger.Event(*row))
 
     @property

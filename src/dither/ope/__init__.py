@@ -1,10 +1,11 @@
-"""Off-policy evaluation: what a policy would have earned, from another's log. Arrays in, estimate with interval out."""
+"""Off-policy evaluation: what a policy would have earned, from another's log.
+
+Arrays in, an estimate with its interval out; or a log in, verdicts out (`evaluate`).
+"""
 
 from dither.ope import learning, synthetic
-from dither.ope.contributions import Contributions
+from dither.ope.contributions import ESTIMATORS, Contributions, Estimator
 from dither.ope.estimators import (
-    ESTIMATORS,
-    Estimator,
     clipped_ips,
     contributions,
     dm,
@@ -17,7 +18,8 @@ from dither.ope.estimators import (
     switch_dr,
 )
 from dither.ope.fitting import cross_fit, mrdr, propensities_from
-from dither.ope.partial import Sums, differences, estimates, merge, sums
+from dither.ope.judge import Evaluation, evaluate
+from dither.ope.partial import Sums, differences, estimates, merge, resample, sums
 from dither.ope.rejection import replay
 from dither.ope.result import Difference, Estimate, compare, confidence_sequence, estimate, slope
 from dither.ope.rows import Propensities, faults
@@ -31,6 +33,7 @@ __all__ = [
     "DriftWarning",
     "Estimate",
     "Estimator",
+    "Evaluation",
     "EvaluationWarning",
     "EventWarning",
     "Propensities",
@@ -49,6 +52,7 @@ __all__ = [
     "dros",
     "estimate",
     "estimates",
+    "evaluate",
     "faults",
     "ips",
     "learning",
@@ -56,6 +60,7 @@ __all__ = [
     "mrdr",
     "propensities_from",
     "replay",
+    "resample",
     "sgdr",
     "slope",
     "sndr",

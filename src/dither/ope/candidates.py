@@ -1,4 +1,4 @@
-"""The policies that a log can be asked about, by how they are written on the command line.
+"""The policies that a log can be asked about, by how they are written.
 
 uniform            every arm on offer alike
 arm:NAME           always that arm: its id, or its position where the log has no ids
@@ -6,19 +6,21 @@ column:NAME        a column of the log: lists of all arms' probabilities, or q, 
 column:q,g         besides q, g = Σ_k Q_k M_k: the reward that is predicted for the policy in each row
 FILE.npz           a saved bandit as it stands: its propensities on the logged features
 greedy:FILE.npz    its best guess: the arm of the highest mean
+
+From Python a policy may also be a `dither.Bandit`, the array of its probabilities in each row, or a `Policy`.
 """
 
 import copy
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither import arrays, decision, errors, inputs
+from dither import arrays, decision, errors, inputs, saving
 from dither.bandit import Bandit, load
+from dither.errors import Option, Refused
 from dither.inputs import ROUNDING
 
 LOGGING = "logging"  # what ran: always shown, and what the others are compared with
@@ -165,8 +167,34 @@ class Saved:
         return Q
 
 
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Probabilities in each row of the whole log: Q (n, K) of all arms, or q (n,) of the arm shown."""
+
+    name: str
+    Q: np.ndarray
+    columns: tuple[str, ...] = ("K",)
+
+    def shown(self, log: Any) -> Shown:
+        """Those of the rows of this piece, checked."""
+        if self.Q.ndim not in (1, 2) or len(self.Q) <= log.numbers.max(initial=-1):
+            raise ValueError(
+                f"{self.name} must be (n, K) or (n,), with a row for each row of the log; got {self.Q.shape}"
+            )
+        rows = self.Q[log.numbers]
+        if rows.ndim == 1:
+            refuse(~((rows >= 0) & (rows <= 1 + ROUNDING)), log, f"{self.name} must hold probabilities in [0, 1]")
+            return Shown(rows)
+        mask = log.mask
+        if rows.shape[1] < mask.shape[1]:
+            raise ValueError(f"{self.name} must have a column for each of {mask.shape[1]} arms; got {self.Q.shape}")
+        Q, proper = inputs.shares(rows[:, : mask.shape[1]] * mask)
+        refuse(~proper, log, f"{self.name} must hold probabilities of the arms on offer, which sum to 1")
+        return Shown(of_shown(Q, log.a), Q)
+
+
 def parse(text: str, *, draws: int) -> Policy:
-    """The policy that a word of the command line means.
+    """The policy that a word means.
 
     Raises LookupError for an unknown word, FileNotFoundError and ValueError for files that hold no bandit.
     """
@@ -181,17 +209,35 @@ def parse(text: str, *, draws: int) -> Policy:
     raise errors.unknown("policy", text, known=("uniform", LOGGING, *(f"{p}:..." for p in PREFIXES), "FILE.npz"))
 
 
+def policies(given: Mapping[str, Any] | Iterable[Any], *, draws: int) -> tuple[Policy, ...]:
+    """The policies that are asked about, words, bandits, arrays and `Policy`s: named by a mapping, or by number."""
+    if isinstance(given, str):
+        raise ValueError(f"policies must be a list, or a mapping of names; got {given!r}: write [{given!r}]")
+    named = given.items() if isinstance(given, Mapping) else enumerate(given, start=1)
+    return tuple(_policy(name, one, draws) for name, one in named if not (isinstance(one, str) and one == LOGGING))
+
+
+def _policy(name: str | int, given: Any, draws: int) -> Policy:
+    called = name if isinstance(name, str) else f"policy {name}"
+    if isinstance(given, str):
+        found = parse(given, draws=draws)
+        return replace(found, name=name) if isinstance(name, str) else found  # type: ignore[type-var]
+    if isinstance(given, Bandit):
+        return Saved(called, given, draws=draws)
+    if hasattr(given, "shown"):
+        return given
+    return Given(called, inputs.numbers(given, name=called))
+
+
 def _loaded(path: str) -> Bandit:
     """The bandit of a file; of classes of this library alone, as nothing in a file is executed."""
     try:
         return load(path)
-    except ValueError as reason:
-        found = re.search(r"holds an? (\w+), which is not of this library", str(reason))
-        if found is None:
-            raise
-        raise ValueError(
-            f"{path} holds a {found[1]}, a class of your own, which the command cannot load: its own policies are "
-            "judged by a column: Q = bandit.propensities(X), --policy column:Q"
+    except saving.UnknownClass as reason:
+        raise Refused(
+            f"{path} holds a {reason.name}, a class of your own, which is not loaded here. A policy of your own is "
+            "judged by a column: Q = bandit.propensities(X), ",
+            Option("policies", "column:Q"),
         ) from None
 
 

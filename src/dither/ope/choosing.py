@@ -1,4 +1,4 @@
-"""A bandit from a log: a warm start, and the exploration scale c chosen by what the log says."""
+"""The exploration scale c of a bandit, chosen by what a log says."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,35 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors, inputs
+from dither import errors
 from dither.bandit import Bandit
 from dither.models import Ridge
-from dither.ope import arms
 from dither.ope.estimators import contributions
 from dither.ope.result import Estimate, compare, estimate
-from dither.ope.rows import row_weights
+from dither.ope.rows import row_weights, with_arms
 from dither.policies import FeaturePerturbation
 
 CANDIDATES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of c
 DOUBT, GAP = 1e-3, 0.05  # no support: a mean weight below 1 - GAP, with a P-value below DOUBT
-
-
-def warm_start(bandit: Bandit, r: Any, a: Any, X: Any, *, weight: Any = None) -> Bandit:
-    """Teach a bandit a log: its model then is as if it had shown these arms itself. Returns the bandit.
-
-    r, a (n,); X (n, K, d) the arms on offer; for disjoint slots the contexts (n, d). weight (n,) is how many
-    observations each row counts as; None: 1, right where the model is and nothing was thinned out. Of a thinned log,
-    pass `effective` of what the rows stand for. 1/p aims a wrong model at all arms alike, at more variance.
-    """
-    if bandit.slots is not None:
-        bandit.update(X, r, arm=a, weight=weight)
-        return bandit
-    array, _ = inputs.features(X, name="X", dim=bandit.dim, columns=None)
-    if array.ndim != 3:
-        raise ValueError(f"X must be (n, K, {bandit.dim}): the arms on offer in each row; got {array.shape}")
-    a = inputs.whole(a, name="a", below=array.shape[1], shape=array.shape[:1])
-    bandit.update(array[np.arange(len(a)), a], r, weight=weight)
-    return bandit
 
 
 def effective(s: Any) -> np.ndarray:
@@ -118,7 +99,7 @@ def choose_c(
     knows. Hence `c`: the largest candidate for which the paired interval rules out a loss above `loss` against the
     best, so that a log that says little does not recommend much.
     """
-    log = arms.read(r, a, p, X, mask, weight).standing()
+    log = with_arms(r, a, p, X, mask, weight).standing()
     model = Ridge() if model is None else model
     policy = FeaturePerturbation() if policy is None else policy
     if estimator not in ("dr", "snips"):
@@ -138,7 +119,7 @@ def choose_c(
     found = []
     for c in cs:
         bandit = Bandit(model, replace(policy, c=c), dim=log.X.shape[-1], seed=0, floor=floor)
-        warm_start(bandit, train.r, train.a, train.X, weight=None if train.s is None else effective(train.s))
+        bandit.update(train.x, train.r, weight=None if train.s is None else effective(train.s))
         Q, _, kind = bandit.propensities(test.X, mask=test.mask, detail=True)
         if kind != "exact":
             raise ValueError(f"policy must have exact propensities, as FeaturePerturbation has; got {policy!r}")

@@ -1,4 +1,4 @@
-"""What each row adds to an estimate: the one form that all estimators share.
+"""What each row adds to an estimate, and the table of the estimators that say it.
 
     V̂ = mean(b) + Σsu/Σsv,  mean(b) = Σsb/Σs         a mean (u = 0, v = 1), a ratio (b = 0), or both
     ψ_i = s_i/s̄ (b_i - mean(b) + (u_i - ρ v_i)/mean(v))   the linearised contribution, ρ = Σsu/Σsv; Σψ = 0
@@ -10,33 +10,25 @@ is a ratio where the s_i differ. A factor common to all s cancels. Where all are
 
 The ratio's se is the delta method's (divisor n, as is usual for a linearised error). Where p comes from independent
 draws for each row, their error is part of the spread of ψ already; adding e² is on the safe side.
+
+`ESTIMATORS` is the table, by name. Each says what it reads (`Estimator`), and an estimator of one's own is one more
+line. The formulas and their sources are in `estimators`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from scipy import special
 
-from dither.ope.rows import Log
+from dither import errors
+from dither.log.bets import CERTAIN
+from dither.log.check import HEAVIEST
+from dither.ope.bounded import Bounded, Seen
+from dither.ope.rows import Rows
 
-CERTAIN = 1e-9  # 1 - p below which no other arm could be shown
-
-
-@dataclass(frozen=True)
-class Bounded:
-    """How the weights and rewards bound b, for intervals that need it: low <= b <= high.
-
-    form : "weighted" (w r), "residual" (m + w (r - m)), "model" (m), or "ratio", which has no such bound
-    """
-
-    form: str
-    weight: float | None = None  # the largest that the weight used can be; None: only the caller knows
-
-    def limits(self, weight: float, low: float, high: float) -> tuple[float, float]:
-        """The bounds of b for weights in [0, weight] and rewards and predictions in [low, high]."""
-        if self.form == "weighted":
-            return min(0.0, weight * low), max(0.0, weight * high)
-        width = max(weight * (high - low), 0.0)
-        return (low - width, high + width) if self.form == "residual" else (low, high)
+READS = ("shown", "all arms")
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class Contributions:
     """The rows of one estimate, before they are summed."""
 
     method: str
-    log: Log = field(repr=False)
+    log: Rows = field(repr=False)
     b: np.ndarray | None = field(repr=False)  # (n,) None: 0
     u: np.ndarray | None = field(repr=False)  # (n,) None: 0, with v = 1
     v: np.ndarray | None = field(repr=False)  # (n,)
@@ -62,12 +54,16 @@ class Contributions:
         """1 for means, 0 for ratios."""
         return 1 if self.u is None else 0
 
+    @property
+    def of_rewards(self) -> bool:
+        """Whether rewards and weights are all that it reads: no model beside them."""
+        return self.bounded.form == "weighted" or (self.bounded.form == "ratio" and self.b is None)
+
     def columns(self) -> np.ndarray:
         """s b, s u, s v and s side by side, (n, 4)."""
         made = np.empty((self.n, 4))
-        for k, x in enumerate((0.0 if self.b is None else self.b, 0.0 if self.u is None else self.u,
-                               1.0 if self.v is None else self.v, 1.0)):  # fmt: skip
-            made[:, k] = x
+        for k, (x, otherwise) in enumerate(((self.b, 0.0), (self.u, 0.0), (self.v, 1.0), (None, 1.0))):
+            made[:, k] = otherwise if x is None else x
         return made if self.log.s is None else made * self.log.s[:, None]
 
     @property
@@ -114,14 +110,14 @@ def grouped(x: np.ndarray, group: np.ndarray | None) -> np.ndarray:
     return np.stack([np.bincount(group, weights=column) for column in x.T], axis=1)
 
 
-def certain_gap(log: Log) -> np.ndarray:
+def certain_gap(log: Rows) -> np.ndarray:
     """The mass of Q on arms that could not be shown (n,): from P, else 1 - q where p = 1, all that p alone says."""
     if log.gap is not None:
         return log.gap
     return np.where(1 - log.p <= CERTAIN, np.maximum(1 - log.w * log.p, 0.0), 0.0)
 
 
-def standard_error(psi: np.ndarray, log: Log, error: np.ndarray | None, *, ddof: int) -> float:
+def standard_error(psi: np.ndarray, log: Rows, error: np.ndarray | None, *, ddof: int) -> float:
     """se of the mean of ψ (n,), by clusters where there are any, widened by e (n,); NaN for one unit."""
     n, sums = len(psi), grouped(psi, log.group)
     if len(sums) < 2:
@@ -130,3 +126,170 @@ def standard_error(psi: np.ndarray, log: Log, error: np.ndarray | None, *, ddof:
     if error is not None:
         variance += float(error @ error) / n**2
     return float(np.sqrt(variance))
+
+
+def unsupported(mean: float, certain: float, *, known: bool) -> float:
+    """The mass of the new policy that the log could not show.
+
+    mean : of the weights; certain : what P, or p = 1, says of it (`certain_gap`); known : P was passed, and says it all
+    """
+    return certain if known else max(certain, 1.0 - mean, 0.0)
+
+
+def cusum(psi: np.ndarray) -> float:
+    """P-value of a constant mean of x_1, ..., x_n, given x less its mean (n,), in order of time; asymptotic.
+
+    D = max_k |Σ_{i<=k} ψ_i|/(sd √n) is the largest of a bridge in the limit, so P(D > d) is Kolmogorov's.
+    """
+    spread = float(np.sqrt(psi @ psi))
+    if not spread > 0:
+        return 1.0
+    return float(special.kolmogorov(np.max(np.abs(np.cumsum(psi))) / spread))
+
+
+def seen(log: Rows) -> Seen:
+    """The extremes of a log."""
+    parts = [log.r] if log.M is None else [log.r, log.M]
+    low, high = min(float(np.min(x)) for x in parts), max(float(np.max(x)) for x in parts)
+    rows = (1.0, 1.0) if log.s is None else (float(np.min(log.s)), float(np.max(log.s)))
+    return Seen(float(np.max(log.w)), low, high, log.group is not None, rows)
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator, and what it reads of a log.
+
+    rows : (log, setting) -> `Contributions`, unweighted: weights of rows are applied to what it returns
+    reads : "shown" where it uses of Q and M no more than w, m (of the arm shown) and m̄: then a log that holds these
+        numbers alone will do; "all arms" where it looks at other columns of `log.Q` or `log.M`
+    predicts : whether it needs M
+    setting : name and range of its setting; None: it has none
+    """
+
+    rows: Callable[[Rows, Any], Contributions]
+    reads: str = "all arms"
+    predicts: bool = False
+    setting: tuple[str, float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.reads not in READS:
+            raise errors.unknown("part of a log that an estimator reads", self.reads, known=READS)
+
+    def __call__(self, log: Rows, setting: Any) -> Contributions:
+        """What each row adds."""
+        return self.rows(log, setting)
+
+
+def find(method: str) -> Estimator:
+    """The estimator of that name; a bare function in the table is taken to read all arms. Raises LookupError."""
+    if method not in ESTIMATORS:
+        raise errors.unknown("estimator", method, known=ESTIMATORS)
+    found: Any = ESTIMATORS[method]
+    return found if isinstance(found, Estimator) else Estimator(found)
+
+
+def _left(log: Rows) -> np.ndarray:
+    """r - m (n,)."""
+    M: Any = log.M
+    return log.r - np.take_along_axis(M, log.a[:, None], axis=1)[:, 0]
+
+
+def _relative(log: Rows) -> np.ndarray | None:
+    """se(p)/p, the relative error of a weight."""
+    return None if log.p_se is None else log.p_se / log.p
+
+
+def _plain(
+    method: str, log: Rows, weight: np.ndarray, slope: np.ndarray, limit: float | None, notes=()
+) -> Contributions:
+    """mean weight × r; slope: w ∂weight/∂w."""
+    relative = _relative(log)
+    errors = None if relative is None else _beside(slope * log.r * relative)
+    return Contributions(method, log, weight * log.r, None, None, errors, Bounded("weighted", limit), tuple(notes))
+
+
+def _residual(
+    method: str, log: Rows, weight: np.ndarray, slope: np.ndarray, limit: float | None, notes=()
+) -> Contributions:
+    """mean m̄ + weight × (r - m)."""
+    residual, relative = _left(log), _relative(log)
+    errors = None if relative is None else _beside(slope * residual * relative)
+    b = _model(log) + weight * residual
+    return Contributions(method, log, b, None, None, errors, Bounded("residual", limit), tuple(notes))
+
+
+def _model(log: Rows) -> np.ndarray:
+    """m̄ (n,)."""
+    M: Any = log.M
+    return np.einsum("ij,ij->i", log.Q, M)
+
+
+def _dm(log: Rows, _) -> Contributions:
+    return Contributions("dm", log, _model(log), None, None, None, Bounded("model", 0.0))
+
+
+def _ips(log: Rows, _) -> Contributions:
+    return _plain("ips", log, log.w, log.w, None)
+
+
+def _clipped(log: Rows, clip: float) -> Contributions:
+    cut = log.w > clip
+    note = f"{int(cut.sum())} of {len(cut)} weights clipped at {clip:g}"
+    return _plain("clipped_ips", log, np.minimum(log.w, clip), np.where(cut, 0.0, log.w), clip, [note])
+
+
+def _snips(log: Rows, _) -> Contributions:
+    return _normalised("snips", log, None, log.r)
+
+
+def _sndr(log: Rows, _) -> Contributions:
+    return _normalised("sndr", log, _model(log), _left(log))
+
+
+def _normalised(method: str, log: Rows, b: np.ndarray | None, y: np.ndarray) -> Contributions:
+    u, relative = log.w * y, _relative(log)
+    errors = None if relative is None else _beside(0 * u, u * relative, log.w * relative)
+    return Contributions(method, log, b, u, log.w, errors, Bounded("ratio"))
+
+
+def _beside(b: np.ndarray, u: np.ndarray | None = None, v: np.ndarray | None = None) -> np.ndarray:
+    """Three columns (n, 3), of zeros where there is nothing."""
+    return np.stack([np.zeros_like(b) if part is None else part for part in (b, u, v)], axis=1)
+
+
+def _dr(log: Rows, _) -> Contributions:
+    return _residual("dr", log, log.w, log.w, None)
+
+
+def _switch(log: Rows, tau: float) -> Contributions:
+    weight = np.where(log.w <= tau, log.w, 0.0)
+    note = f"{int(np.sum(log.w > tau))} of {len(weight)} rows, of weight above {tau:g}, left to the model"
+    return _residual("switch_dr", log, weight, weight, tau, [note])
+
+
+def _dros(log: Rows, lam: float) -> Contributions:
+    square = log.w * log.w
+    total = np.where(square + lam > 0, square + lam, 1.0)
+    weight = lam * log.w / total
+    return _residual("dros", log, weight, weight * (lam - square) / total, np.sqrt(lam) / 2, [f"lam={lam:g}"])
+
+
+def _sgdr(log: Rows, lam: float) -> Contributions:
+    total = 1 - lam + lam * log.w
+    total = np.where(total > 0, total, 1.0)
+    weight = log.w / total
+    limit = 1 / lam if lam else None
+    return _residual("sgdr", log, weight, weight * (1 - lam) / total, limit, [f"lam={lam:g}"])
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "dm": Estimator(_dm, "shown", predicts=True),
+    "ips": Estimator(_ips, "shown"),
+    "clipped_ips": Estimator(_clipped, "shown", setting=("clip", 1e-300, HEAVIEST)),
+    "snips": Estimator(_snips, "shown"),
+    "dr": Estimator(_dr, "shown", predicts=True),
+    "sndr": Estimator(_sndr, "shown", predicts=True),
+    "switch_dr": Estimator(_switch, "shown", predicts=True, setting=("tau", 0, HEAVIEST)),
+    "dros": Estimator(_dros, "shown", predicts=True, setting=("lam", 0, HEAVIEST)),
+    "sgdr": Estimator(_sgdr, "shown", predicts=True, setting=("lam", 0, 1)),
+}

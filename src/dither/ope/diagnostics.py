@@ -1,20 +1,20 @@
 """Whether the log can tell: weights, support, drift.
 
 ess           (Σsw)²/Σ(sw)²: rows that equally weighted would say as much (Kish); s are the weights of the rows
-weight test   of E[w] = 1, for every law of the weights (`balance`)
+weight test   of E[w] = 1, for every law of the weights (`log.bets`)
 support test  of no weight heavier than those seen: where it fails, a part of the new policy is on arms that these rows
               do not show, because they could not or did so too rarely
 unsupported   mean Σ_k Q_k 1[P_k = 0] where P is known, else max(0, 1 - mean w, mean (1 - q) 1[p = 1])
-drift         D = max_k |Σ_{i<=k} ψ_i|/(sd √n): a bridge in the limit, so P(D > d) is Kolmogorov's
+drift         of a constant mean of the weighted rewards over time (`contributions.cusum`)
 """
 
 from typing import Any
 
 import numpy as np
-from scipy import special
 
-from dither.ope import balance, warn
-from dither.ope.contributions import Contributions, certain_gap
+from dither.log import bets
+from dither.ope import warn
+from dither.ope.contributions import Contributions, certain_gap, cusum, unsupported
 
 DOUBT = 1e-4  # P-value below which a test is taken to have failed
 FEW = 30  # effective rows below which a normal interval is not to be trusted,
@@ -30,22 +30,17 @@ def health(made: Contributions, psi: np.ndarray, *, limit: float | None = None) 
     mean, carried = log.mean(w), share * w
     order = None if log.order is None else psi[log.order]
     s = None if log.s is None else log.s / np.max(log.s)
-    even = balance.of(w, log.p, s, log.limit)
+    even = bets.balance(w, log.p, s, log.limit)
     return {
         "ess": float(np.sum(carried)) ** 2 / float(carried @ carried) if mean else 0.0,
         "weight_mean": mean,
         "weight_max": float(np.max(w)),
         "weight_sd": float(np.sqrt(log.mean((w - mean) ** 2))),
         "unsupported": unsupported(mean, log.mean(certain_gap(log)), known=log.gap is not None),
-        "weight_test": balance.p_value(even, limit=limit),
-        "support_test": balance.support(even),
+        "weight_test": bets.p_value(even, limit=limit),
+        "support_test": bets.support(even),
         "drift": float("nan") if order is None else cusum(order),
     }
-
-
-def unsupported(mean: float, certain: float, *, known: bool) -> float:
-    """The mass of the new policy that the log could not show; certain : what P, or p = 1, says of it."""
-    return certain if known else max(certain, 1.0 - mean, 0.0)
 
 
 def few(found: Any) -> bool:
@@ -56,20 +51,12 @@ def few(found: Any) -> bool:
 def uneven(found: Any) -> bool:
     """Whether all weights are one number that is not 1: no row then shows what the policy would show less of."""
     flat = found.weight_sd <= EVEN * found.weight_mean
-    return found.n > 1 and flat and found.weight_mean > 0 and abs(found.weight_mean - 1) > balance.SAME
+    return found.n > 1 and flat and found.weight_mean > 0 and abs(found.weight_mean - 1) > bets.SAME
 
 
 def thin(found: Any, *, known: bool) -> bool:
     """Whether a part of the policy is on arms that these rows do not show, as they cannot or do so too rarely."""
     return not known and found.support_test < DOUBT
-
-
-def cusum(psi: np.ndarray) -> float:
-    """P-value of a constant mean of x_1, ..., x_n, given x less its mean (n,), in order of time; asymptotic."""
-    spread = float(np.sqrt(psi @ psi))
-    if not spread > 0:
-        return 1.0
-    return float(special.kolmogorov(np.max(np.abs(np.cumsum(psi))) / spread))
 
 
 def complaints(found: Any, *, known: bool, certain: float) -> list[tuple[type[Warning], str]]:
@@ -119,7 +106,7 @@ def quiet(found: Any) -> list[tuple[type[Warning], str]]:
     """What to say where no reward differs, and the interval takes what these rows do not show for impossible."""
     if found.se != 0 or found.interval_method in VALID or found.method not in OF_REWARDS:
         return []
-    if found.weight_sd <= EVEN and abs(found.weight_mean - 1) <= balance.SAME:
+    if found.weight_sd <= EVEN and abs(found.weight_mean - 1) <= bets.SAME:
         return []  # the mean of the rows themselves: no other policy is judged
     return [(warn.EventWarning, (
         f"no reward differs from the others: the {found.interval_method} interval does not hold for events that these "

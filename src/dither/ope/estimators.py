@@ -13,50 +13,20 @@ w = Q[i, a_i]/p_i, m = M[i, a_i], m̄ = Σ_k Q_ik M_ik. Each returns an `Estimat
     dros         mean m̄ + lam w/(w² + lam) (r - m)            Su et al. 2020, optimistic shrinkage
     sgdr         mean m̄ + w/(1 - lam + lam w) (r - m)         Metelli, Russo, Restelli 2021, s = -1
 
-Of the settings (clip, tau, lam) a sequence may be passed: SLOPE then chooses (`slope`).
-`ESTIMATORS` is the table of them, by name; each says what it reads (`Estimator`), and an estimator of one's own is one
-more line. Options of every estimator: those of the rows (`rows.RowOptions`) and those of the interval
-(`result.IntervalOptions`).
+Of the settings (clip, tau, lam) a sequence may be passed: SLOPE then chooses (`slope`). What each row adds is in
+`contributions`, whose table `ESTIMATORS` has them by name. Options of every estimator: those of the rows
+(`rows.RowOptions`) and those of the interval (`result.IntervalOptions`).
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from dither import errors
-from dither.ope.contributions import Bounded, Contributions
+from dither.ope.contributions import Contributions, find
 from dither.ope.result import Estimate, IntervalOptions, best, estimate, finish
-from dither.ope.rows import Log, RowOptions, read
+from dither.ope.rows import RowOptions, read
 
 Setting: TypeAlias = float | Iterable[float]
-READS = ("shown", "all arms")
-
-
-@dataclass(frozen=True)
-class Estimator:
-    """An estimator, and what it reads of a log.
-
-    rows : (log, setting) -> `Contributions`, unweighted: weights of rows are applied to what it returns
-    reads : "shown" where it uses of Q and M no more than w, m (of the arm shown) and m̄: then a log that holds these
-        numbers alone will do; "all arms" where it looks at other columns of `log.Q` or `log.M`
-    predicts : whether it needs M
-    setting : name and range of its setting; None: it has none
-    """
-
-    rows: Callable[[Log, Any], Contributions]
-    reads: str = "all arms"
-    predicts: bool = False
-    setting: tuple[str, float, float] | None = None
-
-    def __post_init__(self) -> None:
-        if self.reads not in READS:
-            raise errors.unknown("part of a log that an estimator reads", self.reads, known=READS)
-
-    def __call__(self, log: Log, setting: Any) -> Contributions:
-        """What each row adds."""
-        return self.rows(log, setting)
 
 
 def dm(r: Any, a: Any, p: Any, Q: Any, M: Any, **options: Any) -> Estimate:
@@ -122,14 +92,6 @@ def contributions(
     return found(read(r, a, p, Q, M if models else None, **options), setting)
 
 
-def find(method: str) -> Estimator:
-    """The estimator of that name; a bare function in the table is taken to read all arms. Raises LookupError."""
-    if method not in ESTIMATORS:
-        raise errors.unknown("estimator", method, known=ESTIMATORS)
-    found: Any = ESTIMATORS[method]
-    return found if isinstance(found, Estimator) else Estimator(found)
-
-
 def _run(method: str, r: Any, a: Any, p: Any, Q: Any, M: Any, options: dict[str, Any], **setting: Any) -> Estimate:
     of_rows = {name: value for name, value in options.items() if name not in IntervalOptions.__annotations__}
     of_interval = {name: value for name, value in options.items() if name in IntervalOptions.__annotations__}
@@ -145,110 +107,3 @@ def _run(method: str, r: Any, a: Any, p: Any, Q: Any, M: Any, options: dict[str,
         raise ValueError(f"{next(iter(setting))} must be a number or a sequence of at least one, got {value!r}")
     made = [contributions(method, r, a, p, Q, M, setting=one, **of_rows) for one in several]
     return finish(made[best([estimate(one, warn=False) for one in made])], of_interval)
-
-
-def _left(log: Log) -> np.ndarray:
-    """r - m (n,)."""
-    M: Any = log.M
-    return log.r - np.take_along_axis(M, log.a[:, None], axis=1)[:, 0]
-
-
-def _relative(log: Log) -> np.ndarray | None:
-    """se(p)/p, the relative error of a weight."""
-    return None if log.p_se is None else log.p_se / log.p
-
-
-def _plain(
-    method: str, log: Log, weight: np.ndarray, slope: np.ndarray, limit: float | None, notes=()
-) -> Contributions:
-    """mean weight × r; slope: w ∂weight/∂w."""
-    relative = _relative(log)
-    errors = None if relative is None else _beside(slope * log.r * relative)
-    return Contributions(method, log, weight * log.r, None, None, errors, Bounded("weighted", limit), tuple(notes))
-
-
-def _residual(
-    method: str, log: Log, weight: np.ndarray, slope: np.ndarray, limit: float | None, notes=()
-) -> Contributions:
-    """mean m̄ + weight × (r - m)."""
-    residual, relative = _left(log), _relative(log)
-    errors = None if relative is None else _beside(slope * residual * relative)
-    b = _model(log) + weight * residual
-    return Contributions(method, log, b, None, None, errors, Bounded("residual", limit), tuple(notes))
-
-
-def _model(log: Log) -> np.ndarray:
-    """m̄ (n,)."""
-    M: Any = log.M
-    return np.einsum("ij,ij->i", log.Q, M)
-
-
-def _dm(log: Log, _) -> Contributions:
-    return Contributions("dm", log, _model(log), None, None, None, Bounded("model", 0.0))
-
-
-def _ips(log: Log, _) -> Contributions:
-    return _plain("ips", log, log.w, log.w, None)
-
-
-def _clipped(log: Log, clip: float) -> Contributions:
-    cut = log.w > clip
-    note = f"{int(cut.sum())} of {len(cut)} weights clipped at {clip:g}"
-    return _plain("clipped_ips", log, np.minimum(log.w, clip), np.where(cut, 0.0, log.w), clip, [note])
-
-
-def _snips(log: Log, _) -> Contributions:
-    return _normalised("snips", log, None, log.r)
-
-
-def _sndr(log: Log, _) -> Contributions:
-    return _normalised("sndr", log, _model(log), _left(log))
-
-
-def _normalised(method: str, log: Log, b: np.ndarray | None, y: np.ndarray) -> Contributions:
-    u, relative = log.w * y, _relative(log)
-    errors = None if relative is None else _beside(0 * u, u * relative, log.w * relative)
-    return Contributions(method, log, b, u, log.w, errors, Bounded("ratio"))
-
-
-def _beside(b: np.ndarray, u: np.ndarray | None = None, v: np.ndarray | None = None) -> np.ndarray:
-    """Three columns (n, 3), of zeros where there is nothing."""
-    return np.stack([np.zeros_like(b) if part is None else part for part in (b, u, v)], axis=1)
-
-
-def _dr(log: Log, _) -> Contributions:
-    return _residual("dr", log, log.w, log.w, None)
-
-
-def _switch(log: Log, tau: float) -> Contributions:
-    weight = np.where(log.w <= tau, log.w, 0.0)
-    note = f"{int(np.sum(log.w > tau))} of {len(weight)} rows, of weight above {tau:g}, left to the model"
-    return _residual("switch_dr", log, weight, weight, tau, [note])
-
-
-def _dros(log: Log, lam: float) -> Contributions:
-    square = log.w * log.w
-    total = np.where(square + lam > 0, square + lam, 1.0)
-    weight = lam * log.w / total
-    return _residual("dros", log, weight, weight * (lam - square) / total, np.sqrt(lam) / 2, [f"lam={lam:g}"])
-
-
-def _sgdr(log: Log, lam: float) -> Contributions:
-    total = 1 - lam + lam * log.w
-    total = np.where(total > 0, total, 1.0)
-    weight = log.w / total
-    limit = 1 / lam if lam else None
-    return _residual("sgdr", log, weight, weight * (1 - lam) / total, limit, [f"lam={lam:g}"])
-
-
-ESTIMATORS: dict[str, Estimator] = {
-    "dm": Estimator(_dm, "shown", predicts=True),
-    "ips": Estimator(_ips, "shown"),
-    "clipped_ips": Estimator(_clipped, "shown", setting=("clip", 1e-300, 1e100)),
-    "snips": Estimator(_snips, "shown"),
-    "dr": Estimator(_dr, "shown", predicts=True),
-    "sndr": Estimator(_sndr, "shown", predicts=True),
-    "switch_dr": Estimator(_switch, "shown", predicts=True, setting=("tau", 0, 1e100)),
-    "dros": Estimator(_dros, "shown", predicts=True, setting=("lam", 0, 1e100)),
-    "sgdr": Estimator(_sgdr, "shown", predicts=True, setting=("lam", 0, 1)),
-}

@@ -1,10 +1,13 @@
 """What a log may lack, fitted by any scikit-learn estimator: reward predictions, propensities, the MRDR model.
 
+`cross_fit` is the one loop that fits and predicts by folds; `predicted` puts what it makes beside a log in memory.
+
 A row's prediction comes from a model that has not seen the row (`folds`), or, with past=True, from rows before it
 alone, which the estimators for adaptive logs need (`stabilised`): predictions must not know what comes later.
 Features of a row and an arm: [x, one-hot of the arm], [x, features of the arm], or X[i, k] itself.
 """
 
+import importlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,11 +16,21 @@ from typing import Any
 import numpy as np
 
 from dither import errors, inputs
+from dither.log import schema
+from dither.log.check import Report
+from dither.log.logged import Logged
 from dither.ope import agree
 from dither.ope.estimators import dr
 from dither.ope.labels import numbered
+from dither.ope.question import Question, told
 from dither.ope.result import Estimate
 from dither.ope.rows import Propensities, read, row_weights
+
+COLUMN = "predicted"
+MODELS = {  # name -> module of scikit-learn, class
+    "ridge": ("linear_model", "Ridge"),
+    "gbm": ("ensemble", "HistGradientBoostingRegressor"),
+}
 
 
 def cross_fit(
@@ -115,6 +128,40 @@ def propensities_from(
         return Propensities(p, P, "estimated", 0)
     errors.within("clip", clip, 0, 1)
     return Propensities(np.maximum(p, clip), P, "estimated", int(np.sum(p < clip)))
+
+
+def predicted(log: Logged, question: Question, model: str, *, seed: int) -> tuple[Logged, Report]:
+    """The rows that can be used, with predictions in the column COLUMN, and the report of those that cannot.
+
+    model : "ridge" or "gbm" (gradient-boosted trees), on the features of an arm, or with one context a row on it and
+        the number of the arm; each fifth of the rows (of the clusters) is predicted by a model of the others
+    """
+    log = told(log, question).usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
+    if log.report is None or not len(log):
+        raise ValueError(f"no row is left to evaluate: {log.report}")
+    K = int(log.K.max())
+    cluster = None if question.cluster is None else log.column(question.cluster)
+    M = cross_fit(log.r, log.a, log.X, arms=K, regressor=regressor(model, seed), seed=seed, cluster=cluster)
+    rows = [row.tolist() for row in np.split(M[log.mask], np.cumsum(log.K)[:-1])]
+    lists = schema.polars().Series(COLUMN, rows, dtype=schema.dtype("numbers"))
+    return replace(log, frame=log.frame.with_columns(lists)), log.report
+
+
+def reads(question: Question) -> Question:
+    """The question as it is put to the log: features are read, the predictions are not there yet."""
+    return replace(question, predictions="features")
+
+
+def regressor(name: str, seed: int) -> Any:
+    """The scikit-learn regressor of that name."""
+    if name not in MODELS:
+        raise errors.unknown("model", name, known=MODELS)
+    module, cls = MODELS[name]
+    try:
+        found = importlib.import_module(f"sklearn.{module}")
+    except ImportError:
+        raise errors.missing_extra("scikit-learn", extra="experiments") from None
+    return getattr(found, cls)(random_state=seed)
 
 
 def _renamed(made: Estimate, method: str) -> Estimate:

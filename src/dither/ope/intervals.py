@@ -1,41 +1,64 @@
-"""Intervals for an estimate, by name.
+"""Intervals for an estimate, by name: one table for rows in memory and for sums.
 
 normal      value ± z se
-bootstrap   percentiles of the value of resampled rows, or clusters (Efron); none for one row or cluster
+bootstrap   percentiles of the value of resampled rows, blocks or clusters (Efron); none for one of them
 bca         the same, corrected for bias and skewness (Efron 1987), with the jackknife's acceleration
-bernstein   empirical Bernstein for bounded contributions (Maurer, Pontil 2009, Theorem 4), valid for every n
-betting     hedged capital (Waudby-Smith, Ramdas 2024, Theorem 3): valid at all times at once
-clopper_pearson   exact, where weights are equal and rewards take two values (`events`)
+bernstein, betting   for means of bounded terms, valid for every n (`bounded`)
 asymptotic  value ± what no path of a normal mean leaves (Waudby-Smith et al. 2024, "Time-uniform central limit theory
             and asymptotic confidence sequences", Theorem 2.2): valid at all times at once, in the limit of long logs
+clopper_pearson   exact, where weights are equal and rewards take two values
 
-Weights of rows make a mean a ratio, with no bound of its own. The value m has E[s (b - m)] = 0, whose terms are bounded
-where s is: "bernstein" and "betting" leave those m that such terms do not refuse, and need `row_weight_max=`, a bound
-on s known beforehand, unless all s are equal. `clopper_pearson` needs them equal.
+The rest of the file is about events that these rows do not show. Where few rewards differ from the others, the rows'
+spread tells little. Rewards take two values, low and high (0 and 1 as left unsaid); y = 1 where a reward is high.
+
+    equal weights    the policy shows what the log shows in N of n rows, each with one weight. Given N, the number of
+                     y = 1 among them is binomial with mean (V - low)/(high - low): Clopper and Pearson (1934), exact
+    other weights    w <= W, rows of weight s <= S. V has E[s (w y - v)] = 0, v its place in [low, high], so that
+                     z(v) = (s/S) (w y/W - v/W) + v/W lies in [0, 1] with mean v/W:  v is refused where
+                     n kl(z̄(v), v/W) > ln(2/α)  (Chernoff, Hoeffding 1963; two-sided), convex in v
+
+Both need independent rows. What is kept of the rows adds up over parts of a log: a line for each of the values of the
+reward, up to MOST of them, beyond which events are not few.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from dither import errors
-from dither.ope import betting as bets
-from dither.ope import unseen
-from dither.ope.contributions import Bounded, Contributions, grouped
-from dither.ope.rows import Log
+from dither.errors import Option, Refused
+from dither.ope import bounded
+from dither.ope.bounded import Bounded, Interval, Seen
 
-Interval = tuple[float, float]
+NARROWEST = 1000  # rows at which the asymptotic confidence sequence is narrowest, as left unsaid
+RESAMPLES = 2000  # of the bootstrap, as left unsaid
+MOST = 8  # values of the reward, that are told apart
+FEW = 10  # effective events below which a normal interval is not to be trusted
+EVEN = 1e-9  # relative spread below which weights are one number
+STEPS = 60  # halvings of [0, 1]
 
 
-class Seen(NamedTuple):
-    """What the rows show of the bounds."""
+@dataclass(frozen=True)
+class Evidence:
+    """What intervals ask of the rows behind an estimate, whether these are in memory or summed."""
 
-    weight: float  # the largest weight
-    low: float  # the least reward or prediction
-    high: float  # the largest
-    clustered: bool  # whether rows depend on each other
-    rows: tuple[float, float] = (1.0, 1.0)  # the least and the largest weight of a row
+    value: float
+    se: float
+    n: int  # rows
+    units: int  # rows, or clusters
+    error: float  # what Monte Carlo propensities add to the standard error; 0 where they are exact
+    method: str  # the estimator
+    bounded: Bounded
+    of_rewards: bool  # whether the estimate reads rewards and weights alone
+    seen: Callable[[], Seen]
+    moments: Callable[[], tuple[np.ndarray, np.ndarray]]  # mean (2,) and covariance (2, 2), divisor n - 1, of s and s b
+    terms: Callable[[], tuple[np.ndarray, np.ndarray | None]]  # b and s (n,) in order; s None: all are 1
+    tally: Callable[[], "Tally"]  # the rewards by value
+    totals: Callable[[], np.ndarray]  # (G, 4) Σsb, Σsu, Σsv, Σs of each unit that is drawn anew
+    draws: Callable[[int, int | None], np.ndarray]  # times, seed -> the values of resamples (times,); NaN for 0/0
 
 
 def about(value: float, se: float, level: float) -> Interval:
@@ -44,112 +67,20 @@ def about(value: float, se: float, level: float) -> Interval:
     return value - z * se, value + z * se
 
 
-def normal(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:
+def difference(value: float, se: float, level: float) -> tuple[Interval, float]:
+    """A normal interval about a difference, and the two-sided P-value of none."""
+    z = np.divide(abs(value), se) if se else (np.inf if value else 0.0)
+    return about(value, se, level), float(2 * special.ndtr(-z))
+
+
+def normal(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     """From the standard error."""
-    return about(value, se, level)
+    return about(x.value, x.se, level)
 
 
-def bootstrap(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:
-    """Percentiles of the resampled values."""
-    values, units = resampled(made, options)
-    if len(units) < 2 or not len(values):
-        return np.nan, np.nan
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return _wider(float(low), float(high), value, se, made)
-
-
-def bca(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:
-    """Percentiles at levels that correct for bias and skewness."""
-    values, units = resampled(made, options)
-    if len(units) < 2 or not len(values):
-        return np.nan, np.nan
-    below = np.mean(values < value) + np.mean(values == value) / 2
-    z0 = special.ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
-    without = _value(np.sum(units, axis=0) - units)
-    gap = np.mean(without) - without
-    spread = float(np.sum(gap**2))
-    acceleration = float(np.sum(gap**3)) / (6 * spread**1.5) if spread > 0 else 0.0
-    z = z0 + special.ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
-    low, high = np.quantile(values, special.ndtr(z0 + z / (1 - acceleration * z)))
-    return _wider(float(low), float(high), value, se, made)
-
-
-def bernstein(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:
-    """For s = 1: value ± √(2 Var ln(4/δ)/n) + 7 (high - low) ln(4/δ)/(3 (n - 1)); else see `bernstein_ends`."""
-    known = seen(made.log)
-    ends = limits(made.bounded, known, "bernstein", options)
-    s = np.ones(made.n) if made.log.s is None else made.log.s
-    terms = np.stack([s, s * np.asarray(made.b)])
-    spread = np.cov(terms) if made.n > 1 else np.full((2, 2), np.inf)
-    most = row_limit(known, "bernstein", options)
-    return bernstein_ends(np.mean(terms, axis=1), spread, made.n, most, ends, level, more=_monte_carlo(made, level))
-
-
-def bernstein_ends(
-    mean: np.ndarray, spread: np.ndarray, n: int, most: float, ends: Interval, level: float, *, more: float
-) -> Interval:
-    """The m for which |mean of s (b - m)| is at most √(2 Var ln(4/δ)/n) + 7 most (high - low) ln(4/δ)/(3 (n - 1)).
-
-    mean (2,), spread (2, 2) : of s and s b, with divisor n - 1; most : the bound of s; ends : of b; more : to add
-    With t = m - value it is |S t| <= √q(t) + d, q quadratic: one root on each side, where there is one.
-    """
-    low, high = ends
-    if n < 2:
-        return low, high
-    L = np.log(4 / (1 - level))
-    S, value = float(mean[0]), float(mean[1] / mean[0])
-    d = 7 * most * (high - low) * L / (3 * (n - 1))
-    k = 2 * L / n
-    q2, q1 = k * spread[0, 0], k * 2 * (value * spread[0, 0] - spread[0, 1])
-    q0 = k * max(float(spread[1, 1] - 2 * value * spread[0, 1] + value**2 * spread[0, 0]), 0.0)
-    half = []
-    for sign in (-1.0, 1.0):  # t = sign × h, h > 0: (S h - d)² = q2 h² + sign q1 h + q0
-        a, b, c = S**2 - q2, -(2 * S * d + sign * q1), d**2 - q0
-        half.append((-b + np.sqrt(max(b * b - 4 * a * c, 0.0))) / (2 * a) if a > 0 else np.inf)
-    return max(low, value - float(half[0]) - more), min(high, value + float(half[1]) + more)
-
-
-def betting(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:
-    """The confidence sequence's last interval; the rows count in their order (time= or as they are)."""
-    known = seen(made.log)
-    low, high = limits(made.bounded, known, "betting", options)
-    x, g = (None if part is None else part if made.log.order is None else part[made.log.order] for part in (
-        np.asarray(made.b), counted(made.log.s, row_limit(known, "betting", options))))  # fmt: skip
-    return betting_ends(np.asarray(x), g, (low, high), level, more=_monte_carlo(made, level))
-
-
-def betting_ends(b: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *, more: float) -> Interval:
-    """Of terms b (n,) in order within `ends`, which count g (n,) each; NaN where every mean is refused."""
-    low, high = ends
-    lower, upper = (low + (high - low) * end for end in bets.interval((b - low) / (high - low), level=level, g=g))
-    return float(np.maximum(low, lower - more)), float(np.minimum(high, upper + more))
-
-
-def counted(s: np.ndarray | None, most: float) -> np.ndarray | None:
-    """s over its bound (n,); None where all are equal, so that rows count alike."""
-    return None if s is None or np.all(s == s[0]) else s / most
-
-
-def clopper_pearson(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:
-    """From the number of events (`events`)."""
-    if made.bounded.form not in ("weighted", "ratio") or (made.bounded.form == "ratio" and made.b is not None):
-        raise ValueError(f"interval='clopper_pearson' is for means of rewards: take ips or snips, not {made.method}")
-    if made.log.group is not None:
-        raise ValueError("interval='clopper_pearson' takes the rows as independent: use 'bootstrap' with cluster=")
-    if made.error is not None:
-        raise ValueError("interval='clopper_pearson' needs exact propensities: use 'normal'")
-    w = made.log.w if made.bounded.weight is None else np.minimum(made.log.w, made.bounded.weight)
-    tally = unseen.of(made.log.r, w, made.log.s)
-    return unseen.clopper_pearson(tally, level, options.get("reward_range"), of_shown=made.bounded.form == "ratio")
-
-
-def asymptotic(made: Contributions, value: float, se: float, *, level: float, options) -> Interval:
+def asymptotic(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     """value ± se √n times the boundary; n are clusters where there are any."""
-    units = made.n if made.log.group is None else int(made.log.group.max()) + 1
-    return about_always(value, se, units, level, options.get("narrowest", NARROWEST))
-
-
-NARROWEST = 1000  # rows at which the asymptotic confidence sequence is narrowest, as left unsaid
+    return about_always(x.value, x.se, x.units, level, options.get("narrowest", NARROWEST))
 
 
 def about_always(value: float, se: float, n: int, level: float, narrowest: int) -> Interval:
@@ -162,7 +93,91 @@ def about_always(value: float, se: float, n: int, level: float, narrowest: int) 
     return value - half, value + half
 
 
-INTERVALS = {
+def bootstrap(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+    """Percentiles of the resampled values."""
+    low, high = percentiles(_drawn(x, options), level)
+    more = about(0.0, x.error, level)[1]
+    return low - more, high + more
+
+
+def bca(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+    """Percentiles at levels that correct for bias and skewness."""
+    values, units = _drawn(x, options), x.totals()
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return np.nan, np.nan
+    below = np.mean(values < x.value) + np.mean(values == x.value) / 2
+    z0 = special.ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
+    without = values_of(np.sum(units, axis=0) - units)
+    gap = np.mean(without) - without
+    spread = float(np.sum(gap**2))
+    acceleration = float(np.sum(gap**3)) / (6 * spread**1.5) if spread > 0 else 0.0
+    z = z0 + special.ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
+    low, high = np.quantile(values, special.ndtr(z0 + z / (1 - acceleration * z)))
+    more = about(0.0, x.error, level)[1]
+    return float(low) - more, float(high) + more
+
+
+def _drawn(x: Evidence, options: Mapping[str, Any]) -> np.ndarray:
+    times = options.get("resamples", RESAMPLES)
+    errors.at_least("resamples", times, 100)
+    return x.draws(times, options.get("seed"))
+
+
+def percentiles(values: np.ndarray, level: float) -> Interval:
+    """The middle of some values; NaN where none is finite."""
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return np.nan, np.nan
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def resampled(units: np.ndarray, seed: Any, times: int) -> np.ndarray:
+    """The sums of as many units (G, C) drawn anew with replacement: (times, C); NaN where there is one unit."""
+    G, rng = len(units), np.random.default_rng(seed)
+    if G < 2:
+        return np.full((times, units.shape[1]), np.nan)
+    sums = np.empty((times, units.shape[1]))
+    for i in range(times):
+        sums[i] = np.bincount(rng.integers(G, size=G), minlength=G) @ units
+    return sums
+
+
+def values_of(sums: np.ndarray) -> np.ndarray:
+    """The estimates that sums of sb, su, sv and s (..., 4) give; NaN for 0/0."""
+    b, u, v, n = np.moveaxis(sums, -1, 0)
+    return b / n + np.divide(u, v, out=np.full(v.shape, np.nan), where=v != 0)
+
+
+def bernstein(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+    """See `bounded.bernstein`."""
+    ends, most = bounded.limits("bernstein", x.method, x.bounded, x.seen(), options)
+    return bounded.bernstein(*x.moments(), x.n, most, ends, level, more=about(0.0, x.error, level)[1])
+
+
+def betting(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+    """The confidence sequence's last interval; the rows count in their order."""
+    ends, most = bounded.limits("betting", x.method, x.bounded, x.seen(), options)
+    b, s = x.terms()
+    return bounded.betting(b, bounded.counted(s, most), ends, level, more=about(0.0, x.error, level)[1])
+
+
+def clopper_pearson(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+    """From the number of events (`exact`)."""
+    this = Option("interval", "clopper_pearson")
+    if not x.of_rewards:
+        raise Refused(this, f" is for means of rewards: take ips or snips, not {x.method}")
+    if x.bounded.weight is not None and x.seen().weight > x.bounded.weight:
+        raise Refused(this, f" is of the value itself: take ips or snips, not {x.method}")
+    if x.seen().clustered:
+        raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))
+    if x.error:
+        raise Refused(this, " needs exact propensities: use 'normal'")
+    return exact(x.tally(), level, options.get("reward_range"), of_shown=x.bounded.form == "ratio")
+
+
+INTERVALS: dict[str, Callable[[Evidence, float, Mapping[str, Any]], Interval]] = {
     "normal": normal,
     "bootstrap": bootstrap,
     "bca": bca,
@@ -173,94 +188,149 @@ INTERVALS = {
 }
 
 
-def resampled(made: Contributions, options) -> tuple[np.ndarray, np.ndarray]:
-    """The values of resamples of rows or clusters (B,), and the sums of each: sb, su, sv, s (G, 4)."""
-    count = options.get("resamples", 2000)
-    errors.at_least("resamples", count, 100)
-    units = np.asfortranarray(grouped(made.columns(), made.log.group))
-    rng, G = np.random.default_rng(options.get("seed")), len(units)
-    values, batch = np.empty(count), max(1, 2_000_000 // G)
-    for start in range(0, count, batch):
-        size = min(batch, count - start)
-        drawn = rng.integers(0, G, size=(size, G))
-        values[start : start + size] = _value(np.stack([_drawn_sums(column, drawn) for column in units.T], axis=1))
-    return values[np.isfinite(values)], units
+@dataclass(frozen=True)
+class Tally:
+    """Rewards by value, of n rows and one policy."""
+
+    n: int
+    total: float  # Σs
+    rows: tuple[float, float]  # the least and the largest s
+    weights: tuple[float, float]  # the least weight w above 0 and the largest; (inf, 0) where all are 0
+    values: tuple[float, ...]  # of the rewards, sorted; empty where there are more than MOST
+    shown: tuple[int, ...]  # rows of w > 0, by value
+    mass: tuple[float, ...]  # Σ s w, by value
+    squares: tuple[float, ...]  # Σ (s w)², by value
 
 
-def _drawn_sums(column: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Σ column[drawn] for each resample; of a column without spread that is known."""
-    if np.all(column == column[0]):
-        return np.full(len(drawn), column[0] * len(column))
-    return column[drawn].sum(axis=1)
+def tallied(r: np.ndarray, w: np.ndarray, s: np.ndarray | None) -> Tally:
+    """Of rewards r (n,), weights w (n,), weights of the rows s (n,) or None: 1."""
+    rows = (1.0, 1.0) if s is None else (float(np.min(s)), float(np.max(s)))
+    total = float(len(r)) if s is None else float(np.sum(s))
+    above = w > 0
+    ends = (float(np.min(w, where=above, initial=np.inf)), float(np.max(w)))
+    values = _values(r)
+    if not len(values):
+        return Tally(len(r), total, rows, ends, (), (), (), ())
+    place = np.searchsorted(values, r)
+    carried = w if s is None else s * w
+    by = [np.bincount(place, weights=x, minlength=len(values)) for x in (above, carried, carried**2)]
+    shown = tuple(int(x) for x in by[0])
+    mass, squares = (tuple(x.tolist()) for x in by[1:])
+    return Tally(len(r), total, rows, ends, tuple(values.tolist()), shown, mass, squares)
 
 
-def _value(sums: np.ndarray) -> np.ndarray:
-    """The estimates that sums of sb, su, sv and s (..., 4) give; NaN for 0/0."""
-    b, u, v, n = np.moveaxis(sums, -1, 0)
-    return b / n + np.divide(u, v, out=np.full(v.shape, np.nan), where=v != 0)
+def merge_tallies(a: Tally, b: Tally) -> Tally:
+    """Of the rows of both."""
+    values = tuple(sorted({*a.values, *b.values})) if a.values and b.values else ()
+    if len(values) > MOST:
+        values = ()
+
+    def line(name: str) -> Any:
+        found = [dict(zip(part.values, getattr(part, name), strict=True)) for part in (a, b)]
+        return tuple(sum(part.get(value, 0) for part in found) for value in values)
+
+    rows, weights = ((min(x[0], y[0]), max(x[1], y[1])) for x, y in ((a.rows, b.rows), (a.weights, b.weights)))
+    lines = line("shown"), line("mass"), line("squares")
+    return Tally(a.n + b.n, a.total + b.total, rows, weights, values, *lines)
 
 
-def _wider(low: float, high: float, value: float, se: float, made: Contributions) -> Interval:
-    """Stretched about the value by what Monte Carlo propensities add to the standard error."""
-    if made.error is None or not se > 0:
-        return low, high
-    extra = float(made.error @ made.error) / made.n**2
-    stretch = se / np.sqrt(max(se**2 - extra, 1e-300))
-    return value + stretch * (low - value), value + stretch * (high - value)
+def few(x: Tally) -> bool:
+    """Whether fewer than FEW effective rows that the policy shows have another reward than most of them."""
+    if not x.values or not sum(x.mass):
+        return False
+    most = int(np.argmax(x.mass))
+    mass, squares = sum(x.mass) - x.mass[most], sum(x.squares) - x.squares[most]
+    return mass == 0 or mass**2 < FEW * squares
 
 
-def _monte_carlo(made: Contributions, level: float) -> float:
-    """What Monte Carlo propensities add to half an interval that is not built on a standard error."""
-    if made.error is None:
-        return 0.0
-    return float(special.ndtri((1 + level) / 2) * np.sqrt(made.error @ made.error) / made.n)
+def span(x: Tally, given: Interval | None) -> Interval | None:
+    """The two values that rewards can take: as given, 0 and 1 where all are, or the two there are; None: not known."""
+    if given is not None:
+        return float(given[0]), float(given[1])
+    if not x.values or len(x.values) > 2:
+        return None
+    return (0.0, 1.0) if set(x.values) <= {0.0, 1.0} else x.values if len(x.values) == 2 else None
 
 
-def limits(bounded: Bounded, seen: Seen, name: str, options) -> Interval:
-    """The bounds of the contributions from what the caller knows beforehand; refused where the rows break them."""
-    if bounded.form == "ratio":
-        raise ValueError(f"interval={name!r} needs a mean of bounded terms, and this is a ratio: take ips or dr")
-    if seen.clustered:
-        raise ValueError(f"interval={name!r} takes the rows as independent: use 'bootstrap' or 'normal' with cluster=")
-    span, weight = options.get("reward_range"), bounded.weight
-    if weight is None:
-        weight = options.get("weight_max")
-    if span is None or weight is None:
-        lacking = ["reward_range=(low, high)"] * (span is None) + ["weight_max=, such as K/floor"] * (weight is None)
-        raise ValueError(f"interval={name!r} needs bounds known beforehand: pass {' and '.join(lacking)}")
-    low, high, weight = float(span[0]), float(span[1]), float(weight)
-    if not -np.inf < low < high < np.inf:
-        raise ValueError(f"reward_range must be two finite numbers, the lower first; got {span!r}")
-    if bounded.weight is None:
-        errors.positive("weight_max", weight)
-        if seen.weight > weight * (1 + 1e-9):
-            raise ValueError(f"weight_max={weight:g} is no bound: the largest weight is {seen.weight:g}")
-    if seen.low < low or seen.high > high:
-        what = f"rewards and predictions go from {seen.low:g} to {seen.high:g}"
-        raise ValueError(f"reward_range={span!r} is no bound: {what}")
-    return bounded.limits(weight, low, high)
+def unseen(x: Tally, level: float, given: Interval | None, *, bound: float | None = None) -> Interval | None:
+    """The interval of the policy's value, whatever the weights; None where the range of rewards is not known.
+
+    given : bounds of the rewards; bound : W, a bound on the weights; None: the largest there is
+    """
+    ends = span(x, given)
+    if ends is None or (given is not None and not x.values):
+        return None
+    low, high = ends
+    if _even(x) and set(x.values) <= {low, high}:
+        return exact(x, level, ends, of_shown=True)
+    W = max(x.weights[1], bound or 0.0, 1.0)
+    y = np.clip((np.array(x.values) - low) / (high - low), 0.0, 1.0)
+    A, S = float(np.dot(y, x.mass)) / (x.n * x.rows[1] * W), x.total / (x.n * x.rows[1])
+    need, middle = np.log(2 / (1 - level)) / x.n, min(A / S, 1.0)
+
+    def excess(v: float) -> float:  # v: the value over W
+        return _divergence(min(max(A - S * v + v, 0.0), 1.0), v) - need
+
+    left, right = (_root(excess, middle, end) for end in (0.0, 1.0))
+    return low + (high - low) * min(W * left, 1.0), low + (high - low) * min(W * right, 1.0)
 
 
-def row_limit(seen: Seen, name: str, options) -> float:
-    """The bound on the weights of rows that the caller knows beforehand; not needed where all are equal."""
-    least, largest = seen.rows
-    if least == largest:
-        return largest
-    most = options.get("row_weight_max")
-    if most is None:
-        raise ValueError(
-            f"interval={name!r} with weight= needs a bound on the weights of rows known beforehand: pass "
-            f"row_weight_max=, such as 1/(1 - pdrop) of the most thinned rows"
+def _divergence(x: float, m: float) -> float:
+    """kl(x, m) = x ln(x/m) + (1 - x) ln((1 - x)/(1 - m))."""
+    return float(special.rel_entr(x, m) + special.rel_entr(1 - x, 1 - m))
+
+
+def _root(excess: Callable[[float], float], inside: float, outside: float) -> float:
+    """Where `excess`, convex and at most 0 at `inside`, passes 0 on the way to `outside`; rounded outwards."""
+    for _ in range(STEPS):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if excess(middle) > 0 else (middle, outside)
+    return outside
+
+
+def exact(x: Tally, level: float, given: Interval | None, *, of_shown: bool) -> Interval:
+    """Clopper and Pearson's interval.
+
+    of_shown : of the mean reward where the policy shows what the log does; else of the mean of w r
+
+    Raises ValueError where weights are not equal or rewards are not two.
+    """
+    ends, this = span(x, given), Option("interval", "clopper_pearson")
+    if ends is None or not set(x.values) <= set(ends):
+        others = "others" if x.values else f"more than {MOST}"
+        raise Refused(
+            *(this, " needs rewards of two values, 0 and 1 or those of ", Option("reward_range")),
+            f"; there are {others}: take 'betting'",
         )
-    errors.positive("row_weight_max", most)
-    if largest > most * (1 + 1e-9):
-        raise ValueError(f"row_weight_max={most:g} is no bound: the largest weight of a row is {largest:g}")
-    return float(most)
+    if not _even(x):
+        what = "weights of rows" if x.rows[0] != x.rows[1] else "weights q/p above 0"
+        raise Refused(this, f" needs equal weights, and the {what} differ: take 'betting'")
+    low, high = ends
+    scale = 1.0 if of_shown else x.weights[1]
+    if not of_shown and low != 0 and sum(x.shown) < x.n:
+        raise Refused(this, " of a mean w r needs rewards of 0 and another value: take snips")
+    k = sum(count for value, count in zip(x.values, x.shown, strict=True) if value == high)
+    N = sum(x.shown) if of_shown else x.n
+    if N == 0:
+        return low, high
+    tail = (1 - level) / 2
+    least = float(special.betaincinv(k, N - k + 1, tail)) if k else 0.0
+    most = float(special.betaincinv(k + 1, N - k, 1 - tail)) if k < N else 1.0
+    return low * scale + (high - low) * scale * least, low * scale + (high - low) * scale * most
 
 
-def seen(log: Log) -> Seen:
-    """The extremes of a log."""
-    parts = [log.r] if log.M is None else [log.r, log.M]
-    low, high = min(float(np.min(x)) for x in parts), max(float(np.max(x)) for x in parts)
-    rows = (1.0, 1.0) if log.s is None else (float(np.min(log.s)), float(np.max(log.s)))
-    return Seen(float(np.max(log.w)), low, high, log.group is not None, rows)
+def _even(x: Tally) -> bool:
+    """Whether all rows count alike, and all weights above 0 are one number."""
+    return x.rows[0] == x.rows[1] and (x.weights[1] - x.weights[0]) <= EVEN * x.weights[1]
+
+
+def _values(r: np.ndarray) -> np.ndarray:
+    """The distinct values (V,), none of them where there are more than MOST."""
+    found: list[float] = []
+    left = r
+    while len(left):
+        if len(found) == MOST:
+            return np.empty(0)
+        found.append(float(left[0]))
+        left = left[left != left[0]]
+    return np.sort(np.array(found))

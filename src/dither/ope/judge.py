@@ -1,17 +1,25 @@
-"""From a log to estimates: pieces are summed, on several cores; what the sums say is worked out once, at the end."""
+"""From a log to a verdict: pieces are summed, on several cores; what the sums say is worked out once, at the end."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dither import errors, ope
-from dither.log import Logged, Report
-from dither.ope import diagnostics, groups, intervals, partial, unseen
+from dither import errors
+from dither.errors import Option, Refused
+from dither.log import reader, sources
+from dither.log.check import Report
+from dither.log.logged import Logged
+from dither.ope import candidates, fitting, intervals, partial
 from dither.ope.candidates import LOGGING, Saved
-from dither.ope.question import BASE, Part, Question, add, answer, key
-from dither.ope.result import difference_of
+from dither.ope.contributions import unsupported
+from dither.ope.question import BASE, Asked, Part, Question, add, answer, key
+from dither.ope.result import LEVELS, Difference, Estimate
+
+if TYPE_CHECKING:
+    from dither.ope.verdicts import Verdict
 
 INTERVALS = ("normal", "bootstrap", "bernstein", "betting", "clopper_pearson", "asymptotic")
 
@@ -20,7 +28,7 @@ INTERVALS = ("normal", "bootstrap", "bernstein", "betting", "clopper_pearson", "
 class How:
     """Which interval, and what it must be told. Paired differences have normal intervals but for "bootstrap".
 
-    Where few rewards differ (`unseen.few`), the normal and the bootstrap interval are widened to hold the one for
+    Where few rewards differ (`intervals.few`), the normal and the bootstrap interval are widened to hold the one for
     events not seen, and that of a difference to hold what the two intervals leave, each at half of what may miss.
     """
 
@@ -29,29 +37,35 @@ class How:
     reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for "bernstein" and "betting"
     weight_max: float | None = None  # a bound on the weights known beforehand, such as K/floor: for the same
     row_weight_max: float | None = None  # a bound on the weights of rows known beforehand: for the same
-    resamples: int = 2000  # of the bootstrap
+    resamples: int = intervals.RESAMPLES  # of the bootstrap
     seed: int = 0  # of the bootstrap
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "interval", self.interval.replace("-", "_"))
         if self.interval not in INTERVALS:
             raise errors.unknown("interval", self.interval, known=INTERVALS)
-        errors.within("level", self.level, 1e-6, 1 - 1e-6)
+        errors.within("level", self.level, *LEVELS)
         errors.at_least("resamples", self.resamples, 100)
         errors.at_least("seed", self.seed, 0)
         if self.bounded and self.reward_range is None:
-            raise ValueError(f"the {self.interval} interval needs bounds known beforehand: --reward-range LOW HIGH")
+            bounds = Option("reward_range", means="(low, high)")
+            raise Refused(f"the {self.interval} interval needs bounds known beforehand: ", bounds)
 
     @property
     def bounded(self) -> bool:
         """Whether the interval is for bounded terms."""
         return self.interval in ("bernstein", "betting")
 
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What was said beforehand of rewards and weights."""
+        return {name: getattr(self, name) for name in ("reward_range", "weight_max", "row_weight_max")}
+
 
 class Events(NamedTuple):
     """Few rewards that differ."""
 
-    tally: unseen.Tally
+    tally: intervals.Tally
     held: bool  # whether the interval holds for events not seen; else nothing says what rewards could have come
 
 
@@ -61,14 +75,14 @@ class Gap(NamedTuple):
     policy: str
     estimator: str
     against: str
-    found: ope.Difference
+    found: Difference
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """What a log says about policies."""
 
-    estimates: dict[tuple[str, str], ope.Estimate]  # (policy, estimator); the first is (LOGGING, "mean")
+    estimates: dict[tuple[str, str], Estimate]  # (policy, estimator); the first is (LOGGING, "mean")
     gaps: tuple[Gap, ...]  # to the logging policy and to the first policy
     known: dict[str, bool]  # policy -> whether the log tells in every row which arms could not be shown
     certain: dict[str, float]  # policy -> its mass on arms of which the log tells that they could not be shown
@@ -93,17 +107,108 @@ class Evaluation:
         return tuple(dict.fromkeys(name for policy, name in self.estimates if policy != LOGGING))
 
     @property
-    def logging(self) -> ope.Estimate:
+    def logging(self) -> Estimate:
         """What ran: the mean of the rewards."""
         return self.estimates[LOGGING, "mean"]
 
-    def gap(self, policy: str, estimator: str, against: str = LOGGING) -> ope.Difference | None:
+    def gap(self, policy: str, estimator: str, against: str = LOGGING) -> Difference | None:
         """The policy less another; None where they were not compared."""
         wanted = (policy, estimator, against)
         return next((gap.found for gap in self.gaps if gap[:3] == wanted), None)
 
+    def verdicts(self) -> "list[Verdict]":
+        """What the log says of each policy against what ran, in plain words: by the first estimator."""
+        from dither.ope import verdicts
+
+        return verdicts.verdicts(self)
+
+    def notes(self) -> list[str]:
+        """What a reader must know besides."""
+        from dither.ope import verdicts
+
+        return verdicts.notes(self)
+
 
 def evaluate(
+    log: Any,
+    policies: Mapping[str, Any] | Iterable[Any] = ("uniform",),
+    estimators: Sequence[str] | None = None,
+    *,
+    predictions: str | None = None,
+    model: str | None = None,
+    cluster: str | None = None,
+    interval: str = "normal",
+    level: float = 0.95,
+    reward_range: tuple[float, float] | None = None,
+    weight_max: float | None = None,
+    row_weight_max: float | None = None,
+    missing: str | float = "error",
+    invalid: str = "error",
+    duplicates: str = "error",
+    arms: int | None = None,
+    draws: int = 1000,
+    resamples: int = intervals.RESAMPLES,
+    seed: int = 0,
+    jobs: int = 1,
+    on_progress: Callable[[int, int], object] = lambda done, rows: None,
+    **source: Any,
+) -> Evaluation:
+    """What other policies would have earned on the traffic of a log: estimates, intervals, and verdicts in plain words.
+
+    log : a file, a folder that `dither.log.Log` wrote or one of Parquet parts, which are read in pieces; or a
+        `dither.log.Logged` or a frame, in memory
+    policies : words as in `candidates` ("uniform", "arm:NAME", "column:NAME", "bandit.npz"), a `dither.Bandit` as it
+        stands, or the probabilities in each row, (n, K) or (n,) of the arm shown; in a list, or name -> policy
+    estimators : names, with their setting where they have one ("snips", "clipped_ips:5"); None: "snips" and "ips", and
+        "dr" first where there are predictions. The verdict is by the first
+    predictions : a column: lists of the reward predicted for each arm, or the one for the arm shown
+    model : "ridge" or "gbm", to make predictions from the features, cross-fitted in memory
+    cluster : a column, such as the user: rows that share it may depend on each other
+    interval, level, reward_range, weight_max, row_weight_max, resamples : see `How`
+    missing, invalid, duplicates : see `dither.log.Logged.usable`
+    arms : number of arms on offer, where the log does not say it
+    draws : Monte Carlo draws a row, for bandits whose probabilities have no closed form
+    seed : of the bootstrap and of the models; jobs : threads, or processes where a bandit is asked
+    on_progress : told the rows done and the rows of the log
+    source : how a file is read: format, arm, propensity, reward, kind, options (`dither.log.sources.Source`)
+
+    Raises FileNotFoundError and LookupError for what is not there. Raises ValueError for what excludes each other, rows
+    that break a rule and were not asked to be left out, and a log that cannot answer.
+    """
+    errors.at_least("draws", draws, 1)
+    errors.at_least("jobs", jobs, 1)
+    if model is not None and predictions is not None:
+        raise Refused("give ", Option("predictions"), " or ", Option("model"), ", not both")
+    column = fitting.COLUMN if model is not None else predictions
+    names = estimators or [*(["dr"] if column is not None else []), "snips", "ips"]
+    question = Question(
+        candidates.policies(policies, draws=draws), tuple(map(Asked.parse, names)), predictions=column, cluster=cluster,
+        missing=missing, invalid=invalid, duplicates=duplicates, arms=arms,
+    )  # fmt: skip
+    how = How(interval, level, reward_range, weight_max, row_weight_max, resamples, seed)
+    report = None
+    if isinstance(log, (str, Path)):
+        here = sources.Source(Path(log), arms=arms, text=() if cluster is None else (cluster,), **source)
+        whole = None if model is None else here.whole(fitting.reads(question))
+    elif source:
+        raise ValueError(f"{next(iter(source))}= is for files, which are read here; name the columns of a frame before")
+    else:
+        whole = reader.read(log)
+    if model is not None and whole is not None:
+        whole, report = fitting.predicted(whole, question, model, seed=seed)
+    rows = sources.ROWS
+    if whole is None:
+        pieces = here.pieces(question, rows=rows)
+    else:
+        pieces = sources.Pieces(len(whole), sources.split(whole, rows))
+    found = judged(
+        pieces.each, question, how, jobs=jobs if pieces.rows > rows else 1,
+        on_progress=lambda done: on_progress(done, pieces.rows),
+    )  # fmt: skip
+    return found if report is None else replace(found, report=report)
+
+
+def judged(
     pieces: Iterable[Logged],
     question: Question,
     how: How | None = None,
@@ -131,153 +236,80 @@ def evaluate(
 @np.errstate(all="ignore")
 def conclude(part: Part, question: Question, report: Report, how: How) -> Evaluation:
     """The estimates and the differences that sums give."""
-    end = _End(part, how)
-    found = {(LOGGING, "mean"): end.estimate(BASE, LOGGING, known=True)}
-    known = dict(zip((policy.name for policy in question.policies), part.known, strict=True))
-    certain: dict[str, float] = {}
-    gaps, first = [], question.policies[0].name if question.policies else LOGGING
-    for policy in question.policies:
-        for asked in question.estimators:
-            mine = key(policy.name, asked.name)
-            found[policy.name, asked.name] = end.estimate(mine, policy.name, known=known[policy.name])
-            certain[policy.name] = end.certain(mine)
-            gaps.append(Gap(policy.name, asked.name, LOGGING, end.difference(mine, BASE, policy.name, LOGGING)))
-            if policy.name != first:
-                gap = end.difference(mine, key(first, asked.name), policy.name, first)
-                gaps.append(Gap(policy.name, asked.name, first, gap))
-    kinds = dict(zip([LOGGING, *(policy.name for policy in question.policies)], part.kinds, strict=True))
-    clusters = None if part.clusters is None else len(part.clusters.n)
-    blocks = len(part.blocks.n), part.blocks.width
-    rounding = dict(zip((policy.name for policy in question.policies), part.rounding, strict=True))
-    saved = tuple(policy.name for policy in question.policies if isinstance(policy, Saved))
-    settled = (report, how, blocks, clusters, part.checked, rounding, saved, end.few)
-    return Evaluation(found, tuple(gaps), known, certain, kinds, *settled)
+    sums, names = part.sums, [policy.name for policy in question.policies]
+    of = {(who, asked.name): key(who, asked.name) for who in names for asked in question.estimators}
+    of = {(LOGGING, "mean"): BASE} | of
+    place: dict[str, int] = {}  # of each policy's first estimate
+    for (who, _), name in of.items():
+        place.setdefault(who, sums.names.index(name))
+    known = dict(zip(names, part.known, strict=True))
+    certain = {who: partial.certain(sums, place[who]) for who in names}
+    draws = partial.resample(sums, seed=how.seed, times=how.resamples) if how.interval == "bootstrap" else None
+    made = partial.estimates(sums, interval=how.interval, level=how.level, warn=False, draws=draws, **how.bounds)
+    few = _few({who: sums.tallies[j] for who, j in place.items()}, how) if sums.clusters is None else {}
+    found = {}
+    for (who, by), name in of.items():
+        gap = unsupported(made[name].weight_mean, certain.get(who, 0.0), known=known.get(who, True))
+        found[who, by] = _wider(replace(made[name], unsupported=gap), who, few.get(who), how)
+    bases, gaps = {}, []
+    for (who, by), name in of.items():
+        for other in dict.fromkeys((LOGGING, names[0])) if who != LOGGING else ():
+            base = of[other, "mean" if other == LOGGING else by]
+            if other == who:
+                continue
+            if base not in bases:
+                bases[base] = partial.differences(sums, base, level=how.level, draws=draws)
+            rare = {one: few[one] for one in (who, other) if one in few and made[name].method != "dm"}
+            tallies = [(one, sums.tallies[place[one]]) for one in (who, other)]
+            gaps.append(Gap(who, by, other, _wider_gap(bases[base][name], rare, tallies, how)))
+    return Evaluation(
+        estimates=found,
+        gaps=tuple(gaps),
+        known=known,
+        certain=certain,
+        kinds=dict(zip([LOGGING, *names], part.kinds, strict=True)),
+        report=report,
+        how=how,
+        blocks=(len(sums.blocks.n), sums.blocks.width) if sums.blocks is not None else (0, 0),
+        clusters=None if sums.clusters is None else len(sums.clusters.n),
+        checked=part.checked,
+        rounding=dict(zip(names, part.rounding, strict=True)),
+        saved=tuple(policy.name for policy in question.policies if isinstance(policy, Saved)),
+        events=few,
+    )
 
 
-class _End:
-    """The sums, and what is worked out from them once."""
+def _few(tallies: dict[str, intervals.Tally], how: How) -> dict[str, Events]:
+    """The policies of which few rewards differ, where the interval comes from the spread of the rows."""
+    if how.interval not in ("normal", "bootstrap", "asymptotic"):
+        return {}
+    rare = {who: tally for who, tally in tallies.items() if intervals.few(tally)}
+    return {who: Events(tally, _unseen(who, tally, how, how.level) is not None) for who, tally in rare.items()}
 
-    def __init__(self, part: Part, how: How) -> None:
-        self.part, self.how, self.sums = part, how, part.sums
-        self.estimates = ope.estimates(self.sums, level=how.level, warn=False, weight_max=how.weight_max)
-        exact = ope.estimates(self.sums._replace(errors=np.zeros_like(self.sums.errors)), level=how.level, warn=False)
-        self.extra = {name: max(e.se**2 - exact[name].se ** 2, 0.0) for name, e in self.estimates.items()}
-        self.leans = None
-        if part.clusters is not None:
-            self.leans = {name: groups.lean(part.clusters, j) for j, name in enumerate(self.sums.names)}
-        self.draws = None
-        if how.interval == "bootstrap":
-            units, rng = part.clusters or part.blocks, np.random.default_rng(how.seed)
-            self.draws = dict(zip(self.sums.names, groups.resampled(units, rng, times=how.resamples).T, strict=True))
-        guarded = how.interval in ("normal", "bootstrap", "asymptotic") and part.clusters is None
-        rare = {who: tally for who, tally in part.events.items() if guarded and unseen.few(tally)}
-        self.few = {who: Events(tally, self._unseen(who, how.level) is not None) for who, tally in rare.items()}
 
-    def estimate(self, name: str, who: str, *, known: bool) -> ope.Estimate:
-        """With its interval, and the test of drift from blocks of successive rows."""
-        found, j = self.estimates[name], self.sums.names.index(name)
-        blocks = groups.lean(self.part.blocks, j)
-        drift = diagnostics.cusum(blocks) if np.all(np.isfinite(blocks)) else np.nan
-        gap = diagnostics.unsupported(found.weight_mean, self.certain(name), known=known)
-        se = found.se
-        if self.leans is not None:
-            se = groups.standard_error(self.leans[name], self.sums.total, ddof=self.sums.ddof[j])
-            se = float(np.sqrt(se**2 + self.extra[name]))
-        ends, how = self._interval(name, j, who, found.value, se), self.how.interval
-        if who in self.few and self.few[who].held and found.method != "dm":
-            ends, how = _hull(ends, self._unseen(who, self.how.level)), f"{how}, wider for events not seen"
-        return replace(found, se=se, interval=ends, drift=drift, unsupported=gap, interval_method=how)
+def _unseen(who: str, tally: intervals.Tally, how: How, level: float) -> intervals.Interval | None:
+    """The interval of a policy's value that holds for events not seen."""
+    return intervals.unseen(tally, level, how.reward_range, bound=how.weight_max if who != LOGGING else None)
 
-    def certain(self, name: str) -> float:
-        """The mass on arms that could not be shown, as far as logged probabilities tell it."""
-        return partial.certain(self.sums, self.sums.names.index(name))
 
-    def difference(self, name: str, base: str, who: str, other: str) -> ope.Difference:
-        """name less base, of the policies who and other: on the same rows, or clusters, or resamples."""
-        found, level = ope.differences(self.sums, base, level=self.how.level)[name], self.how.level
-        if self.leans is not None:
-            ddof = max(self.sums.ddof[self.sums.names.index(one)] for one in (name, base))
-            se = groups.standard_error(self.leans[name] - self.leans[base], self.sums.total, ddof=ddof)
-            se = float(np.sqrt(se**2 + self.extra[name] + self.extra[base]))
-            found = difference_of(found.value, se, level=level, n=found.n)
-        if self.draws is not None:
-            found = replace(found, interval=self._percentiles(self.draws[name] - self.draws[base]))
-        rare = [one for one in (who, other) if one in self.few]
-        if not rare or not all(self.few[one].held for one in rare) or self.estimates[name].method == "dm":
-            return found
-        mine, theirs = (self._unseen(one, (1 + level) / 2) for one in (who, other))
-        if mine is None or theirs is None:
-            return found
-        return replace(found, interval=_hull(found.interval, (mine[0] - theirs[1], mine[1] - theirs[0])))
+def _wider(found: Estimate, who: str, events: Events | None, how: How) -> Estimate:
+    """An estimate whose interval also holds for events not seen."""
+    if events is None or not events.held or found.method == "dm":
+        return found
+    ends = _hull(found.interval, _unseen(who, events.tally, how, how.level))
+    return replace(found, interval=ends, interval_method=f"{found.interval_method}, wider for events not seen")
 
-    def _unseen(self, who: str, level: float) -> tuple[float, float] | None:
-        """The interval of a policy's value that holds for events not seen."""
-        bound = self.how.weight_max if who != LOGGING else None
-        return unseen.interval(self.part.events[who], level, self.how.reward_range, bound=bound)
 
-    def _interval(self, name: str, j: int, who: str, value: float, se: float) -> tuple[float, float]:
-        level = self.how.level
-        if self.how.interval == "normal":
-            return intervals.about(value, se, level)
-        if self.how.interval == "asymptotic":
-            units = self.sums.units if self.leans is None else len(self.leans[name])
-            return intervals.about_always(value, se, units, level, intervals.NARROWEST)
-        if self.how.interval == "clopper_pearson":
-            return self._exact(j, who)
-        more = intervals.about(0.0, float(np.sqrt(self.extra[name])), level)[1]
-        if self.draws is not None:
-            low, high = self._percentiles(self.draws[name])
-            return low - more, high + more
-        ends, seen, options = self._limits(name, j)
-        most = intervals.row_limit(seen, self.how.interval, options)
-        if self.how.interval == "bernstein":
-            mean, spread = partial.moments(self.sums, j)
-            return intervals.bernstein_ends(mean, spread, self.sums.n, most, ends, level, more=more)
-        s = np.concatenate(self.part.counted)
-        b = np.concatenate(self.part.kept[name])
-        return intervals.betting_ends(b, intervals.counted(s, most), ends, level, more=more)
-
-    def _exact(self, j: int, who: str) -> tuple[float, float]:
-        """Clopper and Pearson's interval, of rewards alone."""
-        form, method = self.sums.bounded[j].form, self.sums.methods[j]
-        if form not in ("weighted", "ratio") or method not in diagnostics.OF_REWARDS:
-            raise ValueError(
-                f"the clopper_pearson interval is for means of rewards, not for {method}: take ips or snips"
-            )
-        if self.leans is not None:
-            raise ValueError("the clopper_pearson interval takes rows as independent: with --cluster take normal")
-        if method == "clipped_ips":
-            raise ValueError("the clopper_pearson interval is of the value itself: take ips or snips, not clipped_ips")
-        tally, level = self.part.events[who], self.how.level
-        return unseen.clopper_pearson(tally, level, self.how.reward_range, of_shown=form == "ratio" or who == LOGGING)
-
-    def _limits(self, name: str, j: int) -> tuple[tuple[float, float], intervals.Seen, dict[str, Any]]:
-        """What the terms of a mean lie between, what the rows show of it, and what was said beforehand."""
-        sums, method = self.sums, self.how.interval
-        bounded = replace(sums.bounded[j], weight=1.0) if name == BASE else sums.bounded[j]
-        if bounded.form == "ratio":
-            raise ValueError(
-                f"the {method} interval is for means of bounded terms, and {name} is a ratio: take ips or dr"
-            )
-        if self.leans is not None:
-            raise ValueError(
-                f"the {method} interval takes rows as independent: with --cluster take normal or bootstrap"
-            )
-        if bounded.weight is None and self.how.weight_max is None:
-            raise ValueError(
-                f"the {method} interval of {name} needs a bound on the weights: --weight-max, such as K/floor"
-            )
-        largest, least, most = float(sums.largest[j]), float(sums.ends[j, 0]), float(sums.ends[j, 1])
-        seen = intervals.Seen(largest, least, most, False, sums.rows)
-        options = {name: getattr(self.how, name) for name in ("reward_range", "weight_max", "row_weight_max")}
-        return intervals.limits(bounded, seen, method, options), seen, options
-
-    def _percentiles(self, draws: np.ndarray) -> tuple[float, float]:
-        draws = draws[np.isfinite(draws)]
-        if not len(draws):
-            return np.nan, np.nan
-        low, high = np.quantile(draws, [(1 - self.how.level) / 2, (1 + self.how.level) / 2])
-        return float(low), float(high)
+def _wider_gap(
+    found: Difference, rare: dict[str, Events], tallies: list[tuple[str, intervals.Tally]], how: How
+) -> Difference:
+    """A difference whose interval also holds what the intervals of both leave, each at half of what may miss."""
+    if not rare or not all(events.held for events in rare.values()):
+        return found
+    mine, theirs = (_unseen(who, tally, how, (1 + how.level) / 2) for who, tally in tallies)
+    if mine is None or theirs is None:
+        return found
+    return replace(found, interval=_hull(found.interval, (mine[0] - theirs[1], mine[1] - theirs[0])))
 
 
 def _hull(a: tuple[float, float], b: tuple[float, float] | None) -> tuple[float, float]:

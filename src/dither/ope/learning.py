@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from dither import arrays, errors, inputs
-from dither.ope.arms import ArmLog, read
-from dither.ope.choosing import Candidate, ChosenC, choose_c, effective, warm_start
+from dither.ope.choosing import Candidate, ChosenC, choose_c, effective
+from dither.ope.fitting import cross_fit
+from dither.ope.rows import ArmRows, with_arms
 
 __all__ = ["Candidate", "ChosenC", "OffPolicy", "choose_c", "effective", "fit", "warm_start"]
 
@@ -91,18 +92,16 @@ def fit(
     Raises ValueError for propensities outside (0, 1], an arm off offer and wrong shapes, naming rows; ImportError
     without scikit-learn.
     """
-    log = read(r, a, p, X, mask, weight).standing()
+    log = with_arms(r, a, p, X, mask, weight).standing()
     n, K, d = log.X.shape
     errors.at_least("folds", folds, 2)
     if n < 2 * folds:
         raise ValueError(f"cross-fitting in {folds} folds needs at least {2 * folds} rows, got {n}: pass fewer folds")
-    outcome, M = _regressor(regressor), np.empty((n, K))
-    arms = K if per_arm else 0
-    for out in np.array_split(np.random.default_rng(seed).permutation(n), folds):
-        kept = np.ones(n, dtype=bool)
-        kept[out] = False
-        train = log.part(kept)
-        M[out] = _predicted(_trained(outcome, train.x, train.r, train.a, arms=arms, s=train.s), log.X[out])
+    outcome, arms = _regressor(regressor), K if per_arm else 0
+    number = np.broadcast_to(np.arange(K, dtype=float)[:, None], (n, K, 1))  # of the arm, for a regressor of its own
+    model, features = (_PerArm(outcome, K), np.concatenate([log.X, number], axis=2)) if per_arm else (outcome, log.X)
+    s = None if log.s is None else log.s / np.mean(log.s)
+    M = cross_fit(log.r, log.a, features, arms=K, regressor=model, folds=folds, seed=seed, weight=s)
     inverse, clipped = 1 / log.p, 0
     if clip is not None:
         errors.positive("clip", clip)
@@ -115,11 +114,30 @@ def fit(
     return OffPolicy(trained, dim=d, clipped=clipped)
 
 
-def dr_scores(log: ArmLog, M: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+def dr_scores(log: ArmRows, M: np.ndarray, inverse: np.ndarray) -> np.ndarray:
     """Γ, (n, K): M (n, K), and for the arm shown what the reward has to say besides; inverse (n,) is 1/p."""
     rows, scores = np.arange(len(log.a)), M.copy()
     scores[rows, log.a] += inverse * (log.r - M[rows, log.a])
     return scores
+
+
+@dataclass
+class _PerArm:
+    """A regressor for each arm, whose number is the last feature: as scikit-learn's `clone` copies estimators."""
+
+    regressor: Any
+    arms: int
+
+    def get_params(self, deep: bool = False) -> dict[str, Any]:
+        return {"regressor": self.regressor, "arms": self.arms}
+
+    def fit(self, x: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> "_PerArm":
+        self.each = _trained(self.regressor, x[:, :-1], y, x[:, -1].astype(int), arms=self.arms, s=sample_weight)
+        return self
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        every = x.reshape(-1, self.arms, x.shape[1])  # rows come with all their arms, in order
+        return _predicted(self.each, every[..., :-1]).reshape(-1)
 
 
 def _trained(
@@ -162,3 +180,11 @@ def _regressor(given: Any) -> Any:
     if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "predict")):
         raise TypeError(f"regressor must be a scikit-learn regressor, an instance with fit and predict; got {given!r}")
     return given
+
+
+def warm_start(bandit: Any, r: Any, a: Any, X: Any, *, weight: Any = None) -> Any:
+    """Is no more: `dither.log.warm_start` teaches a bandit a log, and takes arrays too."""
+    successor = (
+        'dither.log.warm_start(bandit, {"arm": a, "reward": r, "features": X}), and "weight": s of a thinned log'
+    )
+    raise errors.gone("dither.ope.learning.warm_start", successor)

@@ -4,33 +4,67 @@
 
 For each policy the columns sb, su, sv and sw, and one column of s, the weights of the rows (1 where there are none): a
 unit is a row, or the sum over a cluster. Kept are their mean and their sums of squares and products about it, merged as
-Chan, Golub and LeVeque (1979) do: nothing cancels. With c_j the coefficients of policy j's ψ (`rows`), Σψψ' = c S c':
-the errors of values and differences.
+Chan, Golub and LeVeque (1979) do: nothing cancels. With c_j the coefficients of policy j's ψ (`contributions`),
+Σψψ' = c S c': the errors of values and differences.
+
+What groups of rows add is kept besides (`Groups`), for clusters, the bootstrap and the test of drift:
+
+    Ψ_g = B_g - n_g b̄ + (U_g - ρ V_g) n/Σsv     how a group g leans an estimate; B_g, U_g, V_g its totals, ΣΨ = 0
+    se² = G/(G - ddof) Σ_g Ψ_g²/n²              with G clusters, whose rows may stand anywhere in the log
+
+n = Σs are the rows of the traffic, n_g those of a group. Rows are also grouped into at most BLOCKS blocks of 2^k
+successive rows; a log of fewer rows has one row in each. To draw blocks anew is the bootstrap of rows where rows are
+independent, and more careful where they are not.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither import errors
-from dither.ope import balance, diagnostics, intervals
-from dither.ope.balance import Balance
-from dither.ope.contributions import Bounded, Contributions, certain_gap, grouped, ratio
-from dither.ope.result import Difference, Estimate, difference_of
-from dither.ope.rows import KINDS
+from dither.log import bets
+from dither.log.bets import Balance
+from dither.log.schema import KINDS
+from dither.ope import diagnostics, intervals
+from dither.ope.bounded import Bounded, Seen
+from dither.ope.contributions import Contributions, certain_gap, cusum, grouped, ratio, seen, unsupported
+from dither.ope.intervals import Evidence, Tally
+from dither.ope.result import LEVELS, Difference, Estimate
 
 PER = 4  # columns a policy: b, u, v, w
+BLOCKS = 10_000
+
+
+class Groups(NamedTuple):
+    """Totals of G groups for J estimates, in order of their labels."""
+
+    label: np.ndarray  # (G,) distinct, sorted
+    n: np.ndarray  # (G,) Σs, rows of the traffic
+    T: np.ndarray  # (G, J, 3)  Σsb, Σsu, Σsv over each group
+    width: int = 0  # of blocks: rows each, a power of two, the label row // width; 0: clusters, by the user's labels
+
+    def lean(self, j: int) -> np.ndarray:
+        """Ψ of the j-th estimate (G,); NaN where it has no value."""
+        n = np.sum(self.n)
+        B, U, V = self.T[:, j].T
+        total = float(np.sum(V))
+        return B - self.n * (np.sum(B) / n) + (U - ratio(float(np.sum(U)), total) * V) * ratio(float(n), total)
+
+    def totals(self, j: int) -> np.ndarray:
+        """Σsb, Σsu, Σsv, Σs of the j-th estimate, (G, 4)."""
+        return np.column_stack([self.T[:, j], self.n])
 
 
 class Sums(NamedTuple):
-    """What is known of J policies from the rows so far; its size does not depend on them. C = 1 + 4J."""
+    """What is known of J policies from the rows so far. C = 1 + 4J. Only `kept` grows with them."""
 
     names: tuple[str, ...]  # (J)
     methods: tuple[str, ...]  # (J)
     bounded: tuple[Bounded, ...]  # (J)
     ddof: tuple[int, ...]  # (J)
+    of_rewards: tuple[bool, ...]  # (J) whether rewards and weights are all that it reads
     n: int  # rows
     units: int  # rows, or clusters
     mean: np.ndarray  # (C,) of the columns over the units
@@ -45,6 +79,10 @@ class Sums(NamedTuple):
     clustered: bool
     known: bool  # whether P was passed
     left_out: dict[str, int]  # reason -> rows
+    tallies: tuple[Tally, ...]  # (J) rewards by value, for events that are few
+    blocks: Groups | None = None  # of successive rows, where the numbers of the rows are known
+    clusters: Groups | None = None  # by the user's labels
+    kept: tuple[tuple[Any, ...], ...] | None = None  # of each part in order s (or None), then b of each policy
 
     @property
     def total(self) -> float:
@@ -52,10 +90,15 @@ class Sums(NamedTuple):
         return float(self.mean[0] * self.units)
 
 
-def sums(made: Mapping[str, Contributions]) -> Sums:
+def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any = None, keep: bool = False) -> Sums:
     """The sums of one part of a log: name -> contributions, all of the same rows.
 
-    With cluster=, all rows of a cluster must be in one part: only then are its sums those of the whole log.
+    numbers (n,) : of the rows in the whole log, ascending; "bootstrap" and the test of drift need them
+    cluster (n,) : labels of one type, such as users; the rows of a label may stand in several parts
+    keep : keep the terms of the rows too, which "betting" needs: the parts are then merged in their order
+
+    Where the contributions were made with cluster=, all rows of a cluster must be in one part: only then are its sums
+    those of the whole log.
     """
     if not made:
         raise ValueError("sums needs the contributions of at least one policy")
@@ -76,19 +119,42 @@ def sums(made: Mapping[str, Contributions]) -> Sums:
         each = [np.zeros((3, parts[0].n)) if part.errors is None else part.errors.T for part in parts]
         table = np.concatenate(each) * _s(parts[0])
         slips = table @ table.T
-    weights = [_weights(part) for part in parts]
-    logs = {id(part.log): part.log for part in parts}  # estimators of one policy share it
-    each_log = {key: balance.of(log.w, log.p, log.s, log.limit) for key, log in logs.items()}
-    balanced = tuple(each_log[id(part.log)] for part in parts)
-    largest = np.array([np.max(part.log.w) for part in parts])
-    ends = [intervals.seen(part.log)[1:3] for part in parts]
+    found, once = [seen(part.log) for part in parts], _Once()
     return Sums(
-        tuple(made), tuple(part.method for part in parts), tuple(part.bounded for part in parts),
-        tuple(part.ddof for part in parts), parts[0].n, units.shape[1], mean, units @ units.T, slips,
-        np.array(weights), largest, balanced, intervals.seen(first).rows, np.array(ends),
-        KINDS[max(KINDS.index(part.log.kind) for part in parts)],
-        first.group is not None, first.gap is not None, dict(first.left_out),
-    )  # fmt: skip
+        names=tuple(made),
+        methods=tuple(part.method for part in parts),
+        bounded=tuple(part.bounded for part in parts),
+        ddof=tuple(part.ddof for part in parts),
+        of_rewards=tuple(part.of_rewards for part in parts),
+        n=parts[0].n,
+        units=units.shape[1],
+        mean=mean,
+        squares=units @ units.T,
+        errors=slips,
+        weights=np.array([_weights(part) for part in parts]),
+        largest=np.array([one.weight for one in found]),
+        balance=tuple(once(bets.balance, part.log.w, part.log.p, part.log.s, part.log.limit) for part in parts),
+        rows=found[0].rows,
+        ends=np.array([(one.low, one.high) for one in found]),
+        kind=KINDS[max(KINDS.index(part.log.kind) for part in parts)],
+        clustered=first.group is not None,
+        known=first.gap is not None,
+        left_out=dict(first.left_out),
+        tallies=tuple(once(intervals.tallied, part.log.r, part.log.w, part.log.s) for part in parts),
+        blocks=None if numbers is None else blocks(parts, np.asarray(numbers)),
+        clusters=None if cluster is None else by_label(parts, np.asarray(cluster)),
+        kept=((first.s, *(part.b for part in parts)),) if keep else None,
+    )
+
+
+class _Once(dict):
+    """Calls that are made once for the same arguments: estimators of one policy share its arrays."""
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        key = (function, *map(id, arguments))
+        if key not in self:
+            self[key] = arguments, function(*arguments)  # the arguments too: no other may take their ids
+        return self[key][1]
 
 
 def _s(part: Contributions) -> Any:
@@ -115,12 +181,55 @@ def _rows(parts: list[Contributions]) -> np.ndarray:
     return made
 
 
+def by_label(made: Sequence[Contributions], label: np.ndarray) -> Groups:
+    """The totals of J estimates of the same rows by label (n,), of any kind that can be sorted."""
+    labels, index = np.unique(label, return_inverse=True)
+    return Groups(labels, *_totals(made, lambda x: np.bincount(index, weights=x, minlength=len(labels))))
+
+
+def blocks(made: Sequence[Contributions], row: np.ndarray) -> Groups:
+    """The totals of J estimates by blocks; row (n,) the numbers of their rows in the whole log, ascending."""
+    width = 1 << (int(row[-1]) // BLOCKS).bit_length()
+    label = row // width
+    starts = np.flatnonzero(np.diff(label, prepend=-1))
+    return Groups(label[starts], *_totals(made, lambda x: np.add.reduceat(x, starts)), width)
+
+
+def merge_groups(a: Groups, b: Groups) -> Groups:
+    """The totals of the rows of both. Blocks of blocks are the blocks that the whole log has."""
+    width = max(a.width, b.width)
+    if width:
+        a, b = (part._replace(label=part.label // (width // part.width)) for part in (a, b))
+    labels, index = np.unique(np.concatenate([a.label, b.label]), return_inverse=True)
+    n = np.bincount(index, weights=np.concatenate([a.n, b.n]), minlength=len(labels))
+    T = np.zeros((len(labels), *a.T.shape[1:]))
+    np.add.at(T, index, np.concatenate([a.T, b.T]))
+    return Groups(labels, n, T, width)
+
+
+def _totals(made: Sequence[Contributions], add: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Σs of each of G groups (G,), and Σsb, Σsu, Σsv of each estimate in them (G, J, 3); v = 1 for means."""
+    s = made[0].log.s
+    n = add(np.ones(made[0].n) if s is None else s)
+    T = np.zeros((len(n), len(made), 3))
+    for j, one in enumerate(made):
+        for k, x in enumerate((one.b, one.u, one.v)):
+            if x is not None:
+                T[:, j, k] = add(x if s is None else s * x)
+        if one.v is None:
+            T[:, j, 2] = n
+    return n, T
+
+
 def merge(a: Sums, b: Sums) -> Sums:
-    """The sums of two parts of a log together. Order does not matter but for rounding."""
-    if (a.names, a.methods, a.bounded, a.clustered, a.known) != (b.names, b.methods, b.bounded, b.clustered, b.known):
+    """The sums of two parts of a log together. Their order matters for rounding, and for "betting"."""
+    if any(getattr(a, name) != getattr(b, name) for name in ("names", "methods", "bounded", "clustered", "known")):
         raise ValueError(
             f"sums must be of the same policies and estimators: got {a.names} {a.methods} and {b.names} {b.methods}"
         )
+    for name in ("blocks", "clusters", "kept"):
+        if (getattr(a, name) is None) != (getattr(b, name) is None):
+            raise ValueError(f"sums must be made alike: {name} are known of one and not of the other")
     units = a.units + b.units
     gap, share = b.mean - a.mean, b.units / units
     reasons = a.left_out.keys() | b.left_out.keys()
@@ -132,39 +241,93 @@ def merge(a: Sums, b: Sums) -> Sums:
         errors=a.errors + b.errors,
         weights=a.weights + b.weights,
         largest=np.maximum(a.largest, b.largest),
-        balance=tuple(balance.merge(x, y) for x, y in zip(a.balance, b.balance, strict=True)),
+        balance=tuple(bets.merged(x, y) for x, y in zip(a.balance, b.balance, strict=True)),
         rows=(min(a.rows[0], b.rows[0]), max(a.rows[1], b.rows[1])),
         ends=np.stack([np.minimum(a.ends[:, 0], b.ends[:, 0]), np.maximum(a.ends[:, 1], b.ends[:, 1])], axis=1),
         kind=KINDS[max(KINDS.index(a.kind), KINDS.index(b.kind))],
         left_out={reason: a.left_out.get(reason, 0) + b.left_out.get(reason, 0) for reason in sorted(reasons)},
+        tallies=tuple(intervals.merge_tallies(x, y) for x, y in zip(a.tallies, b.tallies, strict=True)),
+        blocks=None if a.blocks is None or b.blocks is None else merge_groups(a.blocks, b.blocks),
+        clusters=None if a.clusters is None or b.clusters is None else merge_groups(a.clusters, b.clusters),
+        kept=None if a.kept is None or b.kept is None else (*a.kept, *b.kept),
     )
 
 
+def _evidence(s: Sums, j: int, draws: np.ndarray | None) -> Evidence:
+    """What intervals ask of the rows behind the j-th estimate; draws (times, J) : resamples of all."""
+    pick = [0, 1 + PER * j]
+
+    def terms() -> tuple[np.ndarray, np.ndarray | None]:
+        if s.kept is None:
+            raise ValueError("interval='betting' needs the terms of the rows: keep them, sums(made, keep=True)")
+        weights = [np.ones(len(part[1 + j])) if part[0] is None else part[0] for part in s.kept]
+        return np.concatenate([part[1 + j] for part in s.kept]), np.concatenate(weights)
+
+    def drawn(times: int, seed: int | None) -> np.ndarray:
+        return (resample(s, seed=seed, times=times) if draws is None else draws)[:, j]
+
+    return Evidence(
+        value=float(_values(s)[j]),
+        se=_se(s, np.eye(len(s.names))[j], s.ddof[j]),
+        n=s.n,
+        units=s.units if s.clusters is None else len(s.clusters.n),
+        error=float(np.sqrt(_slips(s)[j, j])) / s.total,
+        method=s.methods[j],
+        bounded=s.bounded[j],
+        of_rewards=s.of_rewards[j],
+        seen=lambda: Seen(
+            float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), s.clustered or s.clusters is not None, s.rows
+        ),
+        moments=lambda: (s.mean[pick], s.squares[np.ix_(pick, pick)] / max(s.n - 1, 1)),
+        terms=terms,
+        tally=lambda: s.tallies[j],
+        totals=lambda: _drawn_from(s).totals(j),
+        draws=drawn,
+    )
+
+
+def resample(s: Sums, *, seed: int | None = None, times: int = intervals.RESAMPLES) -> np.ndarray:
+    """The J estimates of as many blocks, or clusters, drawn anew: (times, J); NaN for 0/0. For `estimates` and
+    `differences` both: draws=."""
+    return resampled(_drawn_from(s), seed, times=times)
+
+
+def resampled(groups: Groups, seed: Any, *, times: int) -> np.ndarray:
+    """The J estimates of as many groups drawn anew with replacement: (times, J)."""
+    G, J = groups.T.shape[:2]
+    drawn = intervals.resampled(np.column_stack([groups.T.reshape(G, 3 * J), groups.n]), seed, times)
+    each = drawn[:, :-1].reshape(times, J, 3)
+    return intervals.values_of(np.concatenate([each, np.broadcast_to(drawn[:, None, -1:], (times, J, 1))], axis=2))
+
+
+def _drawn_from(s: Sums) -> Groups:
+    found = s.blocks if s.clusters is None else s.clusters
+    if found is None:
+        raise ValueError("resamples of sums need the numbers of the rows in the whole log: sums(made, numbers=...)")
+    return found
+
+
 def estimates(
-    s: Sums, *, interval: str = "normal", level: float = 0.95, warn: bool = True, **bounds: Any
+    s: Sums, *, interval: str = "normal", level: float = 0.95, warn: bool = True, **options: Any
 ) -> dict[str, Estimate]:
     """name -> estimate: value and se as of the whole log in memory.
 
-    interval : "normal", "asymptotic" (narrowest=) or "bernstein" (reward_range=, weight_max=, row_weight_max=); the
-        others need the rows
+    interval, options : as for the estimators (`IntervalOptions`). "bootstrap" and "bca" need sums made with numbers= or
+        cluster=, and "betting" with keep=True; draws (times, J) : from `resample`, to draw once for all that is asked
     """
-    errors.within("level", level, 1e-6, 1 - 1e-6)
-    if interval not in ("normal", "asymptotic", "bernstein"):
-        raise ValueError(
-            f"interval must be 'normal' or 'bernstein' (or 'asymptotic') where only sums are known, got {interval!r}"
-        )
-    values, one, found = _values(s), np.eye(len(s.names)), {}
+    errors.within("level", level, *LEVELS)
+    if interval not in intervals.INTERVALS:
+        raise errors.unknown("interval", interval, known=intervals.INTERVALS)
+    found, draws = {}, options.pop("draws", None)
+    if draws is None and interval in ("bootstrap", "bca"):
+        draws = resample(s, seed=options.get("seed"), times=options.get("resamples", intervals.RESAMPLES))
     for j, name in enumerate(s.names):
-        value, se = float(values[j]), _se(s, one[j], s.ddof[j])
-        ends = intervals.about(value, se, level)
-        if interval == "asymptotic":
-            ends = intervals.about_always(value, se, s.units, level, bounds.get("narrowest", intervals.NARROWEST))
-        if interval == "bernstein":
-            ends = bernstein(s, j, level, bounds)
-        health = _health(s, j, bounds.get("weight_max"))
+        x = _evidence(s, j, draws)
+        health = _health(s, j, options.get("weight_max"))
         found[name] = Estimate(
-            value=value, se=se, interval=ends, n=s.n, **health, level=level, method=s.methods[j],
-            interval_method=interval, kind=s.kind, left_out=dict(s.left_out), notes=(), contributions=None,
+            value=x.value, se=x.se, interval=intervals.INTERVALS[interval](x, level, options), n=s.n, **health,
+            level=level, method=x.method, interval_method=interval, kind=s.kind, left_out=dict(s.left_out), notes=(),
+            contributions=None,
         )  # fmt: skip
         if warn:
             said = diagnostics.complaints(found[name], known=s.known, certain=certain(s, j))
@@ -173,18 +336,24 @@ def estimates(
     return found
 
 
-def differences(s: Sums, base: str, *, level: float = 0.95) -> dict[str, Difference]:
-    """name -> value less that of `base`, with the error of the paired difference."""
+def differences(s: Sums, base: str, *, level: float = 0.95, draws: np.ndarray | None = None) -> dict[str, Difference]:
+    """name -> value less that of `base`, with the error of the paired difference.
+
+    draws (times, J) : from `resample`; the intervals are then percentiles of the differences of the same resamples
+    """
     if base not in s.names:
         raise errors.unknown("policy", base, known=s.names)
-    errors.within("level", level, 1e-6, 1 - 1e-6)
+    errors.within("level", level, *LEVELS)
     values, k, found = _values(s), s.names.index(base), {}
     for j, name in enumerate(s.names):
         if j != k:
             c = np.zeros(len(s.names))
             c[j], c[k] = 1.0, -1.0
-            se = _se(s, c, max(s.ddof[j], s.ddof[k]))
-            found[name] = difference_of(float(values[j] - values[k]), se, level=level, n=s.n)
+            gap, se = float(values[j] - values[k]), _se(s, c, max(s.ddof[j], s.ddof[k]))
+            ends, p_value = intervals.difference(gap, se, level)
+            if draws is not None:
+                ends = intervals.percentiles(draws[:, j] - draws[:, k], level)
+            found[name] = Difference(gap, se, ends, p_value, level, s.n)
     return found
 
 
@@ -230,9 +399,14 @@ def _covariance(s: Sums) -> np.ndarray:
 def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
     """Standard error of Σ_j c_j V̂_j, c (J,). Of the policies in it alone: 0 × NaN is NaN, and a ratio may be one."""
     used = np.flatnonzero(c)
-    c, block = c[used], np.ix_(used, used)
-    spread = max(float(c @ _covariance(s)[block] @ c), 0.0) * _factor(s.units, ddof)
-    return float(np.sqrt(spread + float(c @ _slips(s)[block] @ c) / s.total**2))
+    slip = float(c[used] @ _slips(s)[np.ix_(used, used)] @ c[used]) / s.total**2
+    if s.clusters is not None:
+        lean = np.sum([c[j] * s.clusters.lean(int(j)) for j in used], axis=0)
+        G = len(lean)
+        own = float(np.sqrt(lean @ lean * G / (G - ddof))) / s.total if ddof < G else np.nan
+        return float(np.sqrt(own**2 + slip))
+    block = _covariance(s)[np.ix_(used, used)]
+    return float(np.sqrt(max(float(c[used] @ block @ c[used]), 0.0) * _factor(s.units, ddof) + slip))
 
 
 def certain(s: Sums, j: int) -> float:
@@ -248,23 +422,12 @@ def _health(s: Sums, j: int, limit: float | None) -> dict[str, float]:
         "weight_mean": w,
         "weight_max": float(s.largest[j]),
         "weight_sd": float(np.sqrt(max(spread / s.total - w * w, 0.0))),
-        "unsupported": diagnostics.unsupported(w, certain(s, j), known=s.known),
-        "weight_test": balance.p_value(s.balance[j], limit=known),
-        "support_test": balance.support(s.balance[j]),
-        "drift": float("nan"),
+        "unsupported": unsupported(w, certain(s, j), known=s.known),
+        "weight_test": bets.p_value(s.balance[j], limit=known),
+        "support_test": bets.support(s.balance[j]),
+        "drift": float("nan") if s.blocks is None else _drift(s.blocks.lean(j)),
     }
 
 
-def bernstein(s: Sums, j: int, level: float, bounds: dict[str, Any]) -> tuple[float, float]:
-    """The empirical Bernstein interval of policy j (`intervals.bernstein_ends`)."""
-    seen = intervals.Seen(float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), s.clustered, s.rows)
-    ends, (mean, spread) = intervals.limits(s.bounded[j], seen, "bernstein", bounds), moments(s, j)
-    more = intervals.about(0.0, float(np.sqrt(_slips(s)[j, j])) / s.total, level)[1]
-    most = intervals.row_limit(seen, "bernstein", bounds)
-    return intervals.bernstein_ends(mean, spread, s.n, most, ends, level, more=more)
-
-
-def moments(s: Sums, j: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (2,) and covariance (2, 2), divisor n - 1, of s and s b over the rows."""
-    pick = [0, 1 + PER * j]
-    return s.mean[pick], s.squares[np.ix_(pick, pick)] / max(s.n - 1, 1)
+def _drift(lean: np.ndarray) -> float:
+    return cusum(lean) if np.all(np.isfinite(lean)) else float("nan")

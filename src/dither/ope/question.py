@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors, inputs, ope
-from dither.log import Logged, Report, schema
-from dither.ope import candidates, estimators, groups, unseen
+from dither import errors, inputs
+from dither.errors import Option, Refused
+from dither.log.check import Report
+from dither.log.logged import Logged
+from dither.log.schema import KINDS
+from dither.ope import candidates, contributions, partial
+from dither.ope.bounded import Bounded
 from dither.ope.candidates import LOGGING, Policy, Shown
-from dither.ope.groups import Groups
-from dither.ope.rows import KINDS
-from dither.ope.rows import Log as Rows
+from dither.ope.rows import Rows
 
 
 class Asked(NamedTuple):
@@ -29,7 +31,7 @@ class Asked(NamedTuple):
     def parse(cls, text: str) -> "Asked":
         """NAME or NAME:SETTING. Raises LookupError for an unknown name, ValueError for a setting out of its range."""
         method, colon, number = text.partition(":")
-        rule = estimators.find(method).setting
+        rule = contributions.find(method).setting
         if rule is None:
             if colon:
                 raise ValueError(f"the estimator {method} has no setting, got {text!r}")
@@ -60,7 +62,7 @@ class Question:
 
     def __post_init__(self) -> None:
         if not self.estimators:
-            raise ValueError("no estimator: give at least one --estimator")
+            raise Refused("no estimator: give at least one with ", Option("estimators"))
         for what, names in (
             ("policies", [policy.name for policy in self.policies]),
             ("estimators", [asked.name for asked in self.estimators]),
@@ -74,11 +76,6 @@ class Question:
             errors.at_least("arms", self.arms, 1)
 
     @property
-    def complete(self) -> list[str]:
-        """The estimators that read all arms, and not the one shown alone."""
-        return [asked.name for asked in self.estimators if estimators.find(asked.method).reads == "all arms"]
-
-    @property
     def columns(self) -> set[str]:
         """The columns that are read besides those that every log has."""
         named = {name for policy in self.policies for name in policy.columns}
@@ -87,22 +84,17 @@ class Question:
     @property
     def predicts(self) -> bool:
         """Whether an estimator needs reward predictions."""
-        return any(estimators.find(asked.method).predicts for asked in self.estimators)
+        return any(contributions.find(asked.method).predicts for asked in self.estimators)
 
 
 class Part(NamedTuple):
     """The answer of some rows; answers of parts add up."""
 
-    sums: ope.Sums  # its names: `key`
-    blocks: Groups
-    clusters: Groups | None
+    sums: partial.Sums  # its names: `key`
     checked: int  # rows whose logged probabilities say what the propensity must be (`log.check`)
     known: tuple[bool, ...]  # of each policy, whether they told in every row what it shows that could not be shown
     kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
     rounding: tuple[float, ...]  # of each policy: how far its weights may be off, as columns hold few digits
-    kept: dict[str, list[np.ndarray]]  # key -> what the rows add to a mean, piece by piece, where it is kept
-    counted: list[np.ndarray]  # the weights of the rows of each piece, where these are kept
-    events: dict[str, unseen.Tally]  # policy -> its rewards by value
 
 
 def key(policy: str, estimator: str) -> str:
@@ -133,54 +125,35 @@ def add(a: Part | None, b: Part | None) -> Part | None:
     if a is None or b is None:
         return a if b is None else b
     return Part(
-        ope.merge(a.sums, b.sums),
-        groups.merge(a.blocks, b.blocks),
-        None if a.clusters is None or b.clusters is None else groups.merge(a.clusters, b.clusters),
+        partial.merge(a.sums, b.sums),
         a.checked + b.checked,
         tuple(x and y for x, y in zip(a.known, b.known, strict=True)),
         tuple(x | y for x, y in zip(a.kinds, b.kinds, strict=True)),
         tuple(max(x, y) for x, y in zip(a.rounding, b.rounding, strict=True)),
-        {name: [*rows, *b.kept[name]] for name, rows in a.kept.items()},
-        [*a.counted, *b.counted],
-        {name: unseen.merge(tally, b.events[name]) for name, tally in a.events.items()},
     )
-
-
-def _silent(log: Logged) -> bool:
-    """Whether rows do not say how many arms were on offer; one row of features is a context, or the only arm."""
-    if log.catalogue is not None:
-        return False
-    said = [name for name in ("K", "arms", "probabilities", "features") if name in log.frame.columns]
-    if "features" in said and log.frame["features"].list.len().max() == 1:
-        said.remove("features")
-    col = schema.polars().col
-    return not said or bool(log.frame.select(schema.polars().all_horizontal(col(said).is_null()).any()).item())
 
 
 def told(log: Logged, question: Question) -> Logged:
     """The log with the number of arms that the user says, where it does not say it itself."""
-    if not _silent(log):
+    if log.catalogue is not None or log.known_arms:
         return log
     if question.arms is not None:
         return replace(log, catalogue=tuple(map(str, range(question.arms))))
-    lists = [name for name in log.frame.columns if name == question.predictions]
-    needy = any(
-        not isinstance(policy, candidates.Column)
-        or (policy.q in log.frame.columns and candidates.is_list(log, policy.q))
-        for policy in question.policies
-    ) or any(candidates.is_list(log, name) for name in lists)
-    if not needy:  # the probability of the arm shown is all that is asked for
-        return log
+    columns = [policy.q for policy in question.policies if isinstance(policy, candidates.Column)]
+    lists = [name for name in (*columns, question.predictions) if name in log.frame.columns]
+    if len(columns) == len(question.policies) and not any(candidates.is_list(log, str(name)) for name in lists):
+        return log  # the probability of the arm shown is all that is asked for
     a = log.a
     largest = int(a.max(initial=-1)) if log.most is None else log.most - 1
-    said = (
-        f"the log does not say it: say how many arms were on offer with --arms; the largest position shown is {largest}"
-    )
+    more = ""
     if len(a) and a.min() > 0:
-        said += (
+        more = (
             f". Positions count from 0, and the first {len(a):,} rows never show 0: if yours count from 1, subtract 1"
         )
-    raise ValueError(said)
+    raise Refused(
+        *("the log does not say it: say how many arms were on offer with ", Option("arms")),
+        f"; the largest position shown is {largest}{more}",
+    )
 
 
 def _sums(log: Logged, question: Question) -> Part:
@@ -188,9 +161,8 @@ def _sums(log: Logged, question: Question) -> Part:
     kinds, se = _errors(log)
     P = log.P if "probabilities" in log.frame.columns else None
     full = 0 if P is None else int(np.count_nonzero(~np.isnan(P).any(axis=1)))
-    base = _rows(log, Shown(log.p), None, None, None, who=LOGGING)
-    made, known, of_policies = {BASE: estimators.find("ips")(base, None)}, [], []
-    rounding, tallies = [], {LOGGING: unseen.of(base.r, base.w, base.s)}
+    base = contributions.find("ips")(_rows(log, Shown(log.p), None, None, None, who=LOGGING), None)
+    made, known, of_policies, rounding = {BASE: replace(base, bounded=Bounded("weighted", 1.0))}, [], [], []
     for policy in question.policies:
         shown = policy.shown(log)
         known.append(shown.Q is not None and full == len(log))
@@ -199,28 +171,17 @@ def _sums(log: Logged, question: Question) -> Part:
         mg = _predicted(log, shown, question, policy.name) if question.predicts else None
         rows = _rows(log, shown, mg, P, se, who=policy.name)
         for asked in question.estimators:
-            found = estimators.find(asked.method)
-            given = rows if found.reads == "shown" else _all_arms(rows, log, shown, question, asked.name, policy.name)
+            found = contributions.find(asked.method)
+            given = rows if found.reads == "shown" else _all_arms(rows, log, shown, question, asked, policy.name)
             made[key(policy.name, asked.name)] = found(given, asked.setting)
-        tallies[policy.name] = unseen.of(rows.r, rows.w, rows.s)
-    each = list(made.values())
-    sums = ope.sums(made)
+    labels = None if question.cluster is None else _labels(log, question.cluster)
+    sums = partial.sums(made, numbers=log.numbers, cluster=labels, keep=question.keep)
     if not np.all(np.isfinite(sums.squares)):
         raise ValueError(
             "rewards times weights are too large for float64, their squares overflow: scale the rewards down"
         )
-    return Part(
-        sums,
-        groups.blocks(each, log.numbers),
-        None if question.cluster is None else groups.of(each, _labels(log, question.cluster)),
-        full if log.kind == "exact" else 0,
-        tuple(known),
-        (kinds, *of_policies),
-        tuple(rounding),
-        {name: [one.b] for name, one in made.items() if question.keep and one.u is None and one.b is not None},
-        [np.ones(len(log)) if base.s is None else base.s] if question.keep else [],
-        tallies,
-    )
+    checked = full if log.kind == "exact" else 0
+    return Part(sums, checked, tuple(known), (kinds, *of_policies), tuple(rounding))
 
 
 def _rows(log: Logged, shown: Shown, mg: Any, P: Any, se: np.ndarray | None, *, who: str) -> Rows:
@@ -246,21 +207,21 @@ def _rows(log: Logged, shown: Shown, mg: Any, P: Any, se: np.ndarray | None, *, 
     return Rows(log.r, arms, log.p, w, Q, M, se, KINDS[0], None, None, gap, None, {}, log.weight, _limit(log, shown, P))
 
 
-def _all_arms(rows: Rows, log: Logged, shown: Shown, question: Question, name: str, who: str) -> Rows:
+def _all_arms(rows: Rows, log: Logged, shown: Shown, question: Question, asked: Asked, who: str) -> Rows:
     """The same rows with all arms, for an estimator that reads them; refused where they are not known."""
     if shown.Q is None:
         raise ValueError(
-            f"the estimator {name} reads the probabilities of all arms, and {who} gives that of the arm shown alone: "
-            f"pass a column of lists"
+            f"the estimator {asked.name} reads the probabilities of all arms, and {who} gives that of the arm shown "
+            "alone: pass a column of lists"
         )
-    M = None
-    if question.predictions is not None and estimators.find(name.partition(":")[0]).predicts:
-        if not candidates.is_list(log, question.predictions):
+    M, column = None, question.predictions
+    if column is not None and contributions.find(asked.method).predicts:
+        if not candidates.is_list(log, column):
             raise ValueError(
-                f"the estimator {name} reads the predictions of all arms, and column {question.predictions!r} predicts "
-                f"for the arm shown alone: let it hold lists, a number for each arm"
+                f"the estimator {asked.name} reads the predictions of all arms, and column {column!r} predicts for the "
+                "arm shown alone: let it hold lists, a number for each arm"
             )
-        M = log.matrix(question.predictions)
+        M = log.matrix(column)
     return rows._replace(a=log.a, Q=shown.Q, M=M)
 
 
@@ -280,8 +241,9 @@ def _predicted(log: Logged, shown: Shown, question: Question, who: str) -> tuple
     """m and g (n,)."""
     column = question.predictions
     if column is None:
-        needy = next(asked.name for asked in question.estimators if estimators.find(asked.method).predicts)
-        raise ValueError(f"{needy} needs reward predictions: --predictions COLUMN, or --model to make them")
+        needy = next(asked.name for asked in question.estimators if contributions.find(asked.method).predicts)
+        ways = Option("predictions", means="COLUMN"), ", or ", Option("model"), " to make them"
+        raise Refused(f"{needy} needs reward predictions: ", *ways)
     if not candidates.is_list(log, column):
         if shown.g is None:
             raise ValueError(

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 import numpy as np
-from scipy import special
 
 from dither import errors
-from dither.ope import betting, diagnostics, intervals
-from dither.ope.contributions import Contributions, certain_gap, standard_error
+from dither.ope import bounded, diagnostics, intervals
+from dither.ope.contributions import Contributions, certain_gap, grouped, seen, standard_error
+from dither.ope.intervals import Evidence
+
+LEVELS = (1e-6, 1 - 1e-6)  # of intervals
 
 
 class IntervalOptions(TypedDict, total=False):
@@ -39,7 +41,7 @@ class Estimate:
     weight_max: float  # the largest w
     weight_sd: float  # of w over the traffic: 0 where all weights are one number
     unsupported: float  # mass of Q on arms that the log could not show: from P, else 1 - weight_mean where above 0
-    weight_test: float  # P-value of a mean weight of 1, valid for every law of the weights (`balance`)
+    weight_test: float  # P-value of a mean weight of 1, valid for every law of the weights (`log.bets`)
     support_test: float  # P-value of no weight heavier than those seen, where weight_mean is below 1
     drift: float  # P-value of a constant mean of the weighted rewards over time; NaN without time=
     level: float
@@ -87,13 +89,12 @@ def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estim
     for name in set(options) - set(IntervalOptions.__annotations__):
         raise TypeError(str(errors.unknown("option", name, known=IntervalOptions.__annotations__)))
     level, how = options.get("level", 0.95), options.get("interval", "normal")
-    errors.within("level", level, 1e-6, 1 - 1e-6)
+    errors.within("level", level, *LEVELS)
     if how not in intervals.INTERVALS:
         raise errors.unknown("interval", how, known=intervals.INTERVALS)
     log, psi = made.log, made.influence()
-    se = standard_error(psi, log, made.error, ddof=made.ddof)
-    value = made.value()
-    interval = intervals.INTERVALS[how](made, value, se, level=level, options=options)
+    x = _evidence(made, made.value(), standard_error(psi, log, made.error, ddof=made.ddof))
+    interval = intervals.INTERVALS[how](x, level, options)
     bound = options.get("weight_max")
     health = diagnostics.health(made, psi, limit=None if bound is None else max(bound, float(np.max(log.w))))
     notes = list(made.notes)
@@ -102,8 +103,8 @@ def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estim
     if log.kind == "estimated":
         notes.append("propensities are estimated; the interval takes them as known")
     found = Estimate(
-        value=value, se=se, interval=interval, n=made.n, **health, level=level, method=made.method, interval_method=how,
-        kind=log.kind, left_out=dict(log.left_out), notes=tuple(notes), contributions=made,
+        value=x.value, se=x.se, interval=interval, n=made.n, **health, level=level, method=made.method,
+        interval_method=how, kind=log.kind, left_out=dict(log.left_out), notes=tuple(notes), contributions=made,
     )  # fmt: skip
     if warn:
         said = diagnostics.complaints(found, known=log.gap is not None, certain=log.mean(certain_gap(log)))
@@ -112,9 +113,40 @@ def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estim
     return found
 
 
+def _evidence(made: Contributions, value: float, se: float) -> Evidence:
+    """What intervals ask of rows in memory."""
+    log, n, slip = made.log, made.n, made.error
+    order = slice(None) if log.order is None else log.order
+
+    def moments() -> tuple[np.ndarray, np.ndarray]:
+        s = np.ones(n) if log.s is None else log.s
+        pair = np.stack([s, s * np.asarray(made.b)])
+        return np.mean(pair, axis=1), np.cov(pair) if n > 1 else np.full((2, 2), np.inf)
+
+    def totals() -> np.ndarray:
+        return grouped(made.columns(), log.group)
+
+    return Evidence(
+        value=value,
+        se=se,
+        n=n,
+        units=n if log.group is None else int(log.group.max()) + 1,
+        error=0.0 if slip is None else float(np.sqrt(slip @ slip)) / n,
+        method=made.method,
+        bounded=made.bounded,
+        of_rewards=made.of_rewards,
+        seen=lambda: seen(log),
+        moments=moments,
+        terms=lambda: (np.asarray(made.b)[order], None if log.s is None else log.s[order]),
+        tally=lambda: intervals.tallied(log.r, log.w, log.s),
+        totals=totals,
+        draws=lambda times, seed: intervals.values_of(intervals.resampled(totals(), seed, times)),
+    )
+
+
 def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
     """a - b with the error of the paired difference, from what each row adds to both. Both must use the same rows."""
-    errors.within("level", level, 1e-6, 1 - 1e-6)
+    errors.within("level", level, *LEVELS)
     one, two = a.contributions, b.contributions
     if one is None or two is None:
         raise ValueError("compare needs estimates made from rows; for sums of a stream use dither.ope.differences")
@@ -128,7 +160,8 @@ def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
     error = slips[0] - slips[1]
     ddof = max(one.ddof, two.ddof)
     se = standard_error(one.influence() - two.influence(), one.log, error, ddof=ddof)
-    return difference_of(a.value - b.value, se, level=level, n=one.n)
+    gap = a.value - b.value
+    return Difference(gap, se, *intervals.difference(gap, se, level), level, one.n)
 
 
 def confidence_sequence(
@@ -156,13 +189,10 @@ def confidence_sequence(
         if rows.log.group is not None:
             raise ValueError("a confidence sequence takes the rows as independent: leave out cluster=")
         return times, np.array([_so_far(rows, t, level, options) for t in times.tolist()]).reshape(-1, 2)
-    known, s = intervals.seen(rows.log), rows.log.s
-    low, high = intervals.limits(rows.bounded, known, "betting", options)
-    g = intervals.counted(s, intervals.row_limit(known, "betting", options))
-    b = np.asarray(rows.b)
-    if rows.log.order is not None:
-        b, g = b[rows.log.order], None if g is None else g[rows.log.order]
-    return times, low + (high - low) * betting.sequence((b - low) / (high - low), times, level=level, g=g)
+    (low, high), most = bounded.limits("betting", rows.method, rows.bounded, seen(rows.log), options)
+    b, s = _evidence(rows, made.value, made.se).terms()
+    paths = bounded.sequence((b - low) / (high - low), times, level=level, g=bounded.counted(s, most))
+    return times, low + (high - low) * paths
 
 
 def _so_far(rows: Contributions, t: int, level: float, options: dict[str, Any]) -> tuple[float, float]:
@@ -175,12 +205,6 @@ def _so_far(rows: Contributions, t: int, level: float, options: dict[str, Any]) 
     part = replace(rows, log=rows.log._replace(r=rows.log.r[first], s=s, group=None), **parts)
     value, se = part.value(), standard_error(part.influence(), part.log, part.error, ddof=part.ddof)
     return intervals.about_always(value, se, t, level, options.get("narrowest", intervals.NARROWEST))
-
-
-def difference_of(value: float, se: float, *, level: float, n: int) -> Difference:
-    """A normal interval and test about a difference."""
-    z = np.divide(abs(value), se) if se else (np.inf if value else 0.0)
-    return Difference(value, se, intervals.about(value, se, level), float(2 * special.ndtr(-z)), level, n)
 
 
 def best(estimates: Sequence[Estimate]) -> int:

@@ -13,11 +13,9 @@ import numpy as np
 
 from dither import errors, inputs
 from dither.inputs import ROUNDING
+from dither.log.check import HEAVIEST, LIGHTEST
+from dither.log.schema import KINDS
 from dither.ope import agree, labels
-
-KINDS = ("exact", "monte_carlo", "estimated", "none")
-HEAVIEST = 1e100  # of larger weights the squares overflow
-LIGHTEST = 1e-100  # of smaller weights of rows, other than 0, the squares vanish
 
 
 class Propensities(NamedTuple):
@@ -42,7 +40,7 @@ class RowOptions(TypedDict, total=False):
     weight: Any  # (n,) how many rows of the traffic each row stands for, such as 1/(1 - pdrop); a row of 0 is left out
 
 
-class Log(NamedTuple):
+class Rows(NamedTuple):
     """The rows that are used, n of them."""
 
     r: np.ndarray  # (n,) rewards
@@ -52,7 +50,7 @@ class Log(NamedTuple):
     Q: np.ndarray  # (n, K) the new policy
     M: np.ndarray | None  # (n, K) reward predictions
     p_se: np.ndarray | None  # (n,) standard error of p; None where exact
-    kind: str  # the weakest kind of the rows
+    kind: str  # the weakest kind of the rows, one of KINDS
     group: np.ndarray | None  # (n,) numbers of the clusters from 0
     order: np.ndarray | None  # (n,) rows in order of time; None: as they are
     gap: np.ndarray | None  # (n,) mass of Q on arms with P = 0; None where P is not known
@@ -71,7 +69,7 @@ class Log(NamedTuple):
         return float(np.mean(x)) if self.s is None else float(np.mean(self.share * x))
 
 
-def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
+def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Rows:
     """Check the arrays of a log against the rules and take the weights.
 
     r (n,), a (n,) whole numbers in [0, K), p (n,) in (0, 1] or `Propensities`, Q (n, K) rows that sum to 1, M (n, K)
@@ -104,7 +102,7 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Log:
     q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
     gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
     group, order = labels.numbered(options.get("cluster"), n, rows), labels.order(options.get("time"), n, rows)
-    return Log(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out, s, _limit(Q, P))
+    return Rows(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out, s, _limit(Q, P))
 
 
 def row_weights(weight: Any, n: int) -> np.ndarray | None:
@@ -265,3 +263,65 @@ def _kind(kind: Any, p_se: Any, n: int) -> tuple[str, np.ndarray | None]:
         row = int(np.argmax(wrong))
         raise ValueError(f"p_se must be finite and not negative, got {p_se[row]} at row {row}")
     return weakest, p_se
+
+
+class ArmRows(NamedTuple):
+    """n decisions among K arms of d features: what learning from a log starts from."""
+
+    r: np.ndarray  # (n,) rewards
+    a: np.ndarray  # (n,) int, arms shown
+    p: np.ndarray  # (n,) their probabilities
+    X: np.ndarray  # (n, K, d), 0 for arms not on offer; (n, d) of slots
+    mask: np.ndarray  # (n, K) True: on offer
+    s: np.ndarray | None = None  # (n,) how many rows of the traffic each stands for; None: 1
+
+    @property
+    def x(self) -> np.ndarray:
+        """The features of the arms shown, (n, d); the contexts of slots."""
+        return self.X if self.X.ndim == 2 else self.X[np.arange(len(self.a)), self.a]
+
+    def standing(self) -> "ArmRows":
+        """The rows that stand for any: those of weight 0 do not."""
+        return self if self.s is None or self.s.all() else self.part(self.s > 0)
+
+    def part(self, rows: Any) -> "ArmRows":
+        """Some of the rows."""
+        s = None if self.s is None else self.s[rows]
+        return ArmRows(self.r[rows], self.a[rows], self.p[rows], self.X[rows], self.mask[rows], s)
+
+
+def with_arms(r: Any, a: Any, p: Any, X: Any, mask: Any, weight: Any = None, *, slots: int | None = None) -> ArmRows:
+    """Check the arrays of a log with the features of all arms on offer.
+
+    r, a, p, weight (n,); X (n, K, d), or (n, d) contexts where there are K slots; mask (n, K). Of mask and weight, None
+    too.
+
+    Raises ValueError that names the argument, the first row that breaks a rule and their number.
+    """
+    agree.rows(r=r, a=a, p=p, weight=weight)
+    X = inputs.numbers(X, name="X")
+    if X.ndim != (3 if slots is None else 2) or 0 in X.shape:
+        shape = "(n, K, d): the arms on offer in each row" if slots is None else "(n, d): the context of each row"
+        raise ValueError(f"X must be {shape}, with at least one row; got {X.shape}")
+    n, K = len(X), X.shape[1] if slots is None else slots
+    offered = np.ones((n, K), dtype=bool) if mask is None else inputs.offered(mask, shape=(n, K))
+    inputs.finite(X, name="X", mask=offered if slots is None else None)
+    X = np.where(offered[..., None], X, 0.0) if slots is None else X
+    r, p = inputs.numbers(r, name="r"), inputs.numbers(p, name="p")
+    for name, array in (("r", r), ("p", p)):
+        if array.shape != (n,):
+            raise ValueError(f"{name} must be ({n},), one for each row of X; got {array.shape}")
+    inputs.finite(r, name="r")
+    a = inputs.whole(a, name="a", below=K, shape=(n,))
+    bad = ~((p > 0) & (p <= 1 + ROUNDING))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"p must lie in (0, 1], as the arm was shown; got {p[row]} at row {row} ({int(bad.sum())} such rows): "
+            f"log the probability of each decision, or leave these rows out and say so"
+        )
+    off = ~offered[np.arange(n), a]
+    if off.any():
+        row = int(np.argmax(off))
+        raise ValueError(f"row {row} shows arm {a[row]}, which mask rules out ({int(off.sum())} such rows)")
+    return ArmRows(r, a, p, X, offered, row_weights(weight, n))

@@ -26,9 +26,10 @@ import numpy as np
 
 from dither import errors, inputs
 from dither.ope import agree
-from dither.ope.contributions import Bounded, Contributions
+from dither.ope.bounded import Bounded
+from dither.ope.contributions import Contributions
 from dither.ope.result import Estimate, IntervalOptions, finish
-from dither.ope.rows import Log, Propensities, RowOptions, read
+from dither.ope.rows import Propensities, RowOptions, Rows, read
 
 WEIGHTS = ("stablevar", "minvar", "cadr", "uniform")
 LEAST = 1e-4  # least σ̂², in units of the first one known
@@ -83,7 +84,7 @@ def adaptive(
     return finish(made, {name: value for name, value in options.items() if name in IntervalOptions.__annotations__})
 
 
-def _batches(policies: Any, batch: Any, log: Log, K: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _batches(policies: Any, batch: Any, log: Rows, K: int) -> tuple[np.ndarray, np.ndarray] | None:
     """policies (J, n, K) and where each batch starts (J + 1,), for the rows used."""
     if policies is None and batch is None:
         return None
@@ -104,7 +105,7 @@ def _batches(policies: Any, batch: Any, log: Log, K: int) -> tuple[np.ndarray, n
     return G, np.searchsorted(labels, np.arange(len(G) + 1))
 
 
-def _weights(log: Log, P: np.ndarray, D: np.ndarray, weights: str, batches: Any) -> np.ndarray:
+def _weights(log: Rows, P: np.ndarray, D: np.ndarray, weights: str, batches: Any) -> np.ndarray:
     """h (n,), each from the rows before it."""
     n, K = P.shape
     if weights == "uniform":
@@ -136,7 +137,7 @@ def _recent(x: np.ndarray, *, first: float) -> np.ndarray:
     return (sums[after] - sums[start]) / (after - start)
 
 
-def _cadr(log: Log, D: np.ndarray, G: np.ndarray, starts: np.ndarray) -> np.ndarray:
+def _cadr(log: Rows, D: np.ndarray, G: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """1/σ̂ of each batch; 0 in the first, which tells how large σ is and cannot be weighted by what it says."""
     n = len(D)
     M: Any = np.zeros_like(log.Q) if log.M is None else log.M

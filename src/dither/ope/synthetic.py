@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither import arrays, errors, links, streams
+from dither.inputs import ROUNDING
 
 SAMPLE = 100_000  # contexts of the truth where their law is continuous, and
 BLOCK = 10_000  # how many of them are held at once
@@ -239,7 +240,7 @@ def checked(P: Any, shape: tuple[int, ...]) -> np.ndarray:
     P = np.asarray(P, dtype=np.float64)
     if P.shape != shape:
         raise ValueError(f"a policy must give probabilities of shape {shape}, one for each arm; got {P.shape}")
-    bad = ~(np.all(P >= 0, axis=-1) & (np.abs(np.sum(P, axis=-1) - 1) <= 1e-6))
+    bad = ~(np.all(P >= 0, axis=-1) & (np.abs(np.sum(P, axis=-1) - 1) <= ROUNDING))
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dither import ope
 from dither.log.warm import only
-from dither.ope import diagnostics, unseen
+from dither.ope import diagnostics, intervals
 from dither.ope.candidates import LOGGING
 from dither.ope.judge import Evaluation
+from dither.ope.result import Difference, Estimate
+from dither.ope.warn import SupportWarning
 
 SHARE = 1e-3  # of a policy on arms that could not be shown, which is let pass
 MOST = 100  # times the rows of the log: more are not within reach
@@ -69,7 +70,7 @@ def verdict(found: Evaluation, policy: str) -> Verdict:
     )
 
 
-def unsupported(found: ope.Estimate, *, known: bool, certain: float, rounding: float = 0.0) -> str:
+def unsupported(found: Estimate, *, known: bool, certain: float, rounding: float = 0.0) -> str:
     """Why the log cannot tell the value of a policy; empty where it can. rounding : how far weights may be off.
 
     Few effective rows come before what the weights average: with few, a heavy weight not seen is no rare thing.
@@ -157,7 +158,7 @@ def _complaints(found: Evaluation, policy: str) -> list[str]:
     estimate = found.estimates[policy, found.estimators[0]]
     known, certain = found.known[policy], found.certain[policy]
     complaints = diagnostics.complaints(estimate, known=known, certain=certain)
-    return [text.replace(", with mask=", "") for category, text in complaints if category is not ope.SupportWarning]
+    return [text.replace(", with mask=", "") for category, text in complaints if category is not SupportWarning]
 
 
 def _own(found: Evaluation) -> str:
@@ -170,12 +171,12 @@ def _own(found: Evaluation) -> str:
     return f"The logging policy's own weights are 1 in all {found.checked:,} rows that can be checked."
 
 
-def estimate(found: ope.Estimate) -> str:
+def estimate(found: Estimate) -> str:
     """A value with its interval."""
     return f"{number(found.value, found.interval[1] - found.interval[0])} {interval(found.interval)}"
 
 
-def difference(gap: ope.Difference | None) -> str:
+def difference(gap: Difference | None) -> str:
     """A difference with its interval, signed."""
     if gap is None:
         return "–"
@@ -206,18 +207,18 @@ def named(policy: str) -> str:
     return RAN if policy == LOGGING else policy
 
 
-def _off(found: ope.Estimate) -> float:
+def _off(found: Estimate) -> float:
     """How far the weights are from 1: (mean of (w - 1)²)^½."""
     return math.hypot(found.weight_sd, found.weight_mean - 1)
 
 
-def _size(found: ope.Estimate) -> float:
+def _size(found: Estimate) -> float:
     """Of the rewards, (mean r²)^½ where rows are independent."""
     spread = found.se * math.sqrt(found.n)
     return math.hypot(found.value, spread if math.isfinite(spread) else 0.0)
 
 
-def _endless(found: Evaluation, estimate: ope.Estimate) -> str:
+def _endless(found: Evaluation, estimate: Estimate) -> str:
     """Why a difference has no interval."""
     if estimate.n == 1:
         return "one row alone has no interval"
@@ -233,13 +234,13 @@ def _apart(mean: float) -> str:
     return next((text for digits in range(3, 17) if float(text := f"{mean:.{digits}g}") != 1), "1")
 
 
-def _ends(gap: ope.Difference) -> str:
+def _ends(gap: Difference) -> str:
     """The interval of a difference's size."""
     low, high = gap.interval
     return interval((low, high) if gap.value > 0 else (-high, -low))
 
 
-def _wanted(gap: ope.Difference) -> str:
+def _wanted(gap: Difference) -> str:
     """Rows for an interval of |d|/2, as intervals of width W from n rows narrow with 1/√n: n (2W/|d|)²."""
     width = gap.interval[1] - gap.interval[0]
     rows = gap.n * (2 * width / abs(gap.value)) ** 2 if gap.value else math.inf
@@ -270,7 +271,7 @@ def _rare(found: Evaluation, rare: list[str]) -> str:
     said += f"{tally.values[common]:g}"
     if not event.held:
         return f"{said}, and nothing says what others there could have been: say it with --reward-range LOW HIGH"
-    low, high = unseen.span(tally, found.how.reward_range) or (0.0, 1.0)
+    low, high = intervals.span(tally, found.how.reward_range) or (0.0, 1.0)
     return f"{said}; the interval holds for rewards from {low:g} to {high:g} that these rows do not show"
 
 

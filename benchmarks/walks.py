@@ -1,0 +1,84 @@
+"""How many files of the package a call enters: the walks by which a reader follows it.
+
+    choose, update      of LinFP, and update of GLMFP
+    evaluate            from a row of a decision log (the folder of `dither.log.Log`) to an estimate: by
+                        `dither.ope.evaluate`, of the policy "uniform", by snips and ips; this is all of `dither
+                        evaluate` but for asking and showing
+
+    python benchmarks/walks.py [--files]
+
+A file counts where a function of it is entered; what importing runs does not. Counts depend on no clock.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+
+import dither
+
+ROOT = str(Path(dither.__file__).parent)
+
+
+def walk(call: Callable[[], object]) -> Counter[str]:
+    """File -> calls of its functions, in a second call: what the first alone does, such as imports, does not count."""
+    found: Counter[str] = Counter()
+
+    def enter(frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(ROOT) and code.co_name != "<module>":
+            found[code.co_filename[len(ROOT) + 1 :]] += 1
+
+    call()
+    sys.setprofile(enter)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def log(folder: Path, rows: int = 200) -> Path:
+    """A log of LinFP with a floor, of six arms."""
+    rng = np.random.default_rng(1)
+    with dither.log.Log(folder / "log", bandit=dither.LinFP(dim=5, seed=0, floor=0.1)) as written:
+        for _ in range(rows):
+            shown = written.decide(rng.normal(size=(6, 5)))
+            written.reward(shown.id, float(rng.random() < 0.3))
+    return folder / "log"
+
+
+def walks() -> dict[str, Counter[str]]:
+    """Name -> files of each walk."""
+    X = np.random.default_rng(0).normal(size=(10, 5))
+    linear, logistic = dither.LinFP(dim=5, seed=0), dither.GLMFP(dim=5, link="logit", seed=0)
+    for bandit in (linear, logistic):
+        bandit.update(X[0], 1.0)
+    found = {
+        "choose, LinFP": walk(lambda: linear.choose(X)),
+        "update, LinFP": walk(lambda: linear.update(X[1], 1.0)),
+        "update, GLMFP": walk(lambda: logistic.update(X[1], 1.0)),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = log(Path(folder))
+        found["evaluate"] = walk(lambda: dither.ope.evaluate(path, ["uniform"], ["snips", "ips"]))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", action="store_true", help="name the files, with the calls of their functions")
+    asked = parser.parse_args()
+    for name, files in walks().items():
+        print(f"{name:14} {len(files):3} files")
+        for file, calls in sorted(files.items()) if asked.files else ():
+            print(f"    {calls:6} {file}")
+
+
+if __name__ == "__main__":
+    main()

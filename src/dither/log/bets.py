@@ -1,0 +1,232 @@
+"""Bets that weights average 1: tests whose false alarms are at most what they say, for every law of the weights.
+
+Where the propensities are right, E[w_t | past] = 1 and w >= 0, and nothing else is known of w. A normal test takes the
+heavy weights that it has not seen for weights that cannot be. A bet does not. With weights of rows s <= S (1 where
+there are none), E[s (w - 1)] = 0. So both of these are martingales of mean 1, whatever the law and the past say:
+
+    above   Π_t (1 + λ s_t (w_t - 1)/S)      λ in (0, 1)
+    below   Π_t (1 - λ s_t (w_t - 1)/S)      λ < 1/(B - 1), where w <= B
+
+The wealth is averaged over several λ. Such an average exceeds 1/α with probability at most α at any time (Markov; Ville
+1939). The logs of the wealth are sums over rows, so what is kept adds up over parts of a log. Two questions are asked:
+
+`EachArm`   Was each arm shown as often as its propensities say? Where arm j was on offer with π_j > 0, w = 1{shown}/p.
+            B = 1/π_j, or K over the floor, is known before the draw: λ = κ/(B - 1) differs from row to row. Among K
+            arms and two sides α = DELTA/(2K). A row that was not shown adds the same whatever was drawn.
+`Balance`   Do the weights w = q/p of a policy average 1? B is known where P is (the largest Q/P), or a floor, or where
+            it was said. Without B no test can tell that weights are too low: an arm of probability 1e-6 carries a
+            weight of 1e6 in one of a million rows. With the largest w seen for B, "below" refuses that no weight is
+            heavier than those seen: a part of the policy is on arms that are rarer than any shown, or never shown.
+            That is the test of support, and it is as good as this B. λ/S is half a power of 4, so that bets of parts
+            are the same bets.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from dither.inputs import ROUNDING
+from dither.log import schema
+
+DELTA = 1e-4  # how often a log without fault is accused, at most
+ABOVE = 2.0 ** -np.arange(1, 13)  # λ of `EachArm`
+BELOW = 2.0 ** -np.arange(1, 7)  # κ of `EachArm`
+STAKES = 0.5 * 4.0 ** -np.arange(10)  # λ of `Balance`: ½, ⅛, ... 2e-6
+CELLS = 2**20  # arms on offer, of all rows, that are looked at together
+CERTAIN = 1e-9  # 1 - p below which no other arm could be shown
+SAME = 1e-6  # how far a mean of weights may be from 1: probabilities logged in float32 have errors of 1e-8
+
+
+def averaged(wealth: np.ndarray, axis: int | None = None) -> Any:
+    """ln of the mean wealth of bets, from the ln of each; over all, or along an axis."""
+    number = wealth.size if axis is None else wealth.shape[axis]
+    return special.logsumexp(wealth, axis=axis) - math.log(number)
+
+
+class EachArm(NamedTuple):
+    """Sums of the bets, arm by arm; they add up over parts of a log."""
+
+    arms: tuple[str, ...] = ()
+    sums: np.ndarray = np.zeros(
+        (0, 2 + len(ABOVE) + len(BELOW))
+    )  # rows on offer, Σ w, log wealth above, log wealth below
+
+    def merge(self, other: "EachArm") -> "EachArm":
+        """Both parts of a log."""
+        arms = tuple(dict.fromkeys([*self.arms, *other.arms]))
+        place, sums = {arm: i for i, arm in enumerate(arms)}, np.zeros((len(arms), self.sums.shape[1]))
+        for part in (self, other):
+            sums[[place[arm] for arm in part.arms]] += part.sums
+        return EachArm(arms, sums)
+
+    @property
+    def doubted(self) -> list[str]:
+        """What to say of each arm whose mean weight is not 1."""
+        if not self.arms:
+            return []
+        parts, found = np.split(self.sums[:, 2:], [len(ABOVE)], axis=1), []
+        wealth = [averaged(part, axis=1) for part in parts]
+        for i in np.flatnonzero(np.maximum(*wealth) > math.log(2 * len(self.arms) / DELTA)):
+            n, total = self.sums[i, :2]
+            way = "more" if wealth[0][i] > wealth[1][i] else "less"
+            found.append(
+                f"arm {self.arms[i]!r} was shown {way} often than its propensities say: its mean weight is "
+                f"{total / n:.3g} over {n:.0f} rows, where 1 is right"
+            )
+        return found
+
+    def __str__(self) -> str:
+        if not self.arms:
+            return "weights of each arm: not checkable, as no exact propensities are logged"
+        doubted = self.doubted
+        return "\n  ".join(
+            [
+                f"weights of each arm: {'DISAGREE with 1' if doubted else f'agree with 1 ({len(self.arms)} arms)'}",
+                *doubted,
+            ]
+        )
+
+
+def each_arm(log: Any) -> EachArm:
+    """The bets on a log whose rows are all there: what left by its outcome would bend the weights."""
+    p, a, K = log.p, log.a, log.K.astype(np.int64)
+    use = (log.kinds == "exact") & (p > 0) & (p <= 1 + ROUNDING) & (a >= 0) & (a < K)
+    thinned = log.weight is not None and bool(np.any(log.weight != 1))
+    if log.rows is not None or thinned or not use.any():
+        return EachArm()
+    floor = np.nan_to_num(np.clip(log.floor, 0, 1))
+    low = np.where(use, floor / np.maximum(K, 1), 0.0)
+    P = log.P if "probabilities" in log.frame.columns else None
+    listed = log.frame["arms"] if "arms" in log.frame.columns else None
+    if listed is not None and listed.null_count():
+        listed = None if listed.null_count() == len(log) else schema.polars().Series(log.arm_ids())
+    total, start, rows = EachArm(), 0, np.flatnonzero(use)
+    ends = np.cumsum(K[rows])
+    while start < len(rows):
+        stop = max(start + 1, int(np.searchsorted(ends, (ends[start - 1] if start else 0) + CELLS, side="right")))
+        part = rows[start:stop]
+        row = np.repeat(np.arange(len(part)), K[part])
+        place = np.arange(len(row)) - (np.cumsum(K[part]) - K[part])[row]
+        names, code = _codes(log, None if listed is None else listed[part], place)
+        w = np.where(place == a[part][row], 1 / p[part][row], 0.0)
+        least = low[part][row]
+        if P is not None:
+            own = P[part[row], place]
+            least = np.where(np.isnan(own), least, own)
+            possible = ~(own <= 0) | (w > 0)
+            w, least, code = w[possible], least[possible], code[possible]
+        total, start = total.merge(EachArm(names, _sums(w, least, code, len(names)))), stop
+    return total
+
+
+def _codes(log: Any, lists: Any, place: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+    """The ids of the arms, and the number of each cell's among them; by position where the log lists none."""
+    if lists is None:
+        most = int(place.max()) + 1
+        known = tuple(map(str, range(most))) if log.catalogue is None else log.catalogue
+        return known[:most], place
+    ids = lists.explode()
+    return tuple(ids.unique().sort().to_list()), ids.rank("dense").to_numpy().astype(np.int64) - 1
+
+
+def _sums(w: np.ndarray, least: np.ndarray, code: np.ndarray, arms: int) -> np.ndarray:
+    """Rows on offer, Σ w and the logs of the wealth, for each arm: (arms, 2 + the bets)."""
+
+    def summed(x: np.ndarray, code: np.ndarray) -> np.ndarray:
+        return np.bincount(code, weights=x, minlength=arms)
+
+    rows, shown = np.bincount(code, minlength=arms), w > 0
+    u, at = w[shown] * (1 - ROUNDING), code[shown]
+    above = [rows * np.log1p(-bet) + summed(np.log1p(bet * (u - 1)) - np.log1p(-bet), at) for bet in ABOVE]
+    scale = np.zeros_like(w)
+    known = (least > 0) & (least < 1)
+    scale[known] = 1 / (np.maximum(1 / least[known], w[known]) * (1 + ROUNDING) - 1)
+    unit = scale * (w * (1 + ROUNDING) - 1)
+    below = [summed(np.log1p(-bet * unit), code) for bet in BELOW]
+    return np.stack([rows, summed(w, code), *above, *below], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """What the tests need of the rows; its size does not depend on them."""
+
+    total: float  # Σs
+    mass: float  # Σsw
+    scale: int  # S as a power of 4
+    high: np.ndarray  # (J,) ln Π(1 + λ s (w - 1)/S)
+    low: np.ndarray  # (J,) ln Π(1 - λ s (w - 1)/S); -inf where a factor is not above 0
+    limit: float  # the largest that w could have been; infinite where not known
+    open: bool  # whether any row could have shown another arm, p < 1
+
+
+def balance(w: np.ndarray, p: np.ndarray, s: np.ndarray | None, limit: float | None) -> Balance:
+    """Of weights w (n,), probabilities p (n,) of the arms shown, and weights of the rows s (n,) or None: 1."""
+    scale = 0 if s is None else math.ceil(math.log(float(np.max(s)), 4) - 1e-9)
+    move = (w - 1 if s is None else s * (w - 1)) / 4.0**scale
+    high, low = np.zeros(len(STAKES)), np.full(len(STAKES), -np.inf)
+    if not move.any():
+        low[:] = 0.0  # the weights of what ran are all 1: nothing is won or lost
+    for i, lam in enumerate(STAKES if move.any() else ()):
+        high[i] = np.sum(np.log1p(lam * move))
+        if lam * np.max(move) < 1:
+            low[i] = np.sum(np.log1p(-lam * move))
+    total = float(len(w)) if s is None else float(np.sum(s))
+    bound = math.inf if limit is None else max(limit, float(np.max(w)))
+    mass = float(np.sum(w if s is None else s * w))
+    return Balance(total, mass, scale, high, low, bound, bool(np.any(p < 1 - CERTAIN)))
+
+
+def merged(a: Balance, b: Balance) -> Balance:
+    """Of the rows of both. Bets of the part of smaller weights move up the list, to where λ/S is the same."""
+    scale = max(a.scale, b.scale)
+    high, low = (
+        np.add(*(_moved(getattr(part, side), scale - part.scale) for part in (a, b))) for side in ("high", "low")
+    )
+    return Balance(
+        a.total + b.total, a.mass + b.mass, scale, high, low, max(a.limit, b.limit), a.open or b.open
+    )  # fmt: skip
+
+
+def p_value(x: Balance, *, limit: float | None = None) -> float:
+    """Of weights that average 1; at most α with probability at most α. limit : a bound on w known beforehand.
+
+    1 for a mean below 1 where no bound is known.
+    """
+    settled = _settled(x)
+    if settled is not None:
+        return settled
+    if x.mass > x.total:
+        return min(1.0, 2 * _markov(x.high))
+    bound = x.limit if limit is None else min(limit, x.limit)
+    return min(1.0, 2 * _markov(np.where(STAKES * (bound - 1) < 1, x.low, -np.inf)))
+
+
+def support(x: Balance) -> float:
+    """Of no weight heavier than those seen; 1 where weights average 1 or more."""
+    settled = _settled(x)
+    if settled is not None:
+        return settled if x.mass < x.total else 1.0
+    return _markov(x.low) if x.mass < x.total else 1.0
+
+
+def _settled(x: Balance) -> float | None:
+    """The P-value where no test is needed."""
+    if abs(x.mass / x.total - 1) <= SAME:
+        return 1.0
+    return None if x.open else 0.0  # where no row could have shown another arm, w is what it must be
+
+
+def _markov(wealth: np.ndarray) -> float:
+    """1/e of the bets that could be placed (J,), at most 1."""
+    placed = wealth[np.isfinite(wealth)]
+    return float(np.exp(-max(0.0, averaged(placed)))) if len(placed) else 1.0
+
+
+def _moved(wealth: np.ndarray, by: int) -> np.ndarray:
+    """wealth (J,) at S larger by 4^by: bet i there is bet i + by here; what is not known counts as not placed."""
+    moved = np.full(len(STAKES), -np.inf)
+    moved[: max(len(STAKES) - by, 0)] = wealth[by:]
+    return moved

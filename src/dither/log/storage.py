@@ -1,0 +1,325 @@
+"""The files of a log: a folder that only grows, and single Parquet files.
+
+FOLDER/decisions-<number of the first>-<number of the last>.parquet     a part: `schema.DECISION` and the user's columns
+FOLDER/rewards-<number of the first>-<number of the last>.parquet       a part: `schema.EVENT`, a row for each received
+FOLDER/decisions-<number of the first row>.journal                      the rows after the last part; so for rewards
+
+    metadata of a part    "dither": JSON; how several rewards of a decision count, the catalogue of arms
+    record of a journal   MARK, length (8 bytes), CRC-32 (4 bytes), payload; little endian
+    payload               one line of JSON, what the log says of itself, then the rows as an Arrow stream
+
+A part is whole or absent. The journal is one file that only grows, so that a decision costs no file of its own. Every
+record is synced before the call that wrote it returns. A kill can tear the last record alone, and a torn record is
+dropped: its call never returned. A record that is damaged before a whole one is an error. Once a journal holds PART
+rows it becomes a part, and is removed after the part is there. Rows that are in both count once, since both say which
+rows they hold.
+"""
+
+import io
+import json
+import os
+import re
+import struct
+import zlib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dither import files
+from dither.log import schema
+from dither.log.ledger import Event
+
+PART = 1000  # rows of a journal that make a part
+MARK = b"dj1\n"
+METADATA = "dither"
+_HEAD = struct.Struct("<4sQI")
+_JOURNAL = re.compile(r"(decisions|rewards)-(\d{12})\.journal")
+_PART = re.compile(r"(decisions|rewards)-(\d{12})-(\d{12})\.parquet")
+
+
+class Held(NamedTuple):
+    """All rows of one kind in a folder."""
+
+    parts: list[tuple[int, int, Path]]  # number of the first row, number after the last, path
+    tail: Any  # the rows after them, a frame; None where there are none
+    about: dict[str, Any]  # what the latest of them says of the log
+    journals: list[Path]
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return (self.parts[-1][1] if self.parts else 0) + (0 if self.tail is None else self.tail.height)
+
+
+def held(folder: Path, what: str) -> Held:
+    """The rows that are there, also while a writer is at work: a first so many of those that it has written.
+
+    Raises ValueError where a part is missing between others, and where a journal is damaged before its end.
+    """
+    found = [(m, path) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name)) and m[1] == what]
+    read = [(int(m[2]), *_read(path)) for m, path in sorted(found, key=lambda each: each[0][2])]
+    listed = listed_parts(folder, what)  # after the journals: what has left them since is in a part
+    at = listed[-1][1] if listed else 0
+    about = _latest(*(about_of(path) for _, _, path in [*listed[:1], *listed[-1:]]))
+    tail = []
+    for first, frame, says in read:
+        if frame is None or first + frame.height <= at:
+            continue
+        if first > at:
+            raise ValueError(f"{folder} lacks the {what} from {at} to {first - 1}: put the missing parts back")
+        tail.append(frame.slice(at - first))
+        at, about = first + frame.height, _latest(about, says)
+    whole = _together(tail) if tail else None
+    return Held(listed, whole, about, [path for _, path in found])
+
+
+def _latest(*about: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a log, by the last that says something."""
+    return {name: value for says in about for name, value in says.items() if value is not None}
+
+
+class Decisions:
+    """The decisions of a folder; a slice opens the parts that hold it and no others."""
+
+    def __init__(self, held: Held) -> None:
+        pl = schema.polars()
+        self.held, self.height, schemas = held, held.rows, {}
+        for _, _, path in held.parts:
+            with readable(path):
+                found = pl.read_parquet_schema(path)
+            schemas[str(found)] = found  # most are alike
+        empty = [pl.DataFrame(schema=found) for found in schemas.values()]
+        empty += [] if held.tail is None else [held.tail.clear()]
+        self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
+
+    def slice(self, at: int, rows: int) -> Any:
+        """The rows from `at` on, with the columns of all."""
+        pl, found, after = schema.polars(), [self.empty], at + rows
+        for first, end, path in self.held.parts:
+            if first < after and at < end:
+                found.append(read_part(path)[max(at - first, 0) : after - first])
+        first = self.held.parts[-1][1] if self.held.parts else 0
+        if self.held.tail is not None and first < after:
+            found.append(self.held.tail[max(at - first, 0) : after - first])
+        return pl.concat(found, how="diagonal_relaxed")
+
+    def columns(self, names: Collection[str]) -> Any:
+        """Those of these columns that there are, of all rows, as a frame."""
+        pl, tail = schema.polars(), self.held.tail
+        found = [self.empty.select(name for name in names if name in self.empty.columns)]
+        for _, _, path in self.held.parts:
+            with readable(path):
+                here = pl.read_parquet_schema(path)
+                found.append(pl.read_parquet(path, columns=[name for name in found[0].columns if name in here]))
+        found += [] if tail is None else [tail.select(name for name in found[0].columns if name in tail.columns)]
+        return pl.concat(found, how="diagonal_relaxed")
+
+
+class Journal:
+    """The writer's end: rows of one kind, appended to a folder."""
+
+    def __init__(self, folder: Path, what: str, found: Held) -> None:
+        """found : what is there; what an earlier writer left in journals becomes a part."""
+        self.folder, self.what, self.at = folder, what, found.rows
+        if found.tail is not None:
+            add_part(folder, what, self.at - found.tail.height, found.tail, found.about)
+        for path in found.journals:
+            path.unlink()
+        self._handle: int | None = None
+        self._path, self._end = folder, 0
+        self._shape: Any = None  # no rows, with the columns of all in the journal
+        self._count = 0  # rows in the journal
+
+    def add(self, frame: Any, about: dict[str, Any]) -> None:
+        """Append the frame; it is on the disk when this returns, and not there when this raises."""
+        if self._count and self._count + frame.height > PART:
+            self.compact()
+        if frame.height >= PART:
+            add_part(self.folder, self.what, self.at, frame, about)
+        else:
+            self._append(frame, about)
+        self.at += frame.height
+
+    def compact(self) -> None:
+        """Make a part of the journal."""
+        if not self._count:
+            return
+        frame, about = _read(self._path)
+        add_part(self.folder, self.what, self.at - self._count, frame, about)
+        self.let_go()
+        self._path.unlink()
+        self._shape, self._count, self._end = None, 0, 0
+
+    def let_go(self) -> None:
+        """Close the file, and leave it there."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _append(self, frame: Any, about: dict[str, Any]) -> None:
+        shape = frame.clear()
+        if self._shape is not None and shape.schema != self._shape.schema:
+            shape = _together([self._shape, shape])  # refused here where the columns do not go together
+        data = _record(frame, about)
+        if self._handle is None:
+            self._path = self.folder / f"{self.what}-{self.at:012d}.journal"
+            self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            files.sync(self.folder)
+        try:
+            done = 0
+            while done < len(data):
+                done += os.pwrite(self._handle, data[done:], self._end + done)
+            os.fsync(self._handle)
+        except BaseException:
+            os.ftruncate(self._handle, self._end)
+            raise
+        self._end += len(data)
+        self._shape, self._count = shape, self._count + frame.height
+
+
+def _record(frame: Any, about: dict[str, Any]) -> bytes:
+    file = io.BytesIO()
+    file.write(json.dumps(about).encode() + b"\n")
+    frame.write_ipc_stream(file)
+    payload = file.getvalue()
+    return _HEAD.pack(MARK, len(payload), zlib.crc32(payload)) + payload
+
+
+def _read(path: Path) -> tuple[Any, dict[str, Any]]:
+    """The rows of a journal, None where it has none, and what its last record says of the log."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:  # it has become a part since the folder was listed
+        return None, {}
+    at, frames, about = 0, [], {}
+    while (payload := _whole(data, at)) is not None:
+        says, _, rows = payload.partition(b"\n")
+        with readable(path):
+            frames.append(schema.polars().read_ipc_stream(io.BytesIO(rows)))
+        about, at = json.loads(says), at + _HEAD.size + len(payload)
+    later = at
+    while (later := data.find(MARK, later + 1)) >= 0:
+        if _whole(data, later) is not None:  # so the one at `at` was whole once
+            raise ValueError(
+                f"{path} cannot be read as a log: it is damaged at byte {at}, before its end, which no kill does. "
+                f"Restore it"
+            )
+    return (_together(frames) if frames else None), about
+
+
+def _whole(data: bytes, at: int) -> bytes | None:
+    """The payload of the record at `at`; None where there is no whole one."""
+    if len(data) < at + _HEAD.size:
+        return None
+    mark, length, check = _HEAD.unpack_from(data, at)
+    payload = data[at + _HEAD.size : at + _HEAD.size + length]
+    return payload if mark == MARK and len(payload) == length and zlib.crc32(payload) == check else None
+
+
+def _together(frames: list[Any]) -> Any:
+    """Frames one below the other; a column that some lack is null there."""
+    pl = schema.polars()
+    try:
+        return pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
+    except pl.exceptions.PolarsError as reason:
+        raise ValueError(
+            f"a column of extra holds values of two types that no column can hold together ({reason})"
+        ) from None
+
+
+def write(path: Any, frame: Any, about: dict[str, Any]) -> None:
+    """A frame to one Parquet file, under a temporary name that is then renamed."""
+    metadata = {METADATA: json.dumps(about)}
+    files.replace(Path(path), lambda file: frame.write_parquet(file, metadata=metadata), parents=True)
+
+
+def add_part(folder: Path, what: str, first: int, frame: Any, about: dict[str, Any]) -> None:
+    """The next part of decisions or rewards."""
+    write(folder / f"{what}-{first:012d}-{first + frame.height - 1:012d}.parquet", frame, about)
+
+
+def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
+    """The parts in order: number of the first row, number after the last, path.
+
+    Raises ValueError where a part is missing between others: rows would be lost in silence.
+    """
+    found = [(match, path) for path in folder.iterdir() if (match := _PART.fullmatch(path.name))]
+    parts = sorted((int(m[2]), int(m[3]) + 1, path) for m, path in found if m[1] == what)
+    at = 0
+    for first, after, _ in parts:
+        if first != at:
+            raise ValueError(f"{folder} lacks the {what} from {at} to {first - 1}: put the missing parts back")
+        at = after
+    return parts
+
+
+def about_of(path: Path) -> dict[str, Any]:
+    """What a file says of itself; {} where dither did not write it."""
+    pl = schema.polars()
+    with readable(path):
+        metadata = pl.read_parquet_metadata(path)
+    try:
+        found = json.loads(metadata.get(METADATA, "{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class readable:
+    """Turns what polars raises over a file into a plain ValueError."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        pl = schema.polars()
+        if isinstance(error, FileNotFoundError):
+            raise FileNotFoundError(f"no log at {self.path}") from None
+        if isinstance(error, (pl.exceptions.PolarsError, OSError, UnicodeError)):
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ValueError(
+                f"{self.path} cannot be read as a log ({reason}): is the file whole, and of that format?"
+            ) from None
+
+
+def events(received: list[Event]) -> Any:
+    """Events as a frame."""
+    pl = schema.polars()
+    columns = list(zip(*received, strict=True)) or [()] * len(schema.EVENT)
+    types = schema.dtypes(schema.EVENT)
+    return pl.DataFrame(
+        {name: pl.Series(name, list(c), dtype=types[name]) for name, c in zip(schema.EVENT, columns, strict=True)}
+    )
+
+
+def read_part(path: Path) -> Any:
+    """One part of a log."""
+    with readable(path):
+        return schema.polars().read_parquet(path)
+
+
+def join(decisions: Any, received: Any, *, rule: str, first: int = 0) -> Any:
+    """The decisions, from number `first` on, with reward, reward_time and rewards (and reward_list for "list").
+
+    Events of other decisions are not looked at; conflicts never count.
+    """
+    pl = schema.polars()
+    counted = received.filter(~pl.col("conflict"))
+    by_time = counted.sort("time", maintain_order=True)
+    if rule == "last":
+        reward = by_time.group_by("decision").agg(pl.col("reward").last())
+    elif rule == "sum":
+        reward = counted.group_by("decision").agg(pl.col("reward").sum())
+    else:
+        reward = counted.group_by("decision", maintain_order=True).agg(pl.col("reward").alias("reward_list"))
+        reward = reward.with_columns(pl.lit(None, dtype=pl.Float64).alias("reward"))
+    facts = counted.group_by("decision").agg(
+        pl.col("time").max().alias("reward_time"), pl.len().cast(pl.Int64).alias("rewards")
+    )
+    numbered = decisions.with_columns((pl.int_range(pl.len(), dtype=pl.Int64) + first).alias("__decision"))
+    right = reward.join(facts, on="decision")
+    found = numbered.join(right, left_on="__decision", right_on="decision", how="left", maintain_order="left")
+    return found.drop("__decision").with_columns(pl.col("rewards").fill_null(0))

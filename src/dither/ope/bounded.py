@@ -1,0 +1,195 @@
+"""Intervals for means of bounded terms, valid for every number of rows, and the bounds that they need.
+
+bernstein   empirical Bernstein (Maurer, Pontil 2009, Theorem 4)
+betting     hedged capital (Waudby-Smith, Ramdas 2024, Theorem 3 and Section 4.4): valid at all times at once
+
+Betting on x_1, x_2, ... in [0, 1] with one mean:
+
+    K⁺_t(m) = Π_{s<=t} (1 + min(λ_s, ½/m) (x_s - m))             wealth of a bet that the mean is above m
+    K⁻_t(m) = Π_{s<=t} (1 - min(λ_s, ½/(1-m)) (x_s - m))         that it is below
+    λ_s = √(2 ln(2/α)/(σ̂²_{s-1} s ln(1 + s)))                    predictable (equation 26)
+    σ̂²_s = (¼ + Σ_{i<=s} (x_i - μ̂_i)²)/(s + 1),  μ̂_s = (½ + Σ_{i<=s} x_i)/(s + 1)
+
+Under the mean m both are martingales of mean 1, so m is refused for good once max(K⁺, K⁻)/2 >= 1/α (Ville). K⁺ falls in
+m and K⁻ rises: what is left is an interval, whose ends bisection finds. Every pass is over all t at once.
+
+Weights of rows s make a mean a ratio, with no bound of its own. The value m has E[s (b - m)] = 0, whose terms are
+bounded where s is. Both intervals leave those m that such terms do not refuse, and need a bound on s known beforehand.
+For "betting" row s counts g_s in (0, 1], its weight over that bound: each bet is on g_s (x_s - m) in place of x_s - m,
+which is bounded as before, and λ is that of the g (x - μ̂) seen before.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import errors
+from dither.errors import Option, Refused
+
+Interval = tuple[float, float]
+STEPS = 50  # halvings of [0, 1]: ends to 1e-15
+
+
+class Seen(NamedTuple):
+    """What the rows show of the bounds."""
+
+    weight: float  # the largest weight
+    low: float  # the least reward or prediction
+    high: float  # the largest
+    clustered: bool  # whether rows depend on each other
+    rows: tuple[float, float] = (1.0, 1.0)  # the least and the largest weight of a row
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """How the weights and rewards bound b, for intervals that need it: low <= b <= high.
+
+    form : "weighted" (w r), "residual" (m + w (r - m)), "model" (m), or "ratio", which has no such bound
+    """
+
+    form: str
+    weight: float | None = None  # the largest that the weight used can be; None: only the caller knows
+
+    def limits(self, weight: float, low: float, high: float) -> tuple[float, float]:
+        """The bounds of b for weights in [0, weight] and rewards and predictions in [low, high]."""
+        if self.form == "weighted":
+            return min(0.0, weight * low), max(0.0, weight * high)
+        width = max(weight * (high - low), 0.0)
+        return (low - width, high + width) if self.form == "residual" else (low, high)
+
+
+def limits(name: str, method: str, bounded: Bounded, seen: Seen, options: Mapping[str, Any]) -> tuple[Interval, float]:
+    """The bounds of the terms and of the weights of rows, as known beforehand; refused where the rows break them.
+
+    name : of the interval; method : of the estimator
+    """
+    this = Option("interval", name)
+    if bounded.form == "ratio":
+        raise Refused(this, f" needs a mean of bounded terms, and {method} is a ratio: take ips or dr")
+    if seen.clustered:
+        raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))
+    span, weight = options.get("reward_range"), bounded.weight
+    if weight is None:
+        weight = options.get("weight_max")
+    if span is None or weight is None:
+        lacking: list[Any] = [] if span is not None else [Option("reward_range", means="(low, high)")]
+        if weight is None:
+            lacking += [*([" and "] if lacking else []), Option("weight_max"), ", such as K/floor"]
+        raise Refused(this, " needs bounds known beforehand: pass ", *lacking)
+    low, high, weight = float(span[0]), float(span[1]), float(weight)
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"reward_range must be two finite numbers, the lower first; got {span!r}")
+    if bounded.weight is None:
+        errors.positive("weight_max", weight)
+        if seen.weight > weight * (1 + 1e-9):
+            raise ValueError(f"weight_max={weight:g} is no bound: the largest weight is {seen.weight:g}")
+    if seen.low < low or seen.high > high:
+        what = f"rewards and predictions go from {seen.low:g} to {seen.high:g}"
+        raise ValueError(f"reward_range={span!r} is no bound: {what}")
+    return bounded.limits(weight, low, high), _row_limit(this, seen, options)
+
+
+def _row_limit(this: Option, seen: Seen, options: Mapping[str, Any]) -> float:
+    """The bound on the weights of rows; not needed where all are equal."""
+    least, largest = seen.rows
+    if least == largest:
+        return largest
+    most = options.get("row_weight_max")
+    if most is None:
+        raise Refused(
+            *(this, " with weights of rows needs a bound on the weights of rows known beforehand: pass "),
+            *(Option("row_weight_max"), ", such as 1/(1 - pdrop) of the most thinned rows"),
+        )
+    errors.positive("row_weight_max", most)
+    if largest > most * (1 + 1e-9):
+        raise ValueError(f"row_weight_max={most:g} is no bound: the largest weight of a row is {largest:g}")
+    return float(most)
+
+
+def bernstein(
+    mean: np.ndarray, spread: np.ndarray, n: int, most: float, ends: Interval, level: float, *, more: float
+) -> Interval:
+    """Empirical Bernstein: for s = 1 value ± √(2 Var ln(4/δ)/n) + 7 (high - low) ln(4/δ)/(3 (n - 1)).
+
+    In general the m for which |mean of s (b - m)| <= √(2 Var ln(4/δ)/n) + 7 most (high - low) ln(4/δ)/(3 (n - 1)).
+
+    mean (2,), spread (2, 2) : of s and s b, with divisor n - 1; most : the bound of s; ends : of b; more : to add
+    With t = m - value it is |S t| <= √q(t) + d, q quadratic: one root on each side, where there is one.
+    """
+    low, high = ends
+    if n < 2:
+        return low, high
+    L = np.log(4 / (1 - level))
+    S, value = float(mean[0]), float(mean[1] / mean[0])
+    d = 7 * most * (high - low) * L / (3 * (n - 1))
+    k = 2 * L / n
+    q2, q1 = k * spread[0, 0], k * 2 * (value * spread[0, 0] - spread[0, 1])
+    q0 = k * max(float(spread[1, 1] - 2 * value * spread[0, 1] + value**2 * spread[0, 0]), 0.0)
+    half = []
+    for sign in (-1.0, 1.0):  # t = sign × h, h > 0: (S h - d)² = q2 h² + sign q1 h + q0
+        a, b, c = S**2 - q2, -(2 * S * d + sign * q1), d**2 - q0
+        half.append((-b + np.sqrt(max(b * b - 4 * a * c, 0.0))) / (2 * a) if a > 0 else np.inf)
+    return max(low, value - float(half[0]) - more), min(high, value + float(half[1]) + more)
+
+
+def betting(b: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *, more: float) -> Interval:
+    """The last interval of the confidence sequence, of terms b (n,) in order within `ends`, which count g (n,) each.
+
+    NaN where every mean is refused; more : to add.
+    """
+    low, high = ends
+    lower, upper = (low + (high - low) * end for end in interval((b - low) / (high - low), level=level, g=g))
+    return float(np.maximum(low, lower - more)), float(np.minimum(high, upper + more))
+
+
+def counted(s: np.ndarray | None, most: float) -> np.ndarray | None:
+    """s over its bound (n,); None where all are equal, so that rows count alike."""
+    return None if s is None or np.all(s == s[0]) else s / most
+
+
+def interval(x: np.ndarray, *, level: float = 0.95, g: np.ndarray | None = None) -> Interval:
+    """The interval after all of x (n,), values in [0, 1] in order: valid at whatever n one stops, also looking.
+
+    g (n,) : what each row counts, in (0, 1]; None: all 1. NaN twice where every mean is refused: x then has no constant
+    mean (or it is one of the 1 - level).
+    """
+    lam, need = stakes(x, level, g), math.log(2 / (1 - level))
+    low, high = _end(x, lam, need, g), 1 - _end(1 - x, lam, need, g)
+    return (low, high) if low <= high else (math.nan, math.nan)
+
+
+def sequence(x: np.ndarray, at: np.ndarray, *, level: float = 0.95, g: np.ndarray | None = None) -> np.ndarray:
+    """The intervals after the first t values for each t of `at` (J,): (J, 2). All J hold together at `level`."""
+    parts = [interval(x[:t], level=level, g=None if g is None else g[:t]) for t in at]
+    return np.array(parts).reshape(-1, 2)
+
+
+def stakes(x: np.ndarray, level: float, g: np.ndarray | None = None) -> np.ndarray:
+    """λ (n,): each from the values before it alone."""
+    n = len(x)
+    s = np.arange(1, n + 1)
+    if g is None:
+        mean = (0.5 + np.cumsum(x)) / (s + 1)
+        variance = (0.25 + np.cumsum((x - mean) ** 2)) / (s + 1)
+    else:
+        mean = (0.5 + np.cumsum(g * x)) / (1 + np.cumsum(g))
+        variance = (0.25 + np.cumsum((g * (x - mean)) ** 2)) / (s + 1)
+    before = np.concatenate([[0.25], variance[:-1]])
+    return np.sqrt(2 * math.log(2 / (1 - level)) / (before * s * np.log1p(s)))
+
+
+def _end(x: np.ndarray, lam: np.ndarray, need: float, g: np.ndarray | None) -> float:
+    """The smallest m that K⁺ has never refused; all below it were."""
+    low, high = 0.0, 1.0
+    for _ in range(STEPS):
+        m = (low + high) / 2
+        gap = x - m if g is None else g * (x - m)
+        wealth = np.cumsum(np.log1p(np.minimum(lam, 0.5 / m) * gap))
+        if np.max(wealth) >= need:
+            low = m
+        else:
+            high = m
+    return low
