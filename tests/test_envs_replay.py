@@ -65,7 +65,18 @@ def test_a_bandit_learns_on_the_rounds_that_are_kept():
     assert got.value > read.r.mean() + 5 * got.se  # it has learnt which arms pay
     again = ope.replay(dither.LinFP(dim=2, lam=1.0, seed=0), read, seed=0)
     assert_array_equal(again.contributions.log.rows, rows)
-    # seen red: an arm that is not on offer, chosen where the mask is left out
+
+
+def test_arms_that_are_not_on_offer_are_masked():
+    read, seen = logged(50, [0.25] * 4, ragged=True), []
+
+    class Looks(Fixed):
+        def choose(self, X, mask=None):
+            seen.append(mask)
+            return super().choose(X)
+
+    ope.replay(Looks([0.25] * 4), read, seed=0)
+    assert_array_equal(seen, read.mask)  # seen red: no mask
 
 
 def test_slots():

@@ -30,7 +30,7 @@ def test_one_call_says_what_the_command_says(dither, path, tmp_path):
     assert table["se"].to_list() == [e.se for e in found.estimates.values()]
     assert all(said.text in " ".join(out.split()) for said in found.verdicts())
     assert all(note in " ".join(out.split()) for note in found.notes())
-    # seen red: the seed left out
+    # seen red: the seed of the command left out
 
 
 @pytest.mark.parametrize("form", ["file", "frame", "in memory"])
@@ -111,10 +111,10 @@ def test_refusals_speak_the_language_of_who_asks(dither, path, options, python, 
 
 
 def test_a_refusal_travels_between_processes():
-    made = errors.Refused("take ", errors.Option("missing", "leave out"), " or ", errors.Option("arms"))
-    again = pickle.loads(pickle.dumps(made))
+    parts = ("take ", errors.Option("missing", "leave out"), " or ", errors.Option("arms"))
+    again = pickle.loads(pickle.dumps(errors.Refused(*parts)))
     assert str(again) == "take missing='leave out' or arms="
-    assert again.args == made.args  # seen red: a message in place of the parts
+    assert again.args == parts  # seen red: a message in place of the parts
 
 
 def test_names_of_columns_are_for_files(path):

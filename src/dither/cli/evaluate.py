@@ -19,6 +19,7 @@ from dither.ope.contributions import ESTIMATORS, find
 from dither.ope.judge import INTERVALS
 
 WORDS = {"estimators": "--estimator", "policies": "--policy", "options": "--with"}  # others are --name
+FORMS = "; ".join(f"{name}, {form.words}" for name, form in FORMATS.items()) + "."
 RULES = {"error": "error", "leave-out": "leave out"}  # as typed -> as `Logged.usable` takes it
 
 
@@ -77,7 +78,7 @@ def evaluate(
     model: Annotated[
         str | None, typer.Option(help="Predict rewards, cross-fitted in memory: ridge or gbm.", show_default=False)
     ] = None,
-    format: Annotated[str, typer.Option(help=f"{', '.join(FORMATS)}.")] = "dither",
+    format: Annotated[str, typer.Option(help=FORMS)] = "dither",
     option: Annotated[
         list[str] | None,
         typer.Option(

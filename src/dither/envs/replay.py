@@ -12,7 +12,6 @@ import numpy as np
 
 from dither import errors, inputs
 from dither.envs.classification import Run
-from dither.ope.rows import row_weights
 
 
 class _Drawn(Run):
@@ -37,6 +36,8 @@ class Replay:
     S = 1.0
 
     def __init__(self, log: Any, *, M: Any = None) -> None:
+        from dither.ope.rows import row_weights  # the other environments need neither ope nor log
+
         if len(log) == 0:
             raise ValueError("a replay needs a log with rows")
         self.r = log.r

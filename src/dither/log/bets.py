@@ -37,7 +37,6 @@ BELOW = 2.0 ** -np.arange(1, 7)  # κ of `EachArm`
 STAKES = 0.5 * 4.0 ** -np.arange(10)  # λ of `Balance`: ½, ⅛, ... 2e-6
 CELLS = 2**20  # arms on offer, of all rows, that are looked at together
 CERTAIN = 1e-9  # 1 - p below which no other arm could be shown
-SAME = 1e-6  # how far a mean of weights may be from 1: probabilities logged in float32 have errors of 1e-8
 
 
 def averaged(wealth: np.ndarray, axis: int | None = None) -> Any:
@@ -214,7 +213,7 @@ def support(x: Balance) -> float:
 
 def _settled(x: Balance) -> float | None:
     """The P-value where no test is needed."""
-    if abs(x.mass / x.total - 1) <= SAME:
+    if abs(x.mass / x.total - 1) <= ROUNDING:
         return 1.0
     return None if x.open else 0.0  # where no row could have shown another arm, w is what it must be
 

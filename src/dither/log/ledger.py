@@ -35,12 +35,6 @@ class Ledger:
         self._decisions: dict[str, int] = {}
         self._paid: dict[tuple[int, str | None], float] = {}
 
-    def __len__(self) -> int:
-        return len(self._decisions)
-
-    def __contains__(self, id: str) -> bool:
-        return id in self._decisions
-
     def enter(self, id: str, decision: int) -> None:
         """A new decision. Raises ValueError where the id is taken."""
         if id in self._decisions:

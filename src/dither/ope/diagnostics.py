@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dither.inputs import ROUNDING
 from dither.log import bets
 from dither.ope import warn
 from dither.ope.contributions import Contributions, certain_gap, cusum, unsupported
@@ -21,7 +22,6 @@ FEW = 30  # effective rows below which a normal interval is not to be trusted,
 SMALL = 0.3  # or this share of the rows, where there are fewer than 100
 VALID = ("bernstein", "betting", "clopper_pearson")  # intervals that hold for every number of rows
 OF_REWARDS = ("ips", "clipped_ips", "snips")  # estimators whose only spread is that of rewards and weights
-EVEN = 1e-6  # relative spread below which weights are one number
 
 
 def health(made: Contributions, psi: np.ndarray, *, limit: float | None = None) -> dict[str, float]:
@@ -50,8 +50,8 @@ def few(found: Any) -> bool:
 
 def uneven(found: Any) -> bool:
     """Whether all weights are one number that is not 1: no row then shows what the policy would show less of."""
-    flat = found.weight_sd <= EVEN * found.weight_mean
-    return found.n > 1 and flat and found.weight_mean > 0 and abs(found.weight_mean - 1) > bets.SAME
+    flat = found.weight_sd <= ROUNDING * found.weight_mean
+    return found.n > 1 and flat and found.weight_mean > 0 and abs(found.weight_mean - 1) > ROUNDING
 
 
 def thin(found: Any, *, known: bool) -> bool:
@@ -106,7 +106,7 @@ def quiet(found: Any) -> list[tuple[type[Warning], str]]:
     """What to say where no reward differs, and the interval takes what these rows do not show for impossible."""
     if found.se != 0 or found.interval_method in VALID or found.method not in OF_REWARDS:
         return []
-    if found.weight_sd <= EVEN and abs(found.weight_mean - 1) <= bets.SAME:
+    if found.weight_sd <= ROUNDING and abs(found.weight_mean - 1) <= ROUNDING:
         return []  # the mean of the rows themselves: no other policy is judged
     return [(warn.EventWarning, (
         f"no reward differs from the others: the {found.interval_method} interval does not hold for events that these "
