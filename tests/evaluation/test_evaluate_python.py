@@ -120,5 +120,7 @@ def test_a_refusal_travels_between_processes():
 def test_names_of_columns_are_for_files(path):
     with pytest.raises(ValueError, match="reward= is for files"):
         ope.evaluate(log.read(path), reward="clicks")
+    with pytest.raises(ValueError, match="must not be called 'logging'"):  # seen red: taken for what ran
+        ope.evaluate(path, {"logging": "uniform"})
     with pytest.raises(ValueError, match=r"policies must be a list.*write \['uniform'\]"):
         ope.evaluate(path, "uniform")

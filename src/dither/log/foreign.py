@@ -163,20 +163,17 @@ def texts(column: Any) -> Any:
 
 
 def _texts_in_lists(column: Any) -> Any:
-    pl = schema.polars()
-    if not isinstance(column.dtype, (pl.List, pl.Array)):
+    if not _listed(column.dtype):
         raise ValueError(f"arms must name a column of lists of ids, got {column.dtype}; or pass the ids themselves")
-    return column.cast(pl.List(pl.String))
+    return column.cast(schema.dtype("texts"))
 
 
 def _listed(dtype: Any) -> bool:
-    pl = schema.polars()
-    return isinstance(dtype, (pl.List, pl.Array))
+    return isinstance(dtype, (schema.polars().List, schema.polars().Array))
 
 
 def _flat(dtype: Any) -> bool:
-    pl = schema.polars()
-    return isinstance(dtype, (pl.List, pl.Array)) and dtype.inner.is_numeric()
+    return _listed(dtype) and dtype.inner.is_numeric()
 
 
 def _even(lists: Any) -> np.ndarray:

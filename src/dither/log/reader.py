@@ -179,9 +179,7 @@ def framed(source: Any) -> Any:
     pl = schema.polars()
     if isinstance(source, Logged):
         return source.frame
-    if isinstance(source, pl.LazyFrame):
-        return source
-    if isinstance(source, pl.DataFrame):
+    if isinstance(source, (pl.LazyFrame, pl.DataFrame)):
         return source
     if isinstance(source, dict):
         return pl.DataFrame(source)

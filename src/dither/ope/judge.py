@@ -246,7 +246,8 @@ def conclude(part: Part, question: Question, report: Report, how: How) -> Evalua
     certain = {who: partial.certain(sums, place[who]) for who in names}
     draws = partial.resample(sums, seed=how.seed, times=how.resamples) if how.interval == "bootstrap" else None
     made = partial.estimates(sums, interval=how.interval, level=how.level, warn=False, draws=draws, **how.bounds)
-    few = _few({who: sums.tallies[j] for who, j in place.items()}, how) if sums.clusters is None else {}
+    tallies = {who: sums.tallies[j] for who, j in place.items()}
+    few = _few(tallies, how) if sums.clusters is None else {}
     found = {}
     for (who, by), name in of.items():
         gap = unsupported(made[name].weight_mean, certain.get(who, 0.0), known=known.get(who, True))
@@ -259,9 +260,10 @@ def conclude(part: Part, question: Question, report: Report, how: How) -> Evalua
                 continue
             if base not in bases:
                 bases[base] = partial.differences(sums, base, level=how.level, draws=draws)
-            rare = {one: few[one] for one in (who, other) if one in few and made[name].method != "dm"}
-            tallies = [(one, sums.tallies[place[one]]) for one in (who, other)]
-            gaps.append(Gap(who, by, other, _wider_gap(bases[base][name], rare, tallies, how)))
+            difference = bases[base][name]
+            if made[name].method != "dm":
+                difference = _wider_gap(difference, (who, other), few, tallies, how)
+            gaps.append(Gap(who, by, other, difference))
     return Evaluation(
         estimates=found,
         gaps=tuple(gaps),
@@ -301,12 +303,13 @@ def _wider(found: Estimate, who: str, events: Events | None, how: How) -> Estima
 
 
 def _wider_gap(
-    found: Difference, rare: dict[str, Events], tallies: list[tuple[str, intervals.Tally]], how: How
+    found: Difference, pair: tuple[str, str], few: dict[str, Events], tallies: dict[str, intervals.Tally], how: How
 ) -> Difference:
     """A difference whose interval also holds what the intervals of both leave, each at half of what may miss."""
-    if not rare or not all(events.held for events in rare.values()):
+    rare = [few[who] for who in pair if who in few]
+    if not rare or not all(events.held for events in rare):
         return found
-    mine, theirs = (_unseen(who, tally, how, (1 + how.level) / 2) for who, tally in tallies)
+    mine, theirs = (_unseen(who, tallies[who], how, (1 + how.level) / 2) for who in pair)
     if mine is None or theirs is None:
         return found
     return replace(found, interval=_hull(found.interval, (mine[0] - theirs[1], mine[1] - theirs[0])))

@@ -119,7 +119,9 @@ def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any
         each = [np.zeros((3, parts[0].n)) if part.errors is None else part.errors.T for part in parts]
         table = np.concatenate(each) * _s(parts[0])
         slips = table @ table.T
-    found, once = [seen(part.log) for part in parts], _Once()
+    found, logs = [seen(part.log) for part in parts], {id(part.log.w): part.log for part in parts}
+    balanced = {key: bets.balance(log.w, log.p, log.s, log.limit) for key, log in logs.items()}
+    tallies = {key: intervals.tallied(log.r, log.w, log.s) for key, log in logs.items()}  # estimators share weights
     return Sums(
         names=tuple(made),
         methods=tuple(part.method for part in parts),
@@ -133,28 +135,18 @@ def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any
         errors=slips,
         weights=np.array([_weights(part) for part in parts]),
         largest=np.array([one.weight for one in found]),
-        balance=tuple(once(bets.balance, part.log.w, part.log.p, part.log.s, part.log.limit) for part in parts),
+        balance=tuple(balanced[id(part.log.w)] for part in parts),
         rows=found[0].rows,
         ends=np.array([(one.low, one.high) for one in found]),
         kind=KINDS[max(KINDS.index(part.log.kind) for part in parts)],
         clustered=first.group is not None,
         known=first.gap is not None,
         left_out=dict(first.left_out),
-        tallies=tuple(once(intervals.tallied, part.log.r, part.log.w, part.log.s) for part in parts),
+        tallies=tuple(tallies[id(part.log.w)] for part in parts),
         blocks=None if numbers is None else blocks(parts, np.asarray(numbers)),
         clusters=None if cluster is None else by_label(parts, np.asarray(cluster)),
         kept=((first.s, *(part.b for part in parts)),) if keep else None,
     )
-
-
-class _Once(dict):
-    """Calls that are made once for the same arguments: estimators of one policy share its arrays."""
-
-    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        key = (function, *map(id, arguments))
-        if key not in self:
-            self[key] = arguments, function(*arguments)  # the arguments too: no other may take their ids
-        return self[key][1]
 
 
 def _s(part: Contributions) -> Any:

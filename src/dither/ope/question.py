@@ -72,6 +72,8 @@ class Question:
                 raise ValueError(
                     f"{what} must have different names; {twice[0]!r} is there {names.count(twice[0])} times"
                 )
+        if LOGGING in (policy.name for policy in self.policies):
+            raise ValueError(f"a policy must not be called {LOGGING!r}, which is the name of what ran")
         if self.arms is not None:
             errors.at_least("arms", self.arms, 1)
 
