@@ -41,6 +41,7 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/evaluate.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/imports.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/walks.py
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

@@ -107,6 +107,8 @@ def test_sums_say_what_does_not_fit():
         ope.estimates(made, interval="bootstrap")
     with pytest.raises(ValueError, match="keep=True"):
         ope.estimates(made, interval="betting", weight_max=9.0, reward_range=(0, 4))
+    with pytest.raises(TypeError, match="no option 'weight_mx': did you mean 'weight_max'"):  # seen red: not looked at
+        ope.estimates(made, weight_mx=9.0)
     numbered = ope.sums({"new": ope.contributions("ips", **HAND)}, numbers=np.arange(4))
     with pytest.raises(ValueError, match="blocks are known of one"):
         ope.merge(made, numbered)

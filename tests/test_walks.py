@@ -20,7 +20,7 @@ def found():
 @pytest.mark.parametrize("name", MOST)
 def test_a_walk_is_no_longer(found, name):
     assert len(found[name]) <= MOST[name], sorted(found[name])
-    # seen red: the drift test and the tallies in files of their own, 16
+    # seen red: a test of drift that looks into `diagnostics`, 15
 
 
 def test_the_walk_is_the_whole_walk(found):
@@ -28,4 +28,4 @@ def test_the_walk_is_the_whole_walk(found):
     whole = {"log/storage.py", "log/check.py", "ope/contributions.py", "ope/partial.py", "ope/intervals.py"}
     assert whole <= set(found["evaluate"])
     assert not any(file.startswith(("cli", "experiments")) for file in found["evaluate"])
-    # seen red: `walk` without the first call, which imports
+    # seen red: a log that is in memory already

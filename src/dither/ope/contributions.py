@@ -161,7 +161,7 @@ class Estimator:
 
     rows : (log, setting) -> `Contributions`, unweighted: weights of rows are applied to what it returns
     reads : "shown" where it uses of Q and M no more than w, m (of the arm shown) and m̄: then a log that holds these
-        numbers alone will do; "all arms" where it looks at other columns of `log.Q` or `log.M`
+        numbers alone will do; "all arms" where it looks at other columns of `Rows.Q` or `Rows.M`
     predicts : whether it needs M
     setting : name and range of its setting; None: it has none
     """

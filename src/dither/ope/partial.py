@@ -31,7 +31,7 @@ from dither.ope import diagnostics, intervals
 from dither.ope.bounded import Bounded, Seen
 from dither.ope.contributions import Contributions, certain_gap, cusum, grouped, ratio, seen, unsupported
 from dither.ope.intervals import Evidence, Tally
-from dither.ope.result import LEVELS, Difference, Estimate
+from dither.ope.result import LEVELS, Difference, Estimate, IntervalOptions
 
 PER = 4  # columns a policy: b, u, v, w
 BLOCKS = 10_000
@@ -311,6 +311,8 @@ def estimates(
     if interval not in intervals.INTERVALS:
         raise errors.unknown("interval", interval, known=intervals.INTERVALS)
     found, draws = {}, options.pop("draws", None)
+    for name in set(options) - set(IntervalOptions.__annotations__):
+        raise TypeError(str(errors.unknown("option", name, known=[*IntervalOptions.__annotations__, "draws"])))
     if draws is None and interval in ("bootstrap", "bca"):
         draws = resample(s, seed=options.get("seed"), times=options.get("resamples", intervals.RESAMPLES))
     for j, name in enumerate(s.names):
