@@ -27,5 +27,6 @@ def test_the_walk_is_the_whole_walk(found):
     """From the file of a decision to the interval: where one of these is not entered, something else was counted."""
     whole = {"log/storage.py", "log/check.py", "ope/contributions.py", "ope/partial.py", "ope/intervals.py"}
     assert whole <= set(found["evaluate"])
+    assert found["evaluate"]["log/storage.py"] >= 10  # the files of the folder are opened
     assert not any(file.startswith(("cli", "experiments")) for file in found["evaluate"])
     # seen red: a log that is in memory already
