@@ -75,7 +75,7 @@ def test_a_bandit_is_judged_as_it_stands(tmp_path):
     [
         (np.ones((3, 4)) / 4, "must be .n, K. or .n,., with a row for each row of the log"),
         (np.ones((1500, 3)) / 3, "must have a column for each of 4 arms"),
-        (np.ones((1500, 4)), r"must hold probabilities of the arms on offer.*row 0 does not \(1500 such rows\)"),
+        (np.ones((1500, 4)), r"must hold probabilities of all arms on offer.*row 0 does not \(1500 such rows\)"),
         (np.full(1500, 1.5), r"must hold probabilities in \[0, 1\]"),
         ("unifrom", "did you mean 'uniform'"),
     ],

@@ -48,12 +48,24 @@ def batches(
     Arguments and errors as for `read`, raised before the first piece. An id that came in an earlier piece is a
     duplicate, as in the whole.
     """
+    return pieces(source, rows=rows, rewards=rewards, require=require).each
+
+
+class Pieces(NamedTuple):
+    """A log in pieces."""
+
+    rows: int  # of all
+    each: Iterator[Logged]
+
+
+def pieces(source: Any, *, rows: int, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Pieces:
+    """As `batches`, with the number of all rows."""
     errors.at_least("rows", rows, 1)
-    pieces = [_Source(piece, rewards, require) for piece in _pieces(source)]
-    total = sum(piece.height for piece in pieces)
+    found = [_Source(piece, rewards, require) for piece in _pieces(source)]
+    total = sum(piece.height for piece in found)
     if total == 0:
         raise ValueError(f"{words(source)} holds no rows: there is nothing to evaluate")
-    return _batches(pieces, rows, _repeats(pieces))
+    return Pieces(total, _batches(found, rows, _repeats(found)))
 
 
 def _batches(pieces: list["_Source"], rows: int, repeats: np.ndarray | None) -> Iterator[Logged]:

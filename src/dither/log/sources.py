@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from dither import errors
 from dither.errors import Option, Refused
@@ -18,6 +18,7 @@ from dither.log import reader, schema, storage
 from dither.log.check import came_before
 from dither.log.foreign import filled_up, from_columns, open_bandit
 from dither.log.logged import Logged
+from dither.log.reader import Pieces
 from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
 
@@ -36,13 +37,6 @@ class Asks(Protocol):
     def columns(self) -> set[str]:
         """The columns that it reads, besides those that every log has."""
         ...
-
-
-class Pieces(NamedTuple):
-    """A log in pieces."""
-
-    rows: int  # of all
-    each: Iterator[Logged]
 
 
 @dataclass(frozen=True)
@@ -143,13 +137,9 @@ class Source:
 
     def streamed(self, columns: set[str], rows: int) -> Pieces:
         """A decision log, without holding it."""
-        if self.written:
-            found = storage.Decisions(storage.held(self.path, "decisions"))
-            self._silent(found.columns(SIZES[:3]).lazy())
-            return Pieces(found.height, reader.batches(self.path, rows=rows, **self.settings))
-        scans = self._scans(columns)
-        height = sum(scan.frame.select(schema.polars().len()).collect().item() for scan in scans)
-        return Pieces(height, reader.batches(scans, rows=rows, **self.settings))
+        if self.written and self.arms is not None:
+            self._silent(storage.Decisions(storage.held(self.path, "decisions")).columns(SIZES[:3]).lazy())
+        return reader.pieces(self.path if self.written else self._scans(columns), rows=rows, **self.settings)
 
     def decisions(self, columns: set[str]) -> Logged:
         """A decision log in memory."""
@@ -201,8 +191,6 @@ class Source:
 
     def _silent(self, frame: Any) -> None:
         """Refuse arms= where every row says how many arms were on offer."""
-        if self.arms is None:
-            return
         col = schema.polars().col
         for name in SIZES[:3]:
             if name in frame.collect_schema() and not frame.select(col(name).null_count()).collect().item():

@@ -117,13 +117,9 @@ class Column:
 
     def shown(self, log: Any) -> Shown:
         """As they are, checked."""
-        if is_list(log, self.q):
-            Q, proper = inputs.shares(log.matrix(self.q))
-            refuse(~proper, log, f"column {self.q!r} must hold probabilities of all arms on offer, which sum to 1")
-            return Shown(of_shown(Q, log.a), Q, None if self.g is None else number(log, self.g))
-        q = number(log, self.q)
-        refuse(~((q >= 0) & (q <= 1 + ROUNDING)), log, f"column {self.q!r} must hold probabilities in [0, 1]")
-        return Shown(q, None, None if self.g is None else number(log, self.g))
+        Q = log.matrix(self.q) if is_list(log, self.q) else number(log, self.q)
+        found = _of_arrays(Q, log, f"column {self.q!r}")
+        return found if self.g is None else found._replace(g=number(log, self.g))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,16 +177,20 @@ class Given:
             raise ValueError(
                 f"{self.name} must be (n, K) or (n,), with a row for each row of the log; got {self.Q.shape}"
             )
-        rows = self.Q[log.numbers]
-        if rows.ndim == 1:
-            refuse(~((rows >= 0) & (rows <= 1 + ROUNDING)), log, f"{self.name} must hold probabilities in [0, 1]")
-            return Shown(rows)
-        mask = log.mask
-        if rows.shape[1] < mask.shape[1]:
+        rows, mask = self.Q[log.numbers], log.mask
+        if rows.ndim == 2 and rows.shape[1] < mask.shape[1]:
             raise ValueError(f"{self.name} must have a column for each of {mask.shape[1]} arms; got {self.Q.shape}")
-        Q, proper = inputs.shares(rows[:, : mask.shape[1]] * mask)
-        refuse(~proper, log, f"{self.name} must hold probabilities of the arms on offer, which sum to 1")
-        return Shown(of_shown(Q, log.a), Q)
+        return _of_arrays(rows if rows.ndim == 1 else rows[:, : mask.shape[1]] * mask, log, self.name)
+
+
+def _of_arrays(Q: np.ndarray, log: Any, what: str) -> Shown:
+    """Probabilities of all arms (n, K), or of the arm shown (n,), checked."""
+    if Q.ndim == 1:
+        refuse(~((Q >= 0) & (Q <= 1 + ROUNDING)), log, f"{what} must hold probabilities in [0, 1]")
+        return Shown(Q)
+    Q, proper = inputs.shares(Q)
+    refuse(~proper, log, f"{what} must hold probabilities of all arms on offer, which sum to 1")
+    return Shown(of_shown(Q, log.a), Q)
 
 
 def parse(text: str, *, draws: int) -> Policy:
