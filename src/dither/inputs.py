@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dither import errors
+from dither.models import model as contract
 
 ROUNDING = 1e-6  # how far a probability may miss what it must be: six digits, or float32
 MOST_OFF = 1e-3  # how far probabilities of many arms may be from summing to 1
@@ -164,7 +165,7 @@ def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray | np.float64:
 
 def supported(r: np.ndarray | np.float64, model: Any) -> None:
     """Refuse rewards that the model's link cannot have."""
-    low, high = getattr(model, "support", (-np.inf, np.inf))
+    low, high = contract.support(model)
     if low == -np.inf and high == np.inf:
         return
     wrong = (r < low) | (r > high)
@@ -174,7 +175,7 @@ def supported(r: np.ndarray | np.float64, model: Any) -> None:
     what = f"not be below {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
     value = float(np.ravel(r)[np.argmax(wrong)])
     raise ValueError(
-        f"r must {what}, where rewards of the {model.function.name} link are; got {value!r}{where}: "
+        f"r must {what}, where rewards of the {contract.link(model).name} link are; got {value!r}{where}: "
         f"rescale the rewards or choose another link"
     )
 
