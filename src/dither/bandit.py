@@ -12,15 +12,15 @@ child draws from fresh entropy (docs/processes.md).
 import copy
 import threading
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from dither import decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
 from dither.models import model as contract
 
-_SETTINGS = ("dim", "seed", "floor", "monte_carlo")
-_COUNTS = ("decisions", "observations")
+SETTINGS = ("dim", "seed", "floor", "monte_carlo")
+COUNTS = ("decisions", "observations")
 _STREAMS = {"_chance": "policy", "_ties": "ties", "_training": "training"}  # those that go on; their purposes
 
 
@@ -72,6 +72,7 @@ class Bandit:
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
         self._training = self._stream("training") if contract.draws(model) else None  # the model's own chance
         self._ambient = contract.ambient(model, self.dim)  # the dimension of θ
+        self._asks = decision.asks(policy)
         self._lock = threading.RLock()
         forks.tell(self)
 
@@ -95,9 +96,9 @@ class Bandit:
         """
         with self._whole(draws=True):
             X, mask, single = self._request(X, mask)
-            policy, shape = self.policy, self._shape(X)
-            view = decision.view(policy, self.model, self.state, X, t=self.t)
-            eps = decision.eps(policy, self.t, floor=self.floor)
+            policy, shape, t = self.policy, self._shape(X), self.t
+            view = decision.view(policy, self.model, self.state, X, t=t)
+            eps = decision.eps(policy, t, floor=self.floor)
             n = 1 if single else shape[0]
             chance = decision.draw(policy, self._chance, n, arms=shape[-1], dim=self._ambient)
             u = self._ties.random(decision.UNIFORMS if single else (n, decision.UNIFORMS))
@@ -211,22 +212,8 @@ class Bandit:
         but that a `models.Regressor` leaves out earlier rows that spoil its fit.
         """
         with self._lock:
-            X, columns = inputs.features(x, name="x", dim=self.dim, columns=self._columns)
-            if X.ndim > 2:
-                raise ValueError(f"x must be ({self.dim},) or (n, {self.dim}), got {X.shape}")
-            inputs.finite(X, name="x")
-            r = inputs.rewards(r, X.shape[:-1])
-            inputs.supported(r, self.model)
-            settings: dict[str, Any] = contract.given_up(self.model)
-            if weight is not None:
-                contract.weighs(self.model)
-                settings["weight"] = inputs.weights(weight, X.shape[:-1], most=contract.heaviest(self.model))
-            if self.slots is not None:
-                if arm is None:
-                    raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
-                settings["arm"] = inputs.whole(arm, name="arm", below=self.slots, shape=X.shape[:-1])
-            elif arm is not None:
-                raise ValueError("arm is for disjoint slots alone; here x is the features of the arm that was shown")
+            given = dict(arm=arm, weight=weight, dim=self.dim, columns=self._columns)
+            X, r, settings, columns = inputs.observation(self.model, x, r, **given)
             state = self._learnt(X, r, settings)
             if not contract.finite(state):
                 raise errors.overflow()
@@ -235,17 +222,16 @@ class Bandit:
 
     def _learnt(self, X: np.ndarray, r: np.ndarray, settings: dict[str, Any]) -> Any:
         """The state after these observations; the model's own chance moves only if it takes them."""
+        settings |= contract.given_up(self.model)
+        if self._training is None and X.ndim == 1:
+            return self.model.update(self.state, X, r, **settings)
         if self._training is None:
-            return self._taught(X, r, settings)
+            return contract.update_many(self.model, self.state, X, r, **settings)
         with streams.given_back(self._training):
             chance = self.model.draw(self._training, 1 if X.ndim == 1 else len(X))
-            settings["chance"] = tuple(k[0] for k in chance) if X.ndim == 1 else chance
-            return self._taught(X, r, settings)
-
-    def _taught(self, X: np.ndarray, r: np.ndarray, settings: dict[str, Any]) -> Any:
-        if X.ndim == 1:
-            return self.model.update(self.state, X, r, **settings)
-        return contract.update_many(self.model, self.state, X, r, **settings)
+            if X.ndim == 1:
+                return self.model.update(self.state, X, r, chance=tuple([k[0] for k in chance]), **settings)
+            return contract.update_many(self.model, self.state, X, r, chance=chance, **settings)
 
     def refit(self) -> None:
         """Fit the model on all that was learnt, whatever its schedule (`models.Regressor`).
@@ -292,7 +278,7 @@ class Bandit:
                 "policy": saving.pack(self.policy),
                 "columns": self._columns,
                 "streams": {name: saving.plain(rng.bit_generator.state) for name, rng in self._streams().items()},
-                **{name: getattr(self, name) for name in (*_SETTINGS, *_COUNTS)},
+                **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
             }
             content = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
         return header, content
@@ -348,21 +334,9 @@ class Bandit:
 
     def _request(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
         """X and the mask, checked, and whether they are one request rather than B."""
-        X, columns = inputs.features(X, name="X", dim=self.dim, columns=self._columns)
-        alone = 1 if self.slots is not None else 2
-        if X.ndim not in (alone, alone + 1):
-            shape = f"({self.dim},) or (B, {self.dim})" if alone == 1 else f"(K, {self.dim}) or (B, K, {self.dim})"
-            raise ValueError(f"X must be {shape}: width {self.dim}; got {X.shape}")
-        if alone == 2 and X.shape[-2] == 0:
-            raise ValueError(f"X must offer at least one arm, got {X.shape}")
-        if mask is not None:
-            mask = inputs.offered(mask, shape=self._shape(X))
-        rows = None if self.slots is not None else mask
-        inputs.finite(X, name="X", mask=rows)
-        if rows is not None:
-            X = _read(X, rows)
-        self._columns = columns
-        return X, mask, X.ndim == alone
+        columns = self._columns
+        X, mask, single, self._columns = inputs.request(X, mask, dim=self.dim, slots=self.slots, columns=columns)
+        return X, mask, single
 
     def _one(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """X and mask of what must be one request."""
@@ -382,7 +356,7 @@ class Bandit:
 
     def _whole(self, *, draws: bool = False) -> "_Call":
         """One call alone; where the model is asked and refuses, it leaves no names of columns and no draws spent."""
-        return _Call(self, draws and decision.asks(self.policy))
+        return _Call(self, draws and self._asks)
 
     def _streams(self) -> dict[str, np.random.Generator]:
         """The streams that go on from call to call; a model without chance of its own has none for its training."""
@@ -418,68 +392,3 @@ class _Call:
             for stream, state in self.before:
                 stream.state = state
         self.lock.release()
-
-
-def load(
-    path: Any, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
-) -> Bandit:
-    """The bandit that `save` wrote; it goes on as if nothing had happened, or beside the one that goes on.
-
-    known : classes of your own that its model or policy is made of
-    model : the model again, where a file cannot hold it: a module or an estimator of your own
-    seed : "saved": its streams go on to the bit, which is right for one process alone. A copy that decides beside
-        others takes None, fresh entropy, or a whole number of its own (`Bandit.reseed`).
-
-    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format, for another model
-    than the one that was saved, for a class that is not in `known`, or for what is no seed. Nothing is executed. What
-    your own classes raise while they are made again comes as it is.
-    """
-    return _loaded(saving.read(path), known, model, seed)
-
-
-def from_bytes(
-    data: bytes, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
-) -> Bandit:
-    """The bandit that `Bandit.to_bytes` wrote: arguments and errors as for `load`."""
-    return _loaded(saving.from_bytes(data), known, model, seed)
-
-
-def _loaded(
-    content: saving.Content, known: tuple[type, ...], model: Any, seed: int | Literal["saved"] | None
-) -> Bandit:
-    table = saving.KNOWN | {cls.__name__: cls for cls in known}
-    if seed != "saved":
-        streams.entropy(seed)  # refused before anything is made
-
-    def build(header: dict[str, Any], content: dict[str, np.ndarray]) -> Bandit:
-        own, policy = saving.given(header["model"], model, table), saving.unpack(header["policy"], table)
-        bandit = Bandit(own, policy, **{name: header[name] for name in _SETTINGS})
-        for name in _COUNTS:
-            errors.at_least(name, header[name], 0)
-            setattr(bandit, name, header[name])
-        for name, rng in bandit._streams().items():
-            rng.bit_generator.state = saving.unplain(header["streams"][name])
-        columns = header["columns"]
-        names = columns if isinstance(columns, list) else []
-        if columns is not None and (len({c for c in names if isinstance(c, str)}) != bandit.dim or names[bandit.dim :]):
-            raise ValueError(f"its columns {columns!r} are not {bandit.dim} names")
-        bandit._columns = columns
-        bandit.state = saving.filled(bandit.state, content)
-        contract.check(bandit.model, bandit.state)
-        bandit.state = contract.restored(bandit.model, bandit.state)
-        return bandit
-
-    bandit = content.build(build, own=bool(known) or model is not None)
-    if seed != "saved":
-        bandit.reseed(seed)
-    return bandit
-
-
-def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """X with an offered row in the place of each that is ruled out, so that no model reads it, whatever it holds."""
-    if X.ndim == 2:
-        X = X.copy()
-        X[~mask] = X[mask.argmax()]
-        return X
-    first = np.take_along_axis(X, np.argmax(mask, axis=-1)[..., None, None], axis=-2)
-    return np.where(mask[..., None], X, first)

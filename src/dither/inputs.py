@@ -53,6 +53,59 @@ def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple
     return array if array.flags.c_contiguous else np.ascontiguousarray(array), columns
 
 
+def request(
+    X: Any, mask: Any, *, dim: int, slots: int | None, columns: list[str] | None
+) -> tuple[np.ndarray, np.ndarray | None, bool, list[str] | None]:
+    """X and the mask, checked, whether they are one request rather than B, and the column names."""
+    X, columns = features(X, name="X", dim=dim, columns=columns)
+    alone = 1 if slots is not None else 2
+    if X.ndim not in (alone, alone + 1):
+        shape = f"({dim},) or (B, {dim})" if alone == 1 else f"(K, {dim}) or (B, K, {dim})"
+        raise ValueError(f"X must be {shape}: width {dim}; got {X.shape}")
+    if alone == 2 and X.shape[-2] == 0:
+        raise ValueError(f"X must offer at least one arm, got {X.shape}")
+    if mask is not None:
+        mask = offered(mask, shape=X.shape[:-1] if slots is None else (*X.shape[:-1], slots))
+    rows = None if slots is not None else mask
+    finite(X, name="X", mask=rows)
+    return X if rows is None else _read(X, rows), mask, X.ndim == alone, columns
+
+
+def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """X with an offered row in the place of each that is ruled out, so that no model reads it, whatever it holds."""
+    if X.ndim == 2:
+        X = X.copy()
+        X[~mask] = X[mask.argmax()]
+        return X
+    first = np.take_along_axis(X, np.argmax(mask, axis=-1)[..., None, None], axis=-2)
+    return np.where(mask[..., None], X, first)
+
+
+def observation(
+    model: Any, x: Any, r: Any, *, arm: Any, weight: Any, dim: int, columns: list[str] | None
+) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], list[str] | None]:
+    """x and r, checked, of one observation or of n, what `update` of the model takes besides, and the column names."""
+    X, columns = features(x, name="x", dim=dim, columns=columns)
+    if X.ndim > 2:
+        raise ValueError(f"x must be ({dim},) or (n, {dim}), got {X.shape}")
+    finite(X, name="x")
+    r = rewards(r, X.shape[:-1])
+    supported(r, model)
+    more: dict[str, Any] = {}
+    if weight is not None:
+        contract.weighs(model)
+        more["weight"] = weights(weight, X.shape[:-1], most=contract.heaviest(model))
+    slots = contract.slots(model)
+    if slots is None and arm is None:
+        return X, r, more, columns
+    if slots is None:
+        raise ValueError("arm is for disjoint slots alone; here x is the features of the arm that was shown")
+    if arm is None:
+        raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
+    more["arm"] = whole(arm, name="arm", below=slots, shape=X.shape[:-1])
+    return X, r, more, columns
+
+
 def numbers(x: Any, *, name: str) -> np.ndarray:
     """Any array-like of real numbers as float64 in C order."""
     sparse = sys.modules.get("scipy.sparse")  # who passes a sparse matrix has imported it

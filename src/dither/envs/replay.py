@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither import errors, inputs, streams
+from dither.bandit import Bandit
 from dither.envs.classification import Run
 from dither.ope.rows import row_weights
 
@@ -107,7 +108,7 @@ class Replay:
         """
         coin = streams.stream(streams.entropy(seed), 0, "noise").random(len(self.r))
         ragged = not self.mask.all()
-        X = self.X if getattr(bandit, "columns", None) is None else self.log.aligned(bandit).X
+        X = self.X if not isinstance(bandit, Bandit) or bandit.columns is None else self.log.aligned(bandit).X
         kept, disagreed = [], 0
         for i in range(len(self.r)):
             decision = bandit.choose(X[i], mask=self.mask[i]) if ragged else bandit.choose(X[i])

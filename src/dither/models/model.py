@@ -311,14 +311,14 @@ def theta(model: Any, state: Any) -> Array:
 def finite(state: Any) -> bool:
     """Whether θ̂ is finite; where a state has no theta, whether all its numbers are."""
     theta = getattr(state, "theta", None)
+    if type(theta) is np.ndarray and np.vdot(theta, theta) < math.inf:
+        return True  # the usual case, at once
     if theta is not None:
         return _finite(theta)
     return all(_finite(A) for A in trees.leaves(state, "state").values())
 
 
 def _finite(A: Array) -> bool:
-    if isinstance(A, np.ndarray):
-        return bool(np.vdot(A, A) < math.inf) or bool(np.isfinite(A).all())
     xp = arrays.namespace(A)
     return bool(xp.all(xp.isfinite(A)))
 

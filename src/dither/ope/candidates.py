@@ -18,8 +18,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from dither import arrays, errors, inputs
-from dither.bandit import Bandit, load
+from dither.bandit import Bandit
 from dither.inputs import ROUNDING
+from dither.restoring import load
 
 LOGGING = "logging"  # what ran: always shown, and what the others are compared with
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dither import errors, inputs
+from dither.models import model as contract
 from dither.ope import agree
 from dither.ope.contributions import Bounded, Contributions
 from dither.ope.result import Estimate, estimate
@@ -39,7 +40,7 @@ def replay(
     kind, p = (p.kind, p.p) if isinstance(p, Propensities) else ("exact", p)
     agree.rows(a=a, r=r, p=p, weight=weight)
     X, r, p = inputs.numbers(X, name="X"), inputs.numbers(r, name="r"), inputs.numbers(p, name="p")
-    slots = getattr(bandit, "slots", None)
+    slots = contract.slots(bandit)
     if X.ndim != (3 if slots is None else 2) or len(X) == 0:
         shape = "(n, K, d)" if slots is None else "(n, d)"
         raise ValueError(f"X must be {shape}, with at least one row; got {X.shape}")
