@@ -10,6 +10,7 @@ child draws from fresh entropy (docs/processes.md).
 """
 
 import copy
+import operator
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -330,7 +331,7 @@ class Bandit:
             raise errors.lacks(self.model, ability, policy=self.policy)
         with self._whole():
             X, _, _ = self._request(X, None)
-            return getattr(self.model, ability)(self.state, X)
+            return operator.methodcaller(ability, self.state, X)(self.model)
 
     def _request(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
         """X and the mask, checked, and whether they are one request rather than B."""
