@@ -117,7 +117,7 @@ def test_a_least_policy_draws_what_it_says():
     lists = drawn.list_propensities(X, k=2, mask=mask)
     assert_allclose(lists.membership.sum(), 2)
     assert_allclose(exact.list_propensities(X, k=1, mask=mask, draws=n).membership, p, atol=0.02)
-    # seen red: the mask left out of `propensities`; the floor's share twice
+    # seen red: the floor's share twice
 
 
 def test_scores_without_chance_are_drawn_as_often_as_asked():
@@ -144,6 +144,7 @@ def test_a_least_model_runs_in_lockstep_and_run_7_is_run_7():
     assert_array_equal(many.regret[:, 7], one.regret[:, 0])
     late = dither.simulate(dither.envs.Delayed(env, delay=3), pairs, runs=3, rounds=30, seed=3)
     assert np.isfinite(late.regret).all()
+    # seen red: a state without the axis of replications
 
 
 def test_a_least_model_is_saved_and_loaded(tmp_path):
@@ -168,8 +169,8 @@ def test_a_least_model_stands_in_disjoint_slots(policy):
     b = dither.Bandit(models.Disjoint(Weighed(), 3), policy, dim=3, seed=0)
     X, r, arm = rng.normal(size=(9, 3)), rng.normal(size=9), np.arange(9) % 3
     b.update(X[:6], r[:6], arm=arm[:6], weight=2.0)
-    b.update(X[6], r[6], arm=arm[6])
-    for x, y, k, weight in zip(X[:7], r[:7], arm[:7], [2.0] * 6 + [1.0], strict=True):
+    b.update(X[6], r[6], arm=arm[6], weight=3.0)
+    for x, y, k, weight in zip(X[:7], r[:7], arm[:7], [2.0] * 6 + [3.0], strict=True):
         single[k].update(x, y, weight=weight)
     at = rng.normal(size=(4, 3))
     assert_allclose(b.mean(at), np.stack([one.mean(at) for one in single], axis=1), rtol=1e-12)
@@ -177,6 +178,7 @@ def test_a_least_model_stands_in_disjoint_slots(policy):
     assert_allclose(b.propensities(at[0], draws=50).sum(), 1)
     with pytest.raises(TypeError, match=r"Centre takes no weight: leave weight= out"):
         dither.Bandit(models.Disjoint(Centre(), 3), policy, dim=3).update(X[0], r[0], arm=0, weight=2.0)
+    # seen red: the weight lost on its way to the slot; the rows of `mean_at` shared by all slots
 
 
 def learnt_empty():
@@ -295,7 +297,7 @@ def test_every_pair_is_refused_at_the_door_or_runs(model):
         assert not said or re.search("does not give|mask must say|rewards must lie in", said), said
     assert ran >= 3  # those that need means alone
     assert ran == RUN.get(type(model).__name__, ran)
-    # seen red: PseudoRewards on GLM, which has `rows` and no `history`; mask=False on a network without slots
+    # seen red: PseudoRewards that does not name `history`; mask=False on a network without slots
 
 
 def test_simulate_and_algorithms_refuse_at_the_same_door():
@@ -310,6 +312,7 @@ def test_simulate_and_algorithms_refuse_at_the_same_door():
         dither.Bandit(models.GLM(), policies.PseudoRewards(), dim=2)
     with pytest.raises(ValueError, match="rewards must lie in"):
         dither.LogPHE(dim=2, link="log")
+    # seen red: `simulate` without `decision.check`
 
 
 class Old:
@@ -370,7 +373,7 @@ def test_all_that_is_missing_is_said_at_once():
 )
 def test_what_is_no_model_or_no_policy_is_refused(model, policy, says):
     with pytest.raises(TypeError, match=says):
-        dither.Bandit(model, policy, dim=2)
+        dither.Bandit(model, policy, dim=2)  # seen red: a class taken for a model
 
 
 def test_a_view_without_scores_is_named():
@@ -379,7 +382,7 @@ def test_a_view_without_scores_is_named():
             return model.mean(state, X)
 
     with pytest.raises(TypeError, match=r"a view must have scores\(\*chance\), and ndarray has not"):
-        dither.Bandit(models.Ridge(), Blind(), dim=2).choose(np.eye(2))
+        dither.Bandit(models.Ridge(), Blind(), dim=2).choose(np.eye(2))  # seen red: AttributeError of ndarray
 
 
 def test_slots_are_for_models_that_can_have_them():
@@ -389,7 +392,7 @@ def test_slots_are_for_models_that_can_have_them():
         models.Disjoint(LinearRegression(), 3)
     chancy = type("Chancy", (Centre,), {"draw": lambda self, rng, n: ()})
     with pytest.raises(ValueError, match="Chancy has chance of its own"):
-        models.Disjoint(chancy(), 3)
+        models.Disjoint(chancy(), 3)  # seen red: accepted
 
 
 # The contract is written in one place
@@ -404,7 +407,7 @@ def test_an_ability_is_a_method_of_that_name_and_is_written_down(model):
     assert not contract.faults(model)
     assert model.abilities <= stubs(contract.Able) | {"mean"}
     assert {policy.needs <= stubs(contract.Able) | {"mean"} for policy in POLICIES} == {True}
-    # seen red: "gram" for `perturb`, "moments" for `spread`
+    # seen red: "moments" for `spread`
 
 
 def test_the_page_has_every_ability_and_every_part():
@@ -414,6 +417,7 @@ def test_the_page_has_every_ability_and_every_part():
     page = (ROOT / decision.PAGE).read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)", "\n".join(re.findall(r"^\| (.*?) \|", page, re.MULTILINE))))
     assert stubs(decision.Answers) | stubs(decision.Settings) <= named
+    # seen red: an ability under another name
 
 
 def subject(node):
@@ -431,7 +435,7 @@ def test_nobody_else_looks_what_a_policy_or_a_model_has():
                 named = subject(node.args[0])
                 if re.fullmatch(r"(own_?|inner_?|the_?)?(model|policy|view|bandit)s?", named):
                     found.append(f"{path.name}:{node.lineno} {named}")
-    assert not found  # seen red: hasattr(model, "slots") in `disjoint.py`
+    assert not found  # seen red: getattr(self.model, "heaviest", 1) in `disjoint.py`
 
 
 def test_the_page_of_abilities_is_true():
@@ -453,9 +457,10 @@ def test_the_page_of_abilities_is_true():
         for kind, some in of.items():
             for model in some:
                 assert (names[0] in model.abilities) == (kind in words), (names[0], kind)
+    # seen red: `spread` left out of those of `Fixed`
 
 
 def test_every_model_and_policy_of_the_library_is_tried():
     assert {type(model) for model in MODELS} >= {getattr(models, name) for name in models.__all__}
     assert {type(policy) for policy in POLICIES} >= {getattr(policies, name) for name in policies.__all__}
-    assert len(list(itertools.product(MODELS, POLICIES))) > 900
+    assert len(list(itertools.product(MODELS, POLICIES))) > 900  # seen red: `Diagonal` not among them
