@@ -32,7 +32,7 @@ class ArmAlone:
         with b._lock:
             z = decision.draw(b.policy, b._chance, 1, arms=len(X), dim=b.dim)[0][0]
             b._ties.random((1, 3))
-        return dither.Decision(int((view.lines.m + z * view.lines.w).argmax()), np.nan, "none", None, float(z))
+        return dither.Decision(int((view.m + z * view.w).argmax()), np.nan, "none", None, float(z))
 
 
 def pair(name: str, ours, plain, *, repeats: int, per: float, unit: float = 1.0) -> None:

@@ -21,7 +21,7 @@ def learnt(policy, *, d=3, n=20, seed=0, model=None, X=None, r=None):
 
 def scores(policy, model, state, X, *chance, t):
     """The scores of one request X (K, d), for each draw of chance."""
-    return policy.scores(policy.view(model, state, np.asarray(X, float)[None], t=t), *chance)
+    return policy.view(model, state, np.asarray(X, float)[None], t=t).scores(*chance)
 
 
 def minimum(X, r, *, lam, w=0.0, count=1.0, start=None):

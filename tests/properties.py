@@ -11,6 +11,7 @@ from scipy import special
 
 import dither
 from dither import decision
+from dither.models import model as contract
 from oracles import arrays_of
 
 _ONE_HISTORY = "reads the history, of which each slot has one of its own"
@@ -28,7 +29,18 @@ EXCUSED = {  # algorithm -> property -> why it does not have it
     "EVILL": {"slots": _ONE_HISTORY},
 }
 ALL = {name: algorithm.configure(2) for name, algorithm in dither.ALGORITHMS.items()}  # -> model, policy
-NETWORKS = [name for name, (model, _) in ALL.items() if decision.draws(model)]  # whose training is chance
+NETWORKS = [name for name, (model, _) in ALL.items() if contract.draws(model)]  # whose training is chance
+
+
+def exact(model, policy):
+    """Whether the probabilities are known: a view of three arms, or of one context, says so."""
+    slots = contract.slots(model)
+    state = contract.begin(model, 2, needs=policy.needs, rng=lambda: np.random.default_rng(0))
+    X = np.ones((3, 2)) if slots is None else np.ones(2)
+    return decision.exact(decision.view(policy, model, state, X, t=1))
+
+
+EXACT = [name for name, pair in ALL.items() if exact(*pair)]
 MONTE_CARLO = {name for name, algorithm in dither.ALGORITHMS.items() if algorithm.propensity == "Monte Carlo"}
 SPENT = {name for name, (_, policy) in ALL.items() if not decision.knowable(policy)}
 for _name in NETWORKS:
@@ -67,9 +79,9 @@ def exactly(name):
     return {setting: value for setting, value in (("dtype", "float64"), ("hidden", (8, 6))) if hasattr(model, setting)}
 
 
-def integrates(policy):
+def integrates(model, policy):
     """Whether each probability is an integral: exact, and every arm has a z of its own."""
-    if not decision.exact(policy) or "refit" in policy.needs:
+    if not exact(model, policy) or "refit" in policy.needs:
         return False
     chance = policy.draw(np.random.default_rng(0), 1, arms=3, dim=2)
     return bool(chance) and chance[0].shape == (1, 3)
@@ -83,44 +95,44 @@ def paid(model, r):
     return r if low == -np.inf else low + np.logaddexp(0, r)
 
 
-def few(policy, n):
+def few(model, policy, n):
     """n draws, or fewer where every one reads the history: a refit each, or for a 0/1 policy a problem for each arm;
     and where every one is asked for its probability, an integral.
     """
-    if integrates(policy):
+    if integrates(model, policy):
         return max(n // 40, 20)
     if "refit" not in policy.needs:
         return n
-    return max(n // 200, 20) if decision.exact(policy) else n // 10
+    return max(n // 200, 20) if exact(model, policy) else n // 10
 
 
 def brief(model, policy, n):
     """n rounds, or fewer where a round reads the history once, for every draw, or for every arm; where it is a step of
     training or an integral.
     """
-    if decision.draws(model):
-        return -(-n // (5 if integrates(policy) else 3))
+    if contract.draws(model):
+        return -(-n // (5 if integrates(model, policy) else 3))
     if "bound" not in model.abilities:
         return n
-    return -(-n // (3 if "refit" not in policy.needs else 10 if decision.exact(policy) else 5))
+    return -(-n // (3 if "refit" not in policy.needs else 10 if exact(model, policy) else 5))
 
 
 def ask(b, X, *, draws=10_000, **settings):
     """The propensities, from fewer draws where `few` says so."""
-    return b.propensities(X, draws=few(b.policy, draws), **settings)
+    return b.propensities(X, draws=few(b.model, b.policy, draws), **settings)
 
 
 def slack(b, p, draws=10_000):
     """The standard error of what `ask` answers."""
-    if decision.exact(b.policy):
+    if exact(b.model, b.policy):
         return np.zeros_like(p)
-    n = few(b.policy, draws)
+    n = few(b.model, b.policy, draws)
     return np.sqrt(np.maximum(p * (1 - p), 1 / n) / n)
 
 
 def shares(b, X, *, mask=None, n=20_000):
     """How often each arm is chosen, and of how many times."""
-    X, n = np.asarray(X, dtype=float), few(b.policy, n)
+    X, n = np.asarray(X, dtype=float), few(b.model, b.policy, n)
     K = X.shape[0] if b.slots is None else b.slots
     return np.bincount(b.choose(np.broadcast_to(X, (n, *X.shape)), mask=mask).arm, minlength=K) / n, n
 

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dither
 import oracles
 from bandits import ARMS, learnt
-from dither import decision
 from dither.algorithms import PRESETS
 from oracles import rows, unchanged
 from properties import (
@@ -21,6 +20,7 @@ from properties import (
     ask,
     brief,
     every,
+    exact,
     exactly,
     few,
     known,
@@ -47,7 +47,7 @@ def test_choose_draws_what_propensities_say(name, fresh, floor):
 @every()
 def test_the_reported_propensity_is_that_of_the_arm(name):
     b, rng = learnt(name, floor=0.1), np.random.default_rng(0)
-    n = few(b.policy, 50)
+    n = few(b.model, b.policy, 50)
     X = rng.normal(size=(n, 6, 3)).round(1)
     mask = rng.random((n, 6)) < 0.7
     mask[:, 0] = True
@@ -100,13 +100,13 @@ def test_a_floor_gives_every_arm_support(name):
 @pytest.mark.parametrize("floor", [0.0, 0.3])
 def test_a_batch_is_a_loop(name, floor):
     a, b = learnt(name, floor=floor, seed=9), learnt(name, floor=floor, seed=9)
-    rng, n = np.random.default_rng(0), few(a.policy, 60)
+    rng, n = np.random.default_rng(0), few(a.model, a.policy, 60)
     X, mask = rng.normal(size=(n, 4, 3)), rng.random((n, 4)) < 0.8
     mask[:, 0] = True
     many = a.choose(X, mask=mask)
     one = [b.choose(x, mask=m) for x, m in zip(X, mask, strict=True)]
     assert many.arm.tolist() == [d.arm for d in one]
-    if decision.exact(a.policy):
+    if exact(a.model, a.policy):
         assert_allclose(many.propensity, [d.propensity for d in one], rtol=1e-12)
         p = a.propensities(X, mask=mask)
         assert_allclose(p, [b.propensities(x, mask=m) for x, m in zip(X, mask, strict=True)], rtol=1e-12)
@@ -121,7 +121,7 @@ def test_every_preset_answers_a_batch_as_a_loop(name, preset):
     rng = np.random.default_rng(1)
     for one in (a, b):
         one.update(ARMS[:4], [0.0, 1.0, 0.5, 0.3])
-    X = rng.normal(size=(few(a.policy, 30), 4, 3))
+    X = rng.normal(size=(few(a.model, a.policy, 30), 4, 3))
     assert a.choose(X).arm.tolist() == [b.choose(x).arm for x in X]
 
 
@@ -158,7 +158,7 @@ def test_an_empty_batch_is_an_empty_answer(name):
     b, twin = learnt(name), learnt(name)
     assert b.choose(np.empty((0, 4, 3))).arm.shape == (0,)
     assert b.propensities(np.empty((0, 4, 3))).shape == (0, 4)
-    unchanged(b, twin, ARMS, n=few(b.policy, 100))
+    unchanged(b, twin, ARMS, n=few(b.model, b.policy, 100))
     b.update(np.empty((0, 3)), np.empty(0))
     assert_allclose(b.theta, twin.theta, rtol=1e-14)
     for answer, same in zip(known(b, ARMS).values(), known(twin, ARMS).values(), strict=True):
@@ -209,7 +209,7 @@ def test_the_order_of_updates_does_not_matter(name):
     for b in bandits[1:]:
         agree(b, bandits[0], ARMS)
         assert b.t == 10
-        if decision.exact(b.policy):
+        if exact(b.model, b.policy):
             off = np.sum(uncertainty(b) + uncertainty(bandits[0]))
             assert_allclose(b.propensities(ARMS), bandits[0].propensities(ARMS), rtol=1e-9, atol=1e-12 + off)
 

@@ -23,6 +23,7 @@ from properties import (
     ask,
     brief,
     every,
+    exact,
     exactly,
     few,
     same_arrays,
@@ -36,7 +37,7 @@ from properties import (
 @pytest.mark.parametrize("name", sorted(MONTE_CARLO))
 def test_a_monte_carlo_propensity_has_its_error(name):
     b = learnt(name, monte_carlo=400)
-    n = few(b.policy, 500)
+    n = few(b.model, b.policy, 500)
     p, slip = ask(b, ARMS, draws=100_000), slack(b, np.full(5, 0.5), draws=100_000)[0]
     d = b.choose(ARMS)
     assert d.propensity_kind == "monte_carlo"
@@ -229,7 +230,7 @@ def test_who_is_excused_exists():
 def test_the_table_says_which_probabilities_there_are(name):
     b = dither.ALGORITHMS[name](dim=3, seed=0)
     kind = dither.ALGORITHMS[name].propensity
-    assert decision.exact(b.policy) == (kind not in ("Monte Carlo", "none"))
+    assert exact(b.model, b.policy) == (kind not in ("Monte Carlo", "none"))
     assert decision.knowable(b.policy) == (kind != "none")
     if kind == "0/1":
         b.update(ARMS[:2], [0.2, 1.0])
@@ -243,7 +244,7 @@ def test_one_request_at_a_time_is_decided_as_in_a_batch_with_ties(name, fresh):
     a, b = (
         dither.ALGORITHMS[name](dim=3, seed=4, **exactly(name)) if fresh else learnt(name, seed=4) for _ in range(2)
     )
-    n = few(a.policy, 300)
+    n = few(a.model, a.policy, 300)
     many = a.choose(np.broadcast_to(ARMS, (n, 5, 3)))
     one = [b.choose(ARMS) for _ in range(n)]
     assert many.arm.tolist() == [d.arm for d in one]

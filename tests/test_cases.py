@@ -173,7 +173,7 @@ def test_n5_what_is_not_finite_is_refused(name):
     for weight in (np.nan, np.inf, -1.0):
         with pytest.raises(ValueError, match="weight"):
             b.update([1, 0], 1.0, weight=weight)
-    unchanged(b, twin, [[1, 0], [0, 1]], n=few(b.policy, 100))
+    unchanged(b, twin, [[1, 0], [0, 1]], n=few(b.model, b.policy, 100))
 
 
 def test_n5_a_row_that_the_mask_rules_out_is_never_read():
@@ -264,7 +264,7 @@ def test_a2_one_arm_and_no_arm(name):
             b.propensities(nothing, mask=mask)
     with pytest.raises(ValueError, match="mask"):
         b.choose([X, X], mask=[[True, True, True], [False, False, False]])
-    unchanged(b, twin, X, n=few(b.policy, 100))
+    unchanged(b, twin, X, n=few(b.model, b.policy, 100))
 
 
 # A3  arms come and go

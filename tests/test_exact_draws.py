@@ -15,14 +15,14 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import dither
-from dither import decision, noise
-from properties import ALL, bounded, few
+from dither import noise
+from dither.models import model as contract
+from properties import ALL, EXACT, bounded, few
 from symmetric import KINDS, problem
 
 PROBLEMS = int(os.environ.get("DITHER_PROBLEMS", 2 * len(KINDS)))
 LEVEL = 1e-9  # of all comparisons of one algorithm together
-EXACT = [name for name, (_, policy) in ALL.items() if decision.exact(policy)]
-LINEAR = [name for name in EXACT if not decision.draws(ALL[name][0])]  # a network has none of the symmetries
+LINEAR = [name for name in EXACT if not contract.draws(ALL[name][0])]  # a network has none of the symmetries
 VARIANTS = {  # other laws of z, and a z for each arm
     "LinFP": [dict(noise=noise.Ball()), dict(form="vector"), dict(coupled=False), dict(diagonal=True)],
     "RandLinUCB": [dict(law=noise.Gaussian(), beta=1.0), dict(coupled=False)],
@@ -60,7 +60,7 @@ def real(name):
 
 @pytest.mark.parametrize(("name", "more"), CASES, ids=str)
 def test_draws_are_what_exact_propensities_say(name, more):
-    n, near = few(ALL[name][1], 2000), 1e-9 if name in LINEAR else 1e-4  # a network answers in float32
+    n, near = few(*ALL[name], 2000), 1e-9 if name in LINEAR else 1e-4  # a network answers in float32
     for seed in range(PROBLEMS):
         given = problem(seed, real=real(name))
         b = learnt(name, given, **settings_of(name, given, seed), **more)

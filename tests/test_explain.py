@@ -168,13 +168,8 @@ def test_slices_have_the_probabilities_and_the_arm(lines, z):
     from dither import explain
 
     m, w = np.array(lines).T
-
-    class Stub:
-        def as_lines(self, view):
-            return Lines(m, w), GAUSSIAN
-
     p = propensity.envelope(m, w, law=GAUSSIAN)
-    e = explain.explain(Stub(), None, p=p, eps=0.0, z=z, mask=None)
+    e = explain.explain(Lines(m, w, law=GAUSSIAN), p=p, eps=0.0, z=z, mask=None)
     can = ~np.isnan(e.low)
     assert_array_equal(can, p > 0)
     copies = [lines.count(line) for line in lines]

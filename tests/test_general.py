@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 import dither
 from dither import decision
 from dither.models import GLM, Diagonal, Disjoint, Network, Ridge
+from dither.models import model as contract
 from dither.noise import Ball, Gaussian
 from dither.policies import GeneralFeaturePerturbation as General
 
@@ -308,7 +309,7 @@ def test_choices_are_the_same_in_every_array_library(name, settings):
     policy, g = General(**settings), np.random.default_rng(0)
     for model in (Ridge(0.5), Disjoint(Ridge(0.5), 5), GLM()):
         X = g.normal(size=(4, 3) if hasattr(model, "slots") else (4, 5, 3))
-        chance, u = policy.draw(g, 4, arms=5, dim=model.ambient(3)), g.random((4, 3))
+        chance, u = policy.draw(g, 4, arms=5, dim=contract.ambient(model, 3)), g.random((4, 3))
         x, r = g.normal(size=(4, 3)), np.array([0.0, 1, 1, 0])
         arm = {"arm": np.array([0, 1, 2, 3])} if hasattr(model, "slots") else {}
         ours = model.update(model.init(3, batch=(4,), needs=policy.needs), x, r, **arm)
@@ -317,9 +318,9 @@ def test_choices_are_the_same_in_every_array_library(name, settings):
             *(xp.asarray(A) for A in (x, r)),
             **{k: xp.asarray(v) for k, v in arm.items()},
         )
-        a = decision.choose(policy, policy.view(model, ours, X, t=2), chance, u, eps=0.0)
+        a = decision.choose(policy.view(model, ours, X, t=2), chance, u, eps=0.0)
         view = policy.view(model, theirs, xp.asarray(X), t=2)
-        b = decision.choose(policy, view, tuple(xp.asarray(g) for g in chance), xp.asarray(u), eps=0.0)
+        b = decision.choose(view, tuple(xp.asarray(g) for g in chance), xp.asarray(u), eps=0.0)
         assert_array_equal(np.asarray(b), a)
 
 

@@ -135,7 +135,7 @@ def test_randucblog_multiplies_the_bonus_of_ucb_glm():
     model, state, X, _ = learnt(policy, d=10)
     at = np.random.default_rng(1).normal(size=(4, 10))
     a = np.arange(20) / 19
-    s = policy.scores(policy.view(model, state, np.broadcast_to(at, (20, 4, 10)), t=3), a)
+    s = policy.view(model, state, np.broadcast_to(at, (20, 4, 10)), t=3).scores(a)
     assert_allclose(s, model.mean(state, at) + np.outer(a, 13.7430 * gram_widths(X, at, 0.3)), atol=2e-4)
     assert_allclose(s[-1], scores(optimist, model, state, at, t=3)[0], rtol=1e-12)
     (drawn,) = policy.draw(np.random.default_rng(0), 50_000, arms=4, dim=10)
@@ -146,7 +146,7 @@ def test_randucblog_multiplies_the_bonus_of_ucb_glm():
     q = stats.norm.pdf(a / 0.125)
     q = np.r_[q[:-1] / 0.125, 1e-6]
     p = np.bincount(np.argmax(s, axis=1), weights=q / q.sum(), minlength=4)
-    assert_allclose(policy.propensities(policy.view(model, state, at[None], t=3))[0], p, rtol=1e-9, atol=1e-15)
+    assert_allclose(policy.view(model, state, at[None], t=3).propensities()[0], p, rtol=1e-9, atol=1e-15)
     # seen red: a new `a` for each arm
 
 

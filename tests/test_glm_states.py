@@ -176,7 +176,7 @@ def test_online_keeps_its_first_rows_alone():
     assert int(model.passes(state)) == passes
     assert int(state.history.rows) == learn.WARM
     assert np.isinf(model.bound(state)).all()
-    assert "history" not in model.abilities
+    assert "rows" not in model.abilities
     E, eig = off(state, glm_oracles.fit(X, r))
     assert E < 0.2  # of a width; nothing is promised, but this stream is benign
     assert eig < 0.1

@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 import dither
-from dither import decision, log, ope
+from dither import log, ope
 from dither.bandit import Decision
 from dither.log import foreign, schema
-from properties import ALL
+from properties import EXACT
 
 TABLE = {"item": ["b", "a", "b"], "paid": [1.0, 0.0, 0.5], "q": [0.5, 0.25, 0.8]}
 NAMED = {"arm": "item", "reward": "paid", "propensity": "q"}
@@ -94,9 +94,6 @@ def test_an_empty_batch_is_no_row(disjoint):
     assert (made.id, np.shape(made.arm), len(written)) == ((), (0,), 0)  # seen red: IndexError
     written.decide([1.0, 0.0] if disjoint else np.eye(2))
     assert len(written.read()) == 1
-
-
-EXACT = [name for name, (_, policy) in ALL.items() if decision.exact(policy)]
 
 
 @pytest.mark.parametrize("name", EXACT)

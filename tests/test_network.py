@@ -162,7 +162,7 @@ def test_a_state_that_is_kept_stays_as_it_is(training, runs):
     model = Network(**SMALL | dict(slots=3) | TRAINING[training])
     rng = np.random.default_rng(10)
     batch, rngs = ((), rng) if runs is None else ((runs,), [np.random.default_rng(i) for i in range(runs)])
-    state = given_up = model.init(3, batch=batch, needs=frozenset({"gradient_norm", "moments"}), rng=rngs)
+    state = given_up = model.init(3, batch=batch, needs=frozenset({"gradient_norm", "spread"}), rng=rngs)
     for _ in range(12):
         x, r, arm = rng.normal(size=(*batch, 3)), rng.uniform(size=batch), rng.integers(0, 3, size=batch)
         chance = tuple(kind if runs else kind[0] for kind in model.draw(rng, runs or 1))
@@ -278,7 +278,7 @@ def test_a_run_does_not_know_the_others(world):
 def test_states_in_lockstep_are_those_of_single_runs(training, slots):
     """To float32's error: a stack of products may round otherwise than one alone."""
     model = Network(**SMALL | dict(slots=slots) | TRAINING[training])
-    needs, rng, R = frozenset({"gradient_norm", "moments"}), np.random.default_rng(14), 4
+    needs, rng, R = frozenset({"gradient_norm", "spread"}), np.random.default_rng(14), 4
     start = [np.random.default_rng(i) for i in range(R)]
     many = model.init(3, batch=(R,), needs=needs, rng=start)
     single = [model.init(3, needs=needs, rng=np.random.default_rng(i)) for i in range(R)]

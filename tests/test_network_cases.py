@@ -148,7 +148,7 @@ def test_a3_of_its_kind_masks_of_a_batch_are_each_its_own(slots):
     p = b.propensities(batch, mask=masks)
     for i, mask in enumerate(masks):
         assert_allclose(p[i], b.propensities(X, mask=mask), rtol=0, atol=1e-6)
-        m = b.policy.view(b.model, b.state, X[None], t=b.t).lines
+        m = b.policy.view(b.model, b.state, X[None], t=b.t)
         assert_allclose(
             p[i], uncoupled(m.m[0], m.w[0], law=b.policy.view(b.model, b.state, X[None], t=1).law, mask=mask), atol=1e-6
         )

@@ -97,8 +97,8 @@ def test_both_ways_to_jitter_have_one_law(shape, scale, slots):
     b, X, view = jittering(shape, scale, slots)
     n, rng = 20_000, np.random.default_rng(3)
     chance = b.policy.draw(rng, n, arms=3, dim=b.dim)
-    features = b.policy.scores(view, *chance)
-    hidden = b.policy.redraw(view, rng, n, arms=3, dim=b.dim)
+    features = view.scores(*chance)
+    hidden = view.redraw(rng, n, arms=3, dim=b.dim)
     assert features.shape == hidden.shape == (n, 3)
     slow = Slow(b)  # and the first of them are those of x̃ itself
     t, sd = b.t, b.policy._root(b.model, b.state, b.t, d=b.dim).scale
@@ -136,8 +136,8 @@ def test_where_all_units_are_on_the_score_is_normal(slots):
     view = b.policy.view(b.model, b.state, X[None], t=1)
     p = special.ndtr((f[0] - f[1]) / np.hypot(*sd))
     for draws in (
-        b.policy.redraw(view, np.random.default_rng(6), n, arms=2, dim=4),
-        b.policy.scores(view, *b.policy.draw(np.random.default_rng(7), n, arms=2, dim=4)),
+        view.redraw(np.random.default_rng(6), n, arms=2, dim=4),
+        view.scores(*b.policy.draw(np.random.default_rng(7), n, arms=2, dim=4)),
     ):
         for k in range(2):
             assert stats.kstest((draws[:, k] - f[k]) / sd[k], "norm").pvalue > 1e-5
@@ -173,7 +173,7 @@ def test_all_slots_may_move():
     view = b.policy.view(b.model, b.state, x[None], t=b.t)
     (zeta,) = b.policy.draw(np.random.default_rng(12), 50, arms=3, dim=3)
     assert zeta.shape == (50, 3, 3, 3)
-    s = b.policy.scores(view, zeta)
+    s = view.scores(zeta)
     full = slow.arms(x) + 2.0 / np.sqrt(b.t) * zeta.reshape(50, 3, 9)
     assert_allclose(s, [slow.f(slow.theta, rows) for rows in full], rtol=1e-6, atol=1e-8)
     p, se, _ = b.propensities(x, detail=True)
@@ -190,7 +190,7 @@ def test_one_jitter_for_all_arms(slots):
     X, slow = context(np.random.default_rng(14), b, 3), Slow(b)
     view = b.policy.view(b.model, b.state, X[None], t=b.t)
     (zeta,) = b.policy.draw(np.random.default_rng(15), 30, arms=3, dim=3)
-    s = b.policy.scores(view, zeta)
+    s = view.scores(zeta)
     moved = np.broadcast_to(X, (3, 3)) + zeta.reshape(30, 1, 3) / np.sqrt(b.t)
     expected = [[slow.f(slow.theta, slow.dense(x[k], k)[None])[0] for k in range(3)] for x in moved]
     assert_allclose(s, expected, rtol=1e-6, atol=1e-8)
@@ -295,7 +295,7 @@ def test_a_ball_of_all_slots_is_one_ball():
     seen = []
     shown = dither.models.Fixed(lambda X: seen.append(X) or X[:, 0], slots=4)
     view = policy.view(shown, shown.init(3), np.zeros((1, 3)), t=1)
-    policy.scores(view, *policy.draw(rng, 20_000, arms=4, dim=3))
+    view.scores(*policy.draw(rng, 20_000, arms=4, dim=3))
     length = np.linalg.norm(np.concatenate(seen), axis=1) / np.sqrt(12)  # uniform in a ball of d dimensions: u^{1/d}
     assert length.max() <= 1 + 1e-6
     n = len(length)

@@ -199,7 +199,7 @@ def test_the_scale_of_a_schedule_is_that_of_the_regression():
     learn(b, rng, 3)
     view = b.policy.view(b.model, b.state, np.ones((2, 3)), t=4)
     assert_allclose(view.c, np.sqrt(9 * 4 * np.log(4 * 100)))  # d is h = 4
-    with pytest.raises(TypeError, match="norms"):
+    with pytest.raises(TypeError, match="lipschitz"):
         bandit(FeaturePerturbation(c="theory"))
     with pytest.raises(TypeError, match="NeuralLinear"):
         bandit(PerturbedHistory())

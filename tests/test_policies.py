@@ -11,6 +11,7 @@ import dither
 import oracles
 from dither import noise
 from dither.models import Disjoint, Ridge
+from dither.models import model as contract
 from dither.policies import (
     UCB,
     EpsGreedy,
@@ -82,12 +83,12 @@ def test_the_vector_form_is_the_scalar_form_with_z_its_projection(kind, disjoint
     state = model.init(d)
     for t in range(200):
         X = rng.normal(size=(1, d) if disjoint else (1, K, d))
-        zeta = kind.vectors(rng, 1, model.ambient(d))
-        theta = model.flat(state.theta)
-        u = theta / np.linalg.norm(theta) if t else np.eye(model.ambient(d))[0]
+        zeta = kind.vectors(rng, 1, contract.ambient(model, d))
+        theta = model.flat(state)
+        u = theta / np.linalg.norm(theta) if t else np.eye(contract.ambient(model, d))[0]
         seen = vector.view(model, state, X, t=t + 1)
-        s = scalar.scores(scalar.view(model, state, X, t=t + 1), zeta @ u)
-        assert_allclose(vector.scores(seen, zeta), s, rtol=1e-12, atol=1e-12)
+        s = scalar.view(model, state, X, t=t + 1).scores(zeta @ u)
+        assert_allclose(seen.scores(zeta), s, rtol=1e-12, atol=1e-12)
         if t and not disjoint:
             tilde = feature.perturbed(X, zeta, w=0.7 * model.width(state, X), theta=theta[None])
             assert_allclose(tilde[0] @ theta, s[0], rtol=1e-10, atol=1e-12)
@@ -132,7 +133,7 @@ def test_uncoupled_perturbation_gives_each_arm_its_own():
     d = b.choose(np.broadcast_to(X, (50, 4, 2)))  # few: each propensity is an integral
     assert_allclose(d.propensity, p[d.arm], rtol=1e-9)
     view = b.policy.view(b.model, b.state, X[None], t=3)
-    s = b.policy.scores(view, *b.policy.draw(np.random.default_rng(0), 50_000, arms=4, dim=2))
+    s = view.scores(*b.policy.draw(np.random.default_rng(0), 50_000, arms=4, dim=2))
     assert oracles.agree(np.bincount(np.argmax(s, axis=1), minlength=4) / 50_000, p, n=50_000)
 
 
@@ -274,7 +275,7 @@ def test_randlinucb_scores_are_a_share_of_the_bonus():
     model, state, _, _ = learnt(d=10)
     policy, X = RandUCB(horizon=20_000), np.random.default_rng(1).normal(size=(5, 3, 10))
     a = np.linspace(0, 1, 5)
-    s = policy.scores(policy.view(model, state, X, t=1), a)
+    s = policy.view(model, state, X, t=1).scores(a)
     assert_allclose((s - model.mean(state, X)) / model.width(state, X), np.outer(a, np.full(3, 15.0737)), atol=5e-5)
     (drawn,) = policy.draw(np.random.default_rng(0), 50_000, arms=3, dim=10)
     assert abs(drawn.mean() - 0.084119) < 5 * 0.079385 / math.sqrt(50_000)

@@ -33,8 +33,8 @@ def test_thompson_draws_the_posterior(model):
     model, state, X, _ = learnt(model=model, n=12)
     policy = ThompsonSampling(c=0.8, sigma=0.5)
     view = policy.view(model, state, np.eye(4)[None], t=3)  # arms are the axes: scores are θ̃
-    assert_allclose(policy.scores(view, np.zeros((1, 4)))[0], state.theta, rtol=1e-12)
-    A = (policy.scores(view, np.eye(4)) - state.theta).T
+    assert_allclose(view.scores(np.zeros((1, 4)))[0], state.theta, rtol=1e-12)
+    A = (view.scores(np.eye(4)) - state.theta).T
     V = X.T @ X + 0.5 * np.eye(4)
     V = V if isinstance(model, Ridge) else np.diag(np.diag(V))
     assert_allclose(A @ A.T, 0.16 * np.linalg.inv(V), rtol=1e-9, atol=1e-12)
@@ -57,11 +57,11 @@ def test_thompson_has_the_scale_of_its_paper():
 @pytest.mark.parametrize("model", [Ridge(0.5), Diagonal(0.5)])
 @pytest.mark.parametrize("n", [0, 3, 12])
 def test_perturbed_history_has_its_law(model, n):
-    model, state, X, _ = learnt(model=model, n=n, needs=frozenset({"gram"}))
+    model, state, X, _ = learnt(model=model, n=n, needs=frozenset({"perturb"}))
     policy = PerturbedHistory(a=3.0, sigma=0.5)
     view = policy.view(model, state, np.eye(4)[None], t=3)
-    assert_allclose(policy.scores(view, np.zeros((1, 8)))[0], state.theta, rtol=1e-12)
-    A = (policy.scores(view, np.eye(8)) - state.theta).T
+    assert_allclose(view.scores(np.zeros((1, 8)))[0], state.theta, rtol=1e-12)
+    A = (view.scores(np.eye(8)) - state.theta).T
     S = X.T @ X if isinstance(model, Ridge) else np.diag(np.sum(X * X, axis=0))
     Vinv = np.linalg.inv(S + 0.5 * np.eye(4))
     assert_allclose(A @ A.T, Vinv @ S @ Vinv * 0.25 * 3 / 4, rtol=1e-9, atol=1e-12)
@@ -80,7 +80,7 @@ def test_pseudo_rewards_are_the_formula(a, inflate):
         state = model.update(state, arms[k], y)
     policy = PseudoRewards(a=a, inflate=inflate)
     view = policy.view(model, state, np.eye(3)[None], t=9)
-    theta = policy.scores(view, *policy.draw(np.random.default_rng(1), N, arms=3, dim=3))
+    theta = view.scores(*policy.draw(np.random.default_rng(1), N, arms=3, dim=3))
     # By hand: arm k, shown n_k times, has n_k + ⌈a n_k⌉ rewards, of which ⌈a n_k⌉ are coins.
     count = np.bincount(shown, minlength=4)
     extra = np.array([math.ceil(a * n) for n in count])
@@ -104,7 +104,7 @@ def test_pseudo_rewards_of_a_weighted_row_are_those_of_so_many_rows():
         for _ in range(rows):
             b.update([1.0], 0.0, **settings)
         view = b.policy.view(b.model, b.state, np.ones((1, 1, 1)), t=1)
-        return b.policy.scores(view, np.arange(4000)).mean()
+        return view.scores(np.arange(4000)).mean()
 
     assert_allclose(mean(1, weight=4), mean(4), atol=5 * math.sqrt(2 * 8 / 4 / 15**2 / 4000))
 
@@ -225,7 +225,7 @@ def test_self_concordance_enters_as_in_the_lemma():
 def test_lines_of_a_view_are_what_propensities_are_of():
     view = views.Lines(np.array([[0.3, 0.1]]), np.array([[0.2, 1.0]]))
     assert_allclose(
-        views.all_arms(view, noise.Gaussian(), coupled=True, mask=None),
+        view.propensities(),
         propensity.envelope(view.m, view.w, law=noise.Gaussian()),
     )
 
@@ -240,17 +240,12 @@ class Boasting:
         return ()
 
     def view(self, model, state, X, *, t):
-        return model.mean(state, X)
-
-    def scores(self, view):
-        return view
-
-    def propensities(self, view, *, mask=None):
-        return np.ones(view.shape)
+        m = model.mean(state, X)
+        return views.Drawn(lambda: m, lambda mask: np.ones(m.shape))
 
 
 def test_probabilities_of_a_policy_of_ones_own_sum_to_one():
     bandit = dither.Bandit(dither.models.Ridge(), Boasting(), dim=2, seed=0)
     for asked in (bandit.choose, bandit.propensities):
-        with pytest.raises(ValueError, match=r"Boasting\.propensities must sum to 1 .* got a sum of 3: divide by it"):
+        with pytest.raises(ValueError, match=r"Boasting\S* must sum to 1 .* got a sum of 3: divide by it"):
             asked([[1, 0], [0, 1], [1, 1]])  # seen red: believed

@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dither
-from dither import decision
 from dither.models import Fixed, Regressor
+from dither.models import model as contract
 from dither.policies import GeneralFeaturePerturbation, Greedy
 from regressors import Spy, bandit, data, same, taught
 
@@ -305,7 +305,7 @@ def test_runs_alone_are_what_it_asks_for():
     model = Regressor(LinearRegression())
     assert model.together(5) == 1
     assert model.bytes(5, 1000) > 1000 * 5 * 8
-    assert decision.given_up(model) == {"own": True}
+    assert contract.given_up(model) == {"own": True}
 
 
 # A function of one's own

@@ -107,7 +107,7 @@ def test_optimism_is_the_frequency_with_which_the_policy_is():
     view = policy.view(model, state, X, t=7)
     (z,) = policy.draw(rng, n, arms=6, dim=3)
     eta = np.max(X @ theta) * 0.9
-    share = np.mean(np.max(policy.scores(view, z[:, None]), axis=-1) >= eta)
+    share = np.mean(np.max(view.scores(z[:, None]), axis=-1) >= eta)
     P = theory.optimism(*view.lines[:2], np.float64(eta))
     assert 0.05 < P < 0.95
     assert abs(share - P) <= 5 * math.sqrt(P * (1 - P) / n)

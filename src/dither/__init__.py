@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 from dither import links, models, noise, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS
-from dither.bandit import Bandit, Decision, from_bytes, load
+from dither.bandit import Bandit, Decision
 from dither.explain import Explanation
 from dither.ranking import ListDecision, ListPropensities
+from dither.restoring import from_bytes, load
 from dither.simulate import Results, simulate
 
 if TYPE_CHECKING:

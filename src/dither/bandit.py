@@ -10,18 +10,18 @@ child draws from fresh entropy (docs/processes.md).
 """
 
 import copy
-import functools
+import operator
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from dither import arrays, decision, errors, explain, forks, inputs, ranking, saving, streams, trees
+from dither import decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
+from dither.models import model as contract
 
-_SETTINGS = ("dim", "seed", "floor", "monte_carlo")
-_COUNTS = ("decisions", "observations")
+SETTINGS = ("dim", "seed", "floor", "monte_carlo")
+COUNTS = ("decisions", "observations")
 _STREAMS = {"_chance": "policy", "_ties": "ties", "_training": "training"}  # those that go on; their purposes
 
 
@@ -51,7 +51,8 @@ class Bandit:
 
     Raises
     ------
-    ValueError for settings that make no sense; TypeError where the model lacks what the policy needs.
+    ValueError for settings that make no sense. TypeError, which lists all that is missing, where the model is no model
+    (docs/adding-a-model.md), the policy is no policy (docs/adding-a-policy.md), or the model lacks what it needs.
     """
 
     def __init__(
@@ -60,17 +61,19 @@ class Bandit:
         errors.at_least("dim", dim, 1)
         errors.within("floor", floor, 0, 1)
         errors.at_least("monte_carlo", monte_carlo, 0)
-        decision.check(policy, model)
+        decision.check(policy, model, dim=dim)
         self.model, self.policy = model, policy
         self.dim, self.floor, self.monte_carlo = int(dim), float(floor), int(monte_carlo)
         self.seed = streams.entropy(seed)
-        self.slots: int | None = getattr(model, "slots", None)
-        self.state = decision.begin(model, self.dim, needs=policy.needs, rng=lambda: self._stream("weights"))
+        self.slots = contract.slots(model)
+        self.state = contract.begin(model, self.dim, needs=policy.needs, rng=lambda: self._stream("weights"))
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         self._columns: list[str] | None = None
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
-        self._training = self._stream("training") if decision.draws(model) else None  # the model's own chance
+        self._training = self._stream("training") if contract.draws(model) else None  # the model's own chance
+        self._ambient = contract.ambient(model, self.dim)  # the dimension of θ
+        self._asks = decision.asks(policy)
         self._lock = threading.RLock()
         forks.tell(self)
 
@@ -94,30 +97,30 @@ class Bandit:
         """
         with self._whole(draws=True):
             X, mask, single = self._request(X, mask)
-            shape = self._shape(X)
-            view = self.policy.view(self.model, self.state, X, t=self.t)
-            eps = decision.eps(self.policy, self.t, floor=self.floor)
+            policy, shape, t = self.policy, self._shape(X), self.t
+            view = decision.view(policy, self.model, self.state, X, t=t)
+            eps = decision.eps(policy, t, floor=self.floor)
             n = 1 if single else shape[0]
-            chance = decision.draw(self.policy, self._chance, n, arms=shape[-1], dim=self.model.ambient(self.dim))
+            chance = decision.draw(policy, self._chance, n, arms=shape[-1], dim=self._ambient)
             u = self._ties.random(decision.UNIFORMS if single else (n, decision.UNIFORMS))
             if single:
                 chance = tuple([kind[0] for kind in chance])
-                quick = decision.decide(self.policy, view, chance, u, eps=eps, arms=shape[-1], mask=mask)
+                quick = decision.decide(view, chance, u, eps=eps, arms=shape[-1], mask=mask)
                 if quick is not None:
                     self.decisions += 1
-                    return Decision(*quick, "exact", None, decision.plain(decision.z(self.policy, view, chance)))
-            arm = decision.choose(self.policy, view, chance, u, eps=eps, mask=mask)
+                    return Decision(*quick, "exact", None, decision.plain(decision.z(view, chance)))
+            arm = decision.choose(view, chance, u, eps=eps, mask=mask)
             kind, se = "none", None
             p = np.full(shape[:-1], np.nan)
-            if decision.exact(self.policy):
-                kind, p = "exact", decision.chosen(self.policy, view, arm, eps=eps, shape=shape, mask=mask)
-            elif self.monte_carlo and decision.knowable(self.policy):
-                kind = "monte_carlo"
-                p, se = self._shown(X, mask, arm)
+            if decision.exact(view):
+                kind, p = "exact", decision.chosen(view, arm, eps=eps, shape=shape, mask=mask)
+            elif self.monte_carlo and decision.knowable(policy):
+                kind, n_drawn = "monte_carlo", self.monte_carlo
+                p, se = monte_carlo.shown(self._now(), view, self._aside(), X, mask, arm, shape=shape, n=n_drawn)
             elif np.all(decision.offered(shape, mask) == 1):
                 kind, p = "exact", np.ones(shape[:-1])
             self.decisions += n
-            z = decision.plain(decision.z(self.policy, view, chance))
+            z = decision.plain(decision.z(view, chance))
         if single:
             return Decision(int(arm), float(p), kind, None if se is None else float(se), z)
         return Decision(arm, p, kind, se, z)
@@ -134,16 +137,10 @@ class Bandit:
             shape = self._shape(X)
             ranking.fits(k, shape, mask)
             if single:
-                X, mask, shape = X[None], None if mask is None else mask[None], (1, *shape)
-            n, dim, eps = shape[0], self.model.ambient(self.dim), decision.eps(self.policy, self.t, floor=self.floor)
-            view = self.policy.view(self.model, self.state, X, t=self.t)
-            chance = decision.draw(self.policy, self._chance, n, arms=shape[-1], dim=dim)
-            u = self._ties.random((n, 2 * k + 1))
-            arms = ranking.choose(self.policy, view, chance, u, k=k, eps=eps, arms=shape[-1], mask=mask)
-            again = functools.partial(self._lists, X, mask, k=k, n=self.monte_carlo, eps=eps)
-            of = dict(eps=eps, shape=shape, mask=mask, again=again, n=self.monte_carlo)
-            answer = ranking.shown(self.policy, view, chance, arms, **of)
-            self.decisions += n
+                X, mask = X[None], None if mask is None else mask[None]
+            streams = dict(chance=self._chance, ties=self._ties, again=self._aside())
+            answer = ranking.decide(self._now(), X, mask, k=k, K=shape[-1], n=self.monte_carlo, **streams)
+            self.decisions += len(X)
         return ranking.first(answer) if single else answer
 
     def list_propensities(
@@ -157,17 +154,11 @@ class Bandit:
         """
         errors.at_least("draws", draws, 1)
         with self._whole():
-            X, mask, view, shape, eps = self._one(X, mask)
+            X, mask = self._one(X, mask)
+            shape = self._shape(X)
             ranking.fits(k, shape, mask)
-            rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
-            chance = decision.draw(self.policy, rng, 1, arms=shape[-1], dim=self.model.ambient(self.dim))
-            if ranking.exact(self.policy, chance, view):
-                of = dict(k=k, eps=eps, mask=mask, shape=shape, lists=lists)
-                return ranking.propensities(self.policy, view, **of)
-            own = None if mask is None else mask[None]
-            return ranking.estimated(
-                next(self._lists(X[None], own, k=k, n=draws)), eps=eps, mask=mask, shape=shape, lists=lists
-            )
+            now, rng = self._now(), self._aside()
+            return ranking.propensities(now, X, mask, k=k, K=shape[-1], rng=rng, n=draws, lists=lists)
 
     def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> explain.Explanation:
         """Why an arm is shown: each arm's line m + z w, the corners, the slice of z that chooses it. One request.
@@ -177,11 +168,14 @@ class Bandit:
         Raises TypeError for a policy whose arms are not lines that one z moves.
         """
         with self._whole():
-            X, mask, view, shape, eps = self._one(X, mask)
-            if not hasattr(self.policy, "as_lines"):
+            X, mask = self._one(X, mask)
+            now = self._now()
+            view = now.view(X)
+            lines = decision.lines(view)
+            if lines is None:
                 raise explain.no_lines(self.policy)
-            p = decision.propensities(self.policy, view, eps=eps, shape=shape, mask=mask)
-            return explain.explain(self.policy, view, p=p, eps=eps, z=z, mask=mask)
+            p = decision.propensities(view, eps=now.eps, shape=self._shape(X), mask=mask)
+            return explain.explain(lines, p=p, eps=now.eps, z=z, mask=mask)
 
     def propensities(
         self, X: Any, *, mask: Any = None, detail: bool = False, draws: int = 10_000, log: bool = False
@@ -195,16 +189,16 @@ class Bandit:
         errors.at_least("draws", draws, 1)
         with self._whole():
             X, mask, _ = self._request(X, mask)
-            if decision.exact(self.policy):
-                view = self.policy.view(self.model, self.state, X, t=self.t)
-                eps = decision.eps(self.policy, self.t, floor=self.floor)
-                se, kind = None, "exact"
+            now, shape = self._now(), self._shape(X)
+            view = now.view(X)
+            if decision.exact(view):
                 rule = decision.log_propensities if log else decision.propensities
-                p = rule(self.policy, view, eps=eps, shape=self._shape(X), mask=mask)
+                p, se, kind = rule(view, eps=now.eps, shape=shape, mask=mask), None, "exact"
             elif not decision.knowable(self.policy):
-                p, se, kind = np.full(self._shape(X), np.nan), None, "none"
+                p, se, kind = np.full(shape, np.nan), None, "none"
             else:
-                (p, se), kind = self._estimate(X, mask, draws), "monte_carlo"
+                p, se = monte_carlo.estimate(now, view, self._aside(), X, mask, shape=shape, n=draws)
+                kind = "monte_carlo"
                 if log:
                     p, se = decision.log(p), se / np.where(p > 0, p, np.nan)
         return (p, se, kind) if detail else p
@@ -219,45 +213,34 @@ class Bandit:
         but that a `models.Regressor` leaves out earlier rows that spoil its fit.
         """
         with self._lock:
-            X, columns = inputs.features(x, name="x", dim=self.dim, columns=self._columns)
-            if X.ndim > 2:
-                raise ValueError(f"x must be ({self.dim},) or (n, {self.dim}), got {X.shape}")
-            inputs.finite(X, name="x")
-            r = inputs.rewards(r, X.shape[:-1])
-            inputs.supported(r, self.model)
-            settings: dict[str, Any] = decision.given_up(self.model)
-            if weight is not None:
-                settings["weight"] = inputs.weights(weight, X.shape[:-1], most=getattr(self.model, "heaviest", np.inf))
-            if self.slots is not None:
-                if arm is None:
-                    raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
-                settings["arm"] = inputs.whole(arm, name="arm", below=self.slots, shape=X.shape[:-1])
-            elif arm is not None:
-                raise ValueError("arm is for disjoint slots alone; here x is the features of the arm that was shown")
+            given = dict(arm=arm, weight=weight, dim=self.dim, columns=self._columns)
+            X, r, settings, columns = inputs.observation(self.model, x, r, **given)
             state = self._learnt(X, r, settings)
-            if not (np.vdot(state.theta, state.theta) < np.inf or np.isfinite(state.theta).all()):
+            if not contract.finite(state):
                 raise errors.overflow()
             self.state, self._columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
 
     def _learnt(self, X: np.ndarray, r: np.ndarray, settings: dict[str, Any]) -> Any:
         """The state after these observations; the model's own chance moves only if it takes them."""
-        rule = self.model.update if X.ndim == 1 else self.model.update_many
+        settings |= contract.given_up(self.model)
+        if self._training is None and X.ndim == 1:
+            return self.model.update(self.state, X, r, **settings)
         if self._training is None:
-            return rule(self.state, X, r, **settings)
+            return contract.update_many(self.model, self.state, X, r, **settings)
         with streams.given_back(self._training):
             chance = self.model.draw(self._training, 1 if X.ndim == 1 else len(X))
-            return rule(self.state, X, r, chance=tuple(k[0] for k in chance) if X.ndim == 1 else chance, **settings)
+            if X.ndim == 1:
+                return self.model.update(self.state, X, r, chance=tuple([k[0] for k in chance]), **settings)
+            return contract.update_many(self.model, self.state, X, r, chance=chance, **settings)
 
     def refit(self) -> None:
         """Fit the model on all that was learnt, whatever its schedule (`models.Regressor`).
 
         Raises TypeError for a model that learns every reward as it comes; ValueError where the fit fails.
         """
-        if not hasattr(self.model, "refitted"):
-            raise TypeError(f"{type(self.model).__name__} learns every reward as it comes: there is nothing to refit")
         with self._lock:
-            self.state = self.model.refitted(self.state)
+            self.state = contract.refitted(self.model, self.state)
 
     def reseed(self, seed: int | None = None) -> None:
         """Draw from streams of its own from now on, as a copy must that decides beside its original.
@@ -296,15 +279,15 @@ class Bandit:
                 "policy": saving.pack(self.policy),
                 "columns": self._columns,
                 "streams": {name: saving.plain(rng.bit_generator.state) for name, rng in self._streams().items()},
-                **{name: getattr(self, name) for name in (*_SETTINGS, *_COUNTS)},
+                **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
             }
             content = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
         return header, content
 
     @property
     def theta(self) -> np.ndarray:
-        """θ̂, (d,); with disjoint slots (K, d)."""
-        return self.state.theta.copy()
+        """θ̂, (d,); with disjoint slots (K, d). Raises TypeError for a model without a θ."""
+        return contract.theta(self.model, self.state).copy()
 
     def mean(self, X: Any) -> np.ndarray:
         """m_i = x_i'θ̂, before the link where there is one: X as for `choose` -> (K,) or (B, K)."""
@@ -348,48 +331,33 @@ class Bandit:
             raise errors.lacks(self.model, ability, policy=self.policy)
         with self._whole():
             X, _, _ = self._request(X, None)
-            return getattr(self.model, ability)(self.state, X)
+            return operator.methodcaller(ability, self.state, X)(self.model)
 
     def _request(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
         """X and the mask, checked, and whether they are one request rather than B."""
-        X, columns = inputs.features(X, name="X", dim=self.dim, columns=self._columns)
-        alone = 1 if self.slots is not None else 2
-        if X.ndim not in (alone, alone + 1):
-            shape = f"({self.dim},) or (B, {self.dim})" if alone == 1 else f"(K, {self.dim}) or (B, K, {self.dim})"
-            raise ValueError(f"X must be {shape}: width {self.dim}; got {X.shape}")
-        if alone == 2 and X.shape[-2] == 0:
-            raise ValueError(f"X must offer at least one arm, got {X.shape}")
-        if mask is not None:
-            mask = inputs.offered(mask, shape=self._shape(X))
-        rows = None if self.slots is not None else mask
-        inputs.finite(X, name="X", mask=rows)
-        if rows is not None:
-            X = _read(X, rows)
-        self._columns = columns
-        return X, mask, X.ndim == alone
+        columns = self._columns
+        X, mask, single, self._columns = inputs.request(X, mask, dim=self.dim, slots=self.slots, columns=columns)
+        return X, mask, single
 
-    def _one(self, X: Any, mask: Any) -> tuple:
-        """X, mask, view, shape and uniform share of what must be one request."""
+    def _one(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """X and mask of what must be one request."""
         X, mask, single = self._request(X, mask)
         if not single:
             raise ValueError(f"X must be one request, without a batch axis; got {X.shape}: ask for one at a time")
-        view = self.policy.view(self.model, self.state, X, t=self.t)
-        return X, mask, view, self._shape(X), decision.eps(self.policy, self.t, floor=self.floor)
+        return X, mask
 
-    def _lists(
-        self, X: np.ndarray, mask: np.ndarray | None, *, k: int, n: int, eps: float = 0.0
-    ) -> Iterator[np.ndarray]:
-        """n lists of k arms for each request (B, ...), (n, k), from a stream of their own."""
-        rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
-        arms, dim = self._shape(X)[-1], self.model.ambient(self.dim)
-        for row in range(len(X)):
-            view = self.policy.view(self.model, self.state, X[row][None], t=self.t)
-            own = None if mask is None else mask[row]
-            yield ranking.frequencies(self.policy, view, rng, n=n, k=k, arms=arms, dim=dim, mask=own, eps=eps)
+    def _now(self) -> decision.Moment:
+        """What decides at this moment."""
+        eps = decision.eps(self.policy, self.t, floor=self.floor)
+        return decision.Moment(self.policy, self.model, self.state, self.t, eps, self._ambient)
+
+    def _aside(self) -> np.random.Generator:
+        """A stream of this moment's own, for Monte Carlo: it spends none of the bandit's chance."""
+        return self._stream("monte_carlo", self.decisions, self.observations)
 
     def _whole(self, *, draws: bool = False) -> "_Call":
         """One call alone; where the model is asked and refuses, it leaves no names of columns and no draws spent."""
-        return _Call(self, draws and getattr(self.policy, "asks", False))
+        return _Call(self, draws and self._asks)
 
     def _streams(self) -> dict[str, np.random.Generator]:
         """The streams that go on from call to call; a model without chance of its own has none for its training."""
@@ -401,42 +369,6 @@ class Bandit:
     def _shape(self, X: np.ndarray) -> tuple[int, ...]:
         """(K,) for one request, (B, K) for B."""
         return X.shape[:-1] if self.slots is None else (*X.shape[:-1], self.slots)
-
-    def _estimate(self, X: np.ndarray, mask: np.ndarray | None, draws: int) -> tuple[np.ndarray, np.ndarray]:
-        """Monte Carlo probabilities (..., K) and their standard errors; the uniform part is known and not drawn.
-
-        An arm that was never or always drawn is not known to be impossible or certain: the standard error is that of
-        (hits + 1)/(draws + 2).
-        """
-        eps, shape = decision.eps(self.policy, self.t, floor=self.floor), self._shape(X)
-        hits = self._hits(X, mask, draws, eps=0.0)
-        se = (1 - eps) * _error(hits, draws)
-        certain = np.broadcast_to(decision.offered(shape, mask)[..., None] == 1, shape)
-        certain = certain if mask is None else certain | ~mask
-        return (1 - eps) * hits / draws + eps * decision.uniform(shape, mask), np.where(certain, 0.0, se)
-
-    def _shown(self, X: np.ndarray, mask: np.ndarray | None, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The estimate for the arm shown, which counts as one draw more: never 0.
-
-        The coin of the uniform part is drawn too. To add the shown arm to an estimate that knows that part, and so has
-        a least value of its own, would overstate the small probabilities.
-        """
-        n, eps = self.monte_carlo, decision.eps(self.policy, self.t, floor=self.floor)
-        hits = arrays.pick(self._hits(X, mask, n, eps=eps), arm, rank=0)
-        certain = decision.offered(self._shape(X), mask) == 1
-        return (1 + hits) / (1 + n), np.where(certain, 0.0, _error(hits, n))
-
-    def _hits(self, X: np.ndarray, mask: np.ndarray | None, draws: int, *, eps: float) -> np.ndarray:
-        """How often so many decisions show each arm, (..., K), from a stream of their own."""
-        shape = self._shape(X)
-        rng = streams.stream(self.seed, 0, "monte_carlo", self.decisions, self.observations)
-        dim, hits = self.model.ambient(self.dim), np.empty(shape)
-        for row in np.ndindex(shape[:-1]):
-            view = self.policy.view(self.model, self.state, X[row][None], t=self.t)
-            own = None if mask is None else mask[row]
-            of = dict(n=draws, arms=shape[-1], dim=dim, mask=own, eps=eps)
-            hits[row] = decision.frequencies(self.policy, view, rng, **of)
-        return hits
 
 
 class _Call:
@@ -461,75 +393,3 @@ class _Call:
             for stream, state in self.before:
                 stream.state = state
         self.lock.release()
-
-
-def load(
-    path: Any, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
-) -> Bandit:
-    """The bandit that `save` wrote; it goes on as if nothing had happened, or beside the one that goes on.
-
-    known : classes of your own that its model or policy is made of
-    model : the model again, where a file cannot hold it: a module or an estimator of your own
-    seed : "saved": its streams go on to the bit, which is right for one process alone. A copy that decides beside
-        others takes None, fresh entropy, or a whole number of its own (`Bandit.reseed`).
-
-    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format, for another model
-    than the one that was saved, for a class that is not in `known`, or for what is no seed. Nothing is executed. What
-    your own classes raise while they are made again comes as it is.
-    """
-    return _loaded(saving.read(path), known, model, seed)
-
-
-def from_bytes(
-    data: bytes, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
-) -> Bandit:
-    """The bandit that `Bandit.to_bytes` wrote: arguments and errors as for `load`."""
-    return _loaded(saving.from_bytes(data), known, model, seed)
-
-
-def _loaded(
-    content: saving.Content, known: tuple[type, ...], model: Any, seed: int | Literal["saved"] | None
-) -> Bandit:
-    table = saving.KNOWN | {cls.__name__: cls for cls in known}
-    if seed != "saved":
-        streams.entropy(seed)  # refused before anything is made
-
-    def build(header: dict[str, Any], content: dict[str, np.ndarray]) -> Bandit:
-        own, policy = saving.given(header["model"], model, table), saving.unpack(header["policy"], table)
-        bandit = Bandit(own, policy, **{name: header[name] for name in _SETTINGS})
-        for name in _COUNTS:
-            errors.at_least(name, header[name], 0)
-            setattr(bandit, name, header[name])
-        for name, rng in bandit._streams().items():
-            rng.bit_generator.state = saving.unplain(header["streams"][name])
-        columns = header["columns"]
-        names = columns if isinstance(columns, list) else []
-        if columns is not None and (len({c for c in names if isinstance(c, str)}) != bandit.dim or names[bandit.dim :]):
-            raise ValueError(f"its columns {columns!r} are not {bandit.dim} names")
-        bandit._columns = columns
-        bandit.state = saving.filled(bandit.state, content)
-        bandit.model.check(bandit.state)
-        if hasattr(own, "restored"):  # what is derived from the arrays and no array itself
-            bandit.state = own.restored(bandit.state)
-        return bandit
-
-    bandit = content.build(build, own=bool(known) or model is not None)
-    if seed != "saved":
-        bandit.reseed(seed)
-    return bandit
-
-
-def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """X with an offered row in the place of each that is ruled out, so that no model reads it, whatever it holds."""
-    if X.ndim == 2:
-        X = X.copy()
-        X[~mask] = X[mask.argmax()]
-        return X
-    first = np.take_along_axis(X, np.argmax(mask, axis=-1)[..., None, None], axis=-2)
-    return np.where(mask[..., None], X, first)
-
-
-def _error(hits: np.ndarray, draws: int) -> np.ndarray:
-    """The standard error of hits/draws."""
-    smooth = (hits + 1) / (draws + 2)
-    return np.sqrt(smooth * (1 - smooth) / draws)

@@ -1,69 +1,169 @@
-"""One decision: what any policy does with its view and its chance, alone or for many requests at once.
+"""One decision, alone or for many requests at once; and what a policy is, for users who write their own.
 
-A policy is a frozen dataclass with
-    needs                                    the abilities it asks of a model, by name
-    draw(rng, n, *, arms, dim) -> arrays     the chance of n requests, each array with n leading; nothing else draws
-    view(model, state, X, *, t) -> view      what it sees before chance enters
-    scores(view, *chance) -> (..., K)        the arm of the highest score is shown
-and, where it has them,
-    eps(t) -> float                          the share of uniform choices in round t
-    best(view, *chance, u=, mask=) -> (...)  the arms shown, u deciding among tied ones (else: the highest score)
-    in_turn(view, *chance, u=, mask=)        the k arms of a list in order, u (..., k) -> (..., k) (else: by score)
-    propensities(view, mask=) -> (..., K)    exact choice probabilities (else: Monte Carlo)
-    chosen(view, arm, mask=) -> (...)        the same for one arm, cheaper
-    decide(view, *chance, u=, mask=) -> arm, p      both for one request, quicker still
-    redraw(view, rng, n, *, arms, dim)       the scores of n decisions on one request, where that is cheaper
-    asks = True                              its scores ask the model, which may refuse what was drawn
-    spent = True                             its chance is spent in training: no propensity
-log_propensities(view, mask=)            the logarithms of the exact probabilities (else: of what underflows, -inf)
-z(view, *chance) -> (...) or (..., K)    the scalar that moved all arms, or one for each
-as_lines(view) -> lines, law, or None    the lines m + z w that one z of that law moves, where there is one
+    class Mine:  # a frozen dataclass of its settings
+        needs = frozenset({"mean"})                            # the abilities that it asks of a model, by name
+        def draw(self, rng, n, *, arms, dim): ...              # all chance of n requests
+        def view(self, model, state, X, *, t): ...             # what there is before chance enters
+
+    class Seen(NamedTuple):  # the view, or one of those in `policies.views`
+        m: Array
+        def scores(self, *chance): ...                         # the arm of the highest score is shown
+
+A decision is these three steps. What `draw` makes does not depend on what was learnt, and nothing else draws. A view is
+made once for a request or for many, and all that is known of the choice is asked of it: the scores, and where it can
+tell them the probabilities.
+
+`Policy` and `View` are the required parts, `Settings` and `Answers` the optional ones. The functions of this file are
+the only place that looks whether an optional part is there, and each function states the default. `check` refuses what
+does not fit, before anything is drawn or learnt.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from dither import arrays, errors
 from dither.arrays import Array
+from dither.models import model as contract
 
+PAGE = "docs/adding-a-policy.md"
 WHOLE = 1e-6  # how far from 1 probabilities may sum
 UNIFORMS = 3  # a request spends: the tie-break, the coin of eps, the arm if it falls
-TOGETHER = 1000  # decisions of one request that are ranked at once
-BLOCK = 2**24  # numbers that are drawn at once for them
 
 
-def check(policy: Any, model: Any) -> None:
-    """Refuse what is no policy, and a policy that asks for what the model does not give."""
-    if isinstance(policy, type):
-        raise TypeError(f"a policy is an instance: pass {policy.__name__}() for {policy.__name__}")
-    lacking = [name for name in ("needs", "draw", "view", "scores") if not hasattr(policy, name)]
+class Policy(Protocol):
+    """The required part. Shapes: d features, K arms, `...` the requests or the replications."""
+
+    needs: frozenset[str]  # names of abilities, as `models.model.Able` lists them
+
+    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+        """The chance of n requests among K = arms: a tuple of arrays with n leading, () for none. dim is that of θ.
+
+        n requests at once draw what n requests in turn draw.
+        """
+
+    def view(self, model: Any, state: Any, X: Array, *, t: int) -> Any:
+        """What there is before chance enters, in round t: X (..., K, d), or one context (..., d) with slots."""
+
+
+class View(Protocol):
+    """The required part of a view: what `Policy.view` returns, a NamedTuple."""
+
+    def scores(self, *chance: Array) -> Array:
+        """The scores of the arms, (..., K): chance as `draw` made it, with `...` in place of the leading n."""
+
+
+class Settings(Protocol):
+    """What a policy may have besides."""
+
+    asks: bool  # its scores ask the model, which may refuse what was drawn: then the draws are given back
+    spent: bool  # its chance is spent in training: no draw of a decision shows its probability
+
+    def eps(self, t: int) -> float:
+        """The share of uniform choices in round t."""
+
+    def refuse(self, model: Any, *, dim: int) -> str | None:
+        """Why it does not run on a model that gives all that it needs, for d = dim features; None where it does."""
+
+
+class Answers(Protocol):
+    """What a view may answer besides. mask (..., K), True: on offer; u are uniforms that decide among tied arms."""
+
+    lines: Any  # `policies.views.Lines` m + z w that one z of a known law moves; None where there are none
+    numbers: int  # how many numbers one arm takes while it is scored
+
+    def best(self, *chance: Array, u: Array, mask: Array | None = None) -> Array:
+        """The arms shown: u (...) -> (...) integers."""
+
+    def in_turn(self, *chance: Array, u: Array, mask: Array | None = None) -> Array:
+        """The k arms of a list in order: u (..., k) -> (..., k) integers."""
+
+    def decide(self, *chance: Array, u: Array, mask: Array | None = None) -> tuple[int, float]:
+        """The arm of one request and its probability at once: the same as `best` and `chosen`, quicker."""
+
+    def propensities(self, *, mask: Array | None = None) -> Array:
+        """The exact choice probabilities, (..., K), 0 where not on offer."""
+
+    def log_propensities(self, *, mask: Array | None = None) -> Array:
+        """Their logarithms, right where the probabilities underflow."""
+
+    def chosen(self, arm: Array, *, mask: Array | None = None) -> Array:
+        """The probability of `arm` (...), where that is cheaper than all of them: (...)."""
+
+    def z(self, *chance: Array) -> Array:
+        """The scalar that moved all arms (...), or one for each (..., K): `Decision.z`."""
+
+    def redraw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> Array:
+        """The scores (n, K) of n decisions on the view of one request, where that is cheaper than to draw them."""
+
+
+REQUIRED = ("needs", "draw", "view")
+MOVED = (  # what policies had until the view answered for itself
+    *("scores", "best", "in_turn", "decide", "propensities", "log_propensities", "chosen", "z", "redraw", "as_lines"),
+)
+
+
+class Moment(NamedTuple):
+    """What decides at one moment."""
+
+    policy: Any
+    model: Any
+    state: Any
+    t: int  # the round
+    eps: float  # the share of uniform choices, the policy's own and the floor together
+    dim: int  # of θ
+
+    def view(self, X: Array) -> Any:
+        """What the policy sees of X."""
+        return view(self.policy, self.model, self.state, X, t=self.t)
+
+
+def check(policy: Any, model: Any, *, dim: int) -> None:
+    """Refuse what is no policy or no model, and a policy that asks for what the model does not give.
+
+    Raises TypeError that lists all that is missing; ValueError where nothing is missing and the policy refuses.
+    """
+    of_model, of_policy = contract.faults(model), faults(policy)
+    lacking = [] if isinstance(policy, type) else sorted(_needs(policy) - contract.abilities(model))
+    wrong = [*of_policy, *of_model]
     if lacking:
-        raise TypeError(f"{type(policy).__name__} is no policy: it lacks {', '.join(lacking)}")
-    for ability in sorted(policy.needs - model.abilities):
-        raise errors.lacks(model, ability, policy=policy)
+        wrong.append(str(errors.lacks(model, *lacking, policy=policy)))
+    if wrong:
+        pages = " and ".join([PAGE] * bool(of_policy) + [contract.PAGE] * bool(of_model or lacking))
+        raise TypeError(f"{'; '.join(wrong)} ({pages})")
+    reason = policy.refuse(model, dim=dim) if hasattr(policy, "refuse") else None
+    if reason is not None:
+        raise ValueError(reason)
 
 
-def given_up(model: Any) -> dict[str, bool]:
-    """What to pass to a model's update where nobody keeps the old state: own=True, if the model `owns` its states."""
-    return {"own": True} if getattr(model, "owns", False) else {}
+def faults(policy: Any) -> list[str]:
+    """What keeps `policy` from being one, each in words; [] where nothing does."""
+    if isinstance(policy, type):
+        return [f"a policy is an instance: pass {policy.__name__}() for {policy.__name__}"]
+    name, found = type(policy).__name__, []
+    if lacking := [part for part in REQUIRED if not hasattr(policy, part)]:
+        found.append(f"{name} is no policy: it lacks {', '.join(lacking)}")
+    if not isinstance(getattr(policy, "needs", frozenset()), (frozenset, set)):
+        found.append(f'{name}.needs must be a frozenset of names, as in frozenset({{"mean"}}); got {policy.needs!r}')
+    if moved := [part for part in MOVED if callable(getattr(policy, part, None))]:
+        found.append(
+            f"{name} has {', '.join(moved)}, which the view has now: let {name}.view return a NamedTuple with "
+            f"scores(*chance), or policies.views.Drawn(scores)"
+        )
+    return found
 
 
-def begin(model: Any, dim: int, *, needs: frozenset[str], rng: Any, **settings: Any) -> Any:
-    """The first state of a model; one that `draws` gets its chance, a Generator or one for each run, from rng()."""
-    chance = {"rng": rng()} if draws(model) else {}
-    return model.init(dim, needs=needs, **settings, **chance)
+def _needs(policy: Any) -> frozenset[str]:
+    """The abilities that it asks for; none where `faults` says that these are no names."""
+    needs = getattr(policy, "needs", None)
+    return frozenset(needs) if isinstance(needs, (frozenset, set)) else frozenset()
 
 
-def draws(model: Any) -> bool:
-    """Whether a model has chance of its own: where its weights begin, in what it trains on."""
-    return hasattr(model, "draw")
-
-
-def knowable(policy: Any) -> bool:
-    """Whether drawing decisions again shows their probabilities; not where the chance was spent in training."""
-    return not getattr(policy, "spent", False)
+def view(policy: Any, model: Any, state: Any, X: Array, *, t: int) -> Any:
+    """What the policy sees in round t; of a model that makes features, the linear model `beneath`."""
+    if "beneath" in model.abilities:
+        model, state, X = model.beneath(state, X)
+    return policy.view(model, state, X, t=t)
 
 
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
@@ -76,34 +176,57 @@ def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) 
 
 
 def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
-    """The share of uniform choices in round t, the policy's own and the floor together."""
+    """The share of uniform choices in round t, the policy's own (default: 0) and the floor together."""
     own = policy.eps(t) if hasattr(policy, "eps") else 0.0
     return own + floor * (1 - own)
 
 
-def choose(policy: Any, view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
+def asks(policy: Any) -> bool:
+    """Whether its scores ask the model, which may refuse what was drawn. Default: no."""
+    return getattr(policy, "asks", False)
+
+
+def knowable(policy: Any) -> bool:
+    """Whether drawing decisions again shows their probabilities. Default: yes; no where the chance is `spent`."""
+    return not getattr(policy, "spent", False)
+
+
+def law(policy: Any) -> Any:
+    """The law that a policy draws from, by the name of its setting: `noise` or `law`. Default: None, not known."""
+    return getattr(policy, "noise", getattr(policy, "law", None))
+
+
+def scores(view: Any, chance: tuple) -> Array:
+    """The scores, (..., K)."""
+    rule = getattr(view, "scores", None)
+    if rule is None:
+        raise TypeError(f"a view must have scores(*chance), and {type(view).__name__} has not ({PAGE})")
+    return rule(*chance)
+
+
+def choose(view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
     """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K). -> (...) integers"""
-    arm = best(policy, view, chance, u[..., 0], mask=mask)
+    arm = best(view, chance, u[..., 0], mask=mask)
     if not (eps and arrays.some(u[..., 1] < eps)):
         return arm
-    return mixed(arm, u, eps=eps, arms=policy.scores(view, *chance).shape[-1], mask=mask)
+    return mixed(arm, u, eps=eps, arms=scores(view, chance).shape[-1], mask=mask)
 
 
 def decide(
-    policy: Any, view: Any, chance: tuple, u: np.ndarray, *, eps: float, arms: int, mask: np.ndarray | None
+    view: Any, chance: tuple, u: np.ndarray, *, eps: float, arms: int, mask: np.ndarray | None
 ) -> tuple[int, float] | None:
     """The arm of one request and its probability at once, u (3,); None where that takes the general way."""
-    if not hasattr(policy, "decide") or (eps and u[1] < eps):
+    if not hasattr(view, "decide") or (eps and u[1] < eps):
         return None
-    arm, p = policy.decide(view, *chance, u=u[0], mask=mask)
-    return (arm, (1 - eps) * p + eps / (arms if mask is None else np.count_nonzero(mask))) if eps else (arm, p)
+    arm, p = view.decide(*chance, u=u[0], mask=mask)
+    return (arm, (1 - eps) * p + eps / (arms if mask is None else int(np.count_nonzero(mask)))) if eps else (arm, p)
 
 
-def best(policy: Any, view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
-    """The arms that the policy itself shows: u (...) for ties. -> (...) integers"""
-    if hasattr(policy, "best"):
-        return policy.best(view, *chance, u=u, mask=mask)
-    return arrays.argmax(policy.scores(view, *chance), u=u, mask=mask)
+def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
+    """The arms that the policy itself shows: u (...) for ties. -> (...) integers. Default: of the highest score."""
+    if hasattr(view, "best"):
+        return view.best(*chance, u=u, mask=mask)
+    return arrays.argmax(scores(view, chance), u=u, mask=mask)
 
 
 def mixed(arm: Array, u: Array, *, eps: float, arms: int, mask: Array | None) -> Array:
@@ -118,9 +241,9 @@ def mixed(arm: Array, u: Array, *, eps: float, arms: int, mask: Array | None) ->
     return xp.where(fallen, other, arm)
 
 
-def z(policy: Any, view: Any, chance: tuple) -> Any:
-    """The scalar that moved the arms, (...) or a number; (..., K) where each has one; None where there is none."""
-    return policy.z(view, *chance) if hasattr(policy, "z") else None
+def z(view: Any, chance: tuple) -> Any:
+    """The scalar that moved the arms, (...) or a number; (..., K) where each has one. Default: None, there is none."""
+    return view.z(*chance) if hasattr(view, "z") else None
 
 
 def plain(z: Any) -> Any:
@@ -128,23 +251,44 @@ def plain(z: Any) -> Any:
     return float(z) if z is not None and np.ndim(z) == 0 else z
 
 
-def exact(policy: Any) -> bool:
-    """Whether the policy knows its choice probabilities."""
-    return hasattr(policy, "propensities")
+def lines(view: Any) -> Any:
+    """The lines that one z moves. Default: None, there are none."""
+    return getattr(view, "lines", None)
 
 
-def propensities(policy: Any, view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The probabilities of all arms (..., K) of a policy that is `exact`; shape (..., K)."""
-    p = _whole(policy, policy.propensities(view, mask=mask))
+def ordered(view: Any) -> Any:
+    """The rule that puts the k best arms in order. Default: None, by score."""
+    return getattr(view, "in_turn", None)
+
+
+def redrawn(view: Any) -> Any:
+    """The rule that draws decisions again where that is cheaper. Default: None, they are drawn and scored."""
+    return getattr(view, "redraw", None)
+
+
+def numbers(view: Any) -> int:
+    """How many numbers one arm takes while it is scored. Default: 1."""
+    return getattr(view, "numbers", 1)
+
+
+def exact(view: Any) -> bool:
+    """Whether the choice probabilities are known. Default: no."""
+    return getattr(view, "propensities", None) is not None
+
+
+def propensities(view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
+    """The probabilities of all arms (..., K) of a view that is `exact`; shape (..., K)."""
+    p = _whole(view.propensities, mask)
     return (1 - eps) * p + eps * uniform(shape, mask) if eps else p
 
 
-def log_propensities(policy: Any, view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The logarithms of the probabilities of all arms (..., K) of a policy that is `exact`; shape (..., K)."""
-    if hasattr(policy, "log_propensities"):
-        p = policy.log_propensities(view, mask=mask)
-    else:
-        p = log(policy.propensities(view, mask=mask))
+def log_propensities(view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
+    """The logarithms of the probabilities of all arms (..., K) of a view that is `exact`; shape (..., K).
+
+    Default: the logarithms of the probabilities, -inf for those that underflow.
+    """
+    known = hasattr(view, "log_propensities")
+    p = view.log_propensities(mask=mask) if known else log(view.propensities(mask=mask))
     return np.logaddexp(p + log(1 - eps), log(eps * uniform(shape, mask))) if eps else p
 
 
@@ -154,26 +298,25 @@ def log(p: Any) -> np.ndarray:
         return np.log(p)
 
 
-def chosen(policy: Any, view: Any, arm: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The probability of `arm` (...) of a policy that is `exact`; shape (..., K)."""
-    if hasattr(policy, "chosen"):
-        p = policy.chosen(view, arm, mask=mask)
+def chosen(view: Any, arm: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
+    """The probability of `arm` (...) of a view that is `exact`; shape (..., K). Default: out of those of all arms."""
+    if hasattr(view, "chosen"):
+        p = view.chosen(arm, mask=mask)
     else:
-        p = arrays.pick(_whole(policy, policy.propensities(view, mask=mask)), arm, rank=0)
+        p = arrays.pick(_whole(view.propensities, mask), arm, rank=0)
     if not eps:
         return p
     return (1 - eps) * p + eps * arrays.pick(uniform(shape, mask), arm, rank=0)
 
 
-def _whole(policy: Any, p: np.ndarray) -> np.ndarray:
-    """p (..., K), refused where it is no distribution: a policy of one's own would be believed."""
+def _whole(rule: Any, mask: np.ndarray | None) -> np.ndarray:
+    """The probabilities (..., K), refused where they are no distribution: a policy of one's own would be believed."""
+    p = rule(mask=mask)
     total = np.sum(p, axis=-1)
     if not np.all(np.abs(total - 1) < WHOLE):
         wrong = float(np.ravel(total)[np.argmax(~(np.abs(np.ravel(total) - 1) < WHOLE))])
-        raise ValueError(
-            f"{type(policy).__name__}.propensities must sum to 1 over the arms on offer, got a sum of {wrong:g}: "
-            f"divide by it"
-        )
+        name = getattr(rule, "__qualname__", "propensities")
+        raise ValueError(f"{name} must sum to 1 over the arms on offer, got a sum of {wrong:g}: divide by it ({PAGE})")
     return p
 
 
@@ -185,40 +328,3 @@ def uniform(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
 def offered(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
     """How many arms are on offer, (...)."""
     return np.full(shape[:-1], shape[-1]) if mask is None else np.sum(mask, axis=-1)
-
-
-def frequencies(policy: Any, view: Any, rng, *, n: int, arms: int, dim: int, mask=None, eps: float = 0.0) -> np.ndarray:
-    """How often n decisions of one request show each arm, (K,) of counts; eps: the share of uniform choices."""
-    counts = np.zeros(arms)
-    for s in again(policy, view, rng, n=n, arms=arms, dim=dim, redraw=hasattr(policy, "redraw")):
-        allowed = None if mask is None else np.broadcast_to(mask, s.shape)
-        u = rng.random((len(s), UNIFORMS))
-        arm = mixed(arrays.argmax(s, u=u[..., 0], mask=allowed), u, eps=eps, arms=arms, mask=allowed)
-        counts += np.bincount(arm, minlength=arms)
-    return counts
-
-
-def again(
-    policy: Any, view: Any, rng: np.random.Generator, *, n: int, arms: int, dim: int, redraw: bool
-) -> Iterator[Array]:
-    """The scores of n decisions of one request, as many together as memory allows: (., K).
-
-    Only so many numbers as fit a `BLOCK` are drawn at once. The uniforms that the caller takes from the same stream
-    come after the scores of all that are together, so the blocks change no number.
-    """
-    together, block = min(TOGETHER, max(1, BLOCK // arms)), max(1, BLOCK // _numbers(policy, view, arms=arms, dim=dim))
-    for start in range(0, n, together):
-        stop = min(n, start + together)
-        sizes = [min(block, stop - first) for first in range(start, stop, block)]
-        if redraw:
-            yield np.concatenate([policy.redraw(view, rng, k, arms=arms, dim=dim) for k in sizes])
-        else:
-            drawn = (draw(policy, rng, k, arms=arms, dim=dim) for k in sizes)
-            yield np.concatenate([policy.scores(view, *chance) for chance in drawn])
-
-
-def _numbers(policy: Any, view: Any, *, arms: int, dim: int) -> int:
-    """How many numbers one decision takes: those drawn, once for each arm they move, or a hidden layer of all arms."""
-    drawn = draw(policy, np.random.Generator(np.random.SFC64(0)), 1, arms=arms, dim=dim)  # a stream of no account
-    moved = sum(np.size(kind) * (arms if np.shape(kind)[1:2] == (1,) else 1) for kind in drawn)
-    return max(moved, arms * max(getattr(getattr(view, "model", None), "hidden", ()), default=1))

@@ -65,12 +65,12 @@ def true_or_false(name: str, value: object) -> None:
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
-def lacks(model: object, ability: str, *, policy: object) -> TypeError:
+def lacks(model: object, *abilities: str, policy: object) -> TypeError:
     """A policy that asks a model for what the model does not give."""
     shown = repr(model) if dataclasses.is_dataclass(model) else type(model).__name__
     return TypeError(
-        f"{type(policy).__name__} needs {ability!r} of its model, which {shown} does not give: "
-        f"choose another model, other settings of it, or another policy"
+        f"{type(policy).__name__} needs {' and '.join(map(repr, abilities))} of its model, which {shown} does not "
+        f"give: choose another model, other settings of it, or another policy"
     )
 
 

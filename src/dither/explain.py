@@ -103,15 +103,9 @@ class Explanation:
         return shape / np.max(shape)
 
 
-def explain(policy: Any, view: Any, *, p: np.ndarray, eps: float, z: float | None, mask: np.ndarray | None):
-    """The explanation of one request: p (K,) its probabilities, eps the uniform share, mask (K,).
-
-    Raises TypeError for a policy whose arms are not lines that one z moves.
-    """
-    found = policy.as_lines(view) if hasattr(policy, "as_lines") else None
-    if found is None:
-        raise no_lines(policy)
-    (m, w, slack), law = found
+def explain(lines: Any, *, p: np.ndarray, eps: float, z: float | None, mask: np.ndarray | None) -> Explanation:
+    """The explanation of one request: `policies.views.Lines` (K,), p (K,) its probabilities, eps the uniform share."""
+    m, w, slack, law, *_ = lines
     sets = propensity.settle(m[None], w[None], slack=slack or propensity.given(m, w, mask), mask=_row(mask))
     hull = propensity.corners(sets.m, sets.w, mask=_row(mask))
     low, high, of = np.full(m.shape, np.nan), np.full(m.shape, np.nan), sets.of[0]

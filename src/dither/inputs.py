@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dither import errors
+from dither.models import model as contract
 
 ROUNDING = 1e-6  # how far a probability may miss what it must be: six digits, or float32
 MOST_OFF = 1e-3  # how far probabilities of many arms may be from summing to 1
@@ -50,6 +51,59 @@ def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple
         got = f"width {array.shape[-1]}, shape {array.shape}" if array.ndim else "a single number"
         raise ValueError(f"{name} must have width {dim} (its last axis, dim={dim}); got {got}.{turned}")
     return array if array.flags.c_contiguous else np.ascontiguousarray(array), columns
+
+
+def request(
+    X: Any, mask: Any, *, dim: int, slots: int | None, columns: list[str] | None
+) -> tuple[np.ndarray, np.ndarray | None, bool, list[str] | None]:
+    """X and the mask, checked, whether they are one request rather than B, and the column names."""
+    X, columns = features(X, name="X", dim=dim, columns=columns)
+    alone = 1 if slots is not None else 2
+    if X.ndim not in (alone, alone + 1):
+        shape = f"({dim},) or (B, {dim})" if alone == 1 else f"(K, {dim}) or (B, K, {dim})"
+        raise ValueError(f"X must be {shape}: width {dim}; got {X.shape}")
+    if alone == 2 and X.shape[-2] == 0:
+        raise ValueError(f"X must offer at least one arm, got {X.shape}")
+    if mask is not None:
+        mask = offered(mask, shape=X.shape[:-1] if slots is None else (*X.shape[:-1], slots))
+    rows = None if slots is not None else mask
+    finite(X, name="X", mask=rows)
+    return X if rows is None else _read(X, rows), mask, X.ndim == alone, columns
+
+
+def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """X with an offered row in the place of each that is ruled out, so that no model reads it, whatever it holds."""
+    if X.ndim == 2:
+        X = X.copy()
+        X[~mask] = X[mask.argmax()]
+        return X
+    first = np.take_along_axis(X, np.argmax(mask, axis=-1)[..., None, None], axis=-2)
+    return np.where(mask[..., None], X, first)
+
+
+def observation(
+    model: Any, x: Any, r: Any, *, arm: Any, weight: Any, dim: int, columns: list[str] | None
+) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], list[str] | None]:
+    """x and r, checked, of one observation or of n, what `update` of the model takes besides, and the column names."""
+    X, columns = features(x, name="x", dim=dim, columns=columns)
+    if X.ndim > 2:
+        raise ValueError(f"x must be ({dim},) or (n, {dim}), got {X.shape}")
+    finite(X, name="x")
+    r = rewards(r, X.shape[:-1])
+    supported(r, model)
+    more: dict[str, Any] = {}
+    if weight is not None:
+        contract.weighs(model)
+        more["weight"] = weights(weight, X.shape[:-1], most=contract.heaviest(model))
+    slots = contract.slots(model)
+    if slots is None and arm is None:
+        return X, r, more, columns
+    if slots is None:
+        raise ValueError("arm is for disjoint slots alone; here x is the features of the arm that was shown")
+    if arm is None:
+        raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
+    more["arm"] = whole(arm, name="arm", below=slots, shape=X.shape[:-1])
+    return X, r, more, columns
 
 
 def numbers(x: Any, *, name: str) -> np.ndarray:
@@ -164,7 +218,7 @@ def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray | np.float64:
 
 def supported(r: np.ndarray | np.float64, model: Any) -> None:
     """Refuse rewards that the model's link cannot have."""
-    low, high = getattr(model, "support", (-np.inf, np.inf))
+    low, high = contract.support(model)
     if low == -np.inf and high == np.inf:
         return
     wrong = (r < low) | (r > high)
@@ -174,7 +228,7 @@ def supported(r: np.ndarray | np.float64, model: Any) -> None:
     what = f"not be below {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
     value = float(np.ravel(r)[np.argmax(wrong)])
     raise ValueError(
-        f"r must {what}, where rewards of the {model.function.name} link are; got {value!r}{where}: "
+        f"r must {what}, where rewards of the {contract.link(model).name} link are; got {value!r}{where}: "
         f"rescale the rewards or choose another link"
     )
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, decision, errors, noise, propensity
+from dither import arrays, decision, errors, monte_carlo, noise, propensity
+from dither.decision import Moment
 
 MOST = 100_000  # lists that are spelt out
 Share = Callable[[np.ndarray], np.ndarray]  # of the arms that are left (..., K): the probability of each to be first
@@ -43,7 +44,7 @@ class ListPropensities:
     lists: np.ndarray  # (L, k) int  the lists that the policy itself draws, the most probable first
     propensity: np.ndarray  # (L,)  their probabilities
     other: float  # P of any one list that is not among them: what the uniform choices give it
-    kind: str  # "exact" or "monte_carlo"
+    kind: str  # "exact", "monte_carlo" or "none": the numbers are NaN
     membership_se: np.ndarray | None  # (K,)  standard errors; None where exact
     propensity_se: np.ndarray | None  # (L,)
 
@@ -56,14 +57,47 @@ def fits(k: Any, shape: tuple[int, ...], mask: np.ndarray | None) -> None:
         raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")
 
 
-def choose(
-    policy: Any, view: Any, chance: tuple, u: np.ndarray, *, k: int, eps: float, arms: int, mask=None
-) -> np.ndarray:
+def decide(
+    now: Moment, X: np.ndarray, mask: np.ndarray | None, *, k: int, K: int, chance: Any, ties: Any, again: Any, n: int
+) -> ListDecision:
+    """The lists shown for the requests X (B, ...), mask (B, K): chance and ties are streams.
+
+    again, n : a stream and the number of lists that are drawn from it for a Monte Carlo probability
+    """
+    view, shape = now.view(X), (len(X), K)
+    drawn = decision.draw(now.policy, chance, len(X), arms=K, dim=now.dim)
+    arms = choose(view, drawn, ties.random((len(X), 2 * k + 1)), k=k, eps=now.eps, arms=K, mask=mask)
+    z = decision.z(view, drawn)
+    of: dict[str, Any] = dict(eps=now.eps, shape=shape, mask=mask)
+    if k == 1 and decision.exact(view):
+        return ListDecision(arms, decision.chosen(view, arms[:, 0], **of), "exact", None, z)
+    known = decision.knowable(now.policy)
+    if known and exact(view, drawn):
+        return ListDecision(arms, chosen(view, arms, **of), "exact", None, z)
+    if not (known and n):
+        return ListDecision(arms, np.full(len(X), np.nan), "none", None, z)
+    # Lists of whole decisions, the uniform ones among them: `monte_carlo.shown` says why.
+    counted = drawn_again(now, again, X, mask, n=n, k=k, K=K, eps=now.eps)
+    hits = np.array([np.sum(np.all(lists == own, axis=-1)) for own, lists in zip(arms, counted, strict=True)])
+    return ListDecision(arms, (1 + hits) / (1 + n), "monte_carlo", monte_carlo.standard_error(hits, n=n), z)
+
+
+def drawn_again(
+    now: Moment, rng: Any, X: np.ndarray, mask: np.ndarray | None, *, n: int, k: int, K: int, eps: float = 0.0
+) -> Iterator[np.ndarray]:
+    """n lists of k arms for each request X (B, ...), (n, k)."""
+    for row in range(len(X)):
+        own = None if mask is None else mask[row]
+        yield frequencies(now, now.view(X[row][None]), rng, n=n, k=k, arms=K, mask=own, eps=eps)
+
+
+def choose(view: Any, chance: tuple, u: np.ndarray, *, k: int, eps: float, arms: int, mask=None) -> np.ndarray:
     """The lists shown: chance as `draw` gave it, u (..., 2k + 1) uniforms, mask (..., K). -> (..., k) integers"""
-    if hasattr(policy, "in_turn"):
-        listed = policy.in_turn(view, *chance, u=u[..., :k], mask=mask)
+    rule = decision.ordered(view)
+    if rule is not None:
+        listed = rule(*chance, u=u[..., :k], mask=mask)
     else:
-        listed = _by_score(policy.scores(view, *chance), u[..., :k], mask)
+        listed = _by_score(decision.scores(view, chance), u[..., :k], mask)
     return _mixed(listed, u, k=k, eps=eps, arms=arms, mask=mask)
 
 
@@ -80,23 +114,6 @@ def _mixed(listed: np.ndarray, u: np.ndarray, *, k: int, eps: float, arms: int, 
     return np.where(u[..., 2 * k :] < eps, uniform, listed)
 
 
-def shown(policy: Any, view: Any, chance: tuple, arms: np.ndarray, *, eps: float, shape, mask, again: Any, n: int):
-    """The answer for the lists shown, arms (B, k); shape (B, K); again() -> lists (n, k) of each request, to count.
-
-    again's lists are those of whole decisions, the uniform ones among them (`Bandit._shown` says why).
-    """
-    z = decision.z(policy, view, chance)
-    if arms.shape[-1] == 1 and decision.exact(policy):
-        p = decision.chosen(policy, view, arms[:, 0], eps=eps, shape=shape, mask=mask)
-        return ListDecision(arms, p, "exact", None, z)
-    if exact(policy, chance, view):
-        return ListDecision(arms, chosen(policy, view, arms, eps=eps, shape=shape, mask=mask), "exact", None, z)
-    if not n:
-        return ListDecision(arms, np.full(shape[:1], np.nan), "none", None, z)
-    hits = np.array([np.mean(np.all(lists == own, axis=-1)) for own, lists in zip(arms, again(), strict=True)])
-    return ListDecision(arms, (1 + n * hits) / (1 + n), "monte_carlo", standard_error(hits, n=n, eps=0.0), z)
-
-
 def first(answer: ListDecision) -> ListDecision:
     """The answer of one request out of a batch of one."""
     kind, se, z = answer.propensity_kind, answer.propensity_se, answer.z
@@ -105,25 +122,31 @@ def first(answer: ListDecision) -> ListDecision:
     return ListDecision(answer.arms[0], float(np.ravel(answer.propensity)[0]), kind, se, decision.plain(z))
 
 
-def exact(policy: Any, chance: tuple, view: Any) -> bool:
+def exact(view: Any, chance: tuple) -> bool:
     """Whether the probabilities of lists are known: one z moves all arms, or nothing does."""
-    return not chance or (hasattr(policy, "as_lines") and policy.as_lines(view) is not None)
+    return not chance or decision.lines(view) is not None
 
 
-def chosen(policy: Any, view: Any, arms: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The probability of the ordered list `arms` (..., k) of a policy that is `exact`; shape (..., K). -> (...)"""
-    if not hasattr(policy, "as_lines"):
-        p = _at(lambda left: policy.propensities(view, mask=left), arms, shape, mask)
+def chosen(view: Any, arms: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
+    """The probability of the ordered list `arms` (..., k) of a view that is `exact`; shape (..., K). -> (...)"""
+    lines = decision.lines(view)
+    if lines is None:
+        p = _at(lambda left: _shares(view, left), arms, shape, mask)
+    elif isinstance(lines.law, noise.Points):
+        p = np.zeros(arms.shape[:-1])
+        for weight, share in _at_points(lines):
+            p += weight * _at(share, arms, shape, mask)
     else:
-        (m, w, slack), law = policy.as_lines(view)
-        if isinstance(law, noise.Points):
-            p = np.zeros(arms.shape[:-1])
-            for weight, share in _at_points(policy.as_lines(view)):
-                p += weight * _at(share, arms, shape, mask)
-        else:
-            low, high, shared = propensity.listed(m, w, arms, slack=slack, mask=mask)
-            p = noise.mass(law, low, high) / shared
+        low, high, shared = propensity.listed(lines.m, lines.w, arms, slack=lines.slack, mask=mask)
+        p = noise.mass(lines.law, low, high) / shared
     return (1 - eps) * p + eps * uniform(shape, arms.shape[-1], mask)
+
+
+def _shares(view: Any, left: np.ndarray) -> np.ndarray:
+    """How the arms that are left share the first place, of a policy without chance."""
+    if decision.exact(view):
+        return view.propensities(mask=left)
+    return arrays.share(decision.scores(view, ()), mask=left)
 
 
 def uniform(shape: tuple[int, ...], k: int, mask: np.ndarray | None) -> Any:
@@ -142,9 +165,9 @@ def _at(share: Share, arms: np.ndarray, shape: tuple[int, ...], mask: np.ndarray
     return p
 
 
-def _at_points(seen: tuple) -> Iterator[tuple[float, Share]]:
+def _at_points(lines: Any) -> Iterator[tuple[float, Share]]:
     """Each value of z: its probability, and how the arms that are left share the first place there."""
-    (m, w, slack), law = seen
+    m, w, slack, law, *_ = lines
     for z, weight in zip(law.points, law.shares.tolist(), strict=True):
         if weight:
             yield weight, functools.partial(_share, m, w, z, slack)
@@ -155,13 +178,25 @@ def _share(m: np.ndarray, w: np.ndarray, z: float, slack: Any, left: np.ndarray)
 
 
 def propensities(
-    policy: Any, view: Any, *, k: int, eps: float, mask: np.ndarray | None, shape: tuple[int, ...], lists: bool
+    now: Moment, X: np.ndarray, mask: np.ndarray | None, *, k: int, K: int, rng: Any, n: int, lists: bool
 ) -> ListPropensities:
-    """All lists of one request, of a policy that is `exact`; shape (K,)."""
+    """All lists of one request X, mask (K,); n of them are drawn from rng where they are not known."""
+    if not decision.knowable(now.policy):
+        return ListPropensities(np.full(K, np.nan), np.empty((0, k), int), np.empty(0), np.nan, "none", None, None)
+    view = now.view(X)
+    of: dict[str, Any] = dict(k=k, K=K, eps=now.eps, mask=mask, lists=lists)
+    if exact(view, monte_carlo.sample(now, arms=K)):
+        return _known(view, **of)
+    own = None if mask is None else mask[None]
+    return _estimated(next(drawn_again(now, rng, X[None], own, n=n, k=k, K=K)), **of)
+
+
+def _known(view: Any, *, k: int, K: int, eps: float, mask: np.ndarray | None, lists: bool) -> ListPropensities:
+    shape = (K,)
     offered = np.ones(shape, dtype=bool) if mask is None else mask
     membership = np.zeros(shape)
     found: dict[tuple[int, ...], float] = {}
-    for mass, places in _orders(policy, view, offered, k):
+    for mass, places in _orders(view, offered, k):
         room = k
         for group in places:
             membership[group] += mass * min(room, len(group)) / len(group)
@@ -177,14 +212,15 @@ def propensities(
     return _answer(membership, found, k=k, eps=eps, mask=mask, kind="exact")
 
 
-def _orders(policy: Any, view: Any, offered: np.ndarray, k: int) -> Iterator[tuple[float, Places]]:
+def _orders(view: Any, offered: np.ndarray, k: int) -> Iterator[tuple[float, Places]]:
     """The orders of the first k places, each with its probability; arms by number; offered (K,) bool."""
-    if not hasattr(policy, "as_lines"):
-        yield 1.0, _ranked(lambda left: policy.propensities(view, mask=left), offered, k)
+    lines = decision.lines(view)
+    if lines is None:
+        yield 1.0, _ranked(lambda left: _shares(view, left), offered, k)
         return
-    (m, w, slack), law = policy.as_lines(view)
+    m, w, slack, law, *_ = lines
     if isinstance(law, noise.Points):
-        for weight, share in _at_points(policy.as_lines(view)):
+        for weight, share in _at_points(lines):
             yield weight, _ranked(share, offered, k)
         return
     sets = propensity.settle(m[None], w[None], slack=slack or propensity.given(m, w, offered), mask=offered[None])
@@ -224,49 +260,42 @@ def _spelt(places: Places, k: int) -> Iterator[tuple[tuple[int, ...], float]]:
         yield tuple(itertools.chain.from_iterable(parted)), share
 
 
-def frequencies(
-    policy: Any, view: Any, rng, *, n: int, k: int, arms: int, dim: int, mask=None, eps: float = 0.0
-) -> np.ndarray:
+def frequencies(now: Moment, view: Any, rng, *, n: int, k: int, arms: int, mask=None, eps: float = 0.0) -> np.ndarray:
     """n lists of one request, (n, k); eps: the share of uniform choices."""
     drawn = []
-    for size, rule in _redrawn(policy, view, rng, n=n, arms=arms, dim=dim):
+    for size, rule in _redrawn(now, view, rng, n=n, arms=arms):
         u, offered = rng.random((size, 2 * k + 1)), None if mask is None else np.broadcast_to(mask, (size, arms))
         drawn.append(_mixed(rule(u[:, :k], offered), u, k=k, eps=eps, arms=arms, mask=offered))
     return np.concatenate(drawn)
 
 
-def _redrawn(policy: Any, view: Any, rng, *, n: int, arms: int, dim: int) -> Iterator[tuple[int, Callable]]:
+def _redrawn(now: Moment, view: Any, rng, *, n: int, arms: int) -> Iterator[tuple[int, Callable]]:
     """n decisions of one request in parts: how many, and (u (., k), mask) -> their lists (., k)."""
-    if not hasattr(policy, "in_turn"):
-        for s in decision.again(policy, view, rng, n=n, arms=arms, dim=dim, redraw=False):
+    rule = decision.ordered(view)
+    if rule is None:
+        for s in monte_carlo.again(now, view, rng, n=n, arms=arms, rule=None):
             yield len(s), functools.partial(_by_score, s)
         return
-    together = min(decision.TOGETHER, max(1, decision.BLOCK // arms))
+    together = min(monte_carlo.TOGETHER, max(1, monte_carlo.BLOCK // arms))
     for start in range(0, n, together):
         size = min(together, n - start)
-        chance = decision.draw(policy, rng, size, arms=arms, dim=dim)
-        yield size, functools.partial(_of_policy, policy, view, chance)
+        chance = decision.draw(now.policy, rng, size, arms=arms, dim=now.dim)
+        yield size, functools.partial(_in_turn, rule, chance)
 
 
-def _of_policy(policy: Any, view: Any, chance: tuple, u: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    return policy.in_turn(view, *chance, u=u, mask=mask)
+def _in_turn(rule: Callable, chance: tuple, u: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    return rule(*chance, u=u, mask=mask)
 
 
-def estimated(
-    drawn: np.ndarray, *, eps: float, mask: np.ndarray | None, shape: tuple[int, ...], lists: bool
+def _estimated(
+    drawn: np.ndarray, *, k: int, K: int, eps: float, mask: np.ndarray | None, lists: bool
 ) -> ListPropensities:
-    """All lists of one request from draws (n, k); shape (K,)."""
-    n, k = drawn.shape
-    membership = np.bincount(drawn.ravel(), minlength=shape[-1]) / n
+    """All lists of one request from draws (n, k)."""
+    n = len(drawn)
+    membership = np.bincount(drawn.ravel(), minlength=K) / n
     of, hits = np.unique(drawn[: n if lists else 0], axis=0, return_counts=True)
     found = {tuple(listed): count / n for listed, count in zip(of.tolist(), hits.tolist(), strict=True)}
     return _answer(membership, found, k=k, eps=eps, mask=mask, kind="monte_carlo", n=n)
-
-
-def standard_error(p: np.ndarray, *, n: int, eps: float) -> np.ndarray:
-    """Of a share p of n draws that a uniform share eps is mixed with: that of (hits + 1)/(n + 2), never 0."""
-    smooth = (p * n + 1) / (n + 2)
-    return (1 - eps) * np.sqrt(smooth * (1 - smooth) / n)
 
 
 def _answer(membership: np.ndarray, found: dict, *, k: int, eps: float, mask, kind: str, n: int = 0):
@@ -282,6 +311,6 @@ def _answer(membership: np.ndarray, found: dict, *, k: int, eps: float, mask, ki
         (1 - eps) * p + other,
         other,
         kind,
-        np.where(certain, 0.0, standard_error(membership, n=n, eps=eps)) if n else None,
-        standard_error(p, n=n, eps=eps) if n else None,
+        np.where(certain, 0.0, (1 - eps) * monte_carlo.standard_error(membership * n, n=n)) if n else None,
+        (1 - eps) * monte_carlo.standard_error(p * n, n=n) if n else None,
     )

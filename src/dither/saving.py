@@ -19,6 +19,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 
 from dither import files, models, noise, policies, trees
+from dither.models import model as contract
 
 FORMAT = 2  # 2: states carry what rounding has done to them
 KNOWN: dict[str, type] = {
@@ -202,7 +203,7 @@ def given(value: Any, model: Any, table: dict[str, type]) -> Any:
 
 def fingerprint(model: Any) -> str | None:
     """What a model says of itself where a file cannot hold it; None where it can."""
-    return model.fingerprint() if hasattr(model, "fingerprint") else None
+    return contract.fingerprint(model)
 
 
 def unpack(value: Any, table: dict[str, type]) -> Any:

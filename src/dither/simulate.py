@@ -15,6 +15,7 @@ import numpy as np
 from dither import arrays, decision, errors, streams, trees
 from dither.algorithms import Spec
 from dither.arrays import Array
+from dither.models import model as contract
 
 CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and they stay in the cache
 BATCH = 50  # runs in lockstep at most, by default: more share the cost of a call no better
@@ -106,8 +107,8 @@ def simulate(
         for label, what in entries(algorithms).items()
     }
     for model, policy in agents.values():
-        decision.check(policy, model)
-        if getattr(model, "slots", None) != (env.arms if env.disjoint else None):
+        decision.check(policy, model, dim=env.dim)
+        if contract.slots(model) != (env.arms if env.disjoint else None):
             kind = f"{env.arms} disjoint slots" if env.disjoint else "arms with features of their own"
             raise ValueError(f"the environment has {kind}, which {model} does not fit")
     models = [model for model, _ in agents.values()]
@@ -146,8 +147,8 @@ def _environment(env: Any) -> None:
 def _batch(env: Any, models: list[Any], *, rounds: int) -> int:
     """As many runs in lockstep as are quickest and as memory holds."""
     quick = min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
-    size = sum(model.bytes(env.dim, rounds) for model in models if hasattr(model, "bytes"))
-    quick = min([quick, *(model.together(env.dim) for model in models if hasattr(model, "together"))])
+    size = sum(contract.bytes_of(model, env.dim, rounds) for model in models)
+    quick = int(min([quick, *(contract.together(model, env.dim) for model in models)]))
     return max(1, min(quick, int(MEMORY // size) if size else quick))
 
 
@@ -160,8 +161,8 @@ def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 
 
 
 def _holds(model: Any, low: float, high: float) -> bool:
-    """Whether the model takes all rewards from low to high; one without `support` takes all there are."""
-    least, most = getattr(model, "support", (-math.inf, math.inf))
+    """Whether the model takes all rewards from low to high."""
+    least, most = contract.support(model)
     return least <= low and high <= most
 
 
@@ -169,7 +170,7 @@ def _refuse(env: Any, models: Iterable[Any], reward: np.ndarray) -> None:
     low, high = float(reward.min()), float(reward.max())
     for model in models:
         if not _holds(model, low, high):
-            least, most = model.support
+            least, most = contract.support(model)
             wrong = low if low < least else high
             raise ValueError(
                 f"rewards must lie in [{least:g}, {most:g}] for {model}, and {env} pays {wrong:.4g}: take an "
@@ -381,10 +382,10 @@ class _Agent:
         self.model, self.policy, self.world = model, policy, world
         R = len(world.runs)
         settings = dict(batch=(R,), xp=world.xp, device=world.device)
-        self.state = decision.begin(
+        self.state = contract.begin(
             model, world.dim, needs=policy.needs, rng=lambda: world.streams("weights"), **settings
         )
-        self.training_rngs = world.streams("training") if decision.draws(model) else []
+        self.training_rngs = world.streams("training") if contract.draws(model) else []
         self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
         self.regret = self.realised = world.array(np.zeros(R))
         self.block = 1  # rounds whose chance is drawn at once: after the first it is known how many fit
@@ -398,7 +399,7 @@ class _Agent:
         """Draw the chance of round i and of as many after it as memory allows."""
         n = min(self.ahead - i, self.block)
         self.first, self.last = i, i + n
-        dim = self.model.ambient(self.world.dim)
+        dim = contract.ambient(self.model, self.world.dim)
         drawn = [decision.draw(self.policy, rng, n, arms=self.world.arms, dim=dim) for rng in self.rngs]
         self.chance = tuple(self.world.array(np.stack(kind)) for kind in zip(*drawn, strict=True))
         taught = [self.model.draw(rng, n) for rng in self.training_rngs]
@@ -412,9 +413,9 @@ class _Agent:
         if i >= self.last:
             self.draw(i)
         j = i - self.first
-        view = self.policy.view(self.model, self.state, scene.X, t=t)
+        view = decision.view(self.policy, self.model, self.state, scene.X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
-        arm = decision.choose(self.policy, view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t))
+        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t))
         r = arrays.pick(scene.reward, arm, rank=0)
         self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))
         self.realised = self.realised + (scene.best_reward - r)
@@ -423,7 +424,7 @@ class _Agent:
         if self.training_rngs:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
         if scene.delay is None:
-            self.state = self.model.update(self.state, x, r, **slot, **decision.given_up(self.model))
+            self.state = self.model.update(self.state, x, r, **slot, **contract.given_up(self.model))
             return
         for delay in np.unique(scene.delay):
             self.late.setdefault(t + int(delay), []).append((x, r, slot, scene.delay == delay))

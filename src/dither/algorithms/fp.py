@@ -15,6 +15,7 @@ from typing import Any
 from dither import errors, models, policies
 from dither.algorithms.algorithm import Algorithm
 from dither.bandit import Bandit
+from dither.models import model as contract
 from dither.models.regressor import Fixed, Regressor
 
 
@@ -79,7 +80,7 @@ def _kind(given: Any, *, diagonal: bool) -> Any:
     if given is None:
         return models.Diagonal if diagonal else models.Ridge
     _check_instance(given)
-    if hasattr(given, "abilities") and hasattr(given, "init"):
+    if contract.is_model(given):
         return None
     if hasattr(given, "predict") or hasattr(given, "fit"):
         return Regressor  # which says what it lacks
@@ -95,7 +96,7 @@ def _slotted(model: Any, disjoint: int | None) -> Any:
     """The model for K slots."""
     if disjoint is None:
         return model
-    has = getattr(model, "slots", None)
+    has = contract.slots(model)
     if has is not None:
         if has != disjoint:
             raise ValueError(f"disjoint={disjoint} and {model}, which has {has} slots: leave one of them out")

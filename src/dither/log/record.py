@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dither import decision as deciding
 from dither import errors, inputs, noise
 from dither.bandit import Bandit, Decision
 from dither.log import schema
@@ -109,8 +110,8 @@ class Maker:
     def _lines(self, X: np.ndarray, B: int, K: int) -> list[np.ndarray | None]:
         """m and w, (B, K) each, where the model has them."""
         bandit = self._of_bandit("lines")
-        known = bandit.model.abilities
-        return [getattr(bandit, name)(X).reshape(B, K) if name in known else None for name in ("mean", "width")]
+        width = bandit.width(X).reshape(B, K) if "width" in bandit.model.abilities else None
+        return [bandit.mean(X).reshape(B, K), width]
 
     def _of_bandit(self, what: str) -> Bandit:
         if self.bandit is None:
@@ -225,7 +226,7 @@ def _plain(value: Any) -> Any:
 
 def law(policy: Any) -> str | None:
     """The kind of law that the z of a policy has, where it is one of this library's."""
-    found = getattr(policy, "noise", getattr(policy, "law", None))
+    found = deciding.law(policy)
     if isinstance(found, noise.Points):
         return "points"
     return "continuous" if isinstance(found, (noise.Gaussian, noise.Ball, noise.Custom)) else None

@@ -36,13 +36,16 @@ class Diagonal:
             "mean_at",
             "width",
             "sample",
+            "scores",
+            "flat",
+            "lam",
             "logdet",
-            "norms",
-            "gram",
+            "lipschitz",
             "gram_width",
             "perturb",
             "predict",
             "rounding",
+            "reach",
         }
     )
     function = links.LINKS["identity"]  # μ and its kin
@@ -51,14 +54,6 @@ class Diagonal:
     def __post_init__(self) -> None:
         errors.positive("lam", self.lam)
         errors.within("lam", self.lam, 1e-100, 1e100)
-
-    def ambient(self, dim: int) -> int:
-        """The dimension of θ."""
-        return dim
-
-    def flat(self, theta: Array) -> Array:
-        """θ as one vector: (..., d), as it is."""
-        return theta
 
     def check(self, state: DiagonalState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
@@ -88,6 +83,10 @@ class Diagonal:
         sums = [xp.sum(square, axis=-1), paid, xp.vecdot(r, r), xp.full_like(paid, n)]
         norms = xp.stack(sums, axis=-1)
         return DiagonalState(v, b, b / v, state.norms + norms)
+
+    def flat(self, state: DiagonalState) -> Array:
+        """θ̂ as one vector: (..., d)."""
+        return state.theta
 
     def scores(self, theta: Array, X: Array) -> Array:
         """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""

@@ -4,7 +4,7 @@ The same as one model on the Kd-vectors (x; 0; ...; 0), (0; x; ...; 0), ..., who
 cost: a slot is a leading axis of the inner model's state. The context x (..., d) stands where other models take X.
 """
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,26 @@ import array_api_compat.numpy
 from dither import arrays, errors, trees
 from dither.arrays import Array
 from dither.models import digits, history
+from dither.models import model as contract
+
+ABILITIES = frozenset(  # those that K slots have where one has them; each slot has a history of its own
+    {
+        "mean",
+        "predict",
+        "width",
+        "gram_width",
+        "sample",
+        "scores",
+        "flat",
+        "lam",
+        "logdet",
+        "lipschitz",
+        "perturb",
+        "bound",
+        "rounding",
+        "reach",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -25,9 +45,15 @@ class Disjoint:
 
     def __post_init__(self) -> None:
         errors.at_least("slots", self.slots, 1)
-        if hasattr(self.model, "slots"):
-            name = type(self.model).__name__
+        if wrong := contract.faults(self.model):
+            raise TypeError(f"{'; '.join(wrong)} ({contract.PAGE})")
+        name = type(self.model).__name__
+        if contract.slotted(self.model):
             raise ValueError(f"{name} has slots of its own: pass slots={self.slots} to it, models.{name}(slots=...)")
+        if contract.draws(self.model):
+            raise ValueError(
+                f"{name} has chance of its own, and slots side by side share none: give it a setting slots"
+            )
 
     @property
     def lam(self) -> float:
@@ -37,34 +63,35 @@ class Disjoint:
     @property
     def function(self) -> Any:
         """μ and its kin."""
-        return self.model.function
+        return contract.link(self.model)
 
     @property
     def heaviest(self) -> float:
         """The largest weight of an observation."""
-        return getattr(self.model, "heaviest", math.inf)
+        return contract.heaviest(self.model)
 
     @property
     def support(self) -> tuple[float, float]:
         """Between which the rewards lie."""
-        return self.model.support
+        return contract.support(self.model)
 
     @property
     def abilities(self) -> frozenset[str]:
-        """Those of the inner model, but for what reads a history, of which each slot has one of its own."""
-        return self.model.abilities - {"history", "refit"}
+        """Those of the inner model that slots can have, and `mean_at`."""
+        return (self.model.abilities & ABILITIES) | {"mean_at"}
 
     def ambient(self, dim: int) -> int:
         """The dimension of θ: K d."""
-        return self.slots * dim
+        return self.slots * contract.ambient(self.model, dim)
 
-    def flat(self, theta: Array) -> Array:
-        """θ as one vector: (..., K, d) -> (..., K d)."""
+    def flat(self, state: Any) -> Array:
+        """θ̂ as one vector: (..., K d)."""
+        theta = self.model.flat(state)
         return arrays.namespace(theta).reshape(theta, (*theta.shape[:-2], -1))
 
     def check(self, state: Any) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
-        self.model.check(state)
+        contract.check(self.model, state)
 
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> Any:
         """V = λI, θ̂ = 0 in all slots, with leading axes `batch`."""
@@ -79,9 +106,12 @@ class Disjoint:
             most of the cost when d is large); where this raises, the old state is as it was
         """
         slot = _slot(state, arm, batch=r.ndim)
-        inner = {"own": own} if getattr(self.model, "owns", False) else {}
-        slot = self.model.update(slot, x, r, weight=weight, **inner)
-        if own and not arrays.namespace(x).all(arrays.namespace(x).isfinite(slot.theta)):
+        more = contract.given_up(self.model) if own else {}
+        if weight is not None:
+            contract.weighs(self.model)
+            more["weight"] = weight
+        slot = self.model.update(slot, x, r, **more)
+        if own and not contract.finite(slot):
             raise errors.overflow()  # before the old state is written to
         return _filled(state, arm, slot, batch=r.ndim, own=own)
 
@@ -90,12 +120,14 @@ class Disjoint:
     ) -> Any:
         """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,); no leading axes."""
         xp = arrays.namespace(X)
+        if weight is not None:
+            contract.weighs(self.model)
         for k in xp.unique_values(arm):
             rows = xp.nonzero(arm == k)[0]
             slot = _slot(state, k, batch=0)
             own, paid = xp.take(X, rows, axis=0), xp.take(r, rows, axis=0)
-            some = None if weight is None else xp.take(weight, rows, axis=0)
-            slot = self.model.update_many(slot, own, paid, weight=some)
+            more = {} if weight is None else {"weight": xp.take(weight, rows, axis=0)}
+            slot = contract.update_many(self.model, slot, own, paid, **more)
             state = _filled(state, k, slot, batch=0)
         return state
 
@@ -104,16 +136,18 @@ class Disjoint:
         return arrays.dot(theta, x)
 
     def mean(self, state: Any, x: Array) -> Array:
-        """m_k = x'θ̂_k: x (..., d) -> (..., K)."""
-        return arrays.dot(state.theta, x)
+        """m_k of the context, x'θ̂_k in a linear model: x (..., d) -> (..., K)."""
+        return arrays.dot(state.theta, x) if self._linear else self._each(self.model.mean, state, x)
 
     def mean_at(self, state: Any, X: Array) -> Array:
-        """x_k'θ̂_k at a row for each slot: X (..., K, d) -> (..., K)."""
-        return arrays.namespace(X).sum(X * state.theta, axis=-1)
+        """m_k at a row for each slot: X (..., K, d) -> (..., K)."""
+        if self._linear:
+            return arrays.namespace(X).sum(X * state.theta, axis=-1)
+        return self.model.mean(state, X[..., None, :])[..., 0]
 
     def width(self, state: Any, x: Array) -> Array:
         """w_k of slot k: x (..., d) -> (..., K)."""
-        return self.model.width(state, x[..., None, None, :])[..., 0]
+        return self._each(self.model.width, state, x)
 
     def rounding(self, state: Any) -> digits.Rounding:
         """What rounding may have done to the means and widths of each slot: (..., K)."""
@@ -124,12 +158,12 @@ class Disjoint:
         return self.model.reach(state)
 
     def predict(self, state: Any, x: Array) -> Array:
-        """μ(x'θ̂_k), the expected rewards: x (..., d) -> (..., K)."""
-        return self.function.mu(self.mean(state, x))
+        """The expected rewards, μ(x'θ̂_k) in a linear model: x (..., d) -> (..., K)."""
+        return self.function.mu(self.mean(state, x)) if self._linear else self._each(self.model.predict, state, x)
 
     def gram_width(self, state: Any, x: Array) -> Array:
         """‖x‖ in the norm of V⁻¹ of slot k: x (..., d) -> (..., K)."""
-        return self.model.gram_width(state, x[..., None, None, :])[..., 0]
+        return self._each(self.model.gram_width, state, x)
 
     def sample(self, state: Any, eta: Array) -> Array:
         """N(0, V⁻¹) from η ~ N(0, I): (..., K d) -> (..., K, d)."""
@@ -147,7 +181,7 @@ class Disjoint:
 
     def bytes(self, dim: int, rounds: int) -> int:
         """About how much memory one run takes after so many rounds: each slot has room for the rows of the fullest."""
-        return self.slots * self.model.bytes(dim, rounds) if hasattr(self.model, "bytes") else 0
+        return self.slots * contract.bytes_of(self.model, dim, rounds)
 
     def bound(self, state: Any) -> Array:
         """Those of the slots, (..., K, 2)."""
@@ -156,6 +190,15 @@ class Disjoint:
     def perturb(self, state: Any, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2 K d) -> (..., K, d)."""
         return self.model.perturb(state, _slots(eta, self.slots))
+
+    @property
+    def _linear(self) -> bool:
+        """Whether m_k = x'θ̂_k, which takes one product for all slots."""
+        return "scores" in self.model.abilities
+
+    def _each(self, ask: Callable[[Any, Array], Array], state: Any, x: Array) -> Array:
+        """What every slot answers about one context: x (..., d) -> (..., K)."""
+        return ask(state, x[..., None, None, :])[..., 0]
 
 
 def _slots(eta: Array, slots: int) -> Array:

@@ -67,7 +67,21 @@ class NeuralLinear:
     lam: float = 0.25  # λ of the regression
     refresh: int = 50  # observations between two embeddings of the whole history
     owns = True  # update takes own=
-    abilities = frozenset({"mean", "width", "sample", "logdet", "gram_width", "predict", "embedding"})
+    abilities = frozenset(
+        {
+            "mean",
+            "width",
+            "gram_width",
+            "sample",
+            "scores",
+            "flat",
+            "lam",
+            "logdet",
+            "predict",
+            "embedding",
+            "beneath",
+        }
+    )
     function = links.LINKS["identity"]  # μ and its kin
 
     def __post_init__(self) -> None:
@@ -94,10 +108,6 @@ class NeuralLinear:
     def ambient(self, dim: int) -> int:
         """The dimension of θ̂: h, the width of the last hidden layer."""
         return self._widths[-1]
-
-    def flat(self, theta: Array) -> Array:
-        """θ̂ as one vector: (..., h), as it is."""
-        return theta
 
     def bytes(self, dim: int, rounds: int) -> int:
         """About how much memory one run takes after so many rounds."""
@@ -165,24 +175,6 @@ class NeuralLinear:
         state = NeuralLinearState(network, ridge, buffer)
         return self._refreshed(state, due) if np.any(due) else state
 
-    def update_many(
-        self,
-        state: NeuralLinearState,
-        X: Array,
-        r: Array,
-        *,
-        arm: Array | None = None,
-        weight: Array | None = None,
-        own: bool = False,
-        chance: tuple[np.ndarray, ...] = (),
-    ) -> NeuralLinearState:
-        """n observations of one bandit in turn: X (n, d), r (n,), arm (n,), weight (n,); no leading axes."""
-        for i in range(len(X)):
-            part = dict(arm=None if arm is None else arm[i], weight=None if weight is None else weight[i])
-            chance_i = tuple(kind[i] for kind in chance)
-            state = self.update(state, X[i], r[i], **part, own=i > 0, chance=chance_i)  # a refusal leaves the first
-        return state
-
     def beneath(self, state: NeuralLinearState, X: Array) -> tuple[Ridge, RidgeState, Array]:
         """The linear model that explores, its state and its features (..., K, h): one pass through the network."""
         return self.ridge, state.ridge, self.embedding(state, X)
@@ -206,6 +198,14 @@ class NeuralLinear:
     def predict(self, state: NeuralLinearState, X: Array) -> Array:
         """The expected rewards, which are the means here."""
         return self.mean(state, X)
+
+    def flat(self, state: NeuralLinearState) -> Array:
+        """θ̂ as one vector: (..., h)."""
+        return state.theta
+
+    def scores(self, theta: Array, phi: Array) -> Array:
+        """φ_i'θ for any θ (..., h), of what `beneath` shows: phi (..., K, h) -> (..., K)."""
+        return self.ridge.scores(theta, phi)
 
     def sample(self, state: NeuralLinearState, eta: Array) -> Array:
         """N(0, V⁻¹) from η ~ N(0, I): (..., h) -> (..., h)."""

@@ -44,14 +44,17 @@ class Ridge:
             "mean_at",
             "width",
             "sample",
+            "scores",
+            "flat",
+            "lam",
             "logdet",
-            "norms",
-            "gram",
+            "lipschitz",
             "gram_width",
             "perturb",
             "history",
             "predict",
             "rounding",
+            "reach",
         }
     )
     function = links.LINKS["identity"]  # μ and its kin
@@ -61,14 +64,6 @@ class Ridge:
     def __post_init__(self) -> None:
         errors.positive("lam", self.lam)
         errors.within("lam", self.lam, 1e-100, 1e100)
-
-    def ambient(self, dim: int) -> int:
-        """The dimension of θ."""
-        return dim
-
-    def flat(self, theta: Array) -> Array:
-        """θ as one vector: (..., d), as it is."""
-        return theta
 
     def check(self, state: RidgeState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
@@ -142,6 +137,10 @@ class Ridge:
             logdet = logdet + 2 * xp.sum(xp.log(xp.linalg.diagonal(R)), axis=-1)
         lost = digits.grown_many(state.lost, X=X, e=e, r=r, F=F, theta=theta)
         return RidgeState(F, theta, logdet, extra, lost)
+
+    def flat(self, state: RidgeState) -> Array:
+        """θ̂ as one vector: (..., d)."""
+        return state.theta
 
     def scores(self, theta: Array, X: Array) -> Array:
         """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""

@@ -16,6 +16,13 @@ from dither.links import Link
 from dither.models import factor, history
 from dither.models.history import History
 
+KEPT = {  # statistic -> the abilities that it is kept for
+    "gram": frozenset({"perturb", "gram_sample"}),
+    "norms": frozenset({"lipschitz"}),
+    "history": frozenset({"history"}),
+    "gram_width": frozenset({"gram_width"}),
+}
+
 
 class Gram(NamedTuple):
     """Σ x x' = G'G + Σ of the rows in `recent`."""
@@ -35,8 +42,9 @@ class Extra(NamedTuple):
 
 
 def init(needs: frozenset[str], zeros: Array, *, lam: float) -> Extra | None:
-    """Empty statistics for those of `needs` that are kept here (None for none); shaped after zeros (..., d)."""
-    if not needs & set(Extra._fields):
+    """Empty statistics for the abilities `needs` (None where they take none); shaped after zeros (..., d)."""
+    kept = {name for name, abilities in KEPT.items() if needs & abilities}
+    if not kept:
         return None
     xp, device, batch, d = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape[:-1], zeros.shape[-1]
 
@@ -44,11 +52,11 @@ def init(needs: frozenset[str], zeros: Array, *, lam: float) -> Extra | None:
         return xp.zeros((*batch, *shape), dtype=dtype, device=device)
 
     return Extra(
-        gram=Gram(empty(d, d), empty(d, d), empty(dtype=xp.int64)) if "gram" in needs else None,
-        norms=empty(4) if "norms" in needs else None,
-        history=history.init(zeros) if "history" in needs else None,
+        gram=Gram(empty(d, d), empty(d, d), empty(dtype=xp.int64)) if "gram" in kept else None,
+        norms=empty(4) if "norms" in kept else None,
+        history=history.init(zeros) if "history" in kept else None,
         gram_width=empty(d, d) + xp.eye(d, dtype=zeros.dtype, device=device) / lam**0.5
-        if "gram_width" in needs
+        if "gram_width" in kept
         else None,
     )
 

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither import arrays, decision, errors, inputs, saving
-from dither.bandit import Bandit, load
+from dither import arrays, errors, inputs, saving
+from dither.bandit import Bandit
 from dither.errors import Option, Refused
 from dither.inputs import ROUNDING
+from dither.restoring import load
 
 LOGGING = "logging"  # what ran: always shown, and what the others are compared with
 
@@ -145,14 +146,18 @@ class Saved:
             refuse(slots != log.K, log, f"all {slots} slots of {self.name} must be on offer in every row")
         offered = None if mask.all() else mask
         if self.greedy:
-            ability = "predict" if "predict" in self.bandit.model.abilities else "mean"
-            Q = arrays.share(getattr(self.bandit, ability)(X), mask=offered)
+            predicts = "predict" in self.bandit.model.abilities
+            Q = arrays.share(self.bandit.predict(X) if predicts else self.bandit.mean(X), mask=offered)
             return Shown(of_shown(Q, log.a), Q)
-        if decision.exact(self.bandit.policy):
+        if self._exact(X, mask):
             Q = self.bandit.propensities(X, mask=offered)
             return Shown(of_shown(Q, log.a), Q)
         Q = self._drawn(X, mask, log.numbers)
         return Shown(of_shown(Q, log.a), Q, kind="monte_carlo")
+
+    def _exact(self, X: np.ndarray, mask: np.ndarray) -> bool:
+        """Whether it knows its probabilities: asked of the first row."""
+        return not len(X) or self.bandit.propensities(X[0], mask=mask[0], draws=1, detail=True)[2] == "exact"
 
     def _drawn(self, X: np.ndarray, mask: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Monte Carlo probabilities (n, K), each row with chance of its own, whatever the piece that it comes in."""

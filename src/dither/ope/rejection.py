@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from dither import errors
+from dither.bandit import Bandit
 from dither.log.logged import Logged
 from dither.log.schema import KINDS
+from dither.models import model as contract
 from dither.ope.bounded import Bounded
 from dither.ope.contributions import Contributions
 from dither.ope.result import Estimate, estimate
@@ -47,11 +49,11 @@ def replay(
         if not all(given is None for given in (a, r, p, weight, mask)):
             raise ValueError("a log in memory has its own a, r, p, weight and mask: leave them out")
         log = X.usable().standing()
-        X = (log if getattr(bandit, "columns", None) is None else log.aligned(bandit)).X
+        X = (log.aligned(bandit) if isinstance(bandit, Bandit) and bandit.columns is not None else log).X
         a, r, weight, mask = log.a, log.r, log.weight, None if log.slots or log.mask.all() else log.mask
         p = Propensities(log.p, np.empty((0, 0)), KINDS[max(KINDS.index(kind) for kind in set(log.kinds))], 0)
     kind, p = (p.kind, p.p) if isinstance(p, Propensities) else ("exact", p)
-    slots = getattr(bandit, "slots", None)
+    slots = contract.slots(bandit)
     played = with_arms(r, a, p, X, mask, weight, slots=slots)
     x, r, arms, p, s, n = played.x, played.r, played.a, played.p, played.s, len(played.r)
     with np.errstate(divide="ignore"):

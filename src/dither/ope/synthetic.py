@@ -17,7 +17,7 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -217,6 +217,22 @@ class Softmax:
         return e / np.sum(e, axis=-1, keepdims=True)
 
 
+@runtime_checkable
+class Told(Protocol):
+    """A policy that tells its probabilities, such as one that was learnt here."""
+
+    def probabilities(self, X: np.ndarray) -> np.ndarray:
+        """X (n, K, d) -> (n, K)."""
+
+
+@runtime_checkable
+class Propensive(Protocol):
+    """The same by another name: `dither.Bandit`."""
+
+    def propensities(self, X: np.ndarray) -> np.ndarray:
+        """X (n, K, d) -> (n, K)."""
+
+
 def uniform(X: np.ndarray) -> np.ndarray:
     """The policy that shows every arm alike: X (n, K, d) -> (n, K)."""
     return np.full(X.shape[:-1], 1 / X.shape[-2])
@@ -224,9 +240,10 @@ def uniform(X: np.ndarray) -> np.ndarray:
 
 def probabilities(policy: Any, X: np.ndarray) -> np.ndarray:
     """The choice probabilities of a policy, whatever it is: X (n, K, d) -> (n, K)."""
-    for name in ("probabilities", "propensities"):
-        if hasattr(policy, name):
-            return checked(getattr(policy, name)(X), X.shape[:-1])
+    if isinstance(policy, Told):
+        return checked(policy.probabilities(X), X.shape[:-1])
+    if isinstance(policy, Propensive):
+        return checked(policy.propensities(X), X.shape[:-1])
     if not callable(policy):
         raise TypeError(
             f"a policy is a function of X, has 'probabilities' or 'propensities', or is the table of a world "

@@ -10,22 +10,14 @@ Custom: z has a law of your own, of which the theory says nothing.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from dither import arrays
 from dither.arrays import Array
-from dither.noise import Ball, Custom, Gaussian, Law
+from dither.models import model as contract
+from dither.noise import Ball, Custom, Gaussian
 from dither.policies import scale, views
-
-
-class Seen(NamedTuple):
-    """What there is before chance enters."""
-
-    lines: views.Lines
-    law: Law  # of z
-    u: Array | None  # (..., dim of θ)  θ̂/‖θ̂‖, for the vector form
 
 
 @dataclass(frozen=True)
@@ -56,7 +48,7 @@ class FeaturePerturbation:
     @property
     def needs(self) -> frozenset[str]:
         """What it asks of a model."""
-        return scale.needs(self.c) | {"mean", "width"}
+        return scale.needs(self.c) | {"mean", "width"} | ({"flat"} if self.form == "vector" else set())
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
         """n requests: z (n,), uncoupled (n, K), or ζ (n, dim); dim is that of θ."""
@@ -64,50 +56,13 @@ class FeaturePerturbation:
             return (self.noise.vectors(rng, n, dim),)
         return (self.noise.marginal(dim).draw(rng, (n,) if self.coupled else (n, arms)),)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines m + z c_t w, and u where ζ must be projected on it."""
-        if hasattr(model, "beneath"):  # a linear model of features that are made once
-            model, state, X = model.beneath(state, X)
-        seen = views.seen(model, state, X, by=scale.value(self, model, state, t))
-        u = direction(model.flat(state.theta)) if self.form == "vector" else None
-        law = self.noise.marginal(model.ambient(state.theta.shape[-1]))
-        return Seen(seen, law, u)
-
-    def scores(self, view: Seen, zeta: Array) -> Array:
-        """x̃_i'θ̂: (..., K)."""
-        return views.scores(view.lines, self.z(view, zeta))
-
-    def z(self, view: Seen, zeta: Array) -> Array:
-        """The z that moves the arms: (...), uncoupled (..., K)."""
-        return zeta if view.u is None else arrays.namespace(zeta).vecdot(zeta, view.u)
-
-    def best(self, view: Seen, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
-        """The arms shown: (...) integers."""
-        return views.best(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
-
-    def in_turn(self, view: Seen, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
-        """The k arms shown in order: u (..., k) -> (..., k) integers."""
-        return views.in_turn(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
-
-    def decide(self, view: Seen, zeta: Array, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
-        """The arm and its probability for one request at once."""
-        return views.decide(view.lines, self.z(view, zeta), view.law, u=u, coupled=self.coupled, mask=mask)
-
-    def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
-        """The probability of `arm`: exact."""
-        return views.chosen(view.lines, arm, view.law, coupled=self.coupled, mask=mask)
-
-    def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
-        """The probabilities of all arms: exact."""
-        return views.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask)
-
-    def log_propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
-        """Their logarithms."""
-        return views.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
-
-    def as_lines(self, view: Seen) -> tuple[views.Lines, Law] | None:
-        """The lines and the law of the one z that moves them; None uncoupled."""
-        return (view.lines, view.law) if self.coupled else None
+        by = self.sigma * self.c if type(self.c) is float else scale.value(self, model, state, t, d=X.shape[-1])
+        d = contract.ambient(model, X.shape[-1]) if isinstance(self.noise, Ball) else 1  # other laws know no dimension
+        along = direction(model.flat(state)) if self.form == "vector" else None
+        law = self.noise.marginal(d)
+        return views.lines(model, state, X, by=by, law=law, coupled=self.coupled, along=along)
 
 
 def direction(theta: Array) -> Array:

@@ -24,6 +24,7 @@ import numpy as np
 
 from dither import arrays, errors
 from dither.arrays import Array
+from dither.models import model as contract
 from dither.noise import Ball, Gaussian
 
 SCHEDULES = ("1/t", "constant", "spread")
@@ -35,15 +36,6 @@ class Root(NamedTuple):
 
     scale: Any  # a number, or sds (d,), or (..., 1, d)
     matrix: np.ndarray | None = None  # (d, d) besides
-
-
-class Seen(NamedTuple):
-    """What there is before chance enters."""
-
-    model: Any
-    state: Any
-    X: Array
-    root: Root
 
 
 @dataclass(frozen=True)
@@ -77,8 +69,14 @@ class GeneralFeaturePerturbation:
     @property
     def needs(self) -> frozenset[str]:
         """What it asks of a model."""
-        more = {"moments"} if isinstance(self.Sigma, str) and self.Sigma == "spread" else set()
+        more = {"spread"} if isinstance(self.Sigma, str) and self.Sigma == "spread" else set()
         return frozenset({"mean", "mean_everywhere" if self.mask is False else "mean_at"} | more)
+
+    def refuse(self, model: Any, *, dim: int) -> str | None:
+        """Why it does not run on a model that has all it needs: `mask` names other features than there are."""
+        if isinstance(self.mask, tuple) and len(self.mask) != dim:
+            return f"mask must say for each of {dim} features if it moves, got {len(self.mask)} entries"
+        return None
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
         """n requests: normals g (n, K, dim), coupled (n, 1, dim), float32, for a ball 2 more; `scores` makes ζ of them.
@@ -93,52 +91,9 @@ class GeneralFeaturePerturbation:
             shape += ((arms,) if self.mask is False else ()) + (dim + 2 * isinstance(self.noise, Ball),)
         return (rng.standard_normal(shape, dtype=np.float32),)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
+    def view(self, model, state, X: Array, *, t: int) -> "Seen":
         """The features and how far they are moved."""
-        d = X.shape[-1]
-        if isinstance(self.mask, tuple) and len(self.mask) != d:
-            raise ValueError(f"mask must say for each of {d} features if it moves, got {len(self.mask)} entries")
-        return Seen(model, state, X, self._root(model, state, t, d=d))
-
-    def scores(self, view: Seen, g: Array) -> Array:
-        """f̂(x̃_i): (..., K)."""
-        model, state, X, root = view
-        slots = getattr(model, "slots", None)
-        step = self._step(g, X, root, slots=slots)
-        if self.mask is False:
-            K = step.shape[-2]
-            return model.mean_everywhere(state, X, _broadcast(step, (*step.shape[:-3], K, K, step.shape[-1])))
-        moved = (X if slots is None else X[..., None, :]) + step
-        if slots is not None and moved.shape[-2] != slots:  # coupled
-            moved = _broadcast(moved, (*moved.shape[:-2], slots, moved.shape[-1]))
-        return model.mean_at(state, moved)
-
-    def redraw(self, view: Seen, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> np.ndarray:
-        """The scores (n, K) of n decisions on the view of one request, drawn where it is cheapest."""
-        cheap = "jittered" in view.model.abilities and isinstance(self.noise, Gaussian) and view.root.matrix is None
-        if cheap and self.mask is True and not self.coupled and np.any(view.root.scale):
-            return view.model.jittered(view.state, view.X, rng, n, scale=view.root.scale)
-        return self.scores(view, *self.draw(rng, n, arms=arms, dim=view.X.shape[-1]))
-
-    def _step(self, g: Array, X: Array, root: Root, *, slots: int | None) -> Array:
-        """x̃ - x of normals g (..., at least d)."""
-        xp, d = arrays.namespace(X), X.shape[-1]
-        zeta = g[..., :d]
-        if isinstance(self.noise, Ball):  # the first numbers of a point on the sphere in 2 dimensions more
-            moved = d * slots if self.mask is False else d
-            g = g[..., : moved + 2]
-            zeta = g[..., :moved] * (math.sqrt(moved) / xp.sqrt(xp.vecdot(g, g))[..., None])
-            if self.mask is False:
-                zeta = xp.reshape(zeta, (*zeta.shape[:-1], slots, d))
-        if root.matrix is not None:
-            zeta = xp.astype(zeta, X.dtype) @ _like(root.matrix.T, X)
-        scale = _like(root.scale, X) if isinstance(root.scale, np.ndarray) else root.scale
-        if self.mask is False and getattr(scale, "ndim", 0) > 1:
-            scale = scale[..., None, :]  # of each run, for all blocks
-        step = zeta * scale
-        if isinstance(self.mask, tuple):
-            step = step * _like(np.asarray(self.mask, dtype=np.float64), X)
-        return step
+        return Seen(self, model, state, X, self._root(model, state, t, d=X.shape[-1]), contract.slots(model))
 
     def _root(self, model, state, t: int, *, d: int) -> Root:
         if callable(self.Sigma):
@@ -147,6 +102,64 @@ class GeneralFeaturePerturbation:
             return Root(self.c * math.sqrt(self.Sigma))
         scale = self.c if self.Sigma == "constant" else self.c / math.sqrt(t)
         return Root(scale * model.spread(state)[..., None, :] if self.Sigma == "spread" else scale)
+
+
+class Seen(NamedTuple):
+    """What there is before chance enters."""
+
+    policy: GeneralFeaturePerturbation
+    model: Any
+    state: Any
+    X: Array
+    root: Root
+    slots: int | None  # K
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers one arm takes while it is scored."""
+        return contract.widest(self.model)
+
+    def scores(self, g: Array) -> Array:
+        """f̂(x̃_i): (..., K)."""
+        policy, model, state, X, _, slots = self
+        step = self._step(g)
+        if policy.mask is False:
+            K = step.shape[-2]
+            return model.mean_everywhere(state, X, _broadcast(step, (*step.shape[:-3], K, K, step.shape[-1])))
+        moved = (X if slots is None else X[..., None, :]) + step
+        if slots is not None and moved.shape[-2] != slots:  # coupled
+            moved = _broadcast(moved, (*moved.shape[:-2], slots, moved.shape[-1]))
+        return model.mean_at(state, moved)
+
+    def redraw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> np.ndarray:
+        """The scores (n, K) of n decisions on the view of one request, drawn where it is cheapest."""
+        policy, model, state, X, root, slots = self
+        cheap = "jittered" in model.abilities and isinstance(policy.noise, Gaussian) and root.matrix is None
+        if cheap and policy.mask is True and not policy.coupled and np.any(root.scale):
+            one = X if X.ndim > (2 if slots is None else 1) else X[None]
+            return model.jittered(state, one, rng, n, scale=root.scale)
+        return self.scores(*policy.draw(rng, n, arms=arms, dim=X.shape[-1]))
+
+    def _step(self, g: Array) -> Array:
+        """x̃ - x of normals g (..., at least d)."""
+        policy, _, _, X, root, slots = self
+        xp, d = arrays.namespace(X), X.shape[-1]
+        zeta = g[..., :d]
+        if isinstance(policy.noise, Ball):  # the first numbers of a point on the sphere in 2 dimensions more
+            moved = d * (slots or 1) if policy.mask is False else d
+            g = g[..., : moved + 2]
+            zeta = g[..., :moved] * (math.sqrt(moved) / xp.sqrt(xp.vecdot(g, g))[..., None])
+            if policy.mask is False:
+                zeta = xp.reshape(zeta, (*zeta.shape[:-1], slots, d))
+        if root.matrix is not None:
+            zeta = xp.astype(zeta, X.dtype) @ _like(root.matrix.T, X)
+        scale = _like(root.scale, X) if isinstance(root.scale, np.ndarray) else root.scale
+        if policy.mask is False and getattr(scale, "ndim", 0) > 1:
+            scale = scale[..., None, :]  # of each run, for all blocks
+        step = zeta * scale
+        if isinstance(policy.mask, tuple):
+            step = step * _like(np.asarray(policy.mask, dtype=np.float64), X)
+        return step
 
 
 def _own(Sigma: Any, t: int, *, d: int, c: float) -> Root:

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 
 from dither import errors
 from dither.arrays import Array
-from dither.policies import scored
-from dither.policies.scored import Deterministic, Scored
+from dither.policies import views
 
 DECAYS = ("half", "text")
 
 
 @dataclass(frozen=True)
-class Greedy(Deterministic):
-    """On any model with `mean`."""
+class Greedy:
+    """On any model."""
 
     needs = frozenset({"mean"})
+    draw = views.nothing
 
-    def view(self, model, state, X: Array, *, t: int) -> Scored:
+    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The means (..., K)."""
-        return scored.means(model, state, X)
+        return views.means(model, state, X)
 
 
 @dataclass(frozen=True)

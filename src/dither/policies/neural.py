@@ -12,107 +12,73 @@ spent in its training: they are of kind "none".
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from dither import errors
 from dither.arrays import Array
-from dither.noise import Gaussian, Law
-from dither.policies import scored, views
-from dither.policies.scored import Deterministic, Scored
-
-
-class Seen(NamedTuple):
-    """What there is before chance enters."""
-
-    lines: views.Lines
-    law: Law  # of each z
-
-
-class _Independent:
-    """Lines that a z of each arm's own moves: what NeuralTS and Sensitivity share."""
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: z (n, K)."""
-        return (rng.standard_normal((n, arms)),)
-
-    def scores(self, view: Seen, z: Array) -> Array:
-        """m + z b: (..., K)."""
-        return views.scores(view.lines, z)
-
-    def z(self, view: Seen, z: Array) -> Array:
-        """z itself."""
-        return z
-
-    def best(self, view: Seen, z: Array, *, u: Array, mask: Array | None = None) -> Array:
-        """The arms shown: (...) integers."""
-        return views.best(view.lines, z, view.law, u=u, coupled=False, mask=mask)
-
-    def in_turn(self, view: Seen, z: Array, *, u: Array, mask: Array | None = None) -> Array:
-        """The k arms shown in order: u (..., k) -> (..., k) integers."""
-        return views.in_turn(view.lines, z, view.law, u=u, coupled=False, mask=mask)
-
-    def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
-        """The probability of `arm`: exact."""
-        return views.chosen(view.lines, arm, view.law, coupled=False, mask=mask)
-
-    def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
-        """The probabilities of all arms: exact."""
-        return views.all_arms(view.lines, view.law, coupled=False, mask=mask)
+from dither.policies import views
 
 
 def _bonus(policy, model, state, X: Array) -> views.Lines:
-    """f and √(λν Σ (∂f/∂θ)²/U)."""
+    """f + z b with a z for each arm."""
     f, norm = model.gradient_norm(state, X)
-    return views.Lines(f, math.sqrt(model.lam * policy.nu) * norm)
+    return views.Lines(f, math.sqrt(model.lam * policy.nu) * norm, coupled=False)
+
+
+def _each(policy, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+    """n requests: z (n, K)."""
+    return (rng.standard_normal((n, arms)),)
 
 
 @dataclass(frozen=True)
-class NeuralTS(_Independent):
-    """On any model with `gradient_norm`."""
+class NeuralTS:
+    """On any model with `gradient_norm` and `lam`."""
 
     nu: float = 1e-5  # ν
-    needs = frozenset({"mean", "gradient_norm"})
+    needs = frozenset({"mean", "gradient_norm", "lam"})
+    draw = _each
 
     def __post_init__(self) -> None:
         errors.within("nu", self.nu, 0, 1e12)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines f + z b."""
-        return Seen(_bonus(self, model, state, X), Gaussian().marginal(1))
+        return _bonus(self, model, state, X)
 
 
 @dataclass(frozen=True)
-class Sensitivity(_Independent):
+class Sensitivity:
     """On any model with `sensitivity`."""
 
     c: float = 1.0
     needs = frozenset({"mean", "sensitivity"})
+    draw = _each
 
     def __post_init__(self) -> None:
         errors.within("c", self.c, 0, 1e7)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines f + z c ‖∇f‖/√t."""
         f, slope = model.sensitivity(state, X)
-        return Seen(views.Lines(f, self.c / math.sqrt(t) * slope), Gaussian().marginal(1))
+        return views.Lines(f, self.c / math.sqrt(t) * slope, coupled=False)
 
 
 @dataclass(frozen=True)
-class NeuralUCB(Deterministic):
-    """On any model with `gradient_norm`."""
+class NeuralUCB:
+    """On any model with `gradient_norm` and `lam`."""
 
     nu: float = 1e-5  # ν
-    needs = frozenset({"mean", "gradient_norm"})
+    needs = frozenset({"mean", "gradient_norm", "lam"})
+    draw = views.nothing
 
     def __post_init__(self) -> None:
         errors.within("nu", self.nu, 0, 1e12)
 
-    def view(self, model, state, X: Array, *, t: int) -> Scored:
+    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """f + b: (..., K)."""
-        m, b, _ = _bonus(self, model, state, X)
-        return scored.plain(m + b)
+        m, b, *_ = _bonus(self, model, state, X)
+        return views.plain(m + b)
 
 
 @dataclass(frozen=True)
@@ -121,15 +87,9 @@ class PerturbedLeader:
 
     needs = frozenset({"mean", "reward_noise"})
     spent = True  # its chance is in the training: no draw of a decision shows its probability
+    draw = views.nothing
 
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """Nothing."""
-        return ()
-
-    def view(self, model, state, X: Array, *, t: int) -> Array:
+    def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
         """The means (..., K)."""
-        return model.mean(state, X)
-
-    def scores(self, view: Array) -> Array:
-        """The view itself."""
-        return view
+        m = model.mean(state, X)
+        return views.Drawn(lambda: m)

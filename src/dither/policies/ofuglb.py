@@ -13,29 +13,31 @@ import numpy as np
 
 from dither import arrays, errors, theory
 from dither.arrays import Array
-from dither.policies import scored
-from dither.policies.scored import Deterministic, Scored
+from dither.models import model as contract
+from dither.policies import views
 
 TOLERANCE = 1e-6  # of SLSQP
 
 
 @dataclass(frozen=True)
-class OFUGLB(Deterministic):
-    """On any model with `mean`, `refit` and `norms` that was fitted over ‖θ‖ <= S (`GLM(constrain=S)`)."""
+class OFUGLB:
+    """On any model with `refit`, `rows` and `lipschitz` that was fitted over ‖θ‖ <= S (`GLM(constrain=S)`)."""
 
     S: float = 1.0  # bound on ‖θ*‖
     horizon: int | None = None  # T; None: t
-    needs = frozenset({"mean", "refit", "norms"})
+    needs = frozenset({"mean", "refit", "rows", "lipschitz"})
+    draw = views.nothing
 
     def __post_init__(self) -> None:
         errors.positive("S", self.S)
         if self.horizon is not None:
             errors.at_least("horizon", self.horizon, 1)
 
-    def view(self, model, state, X: Array, *, t: int) -> Scored:
+    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores (..., K)."""
         xp, (K, d) = arrays.namespace(X), X.shape[-2:]
-        L = (1 + self.S / 2) * (t - 1) if model.function.name == "logit" else model.lipschitz(state, self.S)
+        link = contract.link(model)
+        L = (1 + self.S / 2) * (t - 1) if link.name == "logit" else model.lipschitz(state, self.S)
         W = np.broadcast_to(arrays.numpy(theory.W(t, d=d, S=self.S, L=L, delta=1 / (self.horizon or t))), X.shape[:-2])
         arms, theta = arrays.numpy(X), np.broadcast_to(arrays.numpy(state.theta), (*X.shape[:-2], d))
         history = model.rows(state)
@@ -44,8 +46,8 @@ class OFUGLB(Deterministic):
             own = row if history.rows.ndim else ()
             n = int(history.rows[own])
             rows = tuple(arrays.numpy(part)[own][:n] for part in history[:3])
-            scores[row] = _highest(arms[row], rows, theta[row], level=float(W[row]) ** 2, S=self.S, link=model.function)
-        return scored.plain(xp.asarray(scores, device=arrays.device(X)))
+            scores[row] = _highest(arms[row], rows, theta[row], level=float(W[row]) ** 2, S=self.S, link=link)
+        return views.plain(xp.asarray(scores, device=arrays.device(X)))
 
 
 def _highest(arms: np.ndarray, rows: tuple, theta: np.ndarray, *, level: float, S: float, link: Any) -> np.ndarray:

@@ -17,15 +17,18 @@ from typing import Any
 
 from dither import arrays, errors, theory
 from dither.arrays import Array
-from dither.policies import scale, scored, views
-from dither.policies.scored import Deterministic, Scored
+from dither.models import model as contract
+from dither.policies import scale, views
 
 RADII = ("constant", "oful", "ucb-glm", "ofuglb")
 
 
 @dataclass(frozen=True)
-class UCB(Deterministic):
-    """On any model with `mean` and `width` (and `logdet` for "oful", `norms` for "ofuglb", `gram_width` if gram)."""
+class UCB:
+    """On any model with `mean` and `width` (with `logdet` and `lam` for "oful", `lipschitz` for "ofuglb").
+
+    With gram=True it asks for `gram_width` besides.
+    """
 
     beta: float | None = None  # β; None: the radius below
     radius: str = "constant"
@@ -45,13 +48,16 @@ class UCB(Deterministic):
         """What it asks of a model."""
         return needs(self)
 
-    def view(self, model, state, X: Array, *, t: int) -> Scored:
+    draw = views.nothing
+
+    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores m + β w (..., K)."""
-        return scored.of_lines(*views.seen(model, state, X, by=radius(self, model, state, t), gram=self.gram))
+        by = radius(self, model, state, t, d=contract.ambient(model, X.shape[-1]))
+        return views.optimistic(views.lines(model, state, X, by=by, gram=self.gram))
 
 
 @dataclass(frozen=True)
-class GLMUCB(Deterministic):
+class GLMUCB:
     """GLM-UCB (Filippi, Cappé, Garivier, Szepesvári 2010), on any model with `predict` and `gram_width`."""
 
     rho: float | None = None  # ρ; None: the one of the formula
@@ -60,6 +66,7 @@ class GLMUCB(Deterministic):
     R: float = 1.0  # the largest reward
     horizon: int | None = None  # T; None: t
     needs = frozenset({"predict", "gram_width"})
+    draw = views.nothing
 
     def __post_init__(self) -> None:
         if self.rho is not None:
@@ -69,24 +76,24 @@ class GLMUCB(Deterministic):
         if self.horizon is not None:
             errors.at_least("horizon", self.horizon, 1)
 
-    def view(self, model, state, X: Array, *, t: int) -> Scored:
+    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores μ(m) + ρ w (..., K)."""
-        d, T = model.ambient(state.theta.shape[-1]), self.horizon or t
+        d, T = contract.ambient(model, X.shape[-1]), self.horizon or t
         rho = self.rho
         if rho is None:
             rho = theory.glm_ucb(T, d=d, delta=1 / T, k_mu=self.k_mu, c_mu=self.c_mu, R=self.R)
-        bonus = scale.times(rho, model.gram_width(state, X))
+        bonus = views.times(rho, model.gram_width(state, X))
         s = model.predict(state, X) + bonus
 
-        if "rounding" not in model.abilities:
-            return scored.plain(s)
+        if not {"rounding", "width"} <= model.abilities:
+            return views.plain(s)
         known = model.rounding(state)
 
         def tied(mask: Array | None) -> Array:
             error = self.k_mu * known.rho * model.width(state, X) + known.omega * bonus + arrays.spread(s)
             return arrays.top(s, error=error, mask=mask)
 
-        return Scored(s, tied)
+        return views.Scores(s, tied)
 
 
 def check(policy: Any) -> None:
@@ -104,24 +111,26 @@ def check(policy: Any) -> None:
 
 def needs(policy: Any) -> frozenset[str]:
     """What UCB or RandUCB asks of a model."""
-    more = {"oful": {"logdet"}, "ofuglb": {"norms"}}.get(policy.radius, set())
-    return frozenset({"mean", "gram_width" if policy.gram else "width"} | more)
+    of_radius = {"oful": {"logdet", "lam"}, "ofuglb": {"lipschitz"}}.get(policy.radius, set())
+    more = of_radius if policy.beta is None else set()
+    return frozenset({"mean", "width"} | ({"gram_width"} if policy.gram else set()) | more)
 
 
-def radius(policy: Any, model: Any, state: Any, t: int) -> Any:
-    """β of UCB or RandUCB: a number, or an array (...) where it depends on the data."""
+def radius(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
+    """β of UCB or RandUCB: a number, or an array (...) where it depends on the data; d is the dimension of θ."""
     twice = policy.sigma if policy.sigma_again else 1.0
     if policy.beta is not None:
         return policy.beta * twice
-    d, T = model.ambient(state.theta.shape[-1]), policy.horizon or t
+    T = policy.horizon or t
     S = math.sqrt(d) if policy.S is None else policy.S
     if policy.radius == "constant":
         return theory.ucb(T, d=d, lam=policy.Lam, S=S, R=policy.sigma, delta=1 / T) * twice
     if policy.radius == "ucb-glm":
         return theory.ucb_glm(T, d=d, sigma=policy.sigma, kappa=policy.kappa, delta=1 / T) * twice
     if policy.radius == "ofuglb":
-        L = (1 + S / 2) * (t - 1) if model.function.name == "logit" else model.lipschitz(state, S)
+        link = contract.link(model)
+        L = (1 + S / 2) * (t - 1) if link.name == "logit" else model.lipschitz(state, S)
         W = theory.W(t, d=d, S=S, L=L, delta=1 / T)
-        return theory.ofuglb_e(W, S=S, M=model.function.concordance(S)) * twice
+        return theory.ofuglb_e(W, S=S, M=link.concordance(S)) * twice
     logdet = model.logdet(state)
     return theory.self_normalised(logdet, lam=model.lam, S=S, R=policy.sigma, delta=1 / T) * twice

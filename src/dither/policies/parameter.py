@@ -14,6 +14,7 @@ import numpy as np
 
 from dither import arrays
 from dither.arrays import Array
+from dither.models import model as contract
 from dither.policies import scale
 
 
@@ -25,10 +26,17 @@ class Seen(NamedTuple):
     X: Array
     c: Any  # σ c_t: a number or (...)
 
+    def scores(self, eta: Array) -> Array:
+        """x_i'θ̃: (..., K)."""
+        step, c = self.model.sample(self.state, eta), self.c
+        if getattr(c, "ndim", 0):
+            c = arrays.namespace(c).reshape(c, (*c.shape, *(1,) * (step.ndim - c.ndim)))
+        return self.model.scores(self.state.theta + c * step, self.X)
+
 
 @dataclass(frozen=True)
 class ThompsonSampling:
-    """On any model with `mean` and `sample`."""
+    """On any model with `sample` and `scores`."""
 
     c: scale.Scale = 1.0
     sigma: float = 1.0  # R, sd of the reward noise
@@ -43,7 +51,7 @@ class ThompsonSampling:
     @property
     def needs(self) -> frozenset[str]:
         """What it asks of a model."""
-        return scale.needs(self.c) | {"mean", "sample"}
+        return scale.needs(self.c) | {"mean", "sample", "scores"}
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
         """n requests: η (n, dim), standard normal; dim is that of θ."""
@@ -51,17 +59,8 @@ class ThompsonSampling:
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
         """All that a draw will need."""
-        if hasattr(model, "beneath"):  # linear in features that it makes: one pass for all draws
-            model, state, X = model.beneath(state, X)
+        d = X.shape[-1]
         if self.c != "anytime":
-            return Seen(model, state, X, scale.value(self, model, state, t))
-        d, delta = model.ambient(state.theta.shape[-1]), self.delta or 1 / (self.horizon or t)
+            return Seen(model, state, X, scale.value(self, model, state, t, d=d))
+        d, delta = contract.ambient(model, d), self.delta or 1 / (self.horizon or t)
         return Seen(model, state, X, self.sigma * math.sqrt(9 * d * math.log(max(2.0, t / delta))))
-
-    def scores(self, view: Seen, eta: Array) -> Array:
-        """x_i'θ̃: (..., K)."""
-        step = view.model.sample(view.state, eta)
-        c = view.c
-        if getattr(c, "ndim", 0):
-            c = arrays.namespace(c).reshape(c, (*c.shape, *(1,) * (step.ndim - c.ndim)))
-        return view.model.scores(view.state.theta + c * step, view.X)

@@ -12,30 +12,23 @@ same. A refit reads the history: O(t d) to O(t d²) a round, so time grows with 
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dither import arrays, errors
 from dither.arrays import Array
-
-
-class Seen(NamedTuple):
-    """What there is before chance enters."""
-
-    model: Any
-    state: Any
-    X: Array
-    t: int
+from dither.models import model as contract
+from dither.policies import views
 
 
 @dataclass(frozen=True)
 class PerturbedRewards:
-    """GLM-FPL, on any model with `refit` and `gram`."""
+    """GLM-FPL, on any model with `refit` and `gram_sample`."""
 
     a: float = 0.5  # sd of the noise; ½ is the largest sd of a reward in [0, 1]
     forced: bool = False  # rounds 1..d show arms 1..d (the authors' code, whose arms are fixed)
-    needs = frozenset({"refit", "gram"})
+    needs = frozenset({"refit", "scores", "gram_sample"})
 
     def __post_init__(self) -> None:
         errors.positive("a", self.a)
@@ -45,22 +38,22 @@ class PerturbedRewards:
         """n requests: (n, 2 dim) standard normals."""
         return (rng.standard_normal((n, 2 * dim)),)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
-        """All that a draw will need."""
-        return Seen(model, state, X, t)
+    def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
+        """x_i'θ̃ of what is drawn."""
 
-    def scores(self, view: Seen, eta: Array) -> Array:
-        """x_i'θ̃: (..., K)."""
-        shift = self.a * view.model.gram_sample(view.state, eta)
-        return _scores(view, view.model.refit(view.state, shift=shift), forced=self.forced)
+        def scores(eta: Array) -> Array:
+            theta = model.refit(state, shift=self.a * model.gram_sample(state, eta))
+            return _scores(model, theta, X, t=t if self.forced else None)
+
+        return views.Drawn(scores)
 
 
 @dataclass(frozen=True)
 class LossPerturbation:
-    """EVILL, on any model with `refit`."""
+    """EVILL, on any model with `refit` and `hessian_sample`."""
 
     gamma: float = 1.0  # γ
-    needs = frozenset({"refit"})
+    needs = frozenset({"refit", "scores", "hessian_sample"})
 
     def __post_init__(self) -> None:
         errors.positive("gamma", self.gamma)
@@ -69,24 +62,24 @@ class LossPerturbation:
         """n requests: (n, dim) standard normals."""
         return (rng.standard_normal((n, dim)),)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
-        """All that a draw will need."""
-        return Seen(model, state, X, t)
+    def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
+        """x_i'θ̃ of what is drawn."""
 
-    def scores(self, view: Seen, eta: Array) -> Array:
-        """x_i'θ̃: (..., K)."""
-        shift = self.gamma * view.model.hessian_sample(view.state, eta)
-        return _scores(view, view.model.refit(view.state, shift=shift), forced=False)
+        def scores(eta: Array) -> Array:
+            theta = model.refit(state, shift=self.gamma * model.hessian_sample(state, eta))
+            return model.scores(theta, X)
+
+        return views.Drawn(scores)
 
 
 @dataclass(frozen=True)
 class PseudoSuccesses:
-    """LogPHE, on any model with `refit` whose rewards lie in [0, 1]."""
+    """LogPHE, on any model with `refit` and `rows` whose rewards lie in [0, 1]."""
 
     a: float = 2.0  # pseudo-trials for each observation; the theory has a whole number above 1
     forced: bool = False  # rounds 1..d show arms 1..d (the authors' code, whose arms are fixed)
     jitter: float = 0.0  # a uniform tie-break of this size, the same for an arm in all rounds and runs (theirs: 1e-6)
-    needs = frozenset({"refit", "history"})
+    needs = frozenset({"refit", "scores", "rows"})
 
     def __post_init__(self) -> None:
         errors.within("a", self.a, 0, 1e6)
@@ -97,37 +90,40 @@ class PseudoSuccesses:
         """n requests: a seed for each, (n,); how many pseudo-trials it must bring is known only then."""
         return (rng.integers(0, 2**63, size=n),)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
-        """All that a draw will need."""
-        if model.support != (0.0, 1.0):
-            raise ValueError(f"LogPHE adds successes and failures: rewards must lie in [0, 1], not {model.support}")
-        return Seen(model, state, X, t)
+    def refuse(self, model: Any, *, dim: int) -> str | None:
+        """Why it does not run on a model that has all it needs: successes and failures are rewards of 1 and 0."""
+        if contract.support(model) == (0.0, 1.0):
+            return None
+        return f"LogPHE adds successes and failures: rewards must lie in [0, 1], not {contract.support(model)}"
 
-    def scores(self, view: Seen, seeds: Array) -> Array:
-        """x_i'θ̃: (..., K)."""
-        xp, rows = arrays.namespace(view.X), view.model.rows(view.state)
+    def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
+        """x_i'θ̃ of what is drawn."""
+        xp, rows = arrays.namespace(X), model.rows(state)
         count, total = (np.asarray(arrays.numpy(part)) for part in (rows.count, rows.total))
-        more, sums = (np.array(np.broadcast_to(part, (*seeds.shape, count.shape[-1]))) for part in (count, total))
-        for row in np.ndindex(seeds.shape):
-            own = row if rows.rows.ndim else ()
-            extra = np.ceil(self.a * count[own][: int(rows.rows[own])])
-            rng = np.random.Generator(np.random.SFC64(int(seeds[row])))
-            more[row][: len(extra)] += extra
-            sums[row][: len(extra)] += rng.binomial(extra.astype(np.int64), 0.5)
-        more, sums = (xp.asarray(part, device=arrays.device(view.X)) for part in (more, sums))
-        scores = _scores(view, view.model.refit(view.state, count=more, total=sums), forced=self.forced)
-        if self.jitter:
-            jitter = self.jitter * np.random.default_rng(0).random(scores.shape[-1])
-            scores = scores + xp.asarray(jitter, device=arrays.device(view.X))
-        return scores
+
+        def scores(seeds: Array) -> Array:
+            more, sums = (np.array(np.broadcast_to(part, (*seeds.shape, count.shape[-1]))) for part in (count, total))
+            for row in np.ndindex(seeds.shape):
+                own = row if rows.rows.ndim else ()
+                extra = np.ceil(self.a * count[own][: int(rows.rows[own])])
+                rng = np.random.Generator(np.random.SFC64(int(seeds[row])))
+                more[row][: len(extra)] += extra
+                sums[row][: len(extra)] += rng.binomial(extra.astype(np.int64), 0.5)
+            more, sums = (xp.asarray(part, device=arrays.device(X)) for part in (more, sums))
+            s = _scores(model, model.refit(state, count=more, total=sums), X, t=t if self.forced else None)
+            if self.jitter:
+                s = s + xp.asarray(self.jitter * np.random.default_rng(0).random(s.shape[-1]), device=arrays.device(X))
+            return s
+
+        return views.Drawn(scores)
 
 
-def _scores(view: Seen, theta: Array, *, forced: bool) -> Array:
-    """x_i'θ̃, or 1 for the arm whose turn it is in the first rounds."""
-    scores = view.model.scores(theta, view.X)
+def _scores(model: Any, theta: Array, X: Array, *, t: int | None) -> Array:
+    """x_i'θ̃; or, where t is given, 1 for the arm whose turn it is in the first rounds."""
+    scores = model.scores(theta, X)
     K, d = scores.shape[-1], theta.shape[-1]
-    if not forced or view.t > min(K, d):
+    if t is None or t > min(K, d):
         return scores
     xp = arrays.namespace(scores)
-    turn = xp.astype(xp.arange(K, device=arrays.device(scores)) == view.t - 1, scores.dtype)
+    turn = xp.astype(xp.arange(K, device=arrays.device(scores)) == t - 1, scores.dtype)
     return xp.broadcast_to(turn, scores.shape)

@@ -10,30 +10,21 @@ PseudoRewards      the paper's own: every distinct x seen n times gets Binomial(
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither import arrays, errors
 from dither.arrays import Array
-
-
-class Seen(NamedTuple):
-    """What there is before chance enters."""
-
-    model: Any
-    state: Any
-    X: Array
-    t: int
+from dither.policies import views
 
 
 @dataclass(frozen=True)
 class PerturbedHistory:
-    """LinPHE, centred: on any model with `mean`, `gram` and `perturb`."""
+    """LinPHE, centred: on any model with `perturb` and `scores`."""
 
     a: float = 1.0  # pseudo-rewards for each reward
     sigma: float = 1.0  # scales the perturbation: pseudo-rewards of sd σ/2
-    needs = frozenset({"mean", "gram", "perturb"})
+    needs = frozenset({"mean", "perturb", "scores"})
 
     def __post_init__(self) -> None:
         errors.positive("a", self.a)
@@ -43,25 +34,21 @@ class PerturbedHistory:
         """n requests: (n, 2 dim) standard normals."""
         return (rng.standard_normal((n, 2 * dim)),)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
-        """All that a draw will need."""
-        return Seen(model, state, X, t)
-
-    def scores(self, view: Seen, eta: Array) -> Array:
-        """x_i'θ̃: (..., K)."""
-        step = self.sigma * math.sqrt(self.a / 4) * view.model.perturb(view.state, eta)
-        return view.model.scores(view.state.theta + step, view.X)
+    def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
+        """x_i'θ̃ of what is drawn."""
+        by = self.sigma * math.sqrt(self.a / 4)
+        return views.Drawn(lambda eta: model.scores(state.theta + by * model.perturb(state, eta), X))
 
 
 @dataclass(frozen=True)
 class PseudoRewards:
-    """LinPHE, uncentred, exactly: on any model with `mean` and `history`."""
+    """LinPHE, uncentred, exactly: on any model with `history` and `lam`."""
 
     a: float = 2.0  # pseudo-rewards for each reward; the theory has a whole number above 1
     inflate: bool = True  # Λ = (1 + a) λI (paper); False: λI (the authors' code)
     forced: bool = False  # rounds 1..d show arms 1..d (the authors' code, whose arms are fixed)
     jitter: float = 0.0  # a uniform tie-break of this size, the same for an arm in all rounds and runs (theirs: 1e-6)
-    needs = frozenset({"mean", "history"})
+    needs = frozenset({"mean", "history", "lam"})
 
     def __post_init__(self) -> None:
         errors.within("a", self.a, 0, 1e6)
@@ -71,28 +58,25 @@ class PseudoRewards:
         """n requests: a seed for each, (n,); how many pseudo-rewards it must bring is known only then."""
         return (rng.integers(0, 2**63, size=n),)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
-        """All that a draw will need."""
-        return Seen(model, state, X, t)
+    def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
+        """x_i'θ̃ of what is drawn, in a loop over the requests: each has a history of its own length."""
+        xp, history, (K, d) = arrays.namespace(X), model.history(state), X.shape[-2:]
 
-    def scores(self, view: Seen, seeds: Array) -> Array:
-        """x_i'θ̃: (..., K). A loop over the requests: each has a history of its own length."""
-        xp = arrays.namespace(view.X)
-        history = view.model.history(view.state)
-        K, d = view.X.shape[-2:]
-        X = np.broadcast_to(np.asarray(view.X), (*seeds.shape, K, d))
-        scores = np.empty((*seeds.shape, K))
-        for row in np.ndindex(seeds.shape):
-            own = row if history.rows.ndim else ()
-            X_seen, count, total, rows = (np.asarray(part)[own] for part in history)
-            seen = slice(int(rows))
-            theta = self._theta(X_seen[seen], count[seen], total[seen], int(seeds[row]), view.model.lam)
-            scores[row] = X[row] @ theta
-            if self.forced and view.t <= min(K, d):
-                scores[row] = np.arange(K) == view.t - 1
-        if self.jitter:
-            scores += self.jitter * np.random.default_rng(0).random(K)
-        return xp.asarray(scores)
+        def scores(seeds: Array) -> Array:
+            offered, s = np.broadcast_to(np.asarray(X), (*seeds.shape, K, d)), np.empty((*seeds.shape, K))
+            for row in np.ndindex(seeds.shape):
+                own = row if history.rows.ndim else ()
+                X_seen, count, total, rows = (np.asarray(part)[own] for part in history)
+                seen = slice(int(rows))
+                theta = self._theta(X_seen[seen], count[seen], total[seen], int(seeds[row]), model.lam)
+                s[row] = offered[row] @ theta
+                if self.forced and t <= min(K, d):
+                    s[row] = np.arange(K) == t - 1
+            if self.jitter:
+                s += self.jitter * np.random.default_rng(0).random(K)
+            return xp.asarray(s)
+
+        return views.Drawn(scores)
 
     def _theta(self, X: np.ndarray, count: np.ndarray, total: np.ndarray, seed: int, lam: float) -> np.ndarray:
         extra = np.ceil(self.a * count)

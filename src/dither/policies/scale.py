@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dither import errors, theory
+from dither.models import model as contract
 
 Scale = float | str | Callable[[int], float]
 NAMES = ("oful", "theory")
@@ -35,30 +36,26 @@ def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float
 
 def needs(c: Scale) -> frozenset[str]:
     """What the schedule asks of a model."""
-    return frozenset({"norms"}) if c == "theory" else frozenset()
+    if not isinstance(c, str):
+        return frozenset()
+    return frozenset({"theory": {"lam", "lipschitz"}, "oful": {"lam"}}.get(c, set()))
 
 
-def value(policy: Any, model: Any, state: Any, t: int) -> Any:
-    """c_t, a number, or an array (...) where it depends on the data. policy has c, sigma, S, horizon, delta."""
+def value(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
+    """c_t, a number, or an array (...) where it depends on the data; d features.
+
+    The policy has c, sigma, S, horizon and delta.
+    """
     c = policy.c
-    if type(c) is float:
-        return policy.sigma * c
     if callable(c):
         at_t = c(t)
         errors.within(f"c({t})", at_t, 0, LARGEST)
         return policy.sigma * at_t
     if not isinstance(c, str):
         return policy.sigma * c
-    d, T = model.ambient(state.theta.shape[-1]), policy.horizon or t
+    d, T = contract.ambient(model, d), policy.horizon or t
     if c == "oful":
         return theory.oful(t, d=d, lam=model.lam, S=policy.S, R=policy.sigma, T=T)
-    L, M = model.lipschitz(state, policy.S), model.function.concordance(policy.S)
+    L, M = model.lipschitz(state, policy.S), contract.link(model).concordance(policy.S)
     delta = min(policy.delta or 1 / T, 0.5) / (4 * T)
     return theory.beta(t, d=d, lam=model.lam, S=policy.S, M=M, L=L, delta=delta, R=policy.sigma)
-
-
-def times(scale: Any, w: Any) -> Any:
-    """The scale, a number or (...), times w (..., K)."""
-    if getattr(scale, "ndim", 0):
-        return w * scale[..., None]
-    return w if scale == 1 else w * scale

@@ -7,20 +7,13 @@ With a ~ N(0, 1) and β = c it is LinFP (paper, Appendix A): `RandUCB(law=noise.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from dither import noise
 from dither.arrays import Array
+from dither.models import model as contract
 from dither.policies import optimism, views
-
-
-class Seen(NamedTuple):
-    """What there is before chance enters."""
-
-    lines: views.Lines
-    law: noise.Points | noise.Law  # of a
 
 
 @dataclass(frozen=True)
@@ -54,46 +47,11 @@ class RandUCB:
         """n requests: a (n,), uncoupled (n, K)."""
         return (self._marginal(dim).draw(rng, (n,) if self.coupled else (n, arms)),)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines m + a β w."""
-        seen = views.seen(model, state, X, by=optimism.radius(self, model, state, t), gram=self.gram)
-        return Seen(seen, self._marginal(model.ambient(state.theta.shape[-1])))
-
-    def scores(self, view: Seen, a: Array) -> Array:
-        """m + a β w: (..., K)."""
-        return views.scores(view.lines, a)
-
-    def z(self, view: Seen, a: Array) -> Array:
-        """a itself."""
-        return a
-
-    def best(self, view: Seen, a: Array, *, u: Array, mask: Array | None = None) -> Array:
-        """The arms shown: (...) integers."""
-        return views.best(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
-
-    def in_turn(self, view: Seen, a: Array, *, u: Array, mask: Array | None = None) -> Array:
-        """The k arms shown in order: u (..., k) -> (..., k) integers."""
-        return views.in_turn(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
-
-    def decide(self, view: Seen, a: Array, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
-        """The arm and its probability for one request at once."""
-        return views.decide(view.lines, a, view.law, u=u, coupled=self.coupled, mask=mask)
-
-    def chosen(self, view: Seen, arm: Array, *, mask: Array | None = None) -> Array:
-        """The probability of `arm`: exact."""
-        return views.chosen(view.lines, arm, view.law, coupled=self.coupled, mask=mask)
-
-    def propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
-        """The probabilities of all arms: exact."""
-        return views.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask)
-
-    def log_propensities(self, view: Seen, *, mask: Array | None = None) -> Array:
-        """Their logarithms."""
-        return views.all_arms(view.lines, view.law, coupled=self.coupled, mask=mask, log=True)
-
-    def as_lines(self, view: Seen) -> tuple[views.Lines, noise.Points | noise.Law] | None:
-        """The lines and the law of the one a that moves them; None uncoupled."""
-        return (view.lines, view.law) if self.coupled else None
+        d = contract.ambient(model, X.shape[-1])
+        by = optimism.radius(self, model, state, t, d=d)
+        return views.lines(model, state, X, by=by, gram=self.gram, law=self._marginal(d), coupled=self.coupled)
 
     def _marginal(self, dim: int) -> noise.Points | noise.Law:
         return self.law if isinstance(self.law, noise.Points) else self.law.marginal(dim)

@@ -1,39 +1,191 @@
-"""What all policies share whose scores are lines, s_i(z) = m_i + z w_i: the view, the choice, and its probabilities.
+"""The views that policies share: what there is before chance enters, and what follows from it.
 
-One continuous z for all arms: lines that rounding cannot tell apart are one, and the interval of z decides. Finitely
-many values of z: the scores at each value decide. A continuous z for each arm: arms that move never tie.
+    Scores   nothing is drawn: the arm of the highest score is shown, arms that tie share alike
+    Lines    m_i + z w_i: one z for all arms, or one for each; the probabilities are exact
+    Drawn    a view made of functions, for scores of any other form
+
+Lines under one continuous z: those that rounding cannot tell apart are one, and the interval of z decides. Under
+finitely many values of z: the scores at each value decide. Under a continuous z for each arm: arms that move never tie.
+`decision.View` lists what a view may answer.
 """
 
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither import arrays, noise, propensity
 from dither.arrays import Array
-from dither.policies import scale
+
+NORMAL = noise.Gaussian()
+
+
+class Drawn(NamedTuple):
+    """Scores that are a function of what was drawn, and probabilities where they are known."""
+
+    scores: Callable[..., Array]  # what `draw` made, each array with `...` for its leading n -> (..., K)
+    propensities: Callable[..., Array] | None = None  # mask= (..., K) or None -> (..., K), sums to 1; None: not known
+
+
+class Scores(NamedTuple):
+    """Scores that nothing moves, and which of them tie: asked where scores lie near each other."""
+
+    s: Array  # (..., K)
+    tied: Callable[[Array | None], Array]  # mask (..., K) or None -> which tie for the highest score, (..., K) bool
+    most: float | None = None  # no score is off by more; None: not known
+
+    def scores(self) -> Array:
+        """The scores, (..., K)."""
+        return self.s
+
+    def best(self, *, u: Array, mask: Array | None = None) -> Array:
+        """The arms shown: (...) integers."""
+        if self.most is not None:
+            xp = arrays.namespace(self.s)
+            offered = self.s if mask is None else xp.where(mask, self.s, -xp.inf)
+            arm = xp.argmax(offered, axis=-1)
+            own = arrays.pick(offered, arm, rank=0)[..., None]
+            if int(xp.count_nonzero(offered >= own - 2 * self.most)) == math.prod(arm.shape):
+                return arm  # the usual case: no score is near, whatever rounding did
+        return arrays.nth(self.tied(mask), u)
+
+    def decide(self, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
+        """The arm and its probability for one request at once."""
+        s = self.s if mask is None else np.where(mask, self.s, -np.inf)
+        arm = int(s.argmax())
+        if self.most is not None and np.count_nonzero(s >= s[arm] - 2 * self.most) == 1:
+            return arm, 1.0
+        tied = self.tied(mask)
+        return int(arrays.nth(tied, u)), 1 / int(np.count_nonzero(tied))
+
+    def in_turn(self, *, u: Array, mask: Array | None = None) -> Array:
+        """The k arms shown in order: u (..., k) -> (..., k) integers."""
+        return arrays.in_turn(lambda u, left: arrays.nth(self.tied(left), u), u, self.s.shape[-1], mask)
+
+    def propensities(self, *, mask: Array | None = None) -> Array:
+        """1 for the best arm; shared where arms tie."""
+        xp, tied = arrays.namespace(self.s), self.tied(mask)
+        share = xp.astype(tied, xp.float64)
+        return share / xp.sum(share, axis=-1, keepdims=True)
 
 
 class Lines(NamedTuple):
-    """What a policy sees before chance enters."""
+    """Scores m_i + z w_i. Under chance they are moved by z, one number for all arms (coupled) or one for each."""
 
     m: Array  # (..., K)  height at z = 0: the mean; reward
-    w: Array  # (..., K)  slope: the width times the scale; reward
+    w: Array  # (..., K)  slope: the width times the scale, not negative; reward
     slack: propensity.Slack | None = None  # what rounding may have done to both; None: what it does to any number
+    law: Any = NORMAL  # of z: one of `dither.noise`, as its `marginal` gives it
+    coupled: bool = True  # one z for all arms
+    along: Array | None = None  # (..., dim of θ)  where a vector ζ is drawn: z = ζ'along
+
+    @property
+    def lines(self) -> "Lines | None":
+        """The lines that one z moves; None where each arm has a z of its own."""
+        return self if self.coupled else None
+
+    def z(self, zeta: Array) -> Array:
+        """The z that moves the arms: (...), uncoupled (..., K)."""
+        return zeta if self.along is None else arrays.namespace(zeta).vecdot(zeta, self.along)
+
+    def scores(self, zeta: Array) -> Array:
+        """m + z w: (..., K)."""
+        z = self.z(zeta)
+        return self.m + (z[..., None] if self.coupled else z) * self.w
+
+    def best(self, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
+        """The arms shown, with a uniform u (...) for ties: (...) integers."""
+        return self._best(self.z(zeta), u=u, mask=mask)
+
+    def in_turn(self, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
+        """The k arms shown in order: `best`, then the best of what is left, and so on. u (..., k) -> (..., k)"""
+        z = self.z(zeta)
+        if self.coupled and not isinstance(self.law, noise.Points):
+            m, w, slack, *_ = self._over(z.shape)
+            return propensity.listed_at(m, w, z, u=u, slack=slack, mask=mask)
+        return arrays.in_turn(lambda u, left: self._best(z, u=u, mask=left), u, self.m.shape[-1], mask)
+
+    def decide(self, zeta: Array, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
+        """The arm and its probability for one request: the same as `best` and `chosen`."""
+        m, w, slack, law, coupled, along = self
+        z = zeta if along is None else self.z(zeta)
+        if mask is not None:
+            arms = mask.nonzero()[0]
+            own, p = self._kept(arms).decide(z if coupled else z[arms], u=u)
+            return int(arms[own]), p
+        if coupled:
+            finite = isinstance(law, noise.Points)
+            rule = propensity.decide_points if finite else propensity.decide
+            decided = rule(m, w, float(z), law=law, slack=slack)
+            if decided is not None:
+                return decided
+            if not finite:
+                return propensity.confirm(m, w, float(z), law=law, u=float(u), slack=slack)
+        arm = self._best(z, u=u, mask=None)
+        return int(arm), float(self.chosen(arm))
+
+    def chosen(self, arm: Array, *, mask: Array | None = None) -> Array:
+        """The probability of `arm` (...): exact."""
+        m, w, slack, law, coupled, _ = self
+        finite = isinstance(law, noise.Points)
+        if coupled and m.ndim == 1 and mask is None and not finite:
+            p = propensity.alone(m, w, int(arm), law=law, slack=slack)
+            if p is not None:
+                return np.float64(p)
+        if finite or not coupled:
+            return arrays.pick(self.propensities(mask=mask), arm, rank=0)
+        return propensity.chosen(m, w, arm, law=law, slack=slack, mask=mask)
+
+    def propensities(self, *, mask: Array | None = None) -> Array:
+        """The probabilities of all arms, (..., K): exact."""
+        return self._all(mask, log=False)
+
+    def log_propensities(self, *, mask: Array | None = None) -> Array:
+        """Their logarithms, right where the probabilities underflow."""
+        return self._all(mask, log=True)
+
+    def _all(self, mask: Array | None, *, log: bool) -> Array:
+        finite = isinstance(self.law, noise.Points)
+        rule: Any
+        if self.coupled:
+            rule = propensity.points if finite else propensity.envelope
+        else:
+            rule = propensity.uncoupled_points if finite else propensity.uncoupled
+        return rule(self.m, self.w, law=self.law, slack=self.slack, mask=mask, log=log)
+
+    def _best(self, z: Array, *, u: Array, mask: Array | None) -> Array:
+        m, w, slack, law, coupled, _ = self._over(z.shape if self.coupled else z.shape[:-1])
+        finite = isinstance(law, noise.Points)
+        if coupled:
+            return propensity.drawn(m, w, z, u=u, slack=slack, mask=mask, points=finite)
+        if finite:
+            error = None if slack is None else slack.at(z, m, w)
+            return arrays.argmax(m + z * w, u=u, error=error, mask=mask)
+        return propensity.drawn_apart(m, w, z, u=u, slack=slack, mask=mask)
+
+    def _over(self, batch: tuple[int, ...]) -> "Lines":
+        """The lines of one request, for many draws at once: `batch` leading axes; as they are where they have them."""
+        if self.m.shape[:-1] == batch:
+            return self
+        xp, shape = arrays.namespace(self.m), (*batch, self.m.shape[-1])
+        m, w = xp.broadcast_to(self.m, shape), xp.broadcast_to(self.w, shape)
+        if self.slack is None:
+            return self._replace(m=m, w=w)
+        return self._replace(m=m, w=w, slack=self.slack._replace(raw=xp.broadcast_to(self.slack.raw, shape)))
+
+    def _kept(self, arms: np.ndarray) -> "Lines":
+        """The lines of some arms of one request, of which z is known."""
+        m, w, slack = self.m[arms], self.w[arms], self.slack
+        if slack is not None:
+            rho, raw, omega = (part[arms] if np.size(part) > 1 else part for part in slack)
+            slack = propensity.Slack(rho, w if slack.raw is self.w else raw, omega)
+        return self._replace(m=m, w=w, slack=slack, along=None)
 
 
-def seen(model: Any, state: Any, X: Array, *, by: Any, gram: bool = False) -> Lines:
-    """The lines of a model's means and widths; by: the scale of the widths, a number or (...); gram: widths in V."""
-    raw = model.width(state, X)
-    w = scale.times(by, model.gram_width(state, X) if gram else raw)
-    return Lines(model.mean(state, X), w, slack(model, state, raw))
-
-
-def slack(model: Any, state: Any, raw: Array) -> propensity.Slack | None:
-    """What rounding may have done to lines of the widths `raw` (..., K); None where the model does not know."""
-    if "rounding" not in model.abilities:
-        return None
-    known = model.rounding(state)
-    return propensity.Slack(known.rho, raw, known.omega)
+def nothing(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+    """The `draw` of a policy without chance."""
+    return ()
 
 
 def check(law: Any, *, name: str, coupled: bool) -> None:
@@ -46,88 +198,58 @@ def check(law: Any, *, name: str, coupled: bool) -> None:
         raise ValueError(f"{name} must have a density where arms have a z each: noise.Custom(..., density=...)")
 
 
-def scores(view: Lines, z: Array) -> Array:
-    """m + z w: z (...) shared by the arms, or (..., K)."""
-    return view.m + (z if z.ndim == view.m.ndim else z[..., None]) * view.w
+def lines(model: Any, state: Any, X: Array, *, by: Any, gram: bool = False, **more: Any) -> Lines:
+    """The lines of a model's means and widths.
+
+    by : the scale of the widths, a number or (...); gram : widths in V; more : fields of `Lines`
+    """
+    raw = model.width(state, X)
+    w = times(by, model.gram_width(state, X) if gram else raw)
+    slack = None
+    if "rounding" in model.abilities:
+        known = model.rounding(state)
+        slack = propensity.Slack(known.rho, raw, known.omega)
+    return Lines(model.mean(state, X), w, slack, **more)
 
 
-def best(view: Lines, z: Array, law, *, u: Array, coupled: bool, mask: Array | None) -> Array:
-    """The arms shown, given z (...) or (..., K) and a uniform u (...) for ties. -> (...) integers"""
-    view = spread_over(view, z.shape if coupled else z.shape[:-1])
-    finite = isinstance(law, noise.Points)
-    if coupled:
-        return propensity.drawn(view.m, view.w, z, u=u, slack=view.slack, mask=mask, points=finite)
-    if finite:
-        error = None if view.slack is None else view.slack.at(z, view.m, view.w)
-        return arrays.argmax(scores(view, z), u=u, error=error, mask=mask)
-    return propensity.drawn_apart(view.m, view.w, z, u=u, slack=view.slack, mask=mask)
+def times(scale: Any, w: Array) -> Array:
+    """The scale, a number or (...), times w (..., K)."""
+    if getattr(scale, "ndim", 0):
+        return w * scale[..., None]
+    return w if scale == 1 else w * scale
 
 
-def spread_over(view: Lines, batch: tuple[int, ...]) -> Lines:
-    """The view of one request, for many draws at once: `batch` leading axes; as it is where it has them."""
-    if view.m.shape[:-1] == batch:
-        return view
-    xp, shape = arrays.namespace(view.m), (*batch, view.m.shape[-1])
-    m, w = (xp.broadcast_to(part, shape) for part in view[:2])
-    if view.slack is None:
-        return Lines(m, w)
-    return Lines(m, w, view.slack._replace(raw=xp.broadcast_to(view.slack.raw, shape)))
+def means(model: Any, state: Any, X: Array) -> Scores:
+    """The means of a model as scores: an error of x'θ̂ is at most ρ w, and w is at most `reach` times ‖x‖."""
+    m = model.mean(state, X)
+    if not {"rounding", "width"} <= model.abilities:
+        return plain(m)
+    known, most = model.rounding(state), None
+    if "reach" in model.abilities:
+        most = _largest(known.rho) * _largest(model.reach(state)) * math.sqrt(_largest(arrays.square(X)))
+    return Scores(m, lambda mask: arrays.top(m, error=known.rho * model.width(state, X), mask=mask), most)
 
 
-def decide(view: Lines, z: Array, law, *, u: Array, coupled: bool, mask: Array | None) -> tuple[int, float]:
-    """The arm and its probability for one request: the same as `best` and `chosen`. z a number, or (K,)."""
-    m, w, slack = view
-    if mask is not None:
-        arms = mask.nonzero()[0]
-        own, p = decide(_kept(view, arms), z if coupled else z[arms], law, u=u, coupled=coupled, mask=None)
-        return int(arms[own]), p
-    if coupled:
-        rule = propensity.decide_points if isinstance(law, noise.Points) else propensity.decide
-        decided = rule(m, w, float(z), law=law, slack=slack)
-        if decided is not None:
-            return decided
-        if not isinstance(law, noise.Points):
-            return propensity.confirm(m, w, float(z), law=law, u=float(u), slack=slack)
-    arm = best(view, z, law, u=u, coupled=coupled, mask=None)
-    return int(arm), float(chosen(view, arm, law, coupled=coupled, mask=None))
+def plain(s: Array) -> Scores:
+    """Scores of which nothing is known but that they are rounded."""
+    return Scores(s, lambda mask: arrays.top(s, mask=mask))
 
 
-def _kept(view: Lines, arms: np.ndarray) -> Lines:
-    """The lines of some arms of one request."""
-    m, w, slack = view
-    if slack is None:
-        return Lines(m[arms], w[arms])
-    w, rho, raw, omega = w[arms], *(part[arms] if np.size(part) > 1 else part for part in slack)
-    return Lines(m[arms], w, propensity.Slack(rho, w if slack.raw is view.w else raw, omega))
+def optimistic(lines: Lines) -> Scores:
+    """The scores m + w of lines at z = 1, of which parallel ones are told apart by their means."""
+    m, w, slack, *_ = lines
+
+    def tied(mask: Array | None) -> Array:
+        own = None if slack is None else propensity.Slack(*(arrays.numpy(part) for part in slack))
+        offered = None if mask is None else arrays.numpy(mask)
+        share = propensity.shared_at(arrays.numpy(m), arrays.numpy(w), 1.0, slack=own, mask=offered) > 0
+        return arrays.namespace(m).asarray(share, device=arrays.device(m))
+
+    return Scores(m + w, tied, None if slack is None else slack.most(m, w))
 
 
-def chosen(view: Lines, arm: Array, law, *, coupled: bool, mask: Array | None) -> Array:
-    """The probability of `arm` (...), given the law of z."""
-    if coupled and view.m.ndim == 1 and mask is None and not isinstance(law, noise.Points):
-        p = propensity.alone(view.m, view.w, int(arm), law=law, slack=view.slack)
-        if p is not None:
-            return np.float64(p)
-    if isinstance(law, noise.Points) or not coupled:
-        return arrays.pick(all_arms(view, law, coupled=coupled, mask=mask), arm, rank=0)
-    return propensity.chosen(view.m, view.w, arm, law=law, slack=view.slack, mask=mask)
-
-
-def all_arms(view: Lines, law, *, coupled: bool, mask: Array | None, log: bool = False) -> Array:
-    """The probabilities of all arms, (..., K), given the law of z, or their logarithms."""
-    finite = isinstance(law, noise.Points)
-    rule: Any
-    if coupled:
-        rule = propensity.points if finite else propensity.envelope
-    else:
-        rule = propensity.uncoupled_points if finite else propensity.uncoupled
-    return rule(view.m, view.w, law=law, slack=view.slack, mask=mask, log=log)
-
-
-def in_turn(view: Lines, z: Array, law, *, u: Array, coupled: bool, mask: Array | None) -> Array:
-    """The k arms shown in order: `best`, then the best of what is left, and so on. u (..., k) -> (..., k) integers"""
-    if coupled and not isinstance(law, noise.Points):
-        view = spread_over(view, z.shape)
-        return propensity.listed_at(view.m, view.w, z, u=u, slack=view.slack, mask=mask)
-    return arrays.in_turn(
-        lambda u, left: best(view, z, law, u=u, coupled=coupled, mask=left), u, view.m.shape[-1], mask
-    )
+def _largest(x: Any) -> float:
+    """The largest entry; 0 of none."""
+    if not getattr(x, "ndim", 0):
+        return float(x)
+    return float(arrays.namespace(x).max(x)) if 0 not in x.shape else 0.0

@@ -34,7 +34,10 @@ def decide(
     gain, gap = w - w[arm], s[arm] - s
     gap[arm] = math.inf
     reach, least = slack.reach(m, w, z), max(4 * len(m) * slack.share(), CLEAR) * w.item(arm)
-    if not gap.min() > reach or np.count_nonzero(np.abs(gain) <= least) > 1:
+    apart = np.abs(gain)
+    apart[arm] = math.inf
+    # `item` at `argmin`: `min` goes by way of Python.
+    if not gap.item(gap.argmin()) > reach or apart.item(apart.argmin()) <= least:
         return None
     pace = gain / gap
     i, j = int(pace.argmin()), int(pace.argmax())

@@ -78,6 +78,6 @@ def probabilities(given: Setting, c: Any, size: Size, *, seed: int) -> np.ndarra
     """P_t of every round and run, (T, R)."""
     found, policy = [], fp(c)
     for now in play(given.env, given.model, policy, size=size, seed=seed):
-        m, w, _ = policy.view(given.model, now.state, now.X, t=now.t).lines
+        m, w, *_ = policy.view(given.model, now.state, now.X, t=now.t)
         found.append(theory.optimism(m, w, np.max(now.eta, axis=-1)))
     return np.stack(found)

@@ -76,7 +76,7 @@ def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterato
             here, mine = X[:, k], tuple(kind[:, k] for kind in chance)
             t = done + k + 1
             view = policy.view(model, state, here, t=t)
-            arm = decision.choose(policy, view, mine, u[:, k], eps=decision.eps(policy, t))
+            arm = decision.choose(view, mine, u[:, k], eps=decision.eps(policy, t))
             x, r = arrays.pick(here, arm, rank=1), arrays.pick(reward[:, k], arm, rank=0)
             yield Round(t, here, arrays.dot(here, theta), state, mine, arm, x, r, theta)
             state = model.update(state, x, r)

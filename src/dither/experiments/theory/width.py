@@ -66,7 +66,7 @@ def ratios(policy: Any, size: Size, *, seed: int) -> tuple[np.ndarray, np.ndarra
     found = []
     for now in play(given.env, given.model, policy, size=size, seed=seed):
         view = policy.view(given.model, now.state, now.X, t=now.t)
-        moved = np.abs(policy.scores(view, *now.chance) - given.model.mean(now.state, now.X))
+        moved = np.abs(view.scores(*now.chance) - given.model.mean(now.state, now.X))
         relative = moved / given.model.width(now.state, now.X)
         found.append((relative.max(axis=-1), np.take_along_axis(relative, now.arm[:, None], axis=-1)[:, 0]))
     largest, chosen = (np.stack(kind) for kind in zip(*found, strict=True))

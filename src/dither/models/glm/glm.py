@@ -19,6 +19,7 @@ E bounds ‖θ - θ̂‖ in the norms of H and Ĥ, in which c = 1 is the scale o
 E w_i of the exact one. `bound` gives both numbers.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +33,25 @@ from dither.models.glm import lazy, learn, newton, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
 
+ABILITIES = frozenset(
+    {
+        "mean",
+        "mean_at",
+        "predict",
+        "width",
+        "gram_width",
+        "sample",
+        "gram_sample",
+        "hessian_sample",
+        "scores",
+        "flat",
+        "lam",
+        "lipschitz",
+        "bound",
+        "rounding",
+        "reach",
+    }
+)
 SOLVERS = ("certified", "exact", "counts", "online")
 
 
@@ -97,19 +117,10 @@ class GLM:
         """The λ of the objective."""
         return self.lam if self.ridge is None else self.ridge
 
-    @property
+    @functools.cached_property
     def abilities(self) -> frozenset[str]:
         """What it can tell a policy."""
-        always = {"mean", "mean_at", "width", "sample", "norms", "gram", "gram_width", "predict", "bound", "rounding"}
-        return frozenset(always if self.solver == "online" else always | {"refit", "history"})
-
-    def ambient(self, dim: int) -> int:
-        """The dimension of θ."""
-        return dim
-
-    def flat(self, theta: Array) -> Array:
-        """θ as one vector: (..., d), as it is."""
-        return theta
+        return ABILITIES if self.solver == "online" else ABILITIES | {"refit", "rows"}
 
     def check(self, state: GLMState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
@@ -126,7 +137,7 @@ class GLM:
         square = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device)
         eye = xp.eye(dim, dtype=xp.float64, device=device)
         G = square + eye / self.rho**0.5 if self.apart else None
-        extra = statistics.init(needs - {"history"}, zeros, lam=self.lam)
+        extra = statistics.init(needs, zeros, lam=self.lam)
         return GLMState(
             square + eye / self.lam**0.5, zeros, G, lazy.init(zeros, self.rho, self.lam), history.init(zeros), extra
         )
@@ -161,6 +172,10 @@ class GLM:
                 state, X[..., k, :], r[..., k], weight=part, own=k > 0
             )  # the old one outlives a refusal
         return state
+
+    def flat(self, state: GLMState) -> Array:
+        """θ̂ as one vector: (..., d)."""
+        return state.theta
 
     def scores(self, theta: Array, X: Array) -> Array:
         """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
@@ -200,7 +215,7 @@ class GLM:
         return xp.linalg.solve(state.F.mT, eta[..., None])[..., 0]
 
     def rows(self, state: GLMState) -> History:
-        """The history: every row's features, count and sum of rewards."""
+        """The rows of the fit: each one's features, count and sum of rewards."""
         return state.history
 
     def refit(

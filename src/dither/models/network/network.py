@@ -10,7 +10,7 @@ need torch (`modules.py`). With `a` the rewards of a batch get noise N(0, a²), 
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import array_api_compat.numpy
 import numpy as np
@@ -104,9 +104,9 @@ class Network:
     @property
     def abilities(self) -> frozenset[str]:
         """What a policy may ask of it."""
-        known = {"mean", "mean_at", "predict", "gradient_norm", "sensitivity", "moments"}
+        known = {"mean", "mean_at", "predict", "gradient_norm", "sensitivity", "spread", "lam"}
         if self.module is None and not self.convolutions:
-            known |= {"embedding", "jittered", "mean_everywhere"}
+            known |= {"embedding", "jittered"} | ({"mean_everywhere"} if self.slots else set())
         return frozenset(known | ({"reward_noise"} if self.a else set()))
 
     @property
@@ -119,13 +119,10 @@ class Network:
         """Between which the rewards lie."""
         return self.function.support
 
-    def ambient(self, dim: int) -> int:
-        """What policies draw in: the d features of an arm."""
-        return dim
-
-    def flat(self, theta: Array) -> Array:
-        """θ, as it is."""
-        return theta
+    @property
+    def widest(self) -> int:
+        """Numbers that one arm takes while it is scored: the widest hidden layer."""
+        return max(cast(tuple[int, ...], self.hidden))
 
     def bytes(self, dim: int, rounds: int) -> int:
         """About how much memory one run takes after so many rounds."""
@@ -174,7 +171,7 @@ class Network:
             np.zeros_like(theta),
             np.zeros(batch, np.int64),
             np.full_like(theta, 1 / self.lam) if "gradient_norm" in needs else None,
-            moments.init(batch, dim) if "moments" in needs else None,
+            moments.init(batch, dim) if "spread" in needs else None,
             recent.init(batch, dim, window=self.window, slots=self.slots is not None, dtype=self.dtype),
         )
 
@@ -237,24 +234,6 @@ class Network:
         kept = state.moments if state.moments is None else moments.update(state.moments, x, weight)
         return NetworkState(theta, m, v, steps, state.uinv, kept, after)
 
-    def update_many(
-        self,
-        state: NetworkState,
-        X: Array,
-        r: Array,
-        *,
-        arm: Array | None = None,
-        weight: Array | None = None,
-        own: bool = False,
-        chance: tuple[np.ndarray, ...] = (),
-    ) -> NetworkState:
-        """n observations of one bandit in turn: X (n, d), r (n,), arm (n,), weight (n,); no leading axes."""
-        for i in range(len(X)):
-            part = dict(arm=None if arm is None else arm[i], weight=None if weight is None else weight[i])
-            chance_i = tuple(kind[i] for kind in chance)
-            state = self.update(state, X[i], r[i], **part, own=i > 0, chance=chance_i)  # a refusal leaves the first
-        return state
-
     def mean(self, state: NetworkState, X: Array) -> Array:
         """m_i = f(x_i), before a sigmoid or softmax: X (..., K, d), with slots (..., d) -> (..., K)."""
         engine, net = self._net(X.shape[-1])
@@ -270,8 +249,6 @@ class Network:
     def mean_everywhere(self, state: NetworkState, X: Array, step: Array) -> Array:
         """f at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
         slots, d = step.shape[-2:]
-        if self.slots is None:
-            raise ValueError("mask=False moves the features of all slots, and this network has none: take mask=True")
         full = self._cast(X, "X")[..., None, None, :] * np.eye(slots, dtype=self.dtype)[:, :, None] + step
         whole = layout(slots * d, None, self.hidden)  # the same θ
         return _answer(perceptron.forward(whole, state.theta, self._cast(full.reshape(*full.shape[:-2], -1), "X")))
@@ -304,6 +281,10 @@ class Network:
         engine, net = self._net(X.shape[-1])
         phi = _answer(engine.last_hidden(net, state.theta, self._cast(X, "X")))
         return copies.of_first(phi, self._copies(X, phi.sum(axis=-1)))
+
+    def reward_noise(self) -> float:
+        """The sd of the noise that training adds to rewards: a."""
+        return self.a
 
     def spread(self, state: NetworkState) -> Array:
         """The sd of each feature of what was learnt, (..., d)."""

@@ -44,25 +44,18 @@ class Fixed:
     @property
     def abilities(self) -> frozenset[str]:
         """What a policy may ask of it."""
-        known = {"mean", "mean_at", "predict", "moments"}
+        known = {"mean", "mean_at", "predict", "spread"}
         return frozenset(known | ({"mean_everywhere"} if self.slots and self.encode == "disjoint" else set()))
-
-    def ambient(self, dim: int) -> int:
-        """What policies draw in: the d features of an arm."""
-        return dim
 
     def fingerprint(self) -> str:
         """What a file says of the function, which it cannot hold: where it is defined, not what it does."""
         return f"Fixed({fingerprints.function_name(self.function)}, slots={self.slots}, encode={self.encode!r})"
 
-    def check(self, state: FixedState) -> None:
-        """Refuse a state that no data can lead to."""
-
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> FixedState:
         """No rewards yet."""
         if xp is not array_api_compat.numpy:
             raise TypeError("the function takes NumPy arrays: leave device= of simulate out")
-        return FixedState(np.zeros(batch, np.int64), moments.init(batch, dim) if "moments" in needs else None)
+        return FixedState(np.zeros(batch, np.int64), moments.init(batch, dim) if "spread" in needs else None)
 
     def update(
         self, state: FixedState, x: Array, r: Array, *, arm: Array | None = None, weight: Array | None = None
@@ -70,14 +63,6 @@ class Fixed:
         """One reward more, which is counted: x (..., d), r (...)."""
         kept = state.moments if state.moments is None else moments.update(state.moments, np.asarray(x), weight)
         return FixedState(state.count + 1, kept)
-
-    def update_many(
-        self, state: FixedState, X: Array, r: Array, *, arm: Array | None = None, weight: Array | None = None
-    ) -> FixedState:
-        """n rewards more: X (n, d), r (n,)."""
-        for i in range(len(X)):
-            state = self.update(state, X[i], r[i], weight=None if weight is None else weight[i])
-        return state
 
     def mean(self, state: FixedState, X: Array) -> Array:
         """f(x_i): X (..., K, d), with slots (..., d) -> (..., K)."""

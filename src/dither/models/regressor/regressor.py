@@ -89,12 +89,8 @@ class Regressor:
     @property
     def abilities(self) -> frozenset[str]:
         """What a policy may ask of it."""
-        known = {"mean", "mean_at", "predict", "moments"}
+        known = {"mean", "mean_at", "predict", "spread"}
         return frozenset(known | ({"mean_everywhere"} if self.slots and self.encode == "disjoint" else set()))
-
-    def ambient(self, dim: int) -> int:
-        """What policies draw in: the d features of an arm."""
-        return dim
 
     def bytes(self, dim: int, rounds: int) -> int:
         """About how much memory the rows of one run take after so many rounds."""
@@ -136,7 +132,7 @@ class Regressor:
             raise TypeError("a Regressor has slots of its own: Regressor(..., slots=K) rather than Disjoint(..., K)")
         key = np.array([g.integers(2**62) for g in rng]) if batch else np.array(rng.integers(2**62))
         buffer = observed.init(batch, dim, slots=self.slots is not None)
-        more = moments.init(batch, dim) if "moments" in needs else None
+        more = moments.init(batch, dim) if "spread" in needs else None
         return _unfitted(RegressorState(buffer, np.zeros(batch, np.int64), key, more, training.Fitted([], [])))
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:

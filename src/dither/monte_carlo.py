@@ -1,0 +1,121 @@
+"""How often decisions that are drawn again show each arm: the probabilities of policies that know none.
+
+What is drawn belongs to streams of its own, so that asking spends none of a bandit's chance.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dither import arrays, decision
+from dither.arrays import Array
+from dither.decision import Moment
+
+TOGETHER = 1000  # decisions of one request that are ranked at once
+BLOCK = 2**24  # numbers that are drawn at once for them
+
+
+def estimate(
+    now: Moment, view: Any, rng: Any, X: np.ndarray, mask: np.ndarray | None, *, shape: tuple[int, ...], n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The probabilities (..., K) from n draws a request, and their standard errors; view of X, shape (..., K).
+
+    The uniform part is known and not drawn. An arm that was never or always drawn is not known to be impossible or
+    certain: the standard error is that of (hits + 1)/(n + 2).
+    """
+    hits = _hits(now, view, rng, X, mask, shape=shape, n=n, eps=0.0)
+    se = (1 - now.eps) * standard_error(hits, n=n)
+    certain = np.broadcast_to(decision.offered(shape, mask)[..., None] == 1, shape)
+    certain = certain if mask is None else certain | ~mask
+    p = (1 - now.eps) * hits / n + now.eps * decision.uniform(shape, mask)
+    return p, np.where(certain, 0.0, se)
+
+
+def shown(
+    now: Moment,
+    view: Any,
+    rng: np.random.Generator,
+    X: np.ndarray,
+    mask: np.ndarray | None,
+    arm: np.ndarray,
+    *,
+    shape: tuple[int, ...],
+    n: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The estimate for the arm shown (...), which counts as one draw more: never 0.
+
+    The coin of the uniform part is drawn too. An estimate that knows that part has a least value of its own; to count
+    the shown arm on top of that would overstate small probabilities.
+    """
+    hits = arrays.pick(_hits(now, view, rng, X, mask, shape=shape, n=n, eps=now.eps), arm, rank=0)
+    certain = decision.offered(shape, mask) == 1
+    return (1 + hits) / (1 + n), np.where(certain, 0.0, standard_error(hits, n=n))
+
+
+def standard_error(hits: np.ndarray, *, n: int) -> np.ndarray:
+    """Of the share hits/n: that of (hits + 1)/(n + 2), never 0."""
+    smooth = (hits + 1) / (n + 2)
+    return np.sqrt(smooth * (1 - smooth) / n)
+
+
+def _hits(
+    now: Moment,
+    view: Any,
+    rng: np.random.Generator,
+    X: np.ndarray,
+    mask: np.ndarray | None,
+    *,
+    shape: tuple[int, ...],
+    n: int,
+    eps: float,
+) -> np.ndarray:
+    """How often n decisions show each arm, (..., K)."""
+    hits = np.empty(shape)
+    for row in np.ndindex(shape[:-1]):
+        own = None if mask is None else mask[row]
+        one = now.view(X[row][None]) if row else view
+        hits[row] = frequencies(now, one, rng, n=n, arms=shape[-1], mask=own, eps=eps)
+    return hits
+
+
+def frequencies(now: Moment, view: Any, rng, *, n: int, arms: int, mask=None, eps: float = 0.0) -> np.ndarray:
+    """How often n decisions of one request show each arm, (K,) of counts; eps: the share of uniform choices."""
+    counts = np.zeros(arms)
+    for s in again(now, view, rng, n=n, arms=arms, rule=decision.redrawn(view)):
+        allowed = None if mask is None else np.broadcast_to(mask, s.shape)
+        u = rng.random((len(s), decision.UNIFORMS))
+        arm = decision.mixed(arrays.argmax(s, u=u[..., 0], mask=allowed), u, eps=eps, arms=arms, mask=allowed)
+        counts += np.bincount(arm, minlength=arms)
+    return counts
+
+
+def again(now: Moment, view: Any, rng: np.random.Generator, *, n: int, arms: int, rule: Any) -> Iterator[Array]:
+    """The scores of n decisions of one request, as many together as memory allows: (., K).
+
+    rule : draws scores, as `redraw` of a view; None: what the policy draws is scored
+
+    Only so many numbers as fit a `BLOCK` are drawn at once. The uniforms that the caller takes from the same stream
+    come after the scores of all that are together, so the blocks change no number.
+    """
+    together, block = min(TOGETHER, max(1, BLOCK // arms)), max(1, BLOCK // _numbers(now, view, arms=arms))
+    for start in range(0, n, together):
+        stop = min(n, start + together)
+        sizes = [min(block, stop - first) for first in range(start, stop, block)]
+        if rule is not None:
+            yield np.concatenate([rule(rng, k, arms=arms, dim=now.dim) for k in sizes])
+        else:
+            drawn = ((k, decision.draw(now.policy, rng, k, arms=arms, dim=now.dim)) for k in sizes)
+            # A policy without chance has one row of scores for all.
+            yield np.concatenate([np.broadcast_to(decision.scores(view, chance), (k, arms)) for k, chance in drawn])
+
+
+def sample(now: Moment, *, arms: int) -> tuple[np.ndarray, ...]:
+    """The chance of one request, drawn from a stream of no account: how much there is of it."""
+    return decision.draw(now.policy, np.random.Generator(np.random.SFC64(0)), 1, arms=arms, dim=now.dim)
+
+
+def _numbers(now: Moment, view: Any, *, arms: int) -> int:
+    """How many numbers one decision takes: those drawn, once for each arm they move, or all arms while scored."""
+    moved = sum(np.size(kind) * (arms if np.shape(kind)[1:2] == (1,) else 1) for kind in sample(now, arms=arms))
+    return max(moved, arms * decision.numbers(view), 1)

@@ -1,0 +1,64 @@
+"""A bandit out of a file, or out of what a store of one's own kept: it goes on where it was saved."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from dither import errors, saving, streams
+from dither.bandit import COUNTS, SETTINGS, Bandit
+from dither.models import model as contract
+
+
+def load(
+    path: Any, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
+) -> Bandit:
+    """The bandit that `save` wrote; it goes on as if nothing had happened, or beside the one that goes on.
+
+    known : classes of your own that its model or policy is made of
+    model : the model again, where a file cannot hold it: a module or an estimator of your own
+    seed : "saved": its streams go on to the bit, which is right for one process alone. A copy that decides beside
+        others takes None, fresh entropy, or a whole number of its own (`Bandit.reseed`).
+
+    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format, for another model
+    than the one that was saved, for a class that is not in `known`, or for what is no seed. Nothing is executed. What
+    your own classes raise while they are made again comes as it is.
+    """
+    return _loaded(saving.read(path), known, model, seed)
+
+
+def from_bytes(
+    data: bytes, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
+) -> Bandit:
+    """The bandit that `Bandit.to_bytes` wrote: arguments and errors as for `load`."""
+    return _loaded(saving.from_bytes(data), known, model, seed)
+
+
+def _loaded(
+    content: saving.Content, known: tuple[type, ...], model: Any, seed: int | Literal["saved"] | None
+) -> Bandit:
+    table = saving.KNOWN | {cls.__name__: cls for cls in known}
+    if seed != "saved":
+        streams.entropy(seed)  # refused before anything is made
+
+    def build(header: dict[str, Any], content: dict[str, np.ndarray]) -> Bandit:
+        own, policy = saving.given(header["model"], model, table), saving.unpack(header["policy"], table)
+        bandit = Bandit(own, policy, **{name: header[name] for name in SETTINGS})
+        for name in COUNTS:
+            errors.at_least(name, header[name], 0)
+            setattr(bandit, name, header[name])
+        for name, rng in bandit._streams().items():
+            rng.bit_generator.state = saving.unplain(header["streams"][name])
+        columns = header["columns"]
+        names = columns if isinstance(columns, list) else []
+        if columns is not None and (len({c for c in names if isinstance(c, str)}) != bandit.dim or names[bandit.dim :]):
+            raise ValueError(f"its columns {columns!r} are not {bandit.dim} names")
+        bandit._columns = columns
+        bandit.state = saving.filled(bandit.state, content)
+        contract.check(bandit.model, bandit.state)
+        bandit.state = contract.restored(bandit.model, bandit.state)
+        return bandit
+
+    bandit = content.build(build, own=bool(known) or model is not None)
+    if seed != "saved":
+        bandit.reseed(seed)
+    return bandit
