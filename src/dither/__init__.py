@@ -5,97 +5,45 @@ from typing import TYPE_CHECKING, Any
 
 from dither import links, models, noise, policies, theory
 from dither._version import __version__
-from dither.algorithms import ALGORITHMS
+from dither.algorithms import ALGORITHMS, Algorithm
 from dither.bandit import Bandit, Decision
 from dither.explain import Explanation
 from dither.ranking import ListDecision, ListPropensities
 from dither.restoring import from_bytes, load
 from dither.simulate import Results, simulate
 
+LATE = ("datasets", "envs", "log", "ope", "testing")  # imported when asked for: a live bandit needs none of them
+
 if TYPE_CHECKING:
-    from dither import datasets, envs, log, ope
+    from dither import datasets, envs, log, ope, testing
 
-LATE = ("datasets", "envs", "log", "ope")  # imported when they are first asked for: a live bandit needs none of them
+    def __getattr__(name: str) -> Algorithm:  # every other name is the constructor of an algorithm
+        ...
 
-LinFP = ALGORITHMS["LinFP"]
-LinTS = ALGORITHMS["LinTS"]
-LinPHE = ALGORITHMS["LinPHE"]
-RandLinUCB = ALGORITHMS["RandLinUCB"]
-LinUCB = ALGORITHMS["LinUCB"]
-EpsGreedy = ALGORITHMS["EpsGreedy"]
-Greedy = ALGORITHMS["Greedy"]
-GLMFP = ALGORITHMS["GLMFP"]
-LogEpsGreedy = ALGORITHMS["LogEpsGreedy"]
-LogGreedy = ALGORITHMS["LogGreedy"]
-LogTS = ALGORITHMS["LogTS"]
-LogFPL = ALGORITHMS["LogFPL"]
-LogPHE = ALGORITHMS["LogPHE"]
-RandUCBLog = ALGORITHMS["RandUCBLog"]
-OFUGLB = ALGORITHMS["OFUGLB"]
-OFUGLBe = ALGORITHMS["OFUGLB-e"]
-UCBGLM = ALGORITHMS["UCB-GLM"]
-GLMUCB = ALGORITHMS["GLM-UCB"]
-EVILL = ALGORITHMS["EVILL"]
-FP = ALGORITHMS["FP"]
-DeepFP = ALGORITHMS["DeepFP"]
-DeepFPScalar = ALGORITHMS["DeepFP-scalar"]
-DeepEpsGreedy = ALGORITHMS["DeepEpsGreedy"]
-DeepGreedy = ALGORITHMS["DeepGreedy"]
-NeuralUCB = ALGORITHMS["NeuralUCB"]
-NeuralTS = ALGORITHMS["NeuralTS"]
-FTPL = ALGORITHMS["FTPL"]
-NeuralLinear = ALGORITHMS["NeuralLinear"]
-NeuralLinearFP = ALGORITHMS["NeuralLinearFP"]
+else:
 
-
-def __getattr__(name: str) -> Any:
-    """A module of `LATE`; whoever asks again finds it here."""
-    if name in LATE:
-        return importlib.import_module(f"dither.{name}")
-    raise AttributeError(f"module 'dither' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """A module of `LATE`, or the algorithm of that name in the table; an unknown name is an AttributeError."""
+        if name in LATE:
+            return importlib.import_module(f"dither.{name}")
+        for algorithm in ALGORITHMS.values():
+            if algorithm.identifier == name:
+                return algorithm
+        raise AttributeError(f"module 'dither' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """All names, whether or not they were asked for."""
-    return sorted({*globals(), *LATE})
+    return sorted({*globals(), *LATE, *(algorithm.identifier for algorithm in ALGORITHMS.values())})
 
 
 __all__ = [
     "ALGORITHMS",
-    "EVILL",
-    "FP",
-    "FTPL",
-    "GLMFP",
-    "GLMUCB",
-    "OFUGLB",
-    "UCBGLM",
     "Bandit",
     "Decision",
-    "DeepEpsGreedy",
-    "DeepFP",
-    "DeepFPScalar",
-    "DeepGreedy",
-    "EpsGreedy",
     "Explanation",
-    "Greedy",
-    "LinFP",
-    "LinPHE",
-    "LinTS",
-    "LinUCB",
     "ListDecision",
     "ListPropensities",
-    "LogEpsGreedy",
-    "LogFPL",
-    "LogGreedy",
-    "LogPHE",
-    "LogTS",
-    "NeuralLinear",
-    "NeuralLinearFP",
-    "NeuralTS",
-    "NeuralUCB",
-    "OFUGLBe",
-    "RandLinUCB",
-    "RandUCBLog",
     "Results",
     "__version__",
     "datasets",
@@ -109,5 +57,7 @@ __all__ = [
     "ope",
     "policies",
     "simulate",
+    "testing",
     "theory",
 ]
+__all__ += [algorithm.identifier for algorithm in ALGORITHMS.values()]

@@ -58,7 +58,7 @@ def _loaded(
         bandit.state = contract.restored(bandit.model, bandit.state)
         return bandit
 
-    bandit = content.build(build, own=bool(known) or model is not None)
+    bandit = content.build(build, table=table, own=model is not None)
     if seed != "saved":
         bandit.reseed(seed)
     return bandit

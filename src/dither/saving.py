@@ -12,7 +12,7 @@ import numbers
 import os
 import tokenize
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -22,9 +22,13 @@ from dither import files, models, noise, policies, trees
 from dither.models import model as contract
 
 FORMAT = 2  # 2: states carry what rounding has done to them
-KNOWN: dict[str, type] = {
-    cls.__name__: cls for cls in (getattr(m, n) for m in (models, policies) for n in m.__all__)
-} | {cls.__name__: cls for cls in (noise.Gaussian, noise.Ball, noise.Points)}
+LIBRARY = "dither"
+KNOWN: dict[str, type] = {  # the classes that a file may name; `know` adds those of algorithms
+    name: cls
+    for module in (models, policies, noise)
+    for name, cls in vars(module).items()
+    if isinstance(cls, type) and dataclasses.is_dataclass(cls)
+}
 T = TypeVar("T")
 _DAMAGED = (  # what making something of a file that was not written by `write` may raise, besides ValueError
     *(zipfile.BadZipFile, tokenize.TokenError, EOFError, LookupError, NotImplementedError, RuntimeError),
@@ -37,11 +41,22 @@ class WrongModel(ValueError):
 
 
 class UnknownClass(ValueError):
-    """The file is whole, and it holds a class that is not of this library and was not passed. name : of the class."""
+    """The file is whole, and it holds a class, `name`, that is not of this library and was not passed."""
 
-    def __init__(self, text: str, name: str = "") -> None:
-        super().__init__(text)
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message)
         self.name = name
+
+
+def know(*classes: Any) -> None:
+    """Let a file name these classes, as an algorithm is made of them. A class of the library keeps its name."""
+    for cls in classes:
+        if isinstance(cls, type) and not _of_library(KNOWN.get(cls.__name__)):
+            KNOWN[cls.__name__] = cls
+
+
+def _of_library(cls: type | None) -> bool:
+    return cls is not None and cls.__module__.partition(".")[0] == LIBRARY
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,20 +67,30 @@ class Content:
     header: dict[str, Any]
     arrays: dict[str, np.ndarray]
 
-    def build(self, rule: Callable[[dict[str, Any], dict[str, np.ndarray]], T], *, own: bool) -> T:
+    def build(
+        self,
+        rule: Callable[[dict[str, Any], dict[str, np.ndarray]], T],
+        *,
+        table: Mapping[str, type] = KNOWN,
+        own: bool = False,
+    ) -> T:
         """What `rule` makes of the header and the arrays, of which it must leave none.
 
-        own : classes of the user's take part. What they raise is theirs to see, and is not taken for a damaged file.
+        table : the classes by name that the file may hold
+        own : an object of the user's takes part
 
-        Raises ValueError for what `rule` refuses.
+        Raises ValueError for what `rule` refuses. What a class of the user's raises comes as it is: it is theirs to
+        see, and no sign of a damaged file.
         """
+        own = own or not all(_of_library(table[name]) for name in _classes(self.header) if name in table)
         try:
             built = rule(self.header, self.arrays)
             if self.arrays:
                 raise ValueError(f"it holds {sorted(self.arrays)}, which its configuration does not")
         except UnknownClass as reason:
-            text = f"{self.where} is not a dither file that can be read alone: {reason}"
-            raise UnknownClass(text, reason.name) from None
+            raise UnknownClass(
+                f"{self.where} is not a dither file that can be read alone: {reason}", reason.name
+            ) from None
         except WrongModel as reason:
             raise WrongModel(f"{self.where}: {reason}") from None
         except (ValueError, *_DAMAGED) as reason:
@@ -74,6 +99,21 @@ class Content:
                 raise
             raise _damaged(self.where, reason) from None
         return built
+
+
+def _classes(value: Any) -> set[str]:
+    """The names of all classes in what `pack` wrote; none of what is nested too deep to have been written."""
+    found: set[str] = set()
+    rest = [value]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, dict):
+            name = part.get("class")
+            found |= {name} if isinstance(name, str) else set()
+            rest += part.values()
+        elif isinstance(part, list):
+            rest += part
+    return found
 
 
 def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

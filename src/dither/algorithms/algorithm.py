@@ -3,9 +3,9 @@
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from dither import errors, models
+from dither import errors, models, saving
 from dither.bandit import Bandit
 
 PRESETS = ("default", "as_run", "own_paper")
@@ -22,6 +22,14 @@ class Labels(dict):
 
     def __missing__(self, figure: str) -> str:
         return self.name
+
+
+class Maker(NamedTuple):
+    """How an algorithm makes its model."""
+
+    make: Callable[..., Any]  # settings -> model
+    settings: dict[str, Any]  # those that it takes, and their types
+    words: str = ""  # what errors say after the name of the algorithm
 
 
 class Algorithm:
@@ -56,6 +64,7 @@ class Algorithm:
         self.policy_of = dict(policy_of or {})
         self.told = dict(told) if isinstance(told, Mapping) else dict.fromkeys(told, _as_it_is)
         self.label = Labels(name, labels or {})
+        saving.know(model, policy, *self.policy_of.values())
         self.__name__ = name
         general = (inspect.getdoc(type(self)) or "").replace("LinFP(", f"{name}(")
         self.__doc__ = f"{summary}\n\n{general}\n\nIts policy: {inspect.getdoc(policy)}"
@@ -81,9 +90,11 @@ class Algorithm:
     def __repr__(self) -> str:
         return f"dither.{self.name}"
 
-    def __reduce__(self) -> tuple[Callable[[str], "Algorithm"], tuple[str]]:
-        """By name: the table has the rest."""
-        return named, (self.name,)
+    @property
+    def identifier(self) -> str:
+        """The name as Python can write it: `dither.DeepFPScalar` is "DeepFP-scalar", `dither.OFUGLBe` "OFUGLB-e"."""
+        first, *rest = self.name.split("-")
+        return first + "".join(part if len(part) == 1 else part[0].upper() + part[1:] for part in rest)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -102,26 +113,25 @@ class Algorithm:
         of_preset = self.presets[preset]
         ambient = dim * (disjoint or 1)
         settings = {**(of_preset(ambient, settings) if callable(of_preset) else of_preset), **settings}
-        if diagonal and self.model is not models.Ridge:
-            raise ValueError(f"diagonal is for linear models alone; {self.name} runs on {self.model.__name__}")
-        model_class = models.Diagonal if diagonal else self.model
+        maker, settings = self.maker(settings, disjoint=disjoint, diagonal=diagonal)
         policy_class = self.policy_of.get(preset, self.policy)
-        of_model, of_policy = _fields(model_class), _fields(policy_class)
+        of_model, of_policy = maker.settings, _fields(policy_class)
         for name, value in settings.items():
             if name not in of_model | of_policy:
                 known = [*of_policy, *of_model, "disjoint", "diagonal", "preset"]
-                raise errors.unknown(f"setting of {self.name}", name, known=known)
+                raise errors.unknown(f"setting of {self.name}{maker.words}", name, known=known)
             if (of_model | of_policy)[name] is bool:
                 errors.true_or_false(name, value)
-        model = model_class(**{k: v for k, v in settings.items() if k in of_model})
         policy = policy_class(**{k: v for k, v in settings.items() if k in of_policy})
-        if disjoint is None:
-            return model, policy
-        if "slots" in of_model:  # a network, whose slots share all layers but the first
-            if settings.get("slots") not in (None, disjoint):
-                raise ValueError(f"slots={settings['slots']} and disjoint={disjoint} are one setting: leave slots out")
-            return dataclasses.replace(model, slots=disjoint), policy
-        return models.Disjoint(model, disjoint), policy
+        model = maker.make(**{k: v for k, v in settings.items() if k in of_model})
+        return _slotted(model, disjoint), policy
+
+    def maker(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> tuple[Maker, dict[str, Any]]:
+        """What makes the model, and the settings that are left for it and for the policy."""
+        if diagonal and self.model is not models.Ridge:
+            raise ValueError(f"diagonal is for linear models alone; {self.name} runs on {self.model.__name__}")
+        kind = models.Diagonal if diagonal else self.model
+        return Maker(kind, _fields(kind)), settings
 
     def knows(self, setting: str, *, preset: str = "default") -> bool:
         """Whether its policy has such a setting."""
@@ -129,19 +139,24 @@ class Algorithm:
 
 
 def _fields(configuration: Any) -> dict[str, Any]:
-    """The names of its settings and their types."""
-    return {field.name: field.type for field in dataclasses.fields(configuration)}
+    """The names of its settings and their types; none for what is no dataclass."""
+    known = dataclasses.is_dataclass(configuration)
+    return {field.name: field.type for field in dataclasses.fields(configuration)} if known else {}
+
+
+def _slotted(model: Any, disjoint: int | None) -> Any:
+    """The model for K slots: itself if it has slots of its own, else K copies of it."""
+    if disjoint is None:
+        return model
+    if "slots" not in _fields(model):
+        return models.Disjoint(model, disjoint)
+    if model.slots not in (None, disjoint):
+        raise ValueError(f"disjoint={disjoint} and {model}, which has {model.slots} slots: leave one of them out")
+    return model if model.slots == disjoint else dataclasses.replace(model, slots=disjoint)
 
 
 def _as_it_is(fact: Any) -> Any:
     return fact
-
-
-def named(name: str) -> Algorithm:
-    """The algorithm of that name in the table."""
-    from dither.algorithms.table import find  # the table is made of this class
-
-    return find(name)
 
 
 def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:

@@ -8,12 +8,13 @@ FP(models.GLM(link="log"), dim=5)         a model of this library
 """
 
 import dataclasses
+import functools
 import inspect
 import numbers
 from typing import Any
 
-from dither import errors, models, policies
-from dither.algorithms.algorithm import Algorithm
+from dither import policies
+from dither.algorithms.algorithm import Algorithm, Maker
 from dither.bandit import Bandit
 from dither.models import model as contract
 from dither.models.regressor import Fixed, Regressor
@@ -41,32 +42,21 @@ class General(Algorithm):
         _check_instance(settings.get("model"))
         return super().__call__(settings.pop("dim", None), **settings)
 
-    def configure(
-        self, dim: int, *, preset: str = "default", disjoint: int | None = None, diagonal: bool = False, **settings: Any
-    ) -> tuple[Any, Any]:
-        """The model and the policy of these settings, for d features."""
+    def maker(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> tuple[Maker, dict[str, Any]]:
+        """What makes the model of what is given as `model`, and the settings that are left."""
+        settings = dict(settings)
         given = settings.pop("model", None)
-        if preset not in self.presets:
-            raise errors.unknown("preset", preset, known=self.presets)
-        if disjoint is not None:
-            errors.at_least("disjoint, the number of slots,", disjoint, 1)
-        errors.true_or_false("diagonal", diagonal)
-        if diagonal and given is not None:
+        if given is None:
+            return super().maker(settings, disjoint=disjoint, diagonal=diagonal)
+        if diagonal:
             raise ValueError("diagonal is for the linear model that stands where none is given: leave it or model out")
-        kind = _kind(given, diagonal=diagonal)
-        of_policy = _names(self.policy)
-        of_model = [name for name in (_names(kind) if kind else []) if name not in ("estimator", "function", "slots")]
-        for name in settings:
-            if name not in (*of_model, *of_policy):
-                what = "" if given is None else f" on {type(given).__name__}"
-                raise errors.unknown(
-                    f"setting of {self.name}{what}", name, known=[*of_policy, *of_model, "disjoint", "preset"]
-                )
-        policy = self.policy(**{k: v for k, v in settings.items() if k in of_policy})
-        own = {k: v for k, v in settings.items() if k in of_model}
+        kind, words = _kind(given), f" on {type(given).__name__}"
         if kind is None:
-            return _slotted(given, disjoint), policy
-        return (_slotted(kind(**own), disjoint) if given is None else kind(given, slots=disjoint, **own)), policy
+            return Maker(lambda: given, {}, words), settings
+        of_model = {field.name: field.type for field in dataclasses.fields(kind)}
+        for name in ("estimator", "function", "slots"):  # they are what is given, and disjoint=
+            of_model.pop(name, None)
+        return Maker(functools.partial(kind, given, slots=disjoint), of_model, words), settings
 
 
 def _check_instance(given: Any) -> None:
@@ -75,10 +65,8 @@ def _check_instance(given: Any) -> None:
         raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
 
 
-def _kind(given: Any, *, diagonal: bool) -> Any:
+def _kind(given: Any) -> Any:
     """The class of models that makes one of what is given; None where it is one."""
-    if given is None:
-        return models.Diagonal if diagonal else models.Ridge
     _check_instance(given)
     if contract.is_model(given):
         return None
@@ -89,27 +77,6 @@ def _kind(given: Any, *, diagonal: bool) -> Any:
     raise TypeError(
         f"model must be an estimator with fit and predict, a function X (n, d) -> (n,), or a model of dither.models; "
         f"got {given!r}"
-    )
-
-
-def _slotted(model: Any, disjoint: int | None) -> Any:
-    """The model for K slots."""
-    if disjoint is None:
-        return model
-    has = contract.slots(model)
-    if has is not None:
-        if has != disjoint:
-            raise ValueError(f"disjoint={disjoint} and {model}, which has {has} slots: leave one of them out")
-        return model
-    if "slots" in _names(model):
-        return dataclasses.replace(model, slots=disjoint)
-    return models.Disjoint(model, disjoint)
-
-
-def _names(configuration: Any) -> list[str]:
-    """Its settings."""
-    return (
-        [field.name for field in dataclasses.fields(configuration)] if dataclasses.is_dataclass(configuration) else []
     )
 
 

@@ -5,6 +5,7 @@ Presets say where the default, the code that the paper's curves follow ("as_run"
 of the paper gives them, for linear models as its text does.
 """
 
+import copyreg
 from collections.abc import Mapping
 from typing import Any
 
@@ -297,3 +298,7 @@ def find(name: str) -> Algorithm:
     if name not in ALGORITHMS:
         raise errors.unknown("algorithm", name, known=ALGORITHMS)
     return ALGORITHMS[name]
+
+
+for _kind in {type(algorithm) for algorithm in ALGORITHMS.values()}:
+    copyreg.pickle(_kind, lambda algorithm: (find, (algorithm.name,)))  # by name: the table has the rest
