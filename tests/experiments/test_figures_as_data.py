@@ -2,13 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from dither.algorithms import ALGORITHMS, Spec
+from dither.algorithms import ALGORITHMS, specs
 from dither.experiments import asked, figures, neural_figures, published
 from dither.experiments.environments import build
 from dither.experiments.figures import FIGURES
 from dither.experiments.linear_figures import PAPER
 from dither.experiments.panels import REFERENCES, reference
 
+(FP,) = specs("LinFP")
 NEURAL = {figure.name for figure in neural_figures.FIGURES}
 
 
@@ -19,9 +20,9 @@ def test_every_figure_can_be_built_and_configured(name):
     if name not in NEURAL:  # they need data: test_neural_figures.py
         figures.check(figure)
     assert figure.panels[0].algorithms[0] == reference(figure.algorithms)
-    assert Spec.parse(reference(figure.algorithms)).name in REFERENCES
+    assert reference(figure.algorithms).name in REFERENCES
     for panel in figure.panels:
-        assert list(panel.algorithms) == [str(Spec.parse(a)) for a in panel.algorithms]  # one spelling each
+        assert panel.algorithms == specs(*map(str, panel.algorithms))  # one spelling each
         cost = [figures.seconds(panel, algorithms=panel.algorithms[:n], runs=2) for n in range(3)]
         assert 0 < cost[0] < cost[1] < cost[2]
     assert figures.from_data(figures.to_data(figure)) == figure
@@ -54,8 +55,7 @@ def test_the_settings_are_the_papers(name, dims, facts):
 def test_h3_tells_sigma_to_those_that_take_it():
     figure = FIGURES["h3"]
     assert {build(panel.env).S for panel in figure.panels} == {1, 2}
-    for name in figure.algorithms:
-        spec = Spec.parse(name)
+    for spec in figure.algorithms:
         assert (dict(spec.settings).get("sigma") == 0.1) == ALGORITHMS[spec.name].knows("sigma")
 
 
@@ -66,12 +66,12 @@ def test_the_published_curves_are_found_for_the_papers_algorithms_alone():
             curve = published.curve(figure, panel, algorithm=name)
             assert curve["round"].to_list() == [1 + k * 500 for k in range(40)] + [20_000]
             assert curve["se"].null_count() == 0
-        assert published.curve(figure, panel, algorithm="Greedy").is_empty()
-        assert published.curve(figure, panel, algorithm="LinFP:c=0.3").is_empty()
+        for spec in specs("Greedy", "LinFP:c=0.3"):
+            assert published.curve(figure, panel, algorithm=spec).is_empty()
     short = figures.select(figure, rounds=2001)  # a round of the published curve, but not its horizon
-    assert published.last(short, short.panels[0], algorithm="LinFP") is None
-    assert published.curve(short, short.panels[0], algorithm="LinFP").is_empty()
-    end = published.last(figure, figure.panels[0], algorithm="LinFP")
+    assert published.last(short, short.panels[0], algorithm=FP) is None
+    assert published.curve(short, short.panels[0], algorithm=FP).is_empty()
+    end = published.last(figure, figure.panels[0], algorithm=FP)
     assert (end.round, end.bound) == (20_000, False)
     assert end.mean == pytest.approx(306, abs=1)  # read off by eye, apart from the table
     assert end.se == pytest.approx(10.6, abs=0.1)
@@ -90,14 +90,14 @@ def test_the_logistic_curves_end_where_the_paper_cuts_them():
         assert {end.round for end in found.values()} == {t}
         assert published.ends(figure, panel) == sorted({t, 10_000})
         assert published.marks(panel) == {t, 10_000}
-        assert published.marks(replace(panel, name="compare, d=10", algorithms=("LogTS",))) == {t, 10_000}
+        assert published.marks(replace(panel, name="compare, d=10", algorithms=specs("LogTS"))) == {t, 10_000}
         assert published.marks(replace(panel, rounds=9000)) == set()
         cut = [name for name, end in found.items() if end.bound]
-        assert cut == (["LogEpsGreedy"] if t < 10_000 else ["OFUGLB-e"])  # as drawn: the curve leaves the panel
+        assert cut == list(specs("LogEpsGreedy" if t < 10_000 else "OFUGLB-e"))  # as drawn: the curve leaves the panel
         for name in theirs:
             curve = published.curve(figure, panel, algorithm=name)
             assert curve["bound"].to_list() == [False] * (len(curve) - 1) + [name in cut]
-    fp, ucb = (published.last(figure, figure.panels[0], algorithm=name).mean for name in ("GLMFP", "RandUCBLog"))
+    fp, ucb = (published.last(figure, figure.panels[0], algorithm=spec).mean for spec in specs("GLMFP", "RandUCBLog"))
     assert (fp, ucb) == (pytest.approx(2.4, abs=0.1), pytest.approx(4.9, abs=0.1))  # by eye, apart from the table
     # seen red: curves without their label; `marks` of the figure's own name
 
@@ -105,8 +105,8 @@ def test_the_logistic_curves_end_where_the_paper_cuts_them():
 def test_selecting():
     figure = figures.select(FIGURES["fig3-linear"], panels=["d=20"], algorithms=["LinTS", "LinFP: c=0.50"], rounds=7)
     (panel,) = figure.panels
-    assert (panel.name, panel.rounds, panel.algorithms) == ("d=20", 7, ("LinTS", "LinFP:c=0.5"))
-    assert reference(panel.algorithms) == "LinFP:c=0.5"
+    assert (panel.name, panel.rounds, panel.algorithms) == ("d=20", 7, specs("LinTS", "LinFP:c=0.5"))
+    assert str(reference(panel.algorithms)) == "LinFP:c=0.5"
 
 
 def test_requests_add_up(tmp_path):
@@ -121,7 +121,7 @@ def test_requests_add_up(tmp_path):
     (request,) = asked.figures(tmp_path)
     assert request.seed == 0
     assert [(p.name, p.algorithms) for p in request.figure.panels] == [
-        ("d=10", ("LinFP", "LinTS", "LinTS:c=0.5")),
+        ("d=10", specs("LinFP", "LinTS", "LinTS:c=0.5")),
         ("d=40", whole.algorithms),
     ]
     ask(panels=["d=40"], rounds=50)

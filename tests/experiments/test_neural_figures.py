@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither import models
-from dither.algorithms import ALGORITHMS, Spec
+from dither.algorithms import ALGORITHMS, Spec, specs
 from dither.cli import report
 from dither.experiments import asked, costs, figures, published, tables
 from dither.experiments.cells import of_panel
@@ -51,16 +51,16 @@ def test_the_settings_are_the_papers():
     ]
     assert {(f.runs, p.rounds) for f in (FIG3, H6, H7) for p in f.panels} == {(5, 20_000)}
     for figure, hidden, filters in ((FIG3, (50, 50), ()), (H6, (100,), ()), (H7, (128,), (32, 64))):
-        for name in figure.algorithms:
-            net = costs.settings(name)
+        for spec in figure.algorithms:
+            net = costs.settings(spec)
             assert (costs.widths(net["hidden"]), costs.widths(net["convolutions"])) == (hidden, filters)
             assert (net["batch"], net["window"], net["lr"], net["steps"], net["every"]) == (32, 32, 0.001, 1, 1)
-    assert [Spec.parse(name).name for name in H7.algorithms] == [Spec.parse(name).name for name in FIG3.algorithms]
+    assert [spec.name for spec in H7.algorithms] == [spec.name for spec in FIG3.algorithms]
     # seen red: "DeepFP:hidden=50x50" in h6
 
 
 def test_the_search_gives_every_algorithm_five_values():
-    counts = Counter(Spec.parse(name).name for name in TUNING.algorithms)
+    counts = Counter(spec.name for spec in TUNING.algorithms)
     assert counts.pop("DeepGreedy") == 1
     assert set(counts) == {*LEGEND, "DeepFP-scalar"}
     assert set(counts.values()) == {5}
@@ -84,17 +84,17 @@ def test_both_preprocessings_stand_beside_the_published_curve():
         drawn = [row for row in csv.DictReader(file) if row["figure"] == "fig3-neural"]
     assert len(drawn) == 596
     for panel in FIG3.panels:
-        for name in (*PAPER, *GUESSED):
+        for spec in (*PAPER, *GUESSED):
             theirs = {
                 int(row["round"]): (float(row["regret_mean"]), row["clipped"] == "1")
                 for row in drawn
-                if (row["panel"], row["algorithm"]) == (panel.env["name"], LEGEND[Spec.parse(name).name])
+                if (row["panel"], row["algorithm"]) == (panel.env["name"], LEGEND[spec.name])
             }
-            found = published.curve(FIG3, panel, algorithm=name)
+            found = published.curve(FIG3, panel, algorithm=spec)
             assert {t: (mean, bound) for t, mean, bound in found.select("round", "mean", "bound").iter_rows()} == theirs
             assert found["se"].null_count() == 0
             assert max(theirs) == 20_000
-        assert published.curve(FIG3, panel, algorithm="DeepGreedy").is_empty()
+        assert published.curve(FIG3, panel, algorithm=Spec("DeepGreedy")).is_empty()
         assert published.ends(FIG3, panel) == [20_000]
     for figure in (H6, H7, TUNING):
         assert all(published.ends(figure, panel) == [panel.rounds] for panel in figure.panels)
@@ -103,26 +103,26 @@ def test_both_preprocessings_stand_beside_the_published_curve():
 
 def test_some_ends_as_they_are_read_off():
     end = {
-        (panel.name, name): published.last(FIG3, panel, algorithm=name)
+        (panel.name, str(spec)): published.last(FIG3, panel, algorithm=spec)
         for panel in FIG3.panels
-        for name in FIG3.algorithms
+        for spec in FIG3.algorithms
     }
     assert end["shuttle", "FTPL"].mean == pytest.approx(696, abs=1)
     assert end["shuttle", "DeepFP"][1:3] == pytest.approx((725, 55), abs=1)  # mean ± standard error
     assert end["isolet, unit length", "DeepFP"].mean == pytest.approx(3696, abs=1)
     assert end["mushroom", "DeepFP"].mean == pytest.approx(89, abs=0.5)
     assert [key for key, of in end.items() if of is not None and of.bound] == [
-        (panel, name) for panel in ("mushroom", "mushroom, unit length") for name in ("NeuralTS", GUESSED[1])
+        (panel, name) for panel in ("mushroom", "mushroom, unit length") for name in ("NeuralTS", str(GUESSED[1]))
     ]
 
 
 def test_every_difference_from_the_paper_has_what_is_known_of_it():
     for panel in FIG3.panels:
-        for name in (*PAPER, *GUESSED):
-            assert sum(note.explains(panel.name, name) for note in FIG3.notes) == 1
-            why = tables._why(FIG3, panel, algorithm=name)
-            assert ("λ and ν" in why) == name.startswith("Neural")
-            assert ("ε" in why) == name.startswith("DeepEps")
+        for spec in (*PAPER, *GUESSED):
+            assert sum(note.explains(panel.name, spec) for note in FIG3.notes) == 1
+            why = tables._why(FIG3, panel, algorithm=spec)
+            assert ("λ and ν" in why) == spec.name.startswith("Neural")
+            assert ("ε" in why) == spec.name.startswith("DeepEps")
 
 
 def test_requests_of_before_can_be_read(tmp_path):
@@ -147,24 +147,23 @@ def test_requests_of_before_can_be_read(tmp_path):
     st.sampled_from(["", "hidden=100", CNN, "hidden=50x50,steps=2"]),
 )
 def test_shared_settings_come_and_go(base, settings, shared):
-    name = str(Spec.parse(f"{base}:{settings}"))
-    full = with_shared(name, shared)
-    assert str(Spec.parse(full)) == full
-    assert without_shared(full, shared) == name
+    spec = Spec.parse(f"{base}:{settings}")
+    full = with_shared(spec, shared)
+    assert Spec.parse(str(full)) == full
+    assert without_shared(full, shared) == spec
     assert with_shared(full, shared) == full
-    own, given_ = (dict(Spec.parse(text).settings) for text in (name, f"{base}:{shared}"))
-    assert dict(Spec.parse(full).settings) == given_ | own
+    assert dict(full.settings) == dict(Spec.parse(f"{base}:{shared}").settings) | dict(spec.settings)
     # seen red: the shared settings over the algorithm's own
 
 
 def test_what_an_algorithm_sets_itself_wins():
-    assert with_shared("DeepFP:hidden=7,c=2", "hidden=100") == "DeepFP:c=2,hidden=7"
-    assert without_shared("DeepFP:c=2,hidden=7", "hidden=100") == "DeepFP:c=2,hidden=7"
-    assert with_shared("LinFP", "hidden=100") == "LinFP"  # it has no layers
-    assert with_shared("NeuralLinear", CNN) == "NeuralLinear"  # nor it convolutions
+    deep, linear, last = specs("DeepFP:hidden=7,c=2", "LinFP", "NeuralLinear")
+    assert str(with_shared(deep, "hidden=100")) == str(without_shared(deep, "hidden=100")) == "DeepFP:c=2,hidden=7"
+    assert with_shared(linear, "hidden=100") == linear  # it has no layers
+    assert with_shared(last, CNN) == last  # nor it convolutions
     chosen = figures.select(H7, panels=["mnist"], algorithms=["DeepFP", "DeepGreedy", "LinFP"])
-    assert chosen.algorithms == (f"DeepFP:{CNN}", f"DeepGreedy:{CNN}", "LinFP")
-    assert figures.select(FIG3, algorithms=["DeepFP"]).algorithms == ("DeepFP",)
+    assert chosen.algorithms == specs(f"DeepFP:{CNN}", f"DeepGreedy:{CNN}", "LinFP")
+    assert figures.select(FIG3, algorithms=["DeepFP"]).algorithms == specs("DeepFP")
     # seen red: `select` without the shared settings (a perceptron in Figure H.7)
 
 
@@ -178,9 +177,9 @@ def test_the_weights_are_those_of_the_network(monkeypatch, slots, hidden):
     monkeypatch.setattr(costs, "PRODUCT", 0.0)
     monkeypatch.setattr(costs, "WEIGHT", 1.0)
     name = f"DeepFP:hidden={'x'.join(map(str, hidden))}"
-    found = costs.microseconds(Outline(arms=4, dim=9, disjoint=slots is not None), name)
+    found = costs.microseconds(Outline(arms=4, dim=9, disjoint=slots is not None), Spec.parse(name))
     assert found == layout(9, slots, hidden).size
-    assert costs.microseconds(Outline(4, 9, slots is not None), name + ",every=4,steps=2") == found / 2
+    assert costs.microseconds(Outline(4, 9, slots is not None), Spec.parse(name + ",every=4,steps=2")) == found / 2
 
 
 def test_the_weights_of_the_convolutions_by_hand(monkeypatch):
@@ -188,7 +187,7 @@ def test_the_weights_of_the_convolutions_by_hand(monkeypatch):
     monkeypatch.setattr(costs, "WEIGHT", 0.0)
     monkeypatch.setattr(costs, "PRODUCT", 1.0)
     one = 784 * 9 * 32 + 196 * 9 * 32 * 64 + 64 * 7 * 7 * 128 + 128  # products for one image in one slot
-    assert costs.microseconds(outline(H7.panels[0].env), f"DeepFP:{CNN}") == one * (10 + 3 * 32)
+    assert costs.microseconds(outline(H7.panels[0].env), Spec.parse(f"DeepFP:{CNN}")) == one * (10 + 3 * 32)
 
 
 def test_the_catalogue_builds_no_network_and_reads_no_data(dither, monkeypatch):

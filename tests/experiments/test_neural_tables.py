@@ -5,11 +5,14 @@ import polars as pl
 import pytest
 
 from dither import drawing
+from dither.algorithms import specs
 from dither.experiments import figures, plots, tables, words
 from dither.experiments.figures import FIGURES
-from dither.experiments.neural_figures import CNN, GUESSED
+from dither.experiments.neural_figures import CNN
+from dither.experiments.neural_figures import GUESSED as BOTH_GUESSED
 from dither.experiments.panels import with_shared
 
+GUESSED = [str(spec) for spec in BOTH_GUESSED]
 FIG3, H6, H7, TUNING = (FIGURES[name] for name in ("fig3-neural", "h6", "h7", "neural-tuning"))
 
 
@@ -89,13 +92,13 @@ def test_the_words():
 
 
 def test_in_brief():
-    names = [f"DeepFP:{CNN}", with_shared(GUESSED[0], CNN)]
+    names = [f"DeepFP:{CNN}", str(with_shared(BOTH_GUESSED[0], CNN))]
     figure = figures.select(H7, panels=["mnist"], algorithms=names)
     made = curves(
         dict(zip(names, LAST.values(), strict=True)), early=dict(zip(names, EARLY.values(), strict=True)), panel="mnist"
     )
     brief, values, differences = words.briefly(figure, tables.values(figure, made), tables.differences(figure, made))
-    assert brief.panels[0].algorithms == ("DeepFP", GUESSED[0])
+    assert brief.panels[0].algorithms == specs("DeepFP", GUESSED[0])
     assert values["algorithm"].to_list() == ["DeepFP", GUESSED[0]]
     assert differences.select("algorithm", "reference").row(0) == (GUESSED[0], "DeepFP")
     assert words.shared(figure) == "All with convolutions=32x64, hidden=128, image=28x28."
@@ -124,7 +127,7 @@ def test_the_search_is_drawn_against_its_values():
 
 @pytest.mark.parametrize("figure", [FIG3, H6, H7, TUNING], ids=lambda figure: figure.name)
 def test_the_legend_fits(figure):
-    rows = [(p.name, a, 0, t, float(t)) for p in figure.panels[:1] for a in p.algorithms for t in (1, p.rounds)]
+    rows = [(p.name, str(a), 0, t, float(t)) for p in figure.panels[:1] for a in p.algorithms for t in (1, p.rounds)]
     picture = plots.draw(
         figure, pl.DataFrame(rows, schema=["panel", "algorithm", "run", "round", "regret"], orient="row")
     )

@@ -5,6 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dither.algorithms import specs
 from dither.experiments import figures, published, tables, words
 from dither.experiments.figures import FIGURES
 from dither.experiments.panels import Note
@@ -14,7 +15,7 @@ FIGURE = replace(
     figures.select(
         FIGURES["fig3-linear"], panels=["d=10"], rounds=9, algorithms=["LinFP", "LinTS", "LinUCB", "Greedy"]
     ),
-    notes=(Note("a known reason", algorithms=("LinUCB",), panels=("d=10",)),),
+    notes=(Note("a known reason", algorithms=specs("LinUCB"), panels=("d=10",)),),
 )
 LAST = {  # regret at the horizon, run by run
     "LinFP": [300.0, 310.0, 320.0],
@@ -27,7 +28,7 @@ THEIRS = {"LinFP": End(9, 305.0, 10.0), "LinTS": End(9, 600.0, None), "LinUCB": 
 
 @pytest.fixture
 def curves(monkeypatch):
-    monkeypatch.setattr(published, "last", lambda figure, panel, algorithm: THEIRS.get(algorithm))
+    monkeypatch.setattr(published, "last", lambda figure, panel, algorithm: THEIRS.get(str(algorithm)))
     rows = [("d=10", a, run, t, r * t / 9) for a, rs in LAST.items() for run, r in enumerate(rs) for t in (1, 9)]
     return pl.DataFrame(rows, schema=["panel", "algorithm", "run", "round", "regret"], orient="row")
 
@@ -138,7 +139,7 @@ def test_the_lowest_is_marked_where_it_is_told_apart(curves):
 
 def test_curves_that_end_early_are_met_where_they_end(curves, monkeypatch):
     ends = {"LinFP": End(1, 30.0, 1.0), "LinTS": End(1, 70.0, None, True)}
-    monkeypatch.setattr(published, "last", lambda figure, panel, algorithm: ends.get(algorithm))
+    monkeypatch.setattr(published, "last", lambda figure, panel, algorithm: ends.get(str(algorithm)))
     figure = replace(FIGURE, compares="order")
     values, differences = tables.values(figure, curves), tables.differences(figure, curves)
     assert values["round"].to_list() == [1] * 4 + [9] * 4

@@ -1,7 +1,7 @@
 """Algorithms by name. A new one is one policy file and one entry in `table`."""
 
 from dither.algorithms.algorithm import PRESETS, Algorithm, Labels
-from dither.algorithms.spec import Spec
+from dither.algorithms.spec import Spec, specs
 from dither.algorithms.table import ALGORITHMS, NOT_BUILT, find
 
-__all__ = ["ALGORITHMS", "NOT_BUILT", "PRESETS", "Algorithm", "Labels", "Spec", "find"]
+__all__ = ["ALGORITHMS", "NOT_BUILT", "PRESETS", "Algorithm", "Labels", "Spec", "find", "specs"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dither import errors
+from dither.algorithms.algorithm import Algorithm
 from dither.algorithms.table import find
 
 
@@ -21,35 +22,51 @@ class Spec:
     def parse(cls, text: str) -> "Spec":
         """From text; values are Python literals, or else strings."""
         name, _, rest = text.partition(":")
-        settings: dict[str, Any] = {}
-        for part in filter(None, rest.split(",")):
-            key, equals, value = part.partition("=")
-            if not equals:
-                raise ValueError(f"a setting is written key=value, got {part!r} in {text!r}")
-            if key.strip() in settings:
-                raise ValueError(f"{key.strip()} is set twice in {text!r}")
-            settings[key.strip()] = _literal(value.strip())
-        preset = settings.pop("preset", "default")
+        given = settings(rest, inside=text)
+        preset = given.pop("preset", "default")
         algorithm = find(name)
         if preset not in algorithm.presets:
             raise errors.unknown("preset", preset, known=algorithm.presets)
-        return cls(name, tuple(sorted(settings.items())), preset)
+        return cls(name, tuple(sorted(given.items())), preset)
 
     def __str__(self) -> str:
         parts = [f"{k}={v}" for k, v in self.settings]
         parts += [f"preset={self.preset}"] if self.preset != "default" else []
         return self.name + (":" + ",".join(parts) if parts else "")
 
+    @property
+    def algorithm(self) -> Algorithm:
+        """The algorithm of that name in the table."""
+        return find(self.name)
+
     def told(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Its settings, and of the environment's facts those that the algorithm is told and that are not set."""
-        algorithm, given = find(self.name), dict(self.settings)
+        algorithm, given = self.algorithm, dict(self.settings)
         known = algorithm.told.items()
         told = {k: of(facts[k]) for k, of in known if k in facts and algorithm.knows(k, preset=self.preset)}
         return told | given
 
     def configure(self, dim: int, *, disjoint: int | None, facts: Mapping[str, Any]) -> tuple[Any, Any]:
         """The model and the policy in an environment of these facts."""
-        return find(self.name).configure(dim, preset=self.preset, disjoint=disjoint, **self.told(facts))
+        return self.algorithm.configure(dim, preset=self.preset, disjoint=disjoint, **self.told(facts))
+
+
+def specs(*names: "str | Spec") -> tuple[Spec, ...]:
+    """Specs from text, each once; what is a Spec stays as it is."""
+    return tuple(dict.fromkeys(Spec.parse(name) if isinstance(name, str) else name for name in names))
+
+
+def settings(text: str, *, inside: str | None = None) -> dict[str, Any]:
+    """The settings in "c=0.3,preset=as_run"; values are Python literals, or else strings. inside: what errors show."""
+    found: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"a setting is written key=value, got {part!r} in {inside or text!r}")
+        if key.strip() in found:
+            raise ValueError(f"{key.strip()} is set twice in {inside or text!r}")
+        found[key.strip()] = _literal(value.strip())
+    return found
 
 
 def _literal(text: str) -> Any:
@@ -57,6 +74,8 @@ def _literal(text: str) -> Any:
     if text.lower() in words:
         return words[text.lower()]
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        value = ast.literal_eval(text)
+        hash(value)  # a Spec is a key of tables
+    except (ValueError, SyntaxError, TypeError):
         return text
+    return value

@@ -82,7 +82,7 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
 
 def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
     """Published | ours | ratio | runs | difference; what is published has columns only where something is."""
-    base, gaps = reference(panel.algorithms), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
+    base, gaps = str(reference(panel.algorithms)), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
 
     def difference(row: dict) -> str:
         gap = gaps.get(row["algorithm"])
@@ -137,10 +137,10 @@ def _kappas(figure: Figure) -> str:
 
 def _algorithms(figure: Figure) -> list[str]:
     """A line each, in brief; where they are many, a line for all settings of one."""
-    names = [without_shared(name, figure.shared) for name in figure.algorithms]
-    if len(names) <= LINES:
-        return names
-    counts = Counter(name.partition(":")[0] for name in names)
+    found = [without_shared(spec, figure.shared) for spec in figure.algorithms]
+    if len(found) <= LINES:
+        return [str(spec) for spec in found]
+    counts = Counter(spec.name for spec in found)
     return [f"{base}, {n} settings" if n > 1 else base for base, n in counts.items()]
 
 

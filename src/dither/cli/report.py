@@ -42,6 +42,7 @@ def section(request: asked.Request, store: Store, *, band: str, log: bool) -> di
     figure, values, differences = words.briefly(whole, values, differences)
     return {
         "figure": figure,
+        "extra": [str(spec) for spec in figure.extra],
         "seed": seed,
         "shows": words.SHOWS[figure.shows],
         "shared": words.shared(figure),
@@ -73,7 +74,7 @@ def _panel(
         "setting": words.setting(panel.env),
         "constants": words.kappas(constants) if constants else "",
         "rounds": panel.rounds,
-        "reference": reference(panel.algorithms),
+        "reference": str(reference(panel.algorithms)),
         "tables": [_table(panel, t, values, differences) for t in published.ends(figure, asked)],
     }
 

@@ -184,7 +184,7 @@ def _run(
     except KeyboardInterrupt:
         terminal.interrupted(console, out)
         raise typer.Exit(130) from None
-    whole = next(request for request in asked.figures(out) if request.figure.name == figure.name)
+    (whole,) = asked.figures(out, only=figure.name)
     made = outputs.write(whole, out, band=band, log=log)
     values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
     render.results(console, figure, values, differences, seed=seed)

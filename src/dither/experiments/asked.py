@@ -38,12 +38,14 @@ def record(out: Path, figure: Figure, *, seed: int, codes: Codes | None = None) 
     files.replace(out / FOLDER / name, lambda file: file.write(text.encode()), parents=True)
 
 
-def figures(out: Path) -> list[Request]:
-    """The figures asked for in the folder, each once."""
+def figures(out: Path, *, only: str | None = None) -> list[Request]:
+    """The figures asked for in the folder, each once; or the one of that name."""
     found: dict[str, Request] = {}
     for path in sorted((out / FOLDER).glob("[!.]*.json"), key=lambda path: path.stat().st_mtime_ns):
         try:
             request = json.loads(path.read_text(encoding="utf-8"))
+            if only not in (None, request["figure"]["name"]):
+                continue
             new = Request(from_data(request["figure"]), request["seed"], dict(request.get("codes", {})))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is not a request of this program ({error!r}): move it away") from None
@@ -59,10 +61,10 @@ def _joined(old: Figure, new: Figure) -> Figure:
     known = FIGURES.get(new.name, new)
     for panel in new.panels:
         had = panels.get(panel.name, panel)
-        names = panel.algorithms
+        specs = panel.algorithms
         if (had.env, had.rounds) == (panel.env, panel.rounds):
-            names = tuple(sorted(dict.fromkeys(had.algorithms + names), key=_place(known.algorithms)))
-        panels[panel.name] = replace(panel, algorithms=names)
+            specs = tuple(sorted(dict.fromkeys(had.algorithms + specs), key=_place(known.algorithms)))
+        panels[panel.name] = replace(panel, algorithms=specs)
     order = _place([panel.name for panel in known.panels])
     return replace(new, panels=tuple(panels[name] for name in sorted(panels, key=order)))
 

@@ -42,8 +42,8 @@ class Cell:
 
 
 def of_panel(panel: Panel, *, seed: int) -> dict[str, Cell]:
-    """The panel's algorithms and their cells."""
-    return {name: Cell(panel.env, panel.rounds, Spec.parse(name), seed) for name in panel.algorithms}
+    """The names of the panel's algorithms and their cells."""
+    return {str(spec): Cell(panel.env, panel.rounds, spec, seed) for spec in panel.algorithms}
 
 
 def _canonical(value: Any) -> Any:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from dither.algorithms import ALGORITHMS, Spec
+from dither.algorithms import Spec
 from dither.experiments.environments import Outline
 
 CALLS = 160.0  # µs: the calls of a round of a small network, in five runs at once
@@ -19,10 +19,9 @@ WEIGHT = 6e-3  # µs: Adam's step of a weight
 PRODUCT = 7e-5  # µs: a multiplication and an addition
 
 
-def settings(algorithm: str) -> dict[str, Any]:
+def settings(spec: Spec) -> dict[str, Any]:
     """Those of its network; {} for an algorithm that has none."""
-    spec = Spec.parse(algorithm)
-    entry = ALGORITHMS[spec.name]
+    entry = spec.algorithm
     model: Any = entry.model
     known = {field.name: field.default for field in dataclasses.fields(model)}
     if "hidden" not in known:
@@ -32,16 +31,16 @@ def settings(algorithm: str) -> dict[str, Any]:
     return known | {name: value for name, value in given.items() if name in known}
 
 
-def microseconds(env: Outline, algorithm: str) -> float:
+def microseconds(env: Outline, spec: Spec) -> float:
     """Of one round of one run, on one core."""
-    net, K = settings(algorithm), env.arms
+    net, K = settings(spec), env.arms
     layers = list(_layers(env.dim, widths(net["hidden"]), widths(net.get("convolutions", ()))))
     products = sum(layer.products for layer in layers)
     weights = sum(layer.weights + layer.biases for layer in layers)
     weights += (K - 1 if env.disjoint else 0) * layers[0].weights
     often = net["steps"] / net["every"]
     cost = CALLS + PRODUCT * products * (K + often * 3 * net["batch"]) + WEIGHT * often * weights
-    if _gradients(algorithm):
+    if _gradients(spec):
         cost += BESIDE + PRODUCT * products * 2 * K + WEIGHT / 2 * weights
     return cost
 
@@ -70,8 +69,8 @@ def _layers(d: int, hidden: tuple[int, ...], filters: tuple[int, ...]) -> Iterat
         yield _Layer(n * m, n * m, m)
 
 
-def _gradients(algorithm: str) -> bool:
+def _gradients(spec: Spec) -> bool:
     """Whether its policy asks for the gradients of all arms."""
-    policy: Any = ALGORITHMS[Spec.parse(algorithm).name].policy
+    policy: Any = spec.algorithm.policy
     needs = policy.needs
     return not isinstance(needs, property) and bool(needs & {"gradient_norm", "sensitivity"})

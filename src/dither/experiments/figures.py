@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dither import errors, models
-from dither.algorithms import ALGORITHMS, Spec
+from dither.algorithms import Spec, specs
 from dither.experiments import costs, glm_figures, linear_figures, neural_figures
 from dither.experiments.environments import build, describe, outline
 from dither.experiments.panels import Figure, Note, Panel, with_shared
@@ -27,14 +27,14 @@ def select(
     figure: Figure,
     *,
     panels: Iterable[str] | None = None,
-    algorithms: Iterable[str] | None = None,
+    algorithms: Iterable[str | Spec] | None = None,
     rounds: int | None = None,
 ) -> Figure:
     """The figure with some of its panels, other algorithms or another horizon; None leaves it as it is."""
     chosen = [figure.panel(name) for name in panels] if panels else list(figure.panels)
     if algorithms:
-        names = tuple(dict.fromkeys(with_shared(name, figure.shared) for name in algorithms))
-        chosen = [replace(panel, algorithms=names) for panel in chosen]
+        found = specs(*(with_shared(spec, figure.shared) for spec in specs(*algorithms)))
+        chosen = [replace(panel, algorithms=found) for panel in chosen]
     if rounds is not None:
         errors.at_least("rounds", rounds, 1)
         chosen = [replace(panel, rounds=rounds) for panel in chosen]
@@ -46,51 +46,62 @@ def check(figure: Figure) -> None:
     for panel in figure.panels:
         errors.at_least("rounds", panel.rounds, 1)
         env = build(panel.env)
-        agents = [configured(Spec.parse(name), env, rounds=panel.rounds) for name in panel.algorithms]
+        agents = [configured(spec, env, rounds=panel.rounds) for spec in panel.algorithms]
         check_rewards(env, [model for model, _ in agents])
 
 
-def adhoc(env: Mapping[str, Any], algorithms: Iterable[str], *, rounds: int, runs: int) -> Figure:
+def adhoc(env: Mapping[str, Any], algorithms: Iterable[str | Spec], *, rounds: int, runs: int) -> Figure:
     """A figure of one panel that compares these algorithms; the panel is named after what is not default."""
     defaults = describe(env["name"])
     parts = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in env.items() if v != defaults[k]]
     name = ", ".join([env["name"], *parts, f"T={rounds}"])
-    names = tuple(dict.fromkeys(str(Spec.parse(name)) for name in algorithms))
-    if not names:
+    found = specs(*algorithms)
+    if not found:
         raise ValueError("name at least one algorithm to compare")
-    each = any(costs.settings(name) for name in names)
-    return Figure("compare", "Comparison", (Panel(name, env, rounds, names),), runs=runs, each=each)
+    each = any(costs.settings(spec) for spec in found)
+    return Figure("compare", "Comparison", (Panel(name, env, rounds, found),), runs=runs, each=each)
 
 
-def seconds(panel: Panel, *, algorithms: Iterable[str], runs: int) -> float:
+def seconds(panel: Panel, *, algorithms: Iterable[Spec], runs: int) -> float:
     """About how long they take on one core: fitted to a few runs on a 2.x GHz server, good to a factor of two."""
     env = outline(panel.env)
     draw = 0.015 * env.arms * env.dim  # µs a round
-    return 1e-6 * runs * (panel.rounds * draw + sum(_steps(env, name, rounds=panel.rounds) for name in algorithms))
+    return 1e-6 * runs * (panel.rounds * draw + sum(_steps(env, spec, rounds=panel.rounds) for spec in algorithms))
 
 
-def _steps(env: Any, algorithm: str, *, rounds: int) -> float:
+def _steps(env: Any, spec: Spec, *, rounds: int) -> float:
     """Microseconds of all rounds of a run."""
-    if costs.settings(algorithm):
-        return rounds * costs.microseconds(env, algorithm)
-    spec, d = Spec.parse(algorithm), env.dim
+    if costs.settings(spec):
+        return rounds * costs.microseconds(env, spec)
+    d = env.dim
     step = 27 + (0.005 * env.arms * d**2 if env.disjoint else 0.008 * env.arms * d)
     model, _ = configured(spec, env, rounds=rounds)
     if not isinstance(model, models.GLM):
         return rounds * step
     if model.solver == "counts":
         return rounds * (step + 130 + 17 * d)
-    refit = 0.15 * d * rounds / 2 if ALGORITHMS[spec.name].perturbs == "reward" else 0.0  # of the whole history
+    refit = 0.15 * d * rounds / 2 if spec.algorithm.perturbs == "reward" else 0.0  # of the whole history
     return rounds * (step + 12 * d + refit) + min(rounds, 1000) * (240 + 4.5 * d)
 
 
 def to_data(figure: Figure) -> dict[str, Any]:
-    """The figure as JSON holds it."""
-    return asdict(figure)
+    """The figure as JSON holds it: algorithms as text."""
+    return asdict(
+        replace(
+            figure,
+            panels=tuple(replace(panel, algorithms=_texts(panel.algorithms)) for panel in figure.panels),
+            notes=tuple(replace(note, algorithms=_texts(note.algorithms)) for note in figure.notes),
+            extra=_texts(figure.extra),
+        )
+    )
 
 
 def from_data(data: Mapping[str, Any]) -> Figure:
     """The figure that `to_data` wrote."""
-    panels = tuple(Panel(**panel | {"algorithms": tuple(panel["algorithms"])}) for panel in data["panels"])
-    notes = tuple(Note(n["text"], tuple(n["algorithms"]), tuple(n["panels"])) for n in data["notes"])
-    return Figure(**dict(data) | {"panels": panels, "notes": notes, "extra": tuple(data["extra"])})
+    panels = tuple(Panel(**panel | {"algorithms": specs(*panel["algorithms"])}) for panel in data["panels"])
+    notes = tuple(Note(n["text"], specs(*n["algorithms"]), tuple(n["panels"])) for n in data["notes"])
+    return Figure(**dict(data) | {"panels": panels, "notes": notes, "extra": specs(*data["extra"])})
+
+
+def _texts(found: Iterable[Spec]) -> Any:
+    return tuple(str(spec) for spec in found)

@@ -1,16 +1,17 @@
 """The paper's figures of logistic bandits, and one of Poisson bandits, which the paper treats and does not run."""
 
+from dither.algorithms import Spec, specs
 from dither.experiments.panels import Figure, Note, over
 
 # as in the legends of Figures 3 (middle) and H.4 to H.5, whose one difference is LogFPL or LogPHE
 _LEGEND = ("GLMFP", "LogEpsGreedy", "OFUGLB-e", "LogTS", "{}", "RandUCBLog")
-_OURS = ("LogGreedy", "UCB-GLM")
-_COUNTS = tuple(f"{name}:solver=counts" for name in _OURS)
+_OURS = specs("LogGreedy", "UCB-GLM")
+_COUNTS = specs(*(f"{spec}:solver=counts" for spec in _OURS))
 
 
-def _paper(perturbed: str, *, settings: str = "") -> tuple[str, ...]:
+def _paper(perturbed: str, *, settings: str = "") -> tuple[Spec, ...]:
     """The paper's algorithms with its one of perturbed rewards."""
-    return tuple(name.format(perturbed) + settings for name in _LEGEND)
+    return specs(*(name.format(perturbed) + settings for name in _LEGEND))
 
 
 _UNTUNED = Note("What a name does not set is the algorithm's default: nothing was tuned, to the setting or to a curve.")
@@ -92,7 +93,9 @@ FIGURES = (
             "poisson",
             norm=1.0,
             rounds=10_000,
-            algorithms=tuple(f"{name}:link=log" for name in ("GLMFP", "LogEpsGreedy", "LogGreedy", "LogTS", "EVILL")),
+            algorithms=specs(
+                *(f"{name}:link=log" for name in ("GLMFP", "LogEpsGreedy", "LogGreedy", "LogTS", "EVILL"))
+            ),
         ),
         notes=(
             Note("Not in the paper, whose theory covers Poisson rewards and whose experiments do not."),

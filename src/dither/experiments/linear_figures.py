@@ -3,21 +3,21 @@
 from collections.abc import Iterable
 from typing import Any
 
-from dither.algorithms import ALGORITHMS
+from dither.algorithms import Spec, specs
 from dither.experiments.environments import describe
-from dither.experiments.panels import Figure, Note, Panel, over
+from dither.experiments.panels import Figure, Note, Panel, over, with_shared
 
-PAPER = ("LinFP", "EpsGreedy", "LinUCB", "LinTS", "LinPHE", "RandLinUCB")
-OURS = ("Greedy",)
+PAPER = specs("LinFP", "EpsGreedy", "LinUCB", "LinTS", "LinPHE", "RandLinUCB")
+OURS = specs("Greedy")
 
 
-def _linear(dims: Iterable[int], *, algorithms: tuple[str, ...], rounds: int = 20_000, **settings: Any):
+def _linear(dims: Iterable[int], *, algorithms: tuple[Spec, ...], rounds: int = 20_000, **settings: Any):
     return over(dims, "linear", algorithms=algorithms, rounds=rounds, **settings)
 
 
-def _told(sigma: float, *, algorithms: Iterable[str]) -> tuple[str, ...]:
+def _told(sigma: float, *, algorithms: Iterable[Spec]) -> tuple[Spec, ...]:
     """The algorithms, with σ for those that ask for it."""
-    return tuple(f"{name}:sigma={sigma}" if ALGORITHMS[name].knows("sigma") else name for name in algorithms)
+    return tuple(with_shared(spec, f"sigma={sigma}") if spec.algorithm.knows("sigma") else spec for spec in algorithms)
 
 
 FIGURES = (
@@ -29,7 +29,7 @@ FIGURES = (
             arms=50,
             contexts=1,
             rounds=200_000,
-            algorithms=("LinFP:c=oful,lam=1.0", "LinTS:c=oful,lam=1.0"),
+            algorithms=specs("LinFP:c=oful,lam=1.0", "LinTS:c=oful,lam=1.0"),
         ),
         x="dim",
         notes=(
@@ -43,7 +43,7 @@ FIGURES = (
             Note(
                 "At d = 1 there are two kinds of arms, x and −x, and little to lose (0.6 and 17.7 published): a ratio "
                 "says little there.",
-                algorithms=("LinFP:c=oful,lam=1.0", "LinTS:c=oful,lam=1.0"),
+                algorithms=specs("LinFP:c=oful,lam=1.0", "LinTS:c=oful,lam=1.0"),
                 panels=("d=1",),
             ),
         ),
@@ -62,13 +62,13 @@ FIGURES = (
             Note(
                 "Which bound S on ‖θ*‖ LinUCB and RandLinUCB were given is not stated: the published curves fit S = 1 "
                 "(the default) at d = 10, and S = √d better at d = 20.",
-                algorithms=("LinUCB", "RandLinUCB"),
+                algorithms=specs("LinUCB", "RandLinUCB"),
                 panels=("d=20", "d=40"),
             ),
             Note(
                 "LinPHE has two forms, centred noise (the default) and pseudo-rewards. They end alike at d = 10; at "
                 "d = 20 and 40 the published curve lies between the two.",
-                algorithms=("LinPHE",),
+                algorithms=specs("LinPHE"),
                 panels=("d=20", "d=40"),
             ),
             Note(
@@ -80,7 +80,7 @@ FIGURES = (
     Figure(
         "h1",
         "Figure H.1: linear bandits, one fixed set of arms",
-        _linear((5, 10, 20), contexts=1, algorithms=(*PAPER, "LinPHE:preset=as_run", *OURS)),
+        _linear((5, 10, 20), contexts=1, algorithms=(*PAPER, *specs("LinPHE:preset=as_run"), *OURS)),
         extra=OURS,
         notes=(
             Note(
@@ -123,7 +123,7 @@ FIGURES = (
                 "digits",
                 describe("digits"),
                 5000,
-                (
+                specs(
                     "LinFP",
                     "LinFP:c=0.1",
                     "Greedy",

@@ -2,22 +2,25 @@
 
 from collections.abc import Iterable
 
+from dither.algorithms import Spec, specs
 from dither.experiments.environments import describe
 from dither.experiments.panels import Figure, Note, Panel, with_shared
 
-PAPER = ("DeepFP", "DeepEpsGreedy", "NeuralUCB", "NeuralTS", "FTPL")  # as in the legend of Figure 3 (bottom)
-GUESSED = ("NeuralUCB:preset=as_run", "NeuralTS:preset=as_run")  # of the paper's too: it does not say which they are
-OURS = ("DeepGreedy",)
+PAPER = specs("DeepFP", "DeepEpsGreedy", "NeuralUCB", "NeuralTS", "FTPL")  # as in the legend of Figure 3 (bottom)
+GUESSED = specs(
+    "NeuralUCB:preset=as_run", "NeuralTS:preset=as_run"
+)  # of the paper's too: it does not say which they are
+OURS = specs("DeepGreedy")
 SETS = ("shuttle", "isolet", "mushroom")
 SHALLOW = "hidden=100"
 CNN = "convolutions=32x64,hidden=128,image=28x28"
 
 
 def _panels(
-    sets: Iterable[str], *, algorithms: tuple[str, ...], rounds: int = 20_000, shared: str = ""
+    sets: Iterable[str], *, algorithms: tuple[Spec, ...], rounds: int = 20_000, shared: str = ""
 ) -> tuple[Panel, ...]:
     """A panel for each data set with standardised columns, and one with rows of unit length."""
-    names = tuple(with_shared(name, shared) for name in algorithms)
+    names = _all(algorithms, shared)
     return tuple(
         Panel(name + suffix, describe(name, preprocessing=preprocessing), rounds, names, drawn=name if suffix else "")
         for preprocessing, suffix in (("standard", ""), ("paper", ", unit length"))
@@ -25,13 +28,13 @@ def _panels(
     )
 
 
-def _each(name: str, setting: str, values: Iterable[float], *, also: str = "") -> tuple[str, ...]:
+def _each(name: str, setting: str, values: Iterable[float], *, also: str = "") -> tuple[Spec, ...]:
     """The algorithm with each of these values of a setting."""
-    return tuple(with_shared(f"{name}:{setting}={value}", also) for value in values)
+    return _all(specs(*(f"{name}:{setting}={value}" for value in values)), also)
 
 
-def _all(names: Iterable[str], shared: str) -> tuple[str, ...]:
-    return tuple(with_shared(name, shared) for name in names)
+def _all(algorithms: Iterable[Spec], shared: str) -> tuple[Spec, ...]:
+    return tuple(with_shared(spec, shared) for spec in algorithms)
 
 
 _CERTAIN = Note("A label is certain, so that the realised regret, which the paper shows, is the regret: wrong labels.")
@@ -91,19 +94,19 @@ FIGURES = (
             Note("NeuralTS leaves the drawing of the mushroom panel after round 9,957: its end is a lower bound."),
             Note(
                 "The paper states neither the loss nor the preprocessing.",
-                algorithms=("DeepFP",),
+                algorithms=specs("DeepFP"),
             ),
             Note(
                 "The paper states neither the loss nor the preprocessing, nor ε.",
-                algorithms=("DeepEpsGreedy",),
+                algorithms=specs("DeepEpsGreedy"),
             ),
             Note(
                 "The paper states neither the loss nor the preprocessing, nor λ and ν.",
-                algorithms=("NeuralUCB", "NeuralTS", *GUESSED),
+                algorithms=(*specs("NeuralUCB", "NeuralTS"), *GUESSED),
             ),
             Note(
                 "The paper states neither the loss nor the preprocessing, nor the noise on the rewards.",
-                algorithms=("FTPL",),
+                algorithms=specs("FTPL"),
             ),
             _CERTAIN,
             _OUTPUT,

@@ -66,15 +66,15 @@ def _draw(figure: Figure, rows: pl.DataFrame, *, band: str, log: bool) -> Canvas
 
 
 def _over_rounds(ax: Any, figure: Figure, panel: Panel, rows: pl.DataFrame, *, looks: dict, band: str) -> None:
-    for name in panel.algorithms:
-        mine = rows.filter(algorithm=name).sort("round")
+    for spec in panel.algorithms:
+        mine = rows.filter(algorithm=str(spec)).sort("round")
         if mine.is_empty():
             continue
         low, high = _band(mine, band)
-        look = looks[name]
+        look = looks[spec]
         ax.plot(mine["round"], mine["mean"], linewidth=1.6, markevery=0.12, markersize=4.5, **look)
         ax.fill_between(mine["round"], low, high, color=look["color"], alpha=0.18, linewidth=0)
-        theirs = published.curve(figure, panel, algorithm=name).filter(bound=False)
+        theirs = published.curve(figure, panel, algorithm=spec).filter(bound=False)
         ax.plot(theirs["round"], theirs["mean"], linestyle=DASHED, linewidth=1.1, color=look["color"])
     ax.set_title(panel.name, fontsize=10.5)
     ax.set_xlabel("round")
@@ -84,7 +84,7 @@ def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band
     """The last regret of each algorithm against its values in their order, whose units differ; flat if it has one."""
     most = 0
     for of in _values(panel.algorithms).values():
-        mine = pl.concat([rows.filter(algorithm=name) for name in of])
+        mine = pl.concat([rows.filter(algorithm=str(spec)) for spec in of])
         if mine.is_empty():
             continue
         low, high = _band(mine, band)
@@ -92,7 +92,7 @@ def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band
         if len(of) == 1:
             ax.axhline(mine["mean"][0], color=color, linewidth=1.6, linestyle=":")
             continue
-        places = [list(of).index(name) for name in mine["algorithm"]]
+        places = [[str(spec) for spec in of].index(name) for name in mine["algorithm"]]
         most = max(most, len(of))
         ax.plot(places, mine["mean"], color=color, linewidth=1.6, marker=".")
         ax.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0)
@@ -101,17 +101,17 @@ def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band
     ax.set_xlabel("value of the setting")
 
 
-def _values(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _values(specs: Iterable[Spec]) -> dict[str, dict[Spec, Any]]:
     """Algorithm -> its specs, sorted by the setting they differ in, with its value (None: they differ in none)."""
-    found: dict[str, dict[str, Any]] = {}
-    for name in names:
-        found.setdefault(Spec.parse(name).name, {})[name] = None
+    found: dict[str, dict[Spec, Any]] = {}
+    for spec in specs:
+        found.setdefault(spec.name, {})[spec] = None
     for base, of in found.items():
-        settings = {name: dict(Spec.parse(name).settings) for name in of}
+        settings = {spec: dict(spec.settings) for spec in of}
         keys = {key for given in settings.values() for key in given}
         varied = [key for key in keys if len({given.get(key) for given in settings.values()}) > 1]
         if len(varied) == 1 and all(isinstance(given.get(varied[0]), (int, float)) for given in settings.values()):
-            values = {name: settings[name][varied[0]] for name in of}
+            values = {spec: settings[spec][varied[0]] for spec in of}
             found[base] = dict(sorted(values.items(), key=lambda item: item[1]))
     return found
 
@@ -123,15 +123,15 @@ def _over_setting(ax: Any, figure: Figure, panels: list, rows: pl.DataFrame, *, 
         ),
         on=["panel", "round"],
     )
-    for name in figure.algorithms:
-        mine = last.filter(algorithm=name).sort("x")
+    for spec in figure.algorithms:
+        mine = last.filter(algorithm=str(spec)).sort("x")
         if mine.is_empty():
             continue
         low, high = _band(mine, band)
-        look = looks[name] | {"marker": looks[name]["marker"] or "."}
+        look = looks[spec] | {"marker": looks[spec]["marker"] or "."}
         ax.plot(mine["x"], mine["mean"], linewidth=1.6, **look)
         ax.fill_between(mine["x"], low, high, color=look["color"], alpha=0.18, linewidth=0)
-        ends = ((p, published.last(figure, p, algorithm=name)) for p in panels)
+        ends = ((p, published.last(figure, p, algorithm=spec)) for p in panels)
         theirs = sorted((p.env[figure.x], end.mean) for p, end in ends if end and end.round == p.rounds)
         ax.plot(*zip(*theirs, strict=True), linestyle=DASHED, linewidth=1.1, color=look["color"]) if theirs else None
     ax.set_xlabel({"dim": "d"}.get(figure.x, figure.x))
@@ -145,25 +145,25 @@ def _band(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
     return rows["mean"] - se, rows["mean"] + se
 
 
-def _looks(figure: Figure) -> dict[str, dict[str, str]]:
+def _looks(figure: Figure) -> dict[Spec, dict[str, str]]:
     """A colour an algorithm, the same in every figure while the palette lasts, and a marker a setting of it."""
-    looks: dict[str, dict[str, str]] = {}
-    of_base: dict[str, list[str]] = {}
-    for name in figure.algorithms:
-        of_base.setdefault(Spec.parse(name).name, []).append(name)
+    looks: dict[Spec, dict[str, str]] = {}
+    of_base: dict[str, list[Spec]] = {}
+    for spec in figure.algorithms:
+        of_base.setdefault(spec.name, []).append(spec)
     free = list(PALETTE)
-    for base, names in of_base.items():
+    for base, specs in of_base.items():
         own = PALETTE[list(ALGORITHMS).index(base) % len(PALETTE)]
         color = own if own in free or not free else free[0]
         free = [other for other in free if other != color]
-        looks |= {name: {"color": color, "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(names)}
+        looks |= {spec: {"color": color, "marker": MARKERS[i % len(MARKERS)]} for i, spec in enumerate(specs)}
     return looks
 
 
-def _ranges(names: list[str], *, looks: dict) -> tuple[list[Line2D], list[str]]:
+def _ranges(specs: list[Spec], *, looks: dict) -> tuple[list[Line2D], list[str]]:
     """A line of the legend for each algorithm, with its range of values."""
     handles, labels = [], []
-    for base, of in _values(names).items():
+    for base, of in _values(specs).items():
         single = len(of) == 1
         color = looks[next(iter(of))]["color"]
         handles.append(Line2D([], [], linewidth=2, color=color, linestyle=":" if single else "-"))
@@ -179,16 +179,16 @@ def _columns(labels: list[str], *, width: float) -> int:
 
 
 def _legend(canvas: Canvas, figure: Figure, rows: pl.DataFrame, panels: list, *, looks: dict, band: str) -> None:
-    shown = [name for name in figure.algorithms if not rows.filter(algorithm=name).is_empty()]
-    handles = [Line2D([], [], linewidth=2, markersize=4.5, **looks[name]) for name in shown]
-    brief = [without_shared(name, figure.shared) for name in shown]
+    shown = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
+    handles = [Line2D([], [], linewidth=2, markersize=4.5, **looks[spec]) for spec in shown]
+    brief = [str(without_shared(spec, figure.shared)) for spec in shown]
     labels = [
-        f"{text} (not in the paper)" if name in figure.extra else text for name, text in zip(shown, brief, strict=True)
+        f"{text} (not in the paper)" if spec in figure.extra else text for spec, text in zip(shown, brief, strict=True)
     ]
     if figure.x == "setting":
         handles, labels = _ranges(shown, looks=looks)
     says = words.band(band, rows["runs"].unique().to_list())
-    if any(not published.curve(figure, p, algorithm=name).is_empty() for p in panels for name in p.algorithms):
+    if any(not published.curve(figure, p, algorithm=spec).is_empty() for p in panels for spec in p.algorithms):
         says += "; dashed: published (read off the figure)"
     canvas.legend(
         handles,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from dither.algorithms import ALGORITHMS, Spec
+from dither.algorithms import Spec
 from dither.experiments.figures import FIGURES
 from dither.experiments.panels import Figure, Panel
 
@@ -37,14 +37,14 @@ def rows() -> pl.DataFrame:
     return pl.read_csv(text, schema_overrides=schema)
 
 
-def curve(figure: Figure, panel: Panel, *, algorithm: str) -> pl.DataFrame:
+def curve(figure: Figure, panel: Panel, *, algorithm: Spec) -> pl.DataFrame:
     """Columns round, mean, se (null where no bar stands near), bound; no rows where the paper has no such curve.
 
     Only the figure's own algorithms at its own horizon have one: other settings are another experiment.
     """
     if not _is_the_papers(figure, panel, algorithm=algorithm):
         return rows().clear().select("round", mean="regret_mean", se="regret_low", bound=pl.lit(False))
-    label = ALGORITHMS[Spec.parse(algorithm).name].label[figure.name].removesuffix(" (ours)")
+    label = algorithm.algorithm.label[figure.name].removesuffix(" (ours)")
     return (
         rows()
         .filter(figure=figure.name, panel=panel.drawn or panel.name, algorithm=label)
@@ -55,7 +55,7 @@ def curve(figure: Figure, panel: Panel, *, algorithm: str) -> pl.DataFrame:
     )
 
 
-def last(figure: Figure, panel: Panel, *, algorithm: str) -> End | None:
+def last(figure: Figure, panel: Panel, *, algorithm: Spec) -> End | None:
     """The end of the curve, which may come before the panel's horizon; None where the paper has no such curve."""
     found = curve(figure, panel, algorithm=algorithm)
     return None if found.is_empty() else End(*found.row(-1))
@@ -63,7 +63,7 @@ def last(figure: Figure, panel: Panel, *, algorithm: str) -> End | None:
 
 def ends(figure: Figure, panel: Panel) -> list[int]:
     """The rounds at which a panel is looked at: where its published curves end, and its horizon."""
-    found = (last(figure, panel, algorithm=name) for name in panel.algorithms)
+    found = (last(figure, panel, algorithm=spec) for spec in panel.algorithms)
     return sorted({end.round for end in found if end is not None} | {panel.rounds})
 
 
@@ -73,7 +73,7 @@ def marks(panel: Panel) -> set[int]:
     return {t for f, p in same for t in ends(f, p)}
 
 
-def _is_the_papers(figure: Figure, panel: Panel, *, algorithm: str) -> bool:
+def _is_the_papers(figure: Figure, panel: Panel, *, algorithm: Spec) -> bool:
     known = FIGURES.get(figure.name)
     if known is None:
         return False

@@ -45,7 +45,9 @@ class Block:
     @property
     def work(self) -> float:
         """Estimated seconds on one core."""
-        return figures.seconds(self.panel, algorithms=self.cells, runs=len(self.runs))
+        return figures.seconds(
+            self.panel, algorithms=[cell.algorithm for cell in self.cells.values()], runs=len(self.runs)
+        )
 
 
 def reproduce(

@@ -74,19 +74,20 @@ def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     """
     rows = []
     lowest = {(p.name, t): _lowest(curves, p, t) for p in figure.panels for t in published.ends(figure, p)}
-    for panel, t, name in _places(figure):
+    for panel, t, spec in _places(figure):
+        name = str(spec)
         found = _at(curves, panel, t, algorithm=name)
         regret = np.array(list(found.values()))
         if regret.size == 0:
             continue
         mean, se = float(regret.mean()), _se(regret)
-        end = _end(figure, panel, t, algorithm=name)
+        end = _end(figure, panel, t, algorithm=spec)
         theirs, bound = (end.mean, end.bound) if end else (None, False)
         verdict = "order only" if end and figure.compares == "order" else _value(mean, se, end=end)
-        note = "" if verdict != "differs" else _why(figure, panel, algorithm=name)
+        note = "" if verdict != "differs" else _why(figure, panel, algorithm=spec)
         ratio = mean / theirs if theirs and not bound else None
         each = _each(curves, panel, t, algorithm=name, found=found) if figure.each and regret.size <= EACH else ""
-        more = (Spec.parse(name).preset, None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
+        more = (spec.preset, None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
         said = (mean, se, ratio, regret.size, verdict, note, *more, each, lowest[panel.name, t] == name)
         rows.append((panel.name, t, name, theirs, bound, *said))
     kinds = [pl.String, pl.Int64, pl.String, pl.Float64, pl.Boolean, *[pl.Float64] * 3, pl.Int64, *[pl.String] * 3]
@@ -99,15 +100,16 @@ def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
 def differences(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     """Columns panel, round, algorithm, reference, difference, low, high, runs, published, order."""
     rows = []
-    for panel, t, name in _places(figure):
+    for panel, t, spec in _places(figure):
         base = reference(panel.algorithms)
-        found, of_base = (_at(curves, panel, t, algorithm=a) for a in (name, base))
+        found, of_base = (_at(curves, panel, t, algorithm=str(a)) for a in (spec, base))
         pairs = np.array([found[run] - of_base[run] for run in found if run in of_base])
-        if name == base or pairs.size == 0:
+        if spec == base or pairs.size == 0:
             continue
-        gap = _gap(*(_end(figure, panel, t, algorithm=a) for a in (name, base)))
+        gap = _gap(*(_end(figure, panel, t, algorithm=a) for a in (spec, base)))
         mean, low, high = interval(pairs)
-        rows.append((panel.name, t, name, base, mean, low, high, pairs.size, gap, _order(low, high, published=gap)))
+        order = _order(low, high, published=gap)
+        rows.append((panel.name, t, str(spec), str(base), mean, low, high, pairs.size, gap, order))
     names = ["panel", "round", "algorithm", "reference", "difference", "low", "high", "runs", "published", "order"]
     kinds = [pl.String, pl.Int64, pl.String, pl.String] + [pl.Float64] * 3 + [pl.Int64, pl.Float64, pl.String]
     return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
@@ -122,11 +124,11 @@ def interval(x: np.ndarray) -> tuple[float, float | None, float | None]:
     return mean, mean - half, mean + half
 
 
-def _places(figure: Figure) -> Iterator[tuple[Panel, int, str]]:
+def _places(figure: Figure) -> Iterator[tuple[Panel, int, Spec]]:
     """Every panel, round to look at and algorithm."""
     for panel in figure.panels:
         for t in published.ends(figure, panel):
-            yield from ((panel, t, name) for name in panel.algorithms)
+            yield from ((panel, t, spec) for spec in panel.algorithms)
 
 
 def _at(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str) -> dict[int, float]:
@@ -157,7 +159,7 @@ def collapsed(late: np.ndarray) -> np.ndarray:
 
 def _lowest(curves: pl.DataFrame, panel: Panel, t: int) -> str | None:
     """The algorithm whose regret is lower than that of every other one for certain; None where there is no such one."""
-    found = {name: _at(curves, panel, t, algorithm=name) for name in panel.algorithms}
+    found = {name: _at(curves, panel, t, algorithm=name) for name in map(str, panel.algorithms)}
     found = {name: regret for name, regret in found.items() if regret}
     if len(found) < 2:
         return None
@@ -170,7 +172,7 @@ def _lowest(curves: pl.DataFrame, panel: Panel, t: int) -> str | None:
     return best
 
 
-def _end(figure: Figure, panel: Panel, t: int, *, algorithm: str) -> published.End | None:
+def _end(figure: Figure, panel: Panel, t: int, *, algorithm: Spec) -> published.End | None:
     """The end of the published curve, if that is at round t."""
     end = published.last(figure, panel, algorithm=algorithm)
     return end if end and end.round == t else None
@@ -211,5 +213,5 @@ def _order(low: float | None, high: float | None, *, published: float | None) ->
     return "agrees" if (low > 0) == (published > 0) else "disagrees"
 
 
-def _why(figure: Figure, panel: Panel, *, algorithm: str) -> str:
+def _why(figure: Figure, panel: Panel, *, algorithm: Spec) -> str:
     return " ".join(note.text for note in figure.notes if note.explains(panel.name, algorithm))

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from dither import errors
+from dither.algorithms import Spec
 from dither.envs import Kappas
 from dither.experiments.panels import Figure, Panel, reference, without_shared
 
@@ -62,7 +63,7 @@ def earlier(figure: Figure, whole: Figure) -> str:
     asked = {panel.name: panel.algorithms for panel in figure.panels}
     more = [panel.name for panel in whole.panels if panel.name not in asked]
     for panel in whole.panels:
-        names = [name for name in panel.algorithms if name not in asked.get(panel.name, panel.algorithms)]
+        names = [str(spec) for spec in panel.algorithms if spec not in asked.get(panel.name, panel.algorithms)]
         more += [f"{panel.name}: {listed(names)}"] if names else []
     return f"The files also hold what was asked for earlier in this folder: {'; '.join(more)}." if more else ""
 
@@ -73,11 +74,14 @@ def briefly(
     """The same without the settings that all algorithms of the figure have, which are said once."""
     if not figure.shared:
         return figure, values, differences
-    names = {name: without_shared(name, figure.shared) for name in figure.algorithms}
-    panels = tuple(replace(p, algorithms=tuple(names[name] for name in p.algorithms)) for p in figure.panels)
-    extra = tuple(names.get(name, name) for name in figure.extra)
+
+    def brief(found: tuple[Spec, ...]) -> tuple[Spec, ...]:
+        return tuple(without_shared(spec, figure.shared) for spec in found)
+
+    panels = tuple(replace(panel, algorithms=brief(panel.algorithms)) for panel in figure.panels)
+    names = {str(spec): str(without_shared(spec, figure.shared)) for spec in figure.algorithms}
     return (
-        replace(figure, panels=panels, extra=extra),
+        replace(figure, panels=panels, extra=brief(figure.extra)),
         values.with_columns(pl.col("algorithm").replace(names)),
         differences.with_columns(pl.col("algorithm", "reference").replace(names)),
     )
@@ -106,7 +110,7 @@ def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFram
     rows = values.filter(panel=panel.name, round=t).sort("regret")
     if rows.is_empty():
         return "No results yet."
-    base, best = reference(panel.algorithms), rows["algorithm"][0]
+    base, best = str(reference(panel.algorithms)), rows["algorithm"][0]
     text = f"Lowest regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}, of {rows.height} compared."
     if rows.height == 1:
         text = f"Regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}."
