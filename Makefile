@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-numerical lint bench docs check-release clean
+.PHONY: demo test test-numerical lint bench tables docs check-release clean
 
 demo: .venv/demo
 	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 10 --block 5 --jobs 2 --out demo
@@ -42,6 +42,9 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/evaluate.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/imports.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/walks.py
+
+tables: .venv/test
+	$(BIN)/python -m dither.cli.inventory > docs/tables.md
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

@@ -12,25 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from dither import ope
+from dither.cli import inventory
 from dither.errors import Option, Refused
-from dither.log import FORMATS, sources
+from dither.log import sources
 from dither.ope.candidates import LOGGING
-from dither.ope.contributions import ESTIMATORS, find
-from dither.ope.judge import INTERVALS
 
 WORDS = {"estimators": "--estimator", "policies": "--policy", "options": "--with"}  # others are --name
-FORMS = "; ".join(f"{name}, {form.words}" for name, form in FORMATS.items()) + "."
 RULES = {"error": "error", "leave-out": "leave out"}  # as typed -> as `Logged.usable` takes it
-
-
-def _named(*, predicts: bool) -> str:
-    """The estimators as they are written."""
-    found = {name: find(name) for name in ESTIMATORS}
-    return ", ".join(
-        name if one.setting is None else f"{name}:{one.setting[0].upper()}"
-        for name, one in found.items()
-        if one.predicts is predicts
-    )
 
 
 def evaluate(
@@ -46,12 +34,11 @@ def evaluate(
     estimator: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{_named(predicts=False)}; with predictions {_named(predicts=True)}; may be repeated. The verdict "
-            "is by the first.",
+            help=f"{inventory.estimators()}; may be repeated. The verdict is by the first.",
             show_default="dr (with predictions), snips, ips",
         ),
     ] = None,
-    interval: Annotated[str, typer.Option(help=f"{', '.join(INTERVALS[:-1])} or {INTERVALS[-1]}.")] = "normal",
+    interval: Annotated[str, typer.Option(help=f"{inventory.intervals()}.")] = "normal",
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     reward_range: Annotated[
         tuple[float, float] | None,
@@ -78,7 +65,7 @@ def evaluate(
     model: Annotated[
         str | None, typer.Option(help="Predict rewards, cross-fitted in memory: ridge or gbm.", show_default=False)
     ] = None,
-    format: Annotated[str, typer.Option(help=FORMS)] = "dither",
+    format: Annotated[str, typer.Option(help=f"{inventory.formats()}.")] = "dither",
     option: Annotated[
         list[str] | None,
         typer.Option(

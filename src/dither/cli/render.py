@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dither import algorithms
-from dither.cli import terminal
+from dither.cli import analysis, inventory, terminal
 from dither.experiments import environments, figures, published, words
 from dither.experiments.figures import FIGURES
 from dither.experiments.panels import Figure, Panel, reference, without_shared
@@ -34,7 +34,7 @@ def catalogue(console: Console) -> None:
     console.print(table)
     console.print(
         "cost: one core, all panels and runs, roughly; --jobs, --panel and --runs bring it down\n"
-        "fig1, fig2a: the paper's illustrations, drawn in seconds\n"
+        f"{', '.join(analysis.DRAWN)}: the paper's illustrations, drawn in seconds\n"
         "κ*: average μ' at the best arm of each panel, κ: smallest μ' for ‖θ‖ ≤ S, where the link is curved",
         highlight=False,
     )
@@ -42,13 +42,11 @@ def catalogue(console: Console) -> None:
 
 def taxonomy(console: Console) -> None:
     """The algorithms by where they are random, and those that are not built (paper, Table A.1 and more)."""
-    table = Table(title="Algorithms", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("algorithm", no_wrap=True)
-    for name in ("regret bound", "random in", "needs of a model", "propensity", "source"):
-        table.add_column(name)
-    for name, algorithm in algorithms.ALGORITHMS.items():
-        needs = ", ".join(algorithm.needs)
-        row = (name, algorithm.bound or "–", algorithm.perturbs, needs, algorithm.propensity, algorithm.source)
+    found = inventory.algorithms()
+    table = Table(title=found.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in found.columns:
+        table.add_column(name, no_wrap=name == found.columns[0])
+    for row in found.rows:
         table.add_row(*map(Text, row))
     console.print(table)
     for name, reason in algorithms.NOT_BUILT.items():

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from dither import datasets
-from dither.cli import analysis, render, terminal
+from dither.algorithms import spec
+from dither.cli import analysis, inventory, render, terminal
 from dither.experiments import asked, environments, figures, run, words
 from dither.experiments.panels import Figure
 
@@ -80,7 +81,16 @@ def compare(
     algorithms: Annotated[list[str], typer.Argument(metavar="ALGORITHM...", help="NAME or NAME:setting=value,...")],
     env: Annotated[
         str | None,
-        typer.Option(help="Environment: " + " or ".join(environments.ENVIRONMENTS), show_default="linear"),
+        typer.Option(help=f"Environment: {inventory.either(environments.ENVIRONMENTS)}.", show_default="linear"),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="NAME=VALUE",
+            help="A setting of the environment that has no option of its own here; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     data: Annotated[
         str | None, typer.Option(help="A table as the environment: a CSV or Parquet file, or openml:ID.")
@@ -94,7 +104,7 @@ def compare(
     preprocessing: Annotated[
         str | None,
         typer.Option(
-            help="Of the features (table and data sets): " + " or ".join(datasets.PREPROCESSING),
+            help=f"Of the features (table and data sets): {inventory.either(datasets.PREPROCESSING)}.",
             show_default="standard",
         ),
     ] = None,
@@ -125,11 +135,15 @@ def compare(
     """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
     given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
     given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
+    given = {k: v for k, v in given.items() if v is not None}
+    for setting, value in spec.settings(",".join(option or [])).items():
+        if setting in given:
+            raise ValueError(f"{setting} is given twice: by --{setting} and by --with")
+        given[setting] = value
     if data is not None and env not in (None, "table"):
         raise ValueError(f"--data is an environment of its own: leave out --env {env}")
     name = env or ("linear" if data is None else "table")
-    setting = environments.describe(name, **{k: v for k, v in given.items() if v is not None})
-    figure = figures.adhoc(setting, algorithms, rounds=rounds, runs=runs)
+    figure = figures.adhoc(environments.describe(name, **given), algorithms, rounds=rounds, runs=runs)
     _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, accept=accept, band=band, log=log)
 
 
