@@ -180,11 +180,11 @@ class Estimator:
         return self.rows(log, setting)
 
 
-def find(method: str) -> Estimator:
-    """The estimator of that name; a bare function in the table is taken to read all arms. Raises LookupError."""
-    if method not in ESTIMATORS:
+def find(method: "str | Estimator | Callable[..., Contributions]") -> Estimator:
+    """The estimator, or the one of that name; a bare function is taken to read all arms. Raises LookupError."""
+    if isinstance(method, str) and method not in ESTIMATORS:
         raise errors.unknown("estimator", method, known=ESTIMATORS)
-    found: Any = ESTIMATORS[method]
+    found: Any = ESTIMATORS[method] if isinstance(method, str) else method
     return found if isinstance(found, Estimator) else Estimator(found)
 
 

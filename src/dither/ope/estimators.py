@@ -75,9 +75,17 @@ def sgdr(r: Any, a: Any, p: Any, Q: Any, M: Any, *, lam: Setting, **options: Any
 
 
 def contributions(
-    method: str, r: Any, a: Any, p: Any, Q: Any, M: Any = None, *, setting: float | None = None, **options: Any
+    method: "str | Estimator",
+    r: Any,
+    a: Any,
+    p: Any,
+    Q: Any,
+    M: Any = None,
+    *,
+    setting: float | None = None,
+    **options: Any,
 ) -> Contributions:
-    """The rows of the estimator of that name (`ESTIMATORS`), for `sums` and `estimate`.
+    """The rows of an estimator, or of the one of that name (`ESTIMATORS`), for `sums` and `estimate`.
 
     setting : of the estimators that have one (clip, tau, lam); options : `rows.RowOptions`
     """

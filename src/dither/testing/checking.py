@@ -1,0 +1,136 @@
+"""How checks are run: each alone, by its name, with expected failures that must fail.
+
+A check is a function of one case. It returns where the case passes or where the rule does not concern it, and raises
+AssertionError where it fails. Whatever else it raises is a failure too: a part must take what the checks ask of it.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, ParamSpec, Protocol
+
+import numpy as np
+
+from dither import errors
+
+P = ParamSpec("P")
+
+
+class CheckFailed(AssertionError):
+    """What a part fails. `failures` has the name of each check and what it found; `part` is the part's name."""
+
+    def __init__(self, part: str, failures: Mapping[str, str]) -> None:
+        found = dict(failures)
+        said = [f"{part} fails the check {name!r}: {text}" for name, text in found.items()]
+        many = f"{part} fails {len(found)} checks.\n" if len(found) > 1 else ""
+        super().__init__(many + "\n".join(said))
+        self.part, self.failures = part, found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.part, self.failures)
+
+
+class Case(Protocol):
+    """What the checks of one part start from."""
+
+    @property
+    def expected(self) -> Mapping[str, str]:
+        """Name of a check -> why the part cannot pass it."""
+        ...
+
+    @property
+    def part(self) -> str:
+        """How errors call it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of one part: call it. It raises `CheckFailed`, or returns None."""
+
+    name: str
+    rule: Callable[[Any], None] = field(repr=False)
+    case: Any = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self) -> None:
+        """Run the check; one that is expected to fail must."""
+        reason = self.case.expected.get(self.name)
+        try:
+            with np.errstate(all="ignore"):
+                self.rule(self.case)
+        except Exception as error:
+            if reason is not None:
+                return
+            raise CheckFailed(self.case.part, {self.name: _said(error)}) from error
+        if reason is not None:
+            text = f"it is expected to fail ({reason}), and it passes: take it out of expected_failed_checks"
+            raise CheckFailed(self.case.part, {self.name: text})
+
+
+class Checker(Generic[P]):
+    """A function that checks one kind of part. It runs every check and raises one `CheckFailed` of all that failed."""
+
+    def __init__(self, make: Callable[P, Case], rules: Mapping[str, Callable[[Any], None]]) -> None:
+        self.make, self.rules = make, dict(rules)
+        functools.update_wrapper(self, make)
+
+    def __call__(self, *args: P.args, **options: P.kwargs) -> None:
+        """Run all checks. Raises CheckFailed."""
+        failures: dict[str, str] = {}
+        checks = self.checks(*args, **options)
+        for check in checks:
+            try:
+                check()
+            except CheckFailed as failed:
+                failures |= failed.failures
+        if failures:
+            raise CheckFailed(checks[0].case.part, failures)
+
+    def checks(self, *args: P.args, **options: P.kwargs) -> list[Check]:
+        """The checks one by one, each with its name: for `pytest.mark.parametrize("check", ..., ids=str)`."""
+        case = self.make(*args, **options)
+        for name in case.expected:
+            if name not in self.rules:
+                raise errors.unknown("check", name, known=self.rules)
+        return [Check(name, rule, case) for name, rule in self.rules.items()]
+
+
+def checker(*rules: Callable[[Any], None]) -> Callable[[Callable[P, Case]], Checker[P]]:
+    """Make a `Checker` of the function that builds the case; the checks are called as their functions are."""
+
+    def made(make: Callable[P, Case]) -> Checker[P]:
+        return Checker(make, {rule.__name__: rule for rule in rules})
+
+    return made
+
+
+def require(holds: Any, found: str, *, cure: str) -> None:
+    """Fail where a rule does not hold; found: what was seen, with its numbers; cure: what to change."""
+    if not holds:
+        raise AssertionError(f"{found}. {cure}")
+
+
+def close(found: Any, wanted: Any, *, rtol: float, atol: float = 0.0) -> bool:
+    """Whether two arrays of numbers are of one shape and agree to rtol; NaN agrees with NaN."""
+    found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
+    return found.shape == wanted.shape and bool(np.allclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True))
+
+
+def farthest(found: Any, wanted: Any) -> str:
+    """Where two arrays differ most, in words."""
+    found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
+    if found.shape != wanted.shape:
+        return f"shape {found.shape} against {wanted.shape}"
+    apart = np.abs(found - wanted)
+    apart = np.where(np.isnan(apart), np.where(np.isnan(found) & np.isnan(wanted), 0.0, np.inf), apart)
+    place = np.unravel_index(int(np.argmax(apart)), apart.shape) if apart.size else ()
+    where = f" at {tuple(int(i) for i in place)}" if place else ""
+    return f"{float(found[place]):.9g} against {float(wanted[place]):.9g}{where}" if apart.size else "nothing"
+
+
+def _said(error: Exception) -> str:
+    """What a failure says; of what was not meant as one, its kind too."""
+    return str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,357 @@
+"""Checks of models: what they learn, what they answer, and what they may not change."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import array_api_compat.numpy
+import numpy as np
+
+from dither import decision, models, policies
+from dither.bandit import Bandit
+from dither.testing.checking import checker, close, farthest, require
+from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
+
+SPREADING = policies.EpsGreedy(decay=None, epsilon=0.5)  # asks for means alone, and shows every arm
+
+
+def shapes(case: Trial) -> None:
+    """All arrays of a state have the leading axes of `init(batch=)`, and answers have a number for each arm."""
+    for batch in ((), (3,)):
+        state = _fresh(case, batch)
+        wrong = {name: A.shape for name, A in leaves(state).items() if A.shape[: len(batch)] != batch}
+        require(
+            not wrong,
+            f"init(batch={batch}) gives arrays of shapes {wrong}",
+            cure=f"Every array of the state begins with the axes {batch}: one entry for each run in lockstep",
+        )
+    b, X = case.bandit(), case.request()
+    for name, answer in _answers(b, X).items():
+        require(
+            answer.shape == (case.K,) and np.isfinite(answer).all(),
+            f"{name} of one request is {np.round(answer, 6).tolist()}",
+            cure=f"It must be {case.K} finite numbers, one for each arm",
+        )
+    many = case.asked(4)
+    for name, answer in _answers(b, many).items():
+        single = np.stack([_answers(b, x)[name] for x in many])
+        require(
+            close(answer, single, rtol=case.rtol, atol=case.rtol),
+            f"{name} of four requests at once is not that of each: {farthest(answer, single)}",
+            cure="Compute with `...` leading axes: X is (..., K, d), with slots (..., d), and the answer (..., K)",
+        )
+
+
+def purity(case: Trial) -> None:
+    """`update`, `mean` and what else is asked leave the state, the arrays passed in and the model as they were."""
+    X, r = case.lesson()
+    model, rng = twin(case.model), np.random.default_rng(5)
+    state = _fresh(case, ())
+    for i in range(3):
+        before = leaves(state)
+        new = _updated(case, state, read_only(X[i]), r[i], i, rng)
+        changed = differing(before, leaves(state))
+        require(
+            changed is None,
+            f"update writes into the state that it is given ({changed})",
+            cure="Return a new state: a refused call must have changed nothing. Only a model with `owns = True` may "
+            "overwrite, and only if it is passed own=True",
+        )
+        state = new
+    before = leaves(state)
+    for ability in sorted({"mean", "width", "predict"} & case.model.abilities):
+        getattr(case.model, ability)(state, read_only(case.request()))
+    changed = differing(before, leaves(state))
+    require(changed is None, f"asking changes the state ({changed})", cure="Answers are computed in new arrays")
+    b, weights = case.bandit(learnt=False), read_only(np.full(3, 2.0))
+    b.update(read_only(X[:3]), read_only(r[:3]), **case.slot(np.arange(3)))
+    if _weighs(case):
+        b.update(read_only(X[:3]), read_only(r[:3]), weight=weights, **case.slot(np.arange(3)))
+    require(
+        model is None or repr(case.model) == repr(model),
+        "learning changes the model",
+        cure="A model is a frozen configuration: what is learnt belongs into the state",
+    )
+
+
+def update_many(case: Trial) -> None:
+    """n observations at once teach what n observations in turn teach."""
+    X, r = case.lesson()
+    a, b = case.bandit(learnt=False), case.bandit(learnt=False)
+    a.update(X, r, **case.slot(np.arange(len(X))))
+    for i in range(len(X)):
+        b.update(X[i], r[i], **case.slot(i))
+    require(a.t == b.t == len(X) + 1, f"{len(X)} observations make t={a.t}", cure="Count every observation once")
+    _agree(case, a, b, "n observations at once", cure="Leave `update_many` out: then they are taken one by one")
+    b.update(np.empty((0, case.dim)), np.empty(0), **case.slot(np.arange(0)))
+    _agree(case, a, b, "no observations", cure="An empty batch teaches nothing")
+
+
+def order(case: Trial) -> None:
+    """The order in which rewards come does not matter."""
+    X, r = case.lesson()
+    turned = np.random.default_rng(4).permutation(len(X))
+    a, b = case.bandit(learnt=False), case.bandit(learnt=False)
+    for i in range(len(X)):
+        a.update(X[i], r[i], **case.slot(i))
+    for i in turned:
+        b.update(X[i], r[i], **case.slot(i))
+    _agree(case, a, b, "another order", cure="Keep sums, which have no order; or say why: a model that is trained "
+           "step by step has one")  # fmt: skip
+
+
+def weights(case: Trial) -> None:
+    """A weight k counts as k observations, and a weight 0 as none. A model may refuse weights."""
+    if not _weighs(case):
+        return
+    X, r = case.lesson()
+    a, b = case.bandit(learnt=False), case.bandit(learnt=False)
+    for i, times in enumerate((1, 3, 0, 2)):
+        a.update(X[i], r[i], weight=float(times), **case.slot(i))
+        for _ in range(times):
+            b.update(X[i], r[i], **case.slot(i))
+    _agree(case, a, b, "a weight of 3 and three observations", cure="Let `update` add weight times the observation; "
+           "or leave weight= out of its signature: then it is refused")  # fmt: skip
+
+
+def refused(case: Trial) -> None:
+    """What makes no sense is refused with ValueError, and nothing has changed."""
+    low, high = case.support
+    X, r = case.lesson()
+    x = X[0]
+    bad: list[tuple[str, Any, Any]] = [("NaN as a reward", x, np.nan), ("infinity as a feature", x * np.inf, r[0])]
+    bad += [("too many features", np.append(x, 0.0), r[0])]
+    bad += [("a reward below the support", x, low - 1)] if low > -np.inf else []
+    bad += [("a reward above the support", x, high + 1)] if high < np.inf else []
+    b = case.bandit()
+    for what, features, reward in bad:
+        before, t = leaves(b.state), b.t
+        try:
+            b.update(features, reward, **case.slot(0))
+        except ValueError:
+            pass
+        else:
+            require(False, f"{what} is taken", cure="State `support`, the least and the largest reward")
+        changed = differing(before, leaves(b.state))
+        require(
+            changed is None and b.t == t,
+            f"{what} is refused, and the state has changed ({changed or 't'})",
+            cure="Make the new state whole before the old one is let go",
+        )
+
+
+def width(case: Trial) -> None:
+    """Widths are finite and not negative."""
+    if "width" not in case.model.abilities:
+        return
+    for learnt in (False, True):
+        w = case.bandit(learnt=learnt).width(case.asked(8))
+        require(
+            np.all((w >= 0) & (w < np.inf)),
+            f"a width is {float(np.ravel(w)[np.argmax(np.ravel(~((w >= 0) & (w < np.inf))))]):.3g}",
+            cure="A width is a length, such as ‖F'x‖ of a factor F: differences of squares can fall below 0",
+        )
+
+
+def predict(case: Trial) -> None:
+    """Predicted rewards are rewards: they lie in `support`."""
+    low, high = case.support
+    for learnt in (False, True):
+        b = case.bandit(learnt=learnt)
+        if "predict" not in case.model.abilities:
+            return
+        found = b.predict(case.asked(8))
+        require(
+            np.all((found >= low) & (found <= high)),
+            f"the predicted rewards reach from {found.min():.4g} to {found.max():.4g}, and `support` says "
+            f"[{low:g}, {high:g}]",
+            cure="`predict` gives expected rewards, `mean` may be on another scale",
+        )
+
+
+def learning(case: Trial) -> None:
+    """An arm that paid much has a higher mean than one that paid little."""
+    b, X = case.bandit(learnt=False), case.request()
+    high, low = case.paid([2.0, -2.0])
+    if case.slots == 1:
+        return
+    for _ in range(20):
+        for arm, reward in ((0, high), (1, low)):
+            b.update(X if case.slots is not None else X[arm], reward, **case.slot(arm))
+    m = b.mean(X)
+    require(
+        m[0] > m[1],
+        f"after 20 rewards of {high:.3g} for arm 0 and of {low:.3g} for arm 1 the means are {m[0]:.4g} and {m[1]:.4g}",
+        cure="`update` must move `mean` towards the reward of the arm that was shown",
+    )
+
+
+def seed(case: Trial) -> None:
+    """Two bandits of one seed learn the same, to the bit."""
+    X, r = case.lesson()
+    a, b = case.bandit(learnt=False), case.bandit(learnt=False)
+    for one in (a, b):
+        for i in range(len(X)):
+            one.update(X[i], r[i], **case.slot(i))
+    changed = differing(leaves(a.state), leaves(b.state))
+    require(
+        changed is None,
+        f"two bandits of one seed know different things ({changed})",
+        cure="Chance comes from the `rng` of `init` and from `chance=` of `update`, which `draw` made; from no other",
+    )
+
+
+def save_and_load(case: Trial) -> None:
+    """A bandit out of its file knows the same, and goes on learning as if nothing had happened."""
+    a = case.bandit()
+    b = case.again(a)
+    changed = differing(leaves(a.state), leaves(b.state))
+    require(changed is None, f"the file gives another state ({changed})", cure="The state must hold all that is learnt")
+    require(
+        repr(a.model) == repr(b.model),
+        f"the file gives {b.model!r} for {a.model!r}",
+        cure="Settings of a model are the fields of its dataclass: numbers, texts, tuples or dataclasses",
+    )
+    X, r = case.lesson()
+    for i in range(2, len(X)):
+        require(
+            same(a.choose(case.request()), b.choose(case.request())),
+            "a decision after loading is another",
+            cure="Whatever `mean` depends on is a field of the model or an array of the state",
+        )
+        for one in (a, b):
+            one.update(X[i], r[i], **case.slot(i))
+    changed = differing(leaves(a.state), leaves(b.state))
+    require(
+        changed is None,
+        f"what is learnt after loading differs ({changed})",
+        cure="Whatever `update` depends on is a field of the model or an array of the state",
+    )
+
+
+def slots(case: Trial) -> None:
+    """K copies of the model side by side learn apart (`models.Disjoint`), unless they are refused."""
+    if case.slots is not None:
+        a, name = case.bandit(learnt=False), f"slots={case.slots}"
+    else:
+        try:
+            a = Bandit(models.Disjoint(case.model, 2), case.policy, dim=case.dim, seed=case.seed)
+        except (TypeError, ValueError):
+            return
+        name = "Disjoint(model, 2)"
+    require(a.slots, f"{name} has no slots", cure="State `slots`, the number of arms that share a context")
+    if a.slots == 1:
+        return
+    X, r = case.lesson()
+    for k in range(2):
+        a.update(X[k], r[k], arm=k)
+    if case.slots is None:
+        alone = Bandit(case.model, case.policy, dim=case.dim, seed=case.seed)
+        alone.update(X[1], r[1])
+        own, slot = alone.mean(X[2:4]), np.stack([a.mean(x)[1] for x in X[2:4]])
+        require(
+            close(slot, own, rtol=1e-6, atol=1e-9) or decision.draws(case.model),
+            f"slot 1 of {name} is not what the model alone is: mean {farthest(slot, own)}",
+            cure="Write `update` and `mean` for `...` leading axes: each slot is an entry of the last of them",
+        )
+
+
+def lockstep(case: Trial) -> None:
+    """In `simulate` a run is the same alone and in a batch, and is what a live bandit does."""
+    agents = {"mine": (case.model, SPREADING)}
+    whole = case.simulated(agents, runs=3)[0]
+    alone = case.simulated(agents, runs=[2], batch=1)[0]
+    require(
+        close(alone, whole[2:], rtol=1e-12, atol=1e-12),
+        f"a run depends on what runs beside it: regret {farthest(alone, whole[2:])}",
+        cure="Compute each run from its own entries: the leading axes are the runs",
+    )
+    own = case.live(SPREADING)
+    require(
+        close(whole[0], own, rtol=1e-6, atol=1e-9),
+        f"run 0 in lockstep and a live bandit part: regret {farthest(whole[0], own)}",
+        cure="Write the model for `...` leading axes: none for a live bandit, R for R runs in lockstep",
+    )
+
+
+@checker(
+    shapes, purity, update_many, order, weights, refused, width, predict, learning, seed, save_and_load, slots, lockstep
+)
+def check_model(
+    model: Any,
+    *,
+    dim: int = 3,
+    requests: int = 40,
+    seed: int = 0,
+    rtol: float = 1e-9,
+    known: tuple[type, ...] = (),
+    env: Any = None,
+    expected_failed_checks: Mapping[str, str] | None = None,
+) -> Trial:
+    """Check a model by the rules that the models of this library keep.
+
+    model : the model, with `abilities`, `init`, `update` and `mean`, and what else it gives
+    dim : d, the number of features
+    requests : rounds of a simulation: fewer where a round is expensive
+    seed : of all that is drawn: a check fails always or never
+    rtol : how nearly n observations at once, and in any order, must agree with n in turn: 1e-4 for float32
+    known : classes that a saved model holds besides its own
+    env : an environment whose rewards the model takes; None: one of this library
+    expected_failed_checks : name -> why the model cannot pass; these must fail
+
+    Raises CheckFailed (an AssertionError) that names each rule that is broken, with the numbers and what to do;
+    LookupError for a name of no check. `check_model.checks(...)`, with the same arguments, lists them one by one.
+    """
+    return Trial(
+        model, policies.Greedy(), type(model).__name__, dim=dim, requests=requests, seed=seed, rtol=rtol, known=known,
+        env=env, expected=dict(expected_failed_checks or {}),
+    )  # fmt: skip
+
+
+def _fresh(case: Trial, batch: tuple[int, ...]) -> Any:
+    """A first state with these leading axes; each run has chance of its own."""
+
+    def rng() -> Any:
+        made = [np.random.default_rng(i) for i in range(batch[0] if batch else 1)]
+        return made if batch else made[0]
+
+    settings = {"batch": batch, "xp": array_api_compat.numpy, "device": None} if batch else {}
+    return decision.begin(case.model, case.dim, needs=frozenset(case.policy.needs), rng=rng, **settings)
+
+
+def _updated(case: Trial, state: Any, x: np.ndarray, r: Any, i: int, rng: np.random.Generator) -> Any:
+    """The state after one more observation, by the model's own `update`."""
+    chance = {}
+    if decision.draws(case.model):
+        chance["chance"] = tuple(kind[0] for kind in case.model.draw(rng, 1))
+    return case.model.update(state, x, np.asarray(r), **case.slot(i), **chance)
+
+
+def _weighs(case: Trial) -> bool:
+    """Whether the model takes weights."""
+    X, r = case.lesson()
+    try:
+        case.bandit(learnt=False).update(X[0], r[0], weight=2.0, **case.slot(0))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _answers(b: Bandit, X: np.ndarray) -> dict[str, np.ndarray]:
+    """All that a bandit answers about arms, by name."""
+    return {name: getattr(b, name)(X) for name in ("mean", "width", "predict") if name in b.model.abilities}
+
+
+def _agree(case: Trial, a: Bandit, b: Bandit, what: str, *, cure: str) -> None:
+    """Two bandits know the same, as nearly as the model says that it knows."""
+    atol = case.rtol
+    if "bound" in case.model.abilities:
+        off, spread = np.max(np.atleast_2d(a.bound) + np.atleast_2d(b.bound), axis=0)
+        widest = max(float(np.max(one.width(case.asked(8)))) for one in (a, b)) if np.isfinite(off) else 0.0
+        atol += float(off * widest * np.exp(spread) + np.expm1(spread))
+    for name, found in _answers(a, case.asked(8)).items():
+        wanted = _answers(b, case.asked(8))[name]
+        require(
+            close(found, wanted, rtol=case.rtol, atol=atol),
+            f"{what}: {name} is {farthest(found, wanted)}",
+            cure=cure,
+        )

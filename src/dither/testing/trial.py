@@ -1,0 +1,199 @@
+"""What the checks of policies and of models start from: arms, rewards that a model takes, bandits that have learnt."""
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from dither import arrays, envs, errors, saving, streams, trees
+from dither.bandit import Bandit, Decision, from_bytes
+from dither.simulate import simulate
+
+ARMS = 5  # of a request, where the model has no slots
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A policy on a model, and how much of it is tried."""
+
+    model: Any
+    policy: Any
+    part: str  # what is checked, for errors
+    dim: int = 3
+    draws: int = 20_000  # choices of one request
+    requests: int = 40  # requests that differ, and rounds
+    seed: int = 0
+    rtol: float = 1e-9
+    known: tuple[type, ...] = ()
+    env: Any = None
+    expected: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        errors.at_least("dim", self.dim, 1)
+        errors.at_least("draws", self.draws, 20)
+        errors.at_least("requests", self.requests, 5)
+
+    @property
+    def slots(self) -> int | None:
+        """K, where K arms share one context."""
+        return getattr(self.model, "slots", None)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Between which the model's rewards lie."""
+        return getattr(self.model, "support", (-math.inf, math.inf))
+
+    @property
+    def ambient(self) -> int:
+        """How many numbers θ has."""
+        return self.model.ambient(self.dim) if hasattr(self.model, "ambient") else self.dim
+
+    @property
+    def K(self) -> int:
+        """How many arms a request has."""
+        return ARMS if self.slots is None else self.slots
+
+    def rng(self) -> np.random.Generator:
+        """A stream for what is asked, the same each time."""
+        return np.random.default_rng(self.seed + 1)
+
+    def request(self) -> np.ndarray:
+        """One request. Arms 1 and 2 are equal and arm 4 is zero, (5, d); with slots one context (d,)."""
+        unit = np.eye(self.dim)
+        if self.slots is not None:
+            return np.linspace(1.0, 0.5, self.dim)
+        first, second = unit[0], unit[1] if self.dim > 1 else -unit[0]
+        return np.stack([first, second, second, 0.5 * unit.sum(axis=0), np.zeros(self.dim)])
+
+    def asked(self, n: int) -> np.ndarray:
+        """n requests that differ: (n, 5, d), or (n, d)."""
+        return self.rng().normal(size=(n, self.dim) if self.slots is not None else (n, ARMS, self.dim))
+
+    def masks(self, n: int) -> np.ndarray:
+        """Which arms are on offer in n requests (n, K): one at least."""
+        mask = np.random.default_rng(self.seed + 2).random((n, self.K)) < 0.7
+        mask[:, 0] = True
+        return mask
+
+    def paid(self, real: Any) -> np.ndarray:
+        """Real numbers as rewards that the model takes, in the same order."""
+        low, high = self.support
+        real = np.asarray(real, dtype=float)
+        if high < math.inf:
+            return low + (high - low) * special.ndtr(real)
+        return real if low == -math.inf else low + np.logaddexp(0, real)
+
+    def bandit(self, *, learnt: bool = True, policy: Any = None, **settings: Any) -> Bandit:
+        """A bandit; one that has learnt knows two of the arms of `request`."""
+        made = Bandit(
+            self.model, self.policy if policy is None else policy, dim=self.dim, **{"seed": self.seed} | settings
+        )
+        if learnt:
+            X, r = self.lesson()
+            made.update(X[:2], r[:2], **self.slot(np.arange(2)))
+        return made
+
+    def lesson(self) -> tuple[np.ndarray, np.ndarray]:
+        """Arms (9, d) and their rewards (9,). The first two are arms 0 and 1 of `request`."""
+        rng = self.rng()
+        X, r = rng.normal(size=(9, self.dim)), rng.normal(size=9)
+        if self.slots is None:
+            X[:2] = self.request()[:2]
+        r[:2] = -0.8, 0.8
+        return X, self.paid(r)
+
+    def slot(self, k: Any) -> dict[str, Any]:
+        """The argument arm= of `update`, where the model has slots."""
+        return {} if self.slots is None else {"arm": np.asarray(k) % self.slots}
+
+    def again(self, bandit: Bandit) -> Bandit:
+        """The bandit out of its file."""
+        known = (type(self.model), type(self.policy), *self.known)
+        whole = saving.fingerprint(self.model) is None
+        return from_bytes(bandit.to_bytes(), known=known, model=None if whole else self.model)
+
+    def world(self) -> Any:
+        """An environment whose rewards the model takes."""
+        low, high = self.support
+        if self.env is not None:
+            return self.env
+        if self.slots is not None:
+            rng = self.rng()
+            y = np.arange(12 * self.slots) % self.slots
+            return envs.Classification(rng.normal(size=(len(y), self.dim)) + y[:, None], y)
+        if low == -math.inf and high == math.inf:
+            return envs.Linear(dim=self.dim, arms=ARMS)
+        if low <= 0 and high >= 1:
+            paying = envs.Logistic if high < math.inf else envs.Poisson
+            return paying(dim=self.dim, arms=ARMS, contexts=2)
+        raise ValueError(f"no environment of this library pays rewards in [{low:g}, {high:g}]: pass env=")
+
+    def simulated(self, agents: Mapping[str, Any], **settings: Any) -> np.ndarray:
+        """The regret (A, R, T) of some agents in that environment."""
+        rounds = self.requests
+        options = dict(rounds=rounds, seed=self.seed, record=range(1, rounds + 1)) | settings
+        return simulate(self.world(), agents, **options).regret  # type: ignore[arg-type]
+
+    def live(self, policy: Any) -> np.ndarray:
+        """The regret (T,) of a live bandit that goes through run 0 of the same environment by itself."""
+        env, n = self.world(), self.requests
+        bandit = Bandit(self.model, policy, dim=env.dim, seed=self.seed)
+        instance, contexts, noise = (streams.stream(self.seed, 0, of) for of in ("instance", "contexts", "noise"))
+        run = env.start(instance)
+        X = np.empty((n, env.dim) if env.disjoint else (n, env.arms, env.dim))
+        more = env.fill(run, contexts, X)
+        mean = np.asarray(env.means(run, X, more))
+        if hasattr(env, "rewards"):
+            reward = env.rewards(noise, mean)
+        else:
+            added = env.reward_noise(noise, n)
+            reward = mean if added is None else mean + added
+        arms = []
+        for t in range(n):
+            arm = int(bandit.choose(X[t]).arm)
+            bandit.update(X[t] if env.disjoint else X[t, arm], reward[t, arm], **self.slot(arm))
+            arms.append(arm)
+        return np.cumsum(mean.max(axis=1) - mean[np.arange(n), arms])
+
+
+def leaves(state: Any) -> dict[str, np.ndarray]:
+    """Copies of the arrays of a state, by name."""
+    return {name: np.array(arrays.numpy(array)) for name, array in trees.leaves(state, "state").items()}
+
+
+def differing(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> str | None:
+    """The name of an array of two states that is not the same to the bit; None where all are."""
+    if one.keys() != other.keys():
+        return ", ".join(sorted(one.keys() ^ other.keys()))
+    for name, a in one.items():
+        b = other[name]
+        if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
+            return name
+    return None
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A copy that nobody can write to."""
+    made = np.array(array)
+    made.flags.writeable = False
+    return made
+
+
+def same(a: Decision, b: Decision) -> bool:
+    """Whether two decisions are one, to the bit."""
+    return all(
+        np.array_equal(np.asarray(x), np.asarray(y), equal_nan=True)
+        for x, y in ((a.arm, b.arm), (a.propensity, b.propensity))
+    )
+
+
+def twin(part: Any) -> Any:
+    """A copy of a configuration, to see whether it was changed; None where it cannot be copied."""
+    try:
+        return copy.deepcopy(part)
+    except Exception:  # what holds a lock, a generator, ...: then it is not compared
+        return None
