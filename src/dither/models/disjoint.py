@@ -202,7 +202,7 @@ class Disjoint:
 
 
 def _slots(eta: Array, slots: int) -> Array:
-    return arrays.namespace(eta).reshape(eta, (*eta.shape[:-1], slots, -1))
+    return arrays.namespace(eta).reshape(eta, (*eta.shape[:-1], slots, eta.shape[-1] // slots))
 
 
 def _slot(state: Any, arm: Array, *, batch: int) -> Any:

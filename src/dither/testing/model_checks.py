@@ -6,8 +6,9 @@ from typing import Any
 import array_api_compat.numpy
 import numpy as np
 
-from dither import decision, models, policies
+from dither import models, policies
 from dither.bandit import Bandit
+from dither.models import model as contract
 from dither.testing.checking import checker, close, farthest, require
 from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
 
@@ -122,21 +123,10 @@ def refused(case: Trial) -> None:
     bad += [("too many features", np.append(x, 0.0), r[0])]
     bad += [("a reward below the support", x, low - 1)] if low > -np.inf else []
     bad += [("a reward above the support", x, high + 1)] if high < np.inf else []
-    b = case.bandit()
     for what, features, reward in bad:
-        before, t = leaves(b.state), b.t
-        try:
-            b.update(features, reward, **case.slot(0))
-        except ValueError:
-            pass
-        else:
-            require(False, f"{what} is taken", cure="State `support`, the least and the largest reward")
-        changed = differing(before, leaves(b.state))
-        require(
-            changed is None and b.t == t,
-            f"{what} is refused, and the state has changed ({changed or 't'})",
-            cure="Make the new state whole before the old one is let go",
-        )
+        require(_refuses(case, what, features, reward), f"{what} is taken", cure="State `support`, the least and the "
+                "largest reward")  # fmt: skip
+    _refuses(case, "what overflows", x * 1e99, min(high, 1e99))  # it may be taken
 
 
 def width(case: Trial) -> None:
@@ -170,19 +160,22 @@ def predict(case: Trial) -> None:
 
 def learning(case: Trial) -> None:
     """An arm that paid much has a higher mean than one that paid little."""
-    b, X = case.bandit(learnt=False), case.request()
-    high, low = case.paid([2.0, -2.0])
     if case.slots == 1:
         return
-    for _ in range(20):
-        for arm, reward in ((0, high), (1, low)):
-            b.update(X if case.slots is not None else X[arm], reward, **case.slot(arm))
-    m = b.mean(X)
-    require(
-        m[0] > m[1],
-        f"after 20 rewards of {high:.3g} for arm 0 and of {low:.3g} for arm 1 the means are {m[0]:.4g} and {m[1]:.4g}",
-        cure="`update` must move `mean` towards the reward of the arm that was shown",
-    )
+    X, (high, low) = case.request(), case.paid([2.0, -2.0])
+    for better in (0, 1):
+        b = case.bandit(learnt=False)
+        for _ in range(20):
+            for arm in (0, 1):
+                x = X if case.slots is not None else X[arm]
+                b.update(x, high if arm == better else low, **case.slot(arm))
+        m = b.mean(X)
+        require(
+            m[better] > m[1 - better],
+            f"after 20 rewards of {high:.3g} for arm {better} and {low:.3g} for arm {1 - better} the means of arms 0 "
+            f"and 1 are {m[0]:.4g} and {m[1]:.4g}",
+            cure="`update` must move `mean` towards the reward of the arm that was shown",
+        )
 
 
 def seed(case: Trial) -> None:
@@ -249,7 +242,7 @@ def slots(case: Trial) -> None:
         alone.update(X[1], r[1])
         own, slot = alone.mean(X[2:4]), np.stack([a.mean(x)[1] for x in X[2:4]])
         require(
-            close(slot, own, rtol=1e-6, atol=1e-9) or decision.draws(case.model),
+            close(slot, own, rtol=1e-6, atol=1e-9) or contract.draws(case.model),
             f"slot 1 of {name} is not what the model alone is: mean {farthest(slot, own)}",
             cure="Write `update` and `mean` for `...` leading axes: each slot is an entry of the last of them",
         )
@@ -315,23 +308,22 @@ def _fresh(case: Trial, batch: tuple[int, ...]) -> Any:
         return made if batch else made[0]
 
     settings = {"batch": batch, "xp": array_api_compat.numpy, "device": None} if batch else {}
-    return decision.begin(case.model, case.dim, needs=frozenset(case.policy.needs), rng=rng, **settings)
+    return contract.begin(case.model, case.dim, needs=frozenset(case.policy.needs), rng=rng, **settings)
 
 
 def _updated(case: Trial, state: Any, x: np.ndarray, r: Any, i: int, rng: np.random.Generator) -> Any:
     """The state after one more observation, by the model's own `update`."""
     chance = {}
-    if decision.draws(case.model):
+    if contract.draws(case.model):
         chance["chance"] = tuple(kind[0] for kind in case.model.draw(rng, 1))
     return case.model.update(state, x, np.asarray(r), **case.slot(i), **chance)
 
 
 def _weighs(case: Trial) -> bool:
     """Whether the model takes weights."""
-    X, r = case.lesson()
     try:
-        case.bandit(learnt=False).update(X[0], r[0], weight=2.0, **case.slot(0))
-    except (TypeError, ValueError):
+        contract.weighs(case.model)
+    except TypeError:
         return False
     return True
 
@@ -339,6 +331,23 @@ def _weighs(case: Trial) -> bool:
 def _answers(b: Bandit, X: np.ndarray) -> dict[str, np.ndarray]:
     """All that a bandit answers about arms, by name."""
     return {name: getattr(b, name)(X) for name in ("mean", "width", "predict") if name in b.model.abilities}
+
+
+def _refuses(case: Trial, what: str, x: np.ndarray, r: float) -> bool:
+    """Whether an observation is refused; then nothing may have changed."""
+    b = case.bandit()
+    before, t = leaves(b.state), b.t
+    try:
+        b.update(x, r, **case.slot(0))
+    except ValueError:
+        changed = differing(before, leaves(b.state))
+        require(
+            changed is None and b.t == t,
+            f"{what} is refused, and the state has changed ({changed or 't'})",
+            cure="Make the new state whole before the old one is let go",
+        )
+        return True
+    return False
 
 
 def _agree(case: Trial, a: Bandit, b: Bandit, what: str, *, cure: str) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dither import arrays, envs, errors, saving, streams, trees
+from dither import arrays, envs, errors, streams, trees
 from dither.bandit import Bandit, Decision, from_bytes
+from dither.models import model as contract
 from dither.simulate import simulate
 
 ARMS = 5  # of a request, where the model has no slots
@@ -40,17 +41,17 @@ class Trial:
     @property
     def slots(self) -> int | None:
         """K, where K arms share one context."""
-        return getattr(self.model, "slots", None)
+        return contract.slots(self.model)
 
     @property
     def support(self) -> tuple[float, float]:
         """Between which the model's rewards lie."""
-        return getattr(self.model, "support", (-math.inf, math.inf))
+        return contract.support(self.model)
 
     @property
     def ambient(self) -> int:
         """How many numbers θ has."""
-        return self.model.ambient(self.dim) if hasattr(self.model, "ambient") else self.dim
+        return contract.ambient(self.model, self.dim)
 
     @property
     def K(self) -> int:
@@ -113,7 +114,7 @@ class Trial:
     def again(self, bandit: Bandit) -> Bandit:
         """The bandit out of its file."""
         known = (type(self.model), type(self.policy), *self.known)
-        whole = saving.fingerprint(self.model) is None
+        whole = contract.fingerprint(self.model) is None
         return from_bytes(bandit.to_bytes(), known=known, model=None if whole else self.model)
 
     def world(self) -> Any:

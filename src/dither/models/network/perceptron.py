@@ -171,7 +171,7 @@ def _inputs(net: Layout, first: Layer, X: np.ndarray, *, own: bool, lead: int) -
     before = X.shape[:-2] if own else X.shape[:-1]
     rows = X.reshape(-1, net.slots, net.d).swapaxes(0, 1) if own else X.reshape(1, -1, net.d)
     z = rows @ first.W + first.b  # (K, B, m): one product an arm
-    return z.reshape(-1, z.shape[-1]), ("arms", before)
+    return z.reshape(-1, z.shape[-1]), ("arms", (*before, net.slots))
 
 
 def _restored(f: np.ndarray, shape: tuple, *, rank: int = 0) -> np.ndarray:
@@ -182,8 +182,9 @@ def _restored(f: np.ndarray, shape: tuple, *, rank: int = 0) -> np.ndarray:
         return f
     if kind == "rows":
         return f.reshape(*before, *tail)
+    *before, K = before
     B = int(np.prod(before, dtype=np.int64))
-    return np.swapaxes(f.reshape(-1, B, *tail), 0, 1).reshape(*before, -1, *tail)
+    return np.swapaxes(f.reshape(K, B, *tail), 0, 1).reshape(*before, K, *tail)
 
 
 def _rest(layers: list[Layer], z: np.ndarray) -> Pass:
@@ -241,7 +242,8 @@ def _input_norms(net: Layout, first: Layer, delta: np.ndarray, *, lead: int) -> 
     elif lead:
         g = (delta[..., None, :] @ first.W.mT)[..., 0, :]
     else:
-        g = (delta.reshape(net.slots, -1, delta.shape[-1]) @ first.W.mT).reshape(len(delta), -1)
+        of_arm = delta.reshape(net.slots, len(delta) // net.slots, delta.shape[-1])
+        g = (of_arm @ first.W.mT).reshape(len(delta), first.W.shape[-2])
     return np.sum(g * g, axis=-1)
 
 
