@@ -1,5 +1,6 @@
 """Imports point one way, extras are imported where they are used, public names explain themselves."""
 
+import graphlib
 import inspect
 import subprocess
 import sys
@@ -42,6 +43,25 @@ sys.exit(lint_imports(config_filename="pyproject.toml", no_cache=True))
     assert "kept" in python(code).lower()
 
 
+def circle(imports):
+    """A circle of modules, each of which imports the one before it; () where there is none."""
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return tuple(error.args[1])
+    return ()
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    grimp = pytest.importorskip("grimp")
+    graph = grimp.build_graph("dither", cache_dir=None)  # imports inside functions, and those for types, among them
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert len(imports) > 200
+    assert circle(imports) == ()
+    imports["dither.algorithms.algorithm"] |= {"dither.algorithms.table"}  # as it was, for pickling
+    assert {"dither.algorithms.algorithm", "dither.algorithms.table"} <= set(circle(imports))
+
+
 def test_the_core_imports_no_extra():
     found = python(f"import sys, dither; print([name for name in {EXTRAS!r} if name in sys.modules])")
     assert found.strip() == "[]"
@@ -51,6 +71,7 @@ def test_the_core_imports_no_extra():
 def test_importing_dither_loads_no_more_than_a_live_bandit_needs():
     late = ("scipy.optimize", "scipy.spatial", "scipy.fft", "scipy.sparse", "scipy.linalg", "matplotlib", "polars")
     late += ("sklearn", "torch", "dither.ope", "dither.log", "dither.datasets", "dither.envs", "dither.experiments")
+    late += ("dither.testing",)
     live = "b = dither.LinFP(dim=2, seed=0); d = b.choose([[1.0, 0.0], [0.0, 1.0]]); b.update([1.0, 0.0], 1.0)"
     for code in ("pass", live):
         found = python(f"import sys, dither; {code}; print([name for name in {late!r} if name in sys.modules])")
@@ -61,7 +82,7 @@ def test_importing_dither_loads_no_more_than_a_live_bandit_needs():
 def test_modules_that_come_late_are_there_when_asked_for():
     code = """
 import dither
-assert {"ope", "log", "datasets", "envs", "LinFP"} <= set(dir(dither))
+assert {"ope", "log", "datasets", "envs", "testing", "LinFP"} <= set(dir(dither))
 assert callable(dither.ope.ips) and dither.envs.Linear(dim=2).dim == 2
 assert dither.datasets is __import__("sys").modules["dither.datasets"]
 from dither import *
@@ -131,5 +152,8 @@ def test_the_public_names_are_there():
     public = {name.lower(): name for name in dither.__all__}  # DeepFPScalar of DeepFP-scalar
     for name, algorithm in dither.ALGORITHMS.items():
         assert getattr(dither, public[name.replace("-", "").lower()]) is algorithm
+    assert dither.OFUGLBe is dither.ALGORITHMS["OFUGLB-e"]
+    assert dither.DeepFPScalar is dither.ALGORITHMS["DeepFP-scalar"]
+    assert {"Bandit", "Decision", "load", "from_bytes", "simulate", "Results", "ALGORITHMS"} <= set(dither.__all__)
     assert not set(dither.algorithms.NOT_BUILT) & set(dither.ALGORITHMS)
     assert sorted(dither.__all__) == sorted(set(dither.__all__))

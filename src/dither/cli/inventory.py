@@ -51,8 +51,8 @@ def tables() -> list[Table]:
 
     return [
         algorithms(),
-        Table("Policies", ("name", "what"), [(name, _first(getattr(policies, name))) for name in policies.__all__]),
-        Table("Models", ("name", "what"), [(name, _first(getattr(models, name))) for name in models.__all__]),
+        Table("Policies", ("name", "what"), _classes(policies, [a.policy for a in ALGORITHMS.values()])),
+        Table("Models", ("name", "what"), _classes(models, [a.model for a in ALGORITHMS.values()])),
         Table(
             "Environments",
             ("name", "settings", "what"),
@@ -92,6 +92,12 @@ def page() -> str:
         lines += ["", f"## {table.title}", "", _row(table.columns), _row("---" for _ in table.columns)]
         lines += [_row(row) for row in table.rows]
     return "\n".join(lines) + "\n"
+
+
+def _classes(package: Any, used: Iterable[Any]) -> list[tuple[str, str]]:
+    """The classes that a package exports and those that algorithms are made of besides, with their first sentence."""
+    found = {name: getattr(package, name) for name in package.__all__} | {kind.__name__: kind for kind in used}
+    return [(name, _first(kind)) for name, kind in sorted(found.items())]
 
 
 def _asked(estimator: str) -> str:

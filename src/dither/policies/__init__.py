@@ -1,33 +1,25 @@
-"""Policies: where the randomness enters. One file a family, after the paper's Table A.1."""
+"""Policies: where the randomness enters. One file a family, after the paper's Table A.1.
 
-from dither.policies.feature import FeaturePerturbation
-from dither.policies.general import GeneralFeaturePerturbation
-from dither.policies.greedy import EpsGreedy, Greedy
-from dither.policies.neural import NeuralTS, NeuralUCB, PerturbedLeader, Sensitivity
-from dither.policies.ofuglb import OFUGLB
-from dither.policies.optimism import GLMUCB, UCB
-from dither.policies.parameter import ThompsonSampling
-from dither.policies.refit import LossPerturbation, PerturbedRewards, PseudoSuccesses
-from dither.policies.reward import PerturbedHistory, PseudoRewards
-from dither.policies.utility import RandUCB
+This is the table of them: a new one is a file beside these and a line here. Names, `saving` and docs/tables.md follow.
+"""
 
-__all__ = [
-    "GLMUCB",
-    "OFUGLB",
-    "UCB",
-    "EpsGreedy",
-    "FeaturePerturbation",
-    "GeneralFeaturePerturbation",
-    "Greedy",
-    "LossPerturbation",
-    "NeuralTS",
-    "NeuralUCB",
-    "PerturbedHistory",
-    "PerturbedLeader",
-    "PerturbedRewards",
-    "PseudoRewards",
-    "PseudoSuccesses",
-    "RandUCB",
-    "Sensitivity",
-    "ThompsonSampling",
-]
+from dither.policies.feature import FeaturePerturbation as FeaturePerturbation
+from dither.policies.general import GeneralFeaturePerturbation as GeneralFeaturePerturbation
+from dither.policies.greedy import EpsGreedy as EpsGreedy
+from dither.policies.greedy import Greedy as Greedy
+from dither.policies.neural import NeuralTS as NeuralTS
+from dither.policies.neural import NeuralUCB as NeuralUCB
+from dither.policies.neural import PerturbedLeader as PerturbedLeader
+from dither.policies.neural import Sensitivity as Sensitivity
+from dither.policies.ofuglb import OFUGLB as OFUGLB
+from dither.policies.optimism import GLMUCB as GLMUCB
+from dither.policies.optimism import UCB as UCB
+from dither.policies.parameter import ThompsonSampling as ThompsonSampling
+from dither.policies.refit import LossPerturbation as LossPerturbation
+from dither.policies.refit import PerturbedRewards as PerturbedRewards
+from dither.policies.refit import PseudoSuccesses as PseudoSuccesses
+from dither.policies.reward import PerturbedHistory as PerturbedHistory
+from dither.policies.reward import PseudoRewards as PseudoRewards
+from dither.policies.utility import RandUCB as RandUCB
+
+__all__ = sorted(name for name, found in globals().items() if isinstance(found, type))
