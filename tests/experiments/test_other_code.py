@@ -24,6 +24,7 @@ POLICY = '''
 """A policy of the user's own."""
 from dataclasses import dataclass
 import numpy as np
+from dither.policies import views
 from {module}_helper import scaled
 
 @dataclass(frozen=True)
@@ -35,10 +36,8 @@ class Mine:
         return (rng.gumbel(size=(n, arms)),)
 
     def view(self, model, state, X, *, t):
-        return model.mean(state, X)
-
-    def scores(self, view, noise):
-        return {sign}view + scaled(self.temperature * noise)
+        m = model.mean(state, X)
+        return views.Drawn(lambda noise: {sign}m + scaled(self.temperature * noise))
 '''
 
 
@@ -177,8 +176,8 @@ def test_settings_and_closures_of_an_algorithm_count(own):
 
     def made(k):
         class Made(kind):
-            def scores(self, view, noise):
-                return view + k * noise
+            def view(self, model, state, X, *, t):
+                return dither.policies.views.Drawn(lambda noise: k * noise)
 
         return Made
 

@@ -58,9 +58,9 @@ def purity(case: Trial) -> None:
             "overwrite, and only if it is passed own=True",
         )
         state = new
-    before = leaves(state)
-    for ability in sorted({"mean", "width", "predict"} & case.model.abilities):
-        getattr(case.model, ability)(state, read_only(case.request()))
+    before, b = leaves(state), case.bandit(learnt=False)
+    b.state = state
+    _answers(b, read_only(case.request()))
     changed = differing(before, leaves(state))
     require(changed is None, f"asking changes the state ({changed})", cure="Answers are computed in new arrays")
     b, weights = case.bandit(learnt=False), read_only(np.full(3, 2.0))

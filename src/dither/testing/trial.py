@@ -10,8 +10,9 @@ import numpy as np
 from scipy import special
 
 from dither import arrays, envs, errors, streams, trees
-from dither.bandit import Bandit, Decision, from_bytes
+from dither.bandit import Bandit, Decision
 from dither.models import model as contract
+from dither.restoring import from_bytes
 from dither.simulate import simulate
 
 ARMS = 5  # of a request, where the model has no slots
