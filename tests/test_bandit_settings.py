@@ -13,7 +13,6 @@ import dither
 import oracles
 from bandits import ARMS, learnt
 from dither import decision
-from oracles import rows
 from properties import (
     ALL,
     EXCUSED,
@@ -24,7 +23,6 @@ from properties import (
     brief,
     every,
     exact,
-    exactly,
     few,
     same_arrays,
     slack,
@@ -236,20 +234,6 @@ def test_the_table_says_which_probabilities_there_are(name):
         b.update(ARMS[:2], [0.2, 1.0])
         p = b.propensities(ARMS)
         assert len(np.unique(p[p > 0])) == 1  # one arm, or those that tie with it
-
-
-@every()
-@pytest.mark.parametrize("fresh", [True, False])
-def test_one_request_at_a_time_is_decided_as_in_a_batch_with_ties(name, fresh):
-    a, b = (
-        dither.ALGORITHMS[name](dim=3, seed=4, **exactly(name)) if fresh else learnt(name, seed=4) for _ in range(2)
-    )
-    n = few(a.model, a.policy, 300)
-    many = a.choose(np.broadcast_to(ARMS, (n, 5, 3)))
-    one = [b.choose(ARMS) for _ in range(n)]
-    assert many.arm.tolist() == [d.arm for d in one]
-    assert_allclose(many.propensity, [d.propensity for d in one], rtol=1e-12)
-    assert rows(a) == rows(b)
 
 
 def test_the_mode_of_a_saved_file_stays(tmp_path):

@@ -78,7 +78,7 @@ def logged_propensity(case: Trial) -> None:
         if kind != "exact":
             found = d.propensity_kind
             require(
-                found == "none" and np.isnan(d.propensity).all(),
+                found == "none" and np.isnan(d.propensity).all() and d.propensity_se is None,
                 f"without Monte Carlo draws a decision is of kind {found!r}",
                 cure="It must be of kind 'none', with NaN as its propensity",
             )
@@ -90,8 +90,10 @@ def logged_propensity(case: Trial) -> None:
             cure="Let `chosen` and `decide` of the view give what its `propensities` gives, or leave them out",
         )
         require(
-            np.all((d.propensity > 0) & (d.propensity <= 1)),
-            f"a decision has the propensity {d.propensity.min():.3g}",
+            d.propensity_kind == "exact"
+            and d.propensity_se is None
+            and np.all((d.propensity > 0) & (d.propensity <= 1)),
+            f"a decision has the {d.propensity_kind} propensity {d.propensity.min():.3g} ± {d.propensity_se}",
             cure="What was chosen has a probability above 0: `propensities` and `scores` of the view disagree",
         )
 
@@ -212,12 +214,12 @@ def floor(case: Trial) -> None:
 
 
 def batch(case: Trial) -> None:
-    """B requests at once are answered as B requests one by one, with masks and without."""
+    """B requests at once are answered as B requests one by one, with masks, ties and a floor, and without."""
     n = case.requests
     X, masks = case.asked(n), case.masks(n)
     X[: n // 3] = case.request()  # with ties
-    for mask in (None, masks):
-        a, b = case.bandit(seed=9), case.bandit(seed=9)
+    for mask, more in ((None, {}), (masks, {"floor": 0.3}), (None, {"learnt": False})):
+        a, b = case.bandit(seed=9, **more), case.bandit(seed=9, **more)
         many: Any = a.choose(X, mask=mask)
         one = [b.choose(X[i], mask=None if mask is None else mask[i]) for i in range(n)]
         arms = [d.arm for d in one]
@@ -238,6 +240,14 @@ def batch(case: Trial) -> None:
             "after a batch the next decision is another than after single ones",
             cure="`draw` must spend as much of its stream for n requests as for n times one",
         )
+        if a.propensities(X[:1], draws=20, detail=True)[2] == "exact":
+            p = a.propensities(X, mask=mask)
+            alone = [b.propensities(X[i], mask=None if mask is None else mask[i]) for i in range(n)]
+            require(
+                close(p, alone, rtol=case.rtol, atol=1e-300),
+                f"propensities of a batch are not those of each request: {farthest(p, alone)}",
+                cure="Compute with the last axis as the arms and `...` before it",
+            )
 
 
 def shapes(case: Trial) -> None:
@@ -261,6 +271,14 @@ def shapes(case: Trial) -> None:
         d.arm.shape == (0,) and b.propensities(empty).shape == (0, case.K),
         "an empty batch is not answered with an empty answer",
         cure="Do not read the first request to know about all of them",
+    )
+    other = case.bandit()
+    for _ in range(2):
+        other.choose(X[None])
+    require(
+        b.decisions == other.decisions and same(b.choose(X), other.choose(X)),
+        "an empty batch spends chance",
+        cure="`draw` must draw nothing for no request",
     )
 
 
