@@ -100,9 +100,9 @@ def halved(rows, setting):
     """Half of what IPS adds."""
     import dataclasses
 
-    from dither import ope
+    from dither.ope.contributions import find
 
-    made = ope.estimators.find("ips")(rows, None)
+    made = find("ips")(rows, None)
     return dataclasses.replace(made, b=made.b / 2)
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from dither import errors
-from dither.ope.contributions import Contributions, find
+from dither.ope.contributions import Contributions, Estimator, find
 from dither.ope.result import Estimate, IntervalOptions, best, estimate, finish
 from dither.ope.rows import RowOptions, read
 
@@ -75,7 +75,7 @@ def sgdr(r: Any, a: Any, p: Any, Q: Any, M: Any, *, lam: Setting, **options: Any
 
 
 def contributions(
-    method: "str | Estimator",
+    method: str | Estimator,
     r: Any,
     a: Any,
     p: Any,

@@ -1,16 +1,18 @@
 """What an evaluation says in plain words: numbers, notes, and a verdict on each policy."""
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from dither.log.warm import only
 from dither.ope import diagnostics, intervals
 from dither.ope.candidates import LOGGING
-from dither.ope.judge import Evaluation
 from dither.ope.result import Difference, Estimate
 from dither.ope.warn import SupportWarning
+
+if TYPE_CHECKING:
+    from dither.ope.judge import Evaluation
 
 SHARE = 1e-3  # of a policy on arms that could not be shown, which is let pass
 MOST = 100  # times the rows of the log: more are not within reach
@@ -31,12 +33,12 @@ class Verdict(NamedTuple):
     text: str
 
 
-def verdicts(found: Evaluation) -> list[Verdict]:
+def verdicts(found: "Evaluation") -> list[Verdict]:
     """One for each policy, by the first estimator that was asked for."""
     return [verdict(found, policy) for policy in found.policies]
 
 
-def verdict(found: Evaluation, policy: str) -> Verdict:
+def verdict(found: "Evaluation", policy: str) -> Verdict:
     """Better or worse than what ran where the interval of the paired difference excludes 0, else not told apart."""
     by = found.estimators[0]
     estimate, gap = found.estimates[policy, by], found.gap(policy, by)
@@ -107,7 +109,7 @@ def unsupported(found: Estimate, *, known: bool, certain: float, rounding: float
     return ""
 
 
-def notes(found: Evaluation) -> list[str]:
+def notes(found: "Evaluation") -> list[str]:
     """What a reader must know besides: kinds of propensities, warnings, how intervals were made."""
     said = []
     kinds = found.kinds[LOGGING]
@@ -153,7 +155,7 @@ def notes(found: Evaluation) -> list[str]:
     return said
 
 
-def _complaints(found: Evaluation, policy: str) -> list[str]:
+def _complaints(found: "Evaluation", policy: str) -> list[str]:
     """What `dither.ope` would warn of, but for what the verdict says already."""
     estimate = found.estimates[policy, found.estimators[0]]
     known, certain = found.known[policy], found.certain[policy]
@@ -161,7 +163,7 @@ def _complaints(found: Evaluation, policy: str) -> list[str]:
     return [text.replace(", with mask=", "") for category, text in complaints if category is not SupportWarning]
 
 
-def _own(found: Evaluation) -> str:
+def _own(found: "Evaluation") -> str:
     """The logging policy evaluated by itself."""
     bad = [f for f in found.report.findings if f.kind == "weights"]
     if bad:
@@ -218,7 +220,7 @@ def _size(found: Estimate) -> float:
     return math.hypot(found.value, spread if math.isfinite(spread) else 0.0)
 
 
-def _endless(found: Evaluation, estimate: Estimate) -> str:
+def _endless(found: "Evaluation", estimate: Estimate) -> str:
     """Why a difference has no interval."""
     if estimate.n == 1:
         return "one row alone has no interval"
@@ -259,7 +261,7 @@ def _effective(ess: float) -> str:
     return f"{ess:.0f}" if ess >= 10 else f"{ess:.2g}"
 
 
-def _rare(found: Evaluation, rare: list[str]) -> str:
+def _rare(found: "Evaluation", rare: list[str]) -> str:
     """What few events there are, and what the interval makes of it."""
     event = found.events[rare[0]]
     tally = event.tally

@@ -151,7 +151,7 @@ def masked_arms(case: Trial) -> None:
             alone, slip, _ = _detail(case, case.bandit(floor=floor), X[mask])
             off = chance.errors_allowed(2 * case.K) * np.hypot(slip, se[mask])
             require(
-                np.all(np.abs(p[mask] - alone) <= off + case.rtol),
+                _near(case, p[mask], alone, off),
                 f"the arms on offer have other probabilities than alone: {farthest(p[mask], alone)}",
                 cure="Arms that are ruled out must not change how the others compare",
             )
@@ -168,7 +168,7 @@ def permuted_arms(case: Trial) -> None:
     q, slip, _ = _detail(case, b, X[order])
     off = chance.errors_allowed(case.K) * np.hypot(se[order], slip)
     require(
-        np.all(np.abs(q - p[order]) <= off + case.rtol),
+        _near(case, q, p[order], off),
         f"arms in another order have other probabilities: {farthest(q, p[order])}",
         cure="A policy sees arms by their features, not by their places; ties are settled by the uniform `u`",
     )
@@ -185,7 +185,7 @@ def ties(case: Trial) -> None:
         return
     off = chance.errors_allowed(4) * se
     require(
-        np.all(np.abs(p - 0.25) <= off + case.rtol),
+        _near(case, p, 0.25, off),
         f"four equal arms have probabilities {np.round(p, 4).tolist()}",
         cure="Let the uniform `u` decide among arms that tie, as dither.arrays.argmax(scores, u=u, mask=mask) does",
     )
@@ -201,7 +201,7 @@ def floor(case: Trial) -> None:
     q, slip, _ = _detail(case, case.bandit(), X)
     off = chance.errors_allowed(case.K) * np.hypot(se, slip)
     require(
-        np.all(np.abs(p - (0.75 * q + 0.25 / case.K)) <= off + case.rtol),
+        _near(case, p, 0.75 * q + 0.25 / case.K, off),
         f"floor=0.25 gives {farthest(p, 0.75 * q + 0.25 / case.K)}",
         cure="Leave the floor to the bandit: a policy must not know of it",
     )
@@ -416,6 +416,11 @@ def _detail(case: Trial, b: Bandit, X: np.ndarray, **settings: Any) -> tuple[np.
     """Probabilities, their standard errors (0 where exact) and their kind."""
     p, se, kind = _asked(case, b, X, detail=True, **settings)
     return p, np.zeros_like(p) if se is None else se, kind
+
+
+def _near(case: Trial, found: np.ndarray, wanted: Any, off: Any) -> bool:
+    """Whether probabilities are those that are wanted, to rtol and to what Monte Carlo may be off."""
+    return bool(np.all(np.abs(found - wanted) <= off + case.rtol * np.abs(wanted) + 1e-15))
 
 
 def _unknown(case: Trial, b: Bandit, p: np.ndarray) -> bool:
