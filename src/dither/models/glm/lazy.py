@@ -20,7 +20,7 @@ import numpy as np
 from dither import arrays
 from dither.arrays import Array
 from dither.links import Link
-from dither.models import history
+from dither.models import buffers
 from dither.models.glm import certificate, newton, rounding
 
 FIRST = 16  # rows that the buffer has room for at the start
@@ -180,7 +180,7 @@ def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bo
     xp, rows = arrays.namespace(x), lazy.buffer
     if int(xp.max(lazy.fill)) == rows.zeta.shape[-1]:
         size, own = 2 * rows.zeta.shape[-1], True
-        rows = Buffer(*(history.grown(A, size, rank=rank) for A, rank in zip(rows, (1, 0, 0), strict=True)))
+        rows = Buffer(*(buffers.grown(A, size, rank=rank) for A, rank in zip(rows, (1, 0, 0), strict=True)))
     parts = zip(rows, (x, zeta, v), (1, 0, 0), strict=True)
     return lazy._replace(
         buffer=Buffer(*(arrays.replace(A, lazy.fill, new, rank=rank, own=own) for A, new, rank in parts)),

@@ -18,7 +18,8 @@ from scipy import special
 
 from dither import errors, links, trees
 from dither.arrays import Array
-from dither.models import moments
+from dither.models import buffers, moments
+from dither.models.buffers import Rows
 from dither.models.network import adam, copies, losses, perceptron, recent
 from dither.models.network.layout import layout
 
@@ -37,7 +38,7 @@ class NetworkState(NamedTuple):
     steps: Array  # (...)  steps taken; int64
     uinv: Array | None  # (..., p)  1/U of NeuralUCB and NeuralTS, U = λ + Σ (∂f/∂θ)² of the arms shown
     moments: Any  # `moments.Moments` where a policy asked for the spread of each feature
-    buffer: recent.Rows  # what training sees
+    buffer: Rows  # what training sees
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Network:
 
     def check(self, state: NetworkState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
-        recent.check(state.buffer, slots=self.slots)
+        buffers.check(state.buffer, slots=self.slots)
         if self.window is not None and state.buffer.r.shape[-1] != self.window:
             raise ValueError(f"its buffer has {state.buffer.r.shape[-1]} rows for a window of {self.window}")
         if float(state.v.min()) < 0 or (state.uinv is not None and float(state.uinv.min()) < 0):
@@ -312,7 +313,7 @@ class Network:
         return modules, modules.network(self, dim)
 
     def _gradient(
-        self, engine: Any, net: Any, theta: np.ndarray, buffer: recent.Rows, count: int | None, z: Any
+        self, engine: Any, net: Any, theta: np.ndarray, buffer: Rows, count: int | None, z: Any
     ) -> np.ndarray:
         """That of the mean loss of one batch; z (..., kinds * batch), the chance of this step."""
         part = recent.batch(buffer, count, special.ndtr(z[..., : self.batch]) if self._samples else None)

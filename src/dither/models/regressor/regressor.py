@@ -22,13 +22,14 @@ import numpy as np
 from dither import errors, links
 from dither.arrays import Array
 from dither.models import moments
+from dither.models.buffers import Rows
 from dither.models.regressor import adapter, fingerprints, observed, slots, suspects, training
 
 
 class RegressorState(NamedTuple):
     """What is known: shapes (...) are replications, none for one bandit."""
 
-    buffer: observed.Rows  # all that was learnt
+    buffer: Rows  # all that was learnt
     seen: np.ndarray  # (...)  rows that the current fit has seen; int64
     key: np.ndarray  # (...)  what seeds of estimators are made of; int64
     moments: Any  # Moments: the spread of each feature, where a policy asked for it
