@@ -21,7 +21,7 @@ from typing import Any
 from dither import arrays, errors
 from dither.arrays import Array
 
-LARGEST = 700.0  # e^η of larger η overflows
+LARGEST_LOGIT = 700.0  # |η| beyond which e^η overflows
 _ROOT_TAU = math.sqrt(2 * math.pi)
 
 
@@ -139,7 +139,7 @@ class Log:
     def mu(self, eta: Array) -> Array:
         """μ."""
         xp = arrays.namespace(eta)
-        return xp.exp(xp.where(eta > LARGEST, LARGEST, xp.where(eta < -LARGEST, -LARGEST, eta)))
+        return xp.exp(xp.where(eta > LARGEST_LOGIT, LARGEST_LOGIT, xp.where(eta < -LARGEST_LOGIT, -LARGEST_LOGIT, eta)))
 
     def slopes(self, eta: Array) -> tuple[Array, Array]:
         """μ and μ' at once."""
@@ -161,7 +161,7 @@ class Log:
 
     def L(self, B: Any) -> Any:
         """L_μ on |η| <= B: e^B."""
-        return self.mu(B) if hasattr(B, "ndim") else math.exp(min(B, LARGEST))
+        return self.mu(B) if hasattr(B, "ndim") else math.exp(min(B, LARGEST_LOGIT))
 
     def M(self, B: Any) -> Any:
         """M_μ: 1."""

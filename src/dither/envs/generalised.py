@@ -18,7 +18,7 @@ from dither import errors, links, streams, theory
 from dither.envs import sphere
 from dither.envs.sphere import Run
 
-LARGEST = 2.0**53  # the largest mean count: float64 holds no odd number above it
+LARGEST_COUNT = 2.0**53  # mean of a count, at most: float64 holds no odd number above it
 
 
 def bernoulli(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
@@ -28,7 +28,7 @@ def bernoulli(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarra
 
 def counts(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
     """Poisson counts of mean `mean` (n, K)."""
-    if mean.size and mean.max() > LARGEST:
+    if mean.size and mean.max() > LARGEST_COUNT:
         raise ValueError(
             f"the mean of a count must be at most 2^53, got {mean.max():.3g} with {env}: lower norm"
             + ("" if env.unit else ", or take unit=True")

@@ -24,7 +24,7 @@ class Rows(NamedTuple):
     weight: Array  # (..., N)  its weight
     arm: Array | None  # (..., N)  the slot that was shown; int64
     count: Array  # (...)  how many observations came; int64
-    ended: Array | None = None  # (..., N)  whether a fit was made after this row; bool
+    ended: Any = None  # (..., N)  whether a fit was made after this row; bool
 
 
 def init(batch: tuple[int, ...], d: int, *, room: int, slots: bool, dtype: Any = np.float64, ended=False) -> Rows:

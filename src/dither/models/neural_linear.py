@@ -32,7 +32,7 @@ from dither.models.ridge import Ridge, RidgeState
 
 BLOCK = 1024  # rows of the history that are embedded and learnt at once: they stay in the cache
 STEEP = 1e8  # trace of V over λ up to which V is factored: θ̂ loses so many of its 1e16
-TOGETHER = 50_000  # entries of F that all runs in lockstep may have
+ENTRIES_TOGETHER = 50_000  # of F that all runs in lockstep may have
 
 
 class NeuralLinearState(NamedTuple):
@@ -117,7 +117,7 @@ class NeuralLinear:
 
     def together(self, dim: int) -> int:
         """How many runs in lockstep are quickest."""
-        return max(1, min(self.network.together(dim), TOGETHER // self.ambient(dim) ** 2))
+        return max(1, min(self.network.together(dim), ENTRIES_TOGETHER // self.ambient(dim) ** 2))
 
     def check(self, state: NeuralLinearState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""

@@ -1,4 +1,4 @@
-"""The observations that a regressor is fitted on, in the order in which they came. Beyond `count` the buffer is zero."""
+"""The observations that a regressor is fitted on, in the order in which they came; beyond `count` all is zero."""
 
 from typing import Any, NamedTuple
 

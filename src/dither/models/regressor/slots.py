@@ -13,7 +13,7 @@ import numpy as np
 
 from dither import errors
 
-LARGEST = 2**24  # numbers that one call is given: 128 MiB
+NUMBERS_A_CALL = 2**24  # that an estimator is given at once, at most: 128 MiB
 ENCODINGS = ("disjoint", "index")
 
 
@@ -69,6 +69,6 @@ def asked(function: Callable[[np.ndarray], np.ndarray], X: np.ndarray, *, slots:
     *lead, K, d = X.shape
     flat = X.reshape(-1, K, d)
     D = wide(flat[:1], slots=slots, encode=encode).shape[-1]
-    step = max(1, LARGEST // (K * D))
+    step = max(1, NUMBERS_A_CALL // (K * D))
     blocks = (wide(flat[i : i + step], slots=slots, encode=encode) for i in range(0, len(flat), step))
     return np.concatenate([function(block.reshape(-1, D)) for block in blocks]).reshape(*lead, K)
