@@ -6,7 +6,7 @@
 
 All channels but one are zero, so the first convolution needs the filters of that channel alone. The first layer keeps K
 blocks of weights, (K, F, 9), and computes a row as its patches (h w, 9) times the block of its arm. The other weights
-lie as in torch.nn.Conv2d and torch.nn.Linear. θ_0 is drawn as torch does it: uniform within ±1/√(inputs of a unit), where a
+lie as in torch.nn.Conv2d and torch.nn.Linear. θ_0 is drawn as torch does it: uniform within ±1/√(inputs of a unit). A
 unit of the first layer has 9 K inputs.
 
 The numbers of a layer lie with the channels last, as the products leave them. The first layer, the pooling and the
@@ -120,5 +120,5 @@ class Convolutions:
 
 
 def _pooled(image: torch.Tensor) -> torch.Tensor:
-    """The largest of each 2 x 2 square, and at least 0. ReLU after pooling is a quarter of the work of ReLU before it."""
+    """The largest of each 2 x 2 square, and at least 0. ReLU after pooling is a quarter of the work of ReLU before."""
     return functional.relu(functional.max_pool2d(image, 2))
