@@ -204,9 +204,7 @@ def _rest(layers: list[Layer], z: np.ndarray) -> Pass:
 
 def _room(net: Layout, lead: tuple[int, ...], dtype) -> list[np.ndarray]:
     """Borrowed room for the activations of a batch: (..., B, h + 1) for each hidden layer; every row ends in 1."""
-    return [
-        scratch.borrow(f"layer {i}", (*lead, h + 1), dtype) for i, h in enumerate(net.hidden)
-    ]  # nothing writes over the 1s
+    return [scratch.borrow(f"layer {i}", (*lead, h + 1), dtype) for i, h in enumerate(net.hidden)]  # which begin as 1
 
 
 def _above(layers: list[Layer], acts: list[np.ndarray]) -> np.ndarray:
