@@ -110,7 +110,7 @@ class BallMarginal:
 
     @property
     def panels(self) -> tuple[float, ...]:
-        """The panels of a Gaussian; in few dimensions also ends that halve towards the radius, where the density is 0."""
+        """The panels of a Gaussian; in few dimensions they also halve towards the radius, where the density is 0."""
         inside = {z for z in Gaussian.panels if abs(z) < self.reach}
         if self.dim <= 200:
             inside |= {sign * self.reach * (1 - 2.0**-k) for k in range(24) for sign in (-1, 1)}
