@@ -91,8 +91,8 @@ def outline(env: Mapping[str, Any]) -> Outline:
     if source is not None:
         return Outline(source.arms, source.encoded or source.dim, disjoint=True)
     built = build(env)
-    told = (getattr(built, name, 1.0) for name in ("sigma", "S"))
-    return Outline(built.arms, built.dim, built.disjoint, *told, fixed=env.get("contexts") is not None)
+    sigma, S, fixed = getattr(built, "sigma", 1.0), getattr(built, "S", 1.0), env.get("contexts") is not None
+    return Outline(built.arms, built.dim, built.disjoint, sigma, S, fixed)
 
 
 def kappas(env: Mapping[str, Any], *, seed: int) -> envs.Kappas | None:

@@ -121,4 +121,4 @@ def check(state: History) -> None:
     if X.shape[:-1] != count.shape or count.shape != total.shape or X.shape[-1] < 1:
         raise ValueError(f"its history has shapes {X.shape}, {count.shape}, {total.shape}, which do not fit")
     if int(rows.max()) > count.shape[-1] or float(count.min()) < 0:
-        raise ValueError("its history counts rows that are not there, or below 0")
+        raise ValueError("its history counts rows that are not there, or has a count below 0")

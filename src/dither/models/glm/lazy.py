@@ -69,6 +69,19 @@ class Lazy(NamedTuple):
     inverse: Array  # (...)  tr H⁻¹
 
 
+class Step(NamedTuple):
+    """One step of the recursion, as `learn` takes it. Shapes are (...), but theta and u are (..., d)."""
+
+    theta: Array  # before the step
+    z: Array  # x'θ
+    zeta: Array  # ζ, v and |f| as of `proximal`
+    u: Array  # H⁻¹x
+    q: Array  # x'u
+    v: Array
+    left: Array
+    omega: Array  # ω
+
+
 def init(zeros: Array, rho: float, lam: float) -> Lazy:
     """Before the first observation, for features like zeros (..., d)."""
     xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
@@ -142,26 +155,14 @@ def _between(x: Array, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-def drifted(
-    lazy: Lazy,
-    x: Array,
-    theta: Array,
-    z: Array,
-    zeta: Array,
-    r: Array,
-    omega: Array,
-    u: Array,
-    q: Array,
-    v: Array,
-    left: Array,
-) -> Lazy:
-    """What is kept, with what rounding may have done to the model at one observation.
+def drifted(lazy: Lazy, x: Array, r: Array, step: Step) -> Lazy:
+    """What is kept, with what rounding may have done to the model at one observation: x (..., d), r (...).
 
-    x, theta (..., d) and u = H⁻¹x, q = x'u (...) are from before the observation; zeta, v, left are what `proximal`
-    gave. In the norm of H⁻¹ the error has two parts: |f|/√(q s) from the equation that ζ solves, and
-    d u √(tr H tr H⁻¹) times the length of the step, √(ωq) |μ - r|, from the products with F.
+    In the norm of H⁻¹ the error has two parts: |f|/√(q s) from the equation that ζ solves, and d u √(tr H tr H⁻¹) times
+    the length of the step, √(ωq) |μ - r|, from the products with F.
     """
     xp, d, unit = arrays.namespace(x), x.shape[-1], rounding.UNIT
+    theta, z, zeta, u, q, v, left, omega = step
     s, square = 1 + v * q, xp.vecdot(x, x)
     error = left + rounding.FEW * (abs(zeta) + abs(z) + omega * q * abs(r))
     error = (error + d * unit * xp.sqrt(square * xp.vecdot(theta, theta))) / xp.sqrt(s)

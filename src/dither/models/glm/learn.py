@@ -8,7 +8,7 @@ are read in blocks of `history.PAD`, and only runs with equally many blocks shar
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,19 +23,6 @@ WARM = 1024  # rows that "online" keeps, and solves after every observation
 TIGHT = 1e-8  # both bounds of a solved history are below this, where rounding allows
 ROWS_TOGETHER = 1024  # rows up to which runs in lockstep share a call, and up to which every pass is a full solution
 TRIES = 3  # solutions at most, where the norms of Ĥ and of the objective's Hessian differ
-
-
-class Step(NamedTuple):
-    """One step of the recursion. Shapes are (...), but theta and u are (..., d)."""
-
-    theta: Array  # before the step
-    z: Array  # x'θ
-    zeta: Array  # ζ, as of `lazy.proximal`
-    u: Array  # H⁻¹x
-    q: Array  # x'u
-    v: Array  # ω μ'(ζ)
-    left: Array  # what `lazy.proximal` leaves of its equation
-    omega: Array  # ω
 
 
 def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
@@ -53,7 +40,7 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     new = _noted(model, unread, x, r, weight, own=own)
     due = (new.history.rows < SOLVED) | (model.solver != "certified")
     if not bool(xp.all(due)):
-        kept = _drifted(new, x, r, step)
+        kept = lazy.drifted(new.lazy, x, r, step)
         kept = lazy.extend(kept, x, step.zeta, step.v, xp.sqrt(step.q / s), own=own)
         new = new._replace(lazy=lazy.measured(kept, new.theta, link=model.function))
         due = due | lost | _uncertain(model, new)
@@ -97,7 +84,7 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     zeta, v, left = lazy.proximal(z, q, r, omega, link=model.function)
     moved = (zeta - z) / xp.where(q > 0, q, 1.0)  # q is 0 for an x of zeros
     theta, s = state.theta + u * moved[..., None], 1 + v * q
-    step = Step(state.theta, z, zeta, u, q, v, left, omega)
+    step = lazy.Step(state.theta, z, zeta, u, q, v, left, omega)
     lam = None if sure is None else model.rho
     F = G = factor.grown(G, x, p=p, u=u, s=s, v=v, lam=lam, only=sure)
     kept = state.lazy
@@ -118,15 +105,9 @@ def _noted(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, 
     return state._replace(extra=extra, history=rows, lazy=state.lazy._replace(xmax=longest))
 
 
-def _drifted(state: Any, x: Array, r: Array, step: Step) -> lazy.Lazy:
-    """`lazy.drifted` by this step."""
-    theta, z, zeta, u, q, v, left, omega = step
-    return lazy.drifted(state.lazy, x, theta, z, zeta, r, omega, u, q, v, left)
-
-
-def _unbounded(state: Any, x: Array, r: Array, step: Step) -> lazy.Lazy:
-    """The same for runs that keep no history, of whose exactness nothing is certain."""
-    kept = _drifted(state, x, r, step)
+def _unbounded(state: Any, x: Array, r: Array, step: lazy.Step) -> lazy.Lazy:
+    """What is kept of runs that keep no history: nothing is certain of how exact they are."""
+    kept = lazy.drifted(state.lazy, x, r, step)
     return kept._replace(bound=arrays.namespace(x).full_like(kept.bound, math.inf))
 
 

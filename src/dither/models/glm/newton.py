@@ -106,9 +106,9 @@ def solve(given: Problem, theta: Array, *, link: Link, tol: Array, F: Array | No
         search = _anew(search, late=passes > AGAIN)
         look = problem.look(given, search.theta, search.z, link=link)
         search, tried, here = _tried(given, search, look, link=link, tol=tol)
-        done = _done(search, tried, here)
+        done, left = _done(search, tried, here)
         if arrays.some(done):
-            search = _answered(search, look, tried, done, passes, link=link)
+            search = _answered(search, look, tried, done, left, passes, link=link)
             if not arrays.some(search.live):
                 return search.answer
         search = _moved(given, search, tried.step, fresh_logits=passes % 8 == 0, link=link)
@@ -173,27 +173,25 @@ def _tried(given: Problem, search: Search, look: Look, *, link: Link, tol: Array
     return search, tried, here
 
 
-def _done(search: Search, tried: Tried, here: Array) -> Array:
-    """Which problems are solved, (G,): H is that of the point, and rounding is all that is left of the slope."""
+def _done(search: Search, tried: Tried, here: Array) -> tuple[Array, Array]:
+    """Which problems are solved, (G,): H is that of the point, and rounding is all that is left of the slope.
+
+    And how much of the slope a full step leaves, at most, in the norm of H⁻¹: (G,).
+    """
     step, noise, a = tried
-    left = _left(search.H, tried)
+    few = certificate.cut(a)
+    left = (few * certificate.phi(few) + grown(search.H.blur)) * step.slope
     done = (step.move <= SAFE) & (a <= SHARP) & (left <= noise) | (search.idle > IDLE)
     done = done | (step.slope <= noise) & ((a <= SHARP) | (step.slope >= search.last / 2))
-    return search.live & here & done
+    return search.live & here & done, left
 
 
-def _left(H: Curvature, tried: Tried) -> Array:
-    """How much of the slope a full step leaves, at most, in the norm of H⁻¹: (G,)."""
-    few = certificate.cut(tried.a)
-    return (few * certificate.phi(few) + grown(H.blur)) * tried.step.slope
-
-
-def _answered(search: Search, look: Look, tried: Tried, done: Array, passes: int, *, link: Link) -> Search:
+def _answered(search: Search, look: Look, tried: Tried, done: Array, left: Array, passes: int, *, link: Link) -> Search:
     """With the solutions of the problems that are done; one that the bound cannot vouch for starts anew instead."""
     xp, H = arrays.namespace(search.theta), search.H
     step, noise, a = tried
     safe = step.move <= SAFE
-    N, left = xp.where(safe[..., None], step.N, 0.0), xp.where(safe, _left(H, tried), step.slope) + noise
+    N, left = xp.where(safe[..., None], step.N, 0.0), xp.where(safe, left, step.slope) + noise
     a, ahead = xp.where(safe, a, 0.0), look.zmax + xp.where(safe, step.move, 0.0)
     bound = certificate.bounds(a + H.shift + H.blur, left, H.reach, zmax=ahead, link=link)
     astray = xp.maximum(noise, H.blur) >= hessian.LOST
@@ -214,13 +212,12 @@ def _moved(given: Problem, search: Search, step: Step, *, fresh_logits: bool, li
     better, far = step.slope < search.least / 2, step.move > SAFE
     theta, z = moved(given, search.theta, search.z, step, search.live, anew=fresh_logits, link=link)
     shift = xp.where(xp.isfinite(H.shift), problem.offset(z, H.anchor, link=link), xp.inf)
-    return search._replace(
-        theta=theta,
-        z=z,
-        H=H._replace(shift=shift),
+    return Search(
+        *(theta, z, Curvature(*H[:-1], shift), search.live, search.begun, search.lost),
         least=xp.where(better, step.slope, search.least),
         idle=xp.where(better | far, 0.0, search.idle + 1),
         last=xp.where(far, 0.0, step.slope),
+        answer=search.answer,
     )
 
 
