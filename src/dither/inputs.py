@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from dither import errors
+from dither.errors import LARGEST
 from dither.models import model as contract
 
 ROUNDING = 1e-6  # how far a probability may be off that was written with six digits, or in float32
 MOST_OFF = 1e-3  # how far the sum of the probabilities of many arms may be from 1
 EXACT = 1e-12  # probabilities whose sum is as near to 1 as this are left as they are
-LARGEST = 1e100  # numbers must be below this: products with 1/√λ, at most 1e50, and their squares must not overflow
 
 
 class Named:

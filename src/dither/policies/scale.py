@@ -11,7 +11,7 @@ T is the horizon, or t where there is none; δ = 1/T unless given; σ is the sd 
 from collections.abc import Callable
 from typing import Any
 
-from dither import errors, inputs, theory
+from dither import errors, theory
 from dither.models import model as contract
 
 Scale = float | str | Callable[[int], float]
@@ -24,7 +24,7 @@ def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float
         if c not in NAMES:
             raise errors.unknown("schedule of c", c, known=("a number", *NAMES))
     elif not callable(c):
-        errors.within("c", c, 0, inputs.LARGEST)
+        errors.within("c", c, 0, errors.LARGEST)
     errors.positive("sigma", sigma)
     errors.positive("S", S)
     if horizon is not None:
@@ -48,7 +48,7 @@ def value(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
     c = policy.c
     if callable(c):
         at_t = c(t)
-        errors.within(f"c({t})", at_t, 0, inputs.LARGEST)
+        errors.within(f"c({t})", at_t, 0, errors.LARGEST)
         return policy.sigma * at_t
     if not isinstance(c, str):
         return policy.sigma * c
