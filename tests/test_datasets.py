@@ -347,7 +347,7 @@ def test_blocks_and_dtypes_do_not_change_what_scaling_gives(scale, monkeypatch):
     else:
         slow = [row / np.linalg.norm(row) for row in X.astype(np.float64)]
     assert_allclose(whole, slow, rtol=1e-10)
-    monkeypatch.setattr("dither.envs.classification.BLOCK", 64)
+    monkeypatch.setattr("dither.envs.classification.NUMBERS_AT_ONCE", 64)
     assert_allclose(scaled(X.astype(np.float64), scale), whole, rtol=1e-13)
     slim = envs.Classification(X, np.arange(101) % 2, scale=scale).X
     assert slim.dtype == np.float32

@@ -20,7 +20,7 @@ TOLS = [0.01, 0.05, 0.3]
 def from_the_start(patch):
     """Let the lazy regime begin with the first row, as it is with more than a thousand."""
     patch.setattr(learn, "SOLVED", 0)
-    patch.setattr(learn, "TOGETHER", 0)
+    patch.setattr(learn, "ROWS_TOGETHER", 0)
     patch.setattr(quick, "LEAST", 0)
 
 

@@ -216,7 +216,7 @@ def test_a_later_step_that_is_refused_leaves_no_trace(monkeypatch):
         step(*args, **kwargs)
 
     monkeypatch.setattr(adam, "step", counted)
-    monkeypatch.setitem(network.LEARNT, "float32", 1e16)  # as it is, no row that overflows is taken
+    monkeypatch.setitem(network.LARGEST_LEARNT, "float32", 1e16)  # as it is, no row that overflows is taken
     for n in range(4, 24):
         b, twin = (bandit("NeuralUCB", slots=3, window=None, batch=4, steps=3) for _ in range(2))
         for one in (b, twin):

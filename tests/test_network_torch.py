@@ -184,7 +184,7 @@ def test_work_is_cut_into_pieces(monkeypatch):
         lambda: np.stack(modules.gradient_norms(net, theta, X, inputs=True)),
     )
     whole = [call() for call in calls]
-    monkeypatch.setattr(modules, "WORK", 2 * net.width)
+    monkeypatch.setattr(modules, "NUMBERS_AT_ONCE", 2 * net.width)
     for call, wanted in zip(calls, whole, strict=True):
         assert_allclose(call(), wanted, rtol=1e-12)  # seen red: a row in two pieces
 

@@ -1,8 +1,9 @@
-"""The only file that knows NumPy from torch, and the owner of the tie rule.
+"""The only file that knows NumPy from torch, and the owner of the rule for ties.
 
-Everything above is written against the Python array API. Ties: scores that rounding cannot tell apart are one score.
-Their arms share its probability equally, and one uniform draw a request decides among them. For arms that are lines,
-`propensity/settled.py` has the like.
+All code above this layer is written against the Python array API.
+
+Ties: scores that rounding cannot tell apart count as one score. The arms with that score share its probability equally,
+and one uniform draw a request decides among them. `propensity/settled.py` has the same rule for arms that are lines.
 """
 
 import functools
@@ -19,20 +20,20 @@ import scipy.special
 from dither import errors
 
 Array = Any  # an array of any library that follows the Python array API
-RELATIVE = 5e-13  # of a score: what rounding may have done to it where nothing else is known,
-ROUNDING = 1e-15  # and this of the largest score of the request, of which sums that cancel keep the rounding
-_LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # of the largest score: at least the largest `spread`
+RELATIVE = 5e-13  # the rounding error of a score, as a share of it, where nothing else is known
+ROUNDING = 1e-15  # added to that, as a share of the request's largest score: sums that cancel keep the error of that
+_LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # as a share of the largest score; no `spread` is larger
 
 
 def namespace(*xs: Array) -> Any:
-    """The array API namespace of the arrays; the short way for NumPy, which is nearly always meant."""
+    """The array API namespace of the arrays. NumPy is nearly always meant, so it is asked for first."""
     if type(xs[0]) is np.ndarray or isinstance(xs[0], np.generic):
         return array_api_compat.numpy
     return array_api_compat.array_namespace(*xs)
 
 
 def backend(device: str | None) -> Any:
-    """NumPy for None, else torch (which then holds all arrays on that device)."""
+    """NumPy for None, else torch, which then holds all arrays on that device."""
     if device is None:
         return array_api_compat.numpy
     try:
@@ -42,12 +43,12 @@ def backend(device: str | None) -> Any:
 
 
 def numpy(x: Array) -> np.ndarray:
-    """As a NumPy array, wherever it was."""
+    """x as a NumPy array, wherever it was."""
     return x if type(x) is np.ndarray else np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
 
 
 def device(x: Array) -> Any:
-    """Where the array lives."""
+    """The device of the array."""
     return array_api_compat.device(x)
 
 
@@ -73,7 +74,7 @@ def inner(a: Array, b: Array) -> Array:
 
 
 def square(X: Array) -> Array:
-    """The sum of the squares of all entries: no ‖x‖² of a row is larger."""
+    """The sum of the squares of all entries; it is at least the ‖x‖² of every row."""
     return np.vdot(X, X) if type(X) is np.ndarray else namespace(X).sum(X * X)
 
 
@@ -87,7 +88,7 @@ def cholesky(H: Array) -> Array | None:
     """The upper triangular R of H = R'R, (..., d, d); None where some H is not positive definite in float64."""
     try:
         return namespace(H).linalg.cholesky(H).mT
-    except (np.linalg.LinAlgError, RuntimeError):  # of NumPy; of torch, as torch.linalg.LinAlgError
+    except (np.linalg.LinAlgError, RuntimeError):  # the first by NumPy, the second by torch
         return None
 
 
@@ -112,7 +113,7 @@ def some(x: Array) -> bool:
 
 
 def pick(A: Array, i: Array, *, rank: int) -> Array:
-    """A[..., i, <rank axes>]: one entry of the axis before the last `rank`; A (..., K, *), i (...) -> (..., *)."""
+    """A[..., i, <rank axes>], one entry of the axis before the last `rank` axes: A (..., K, *), i (...) -> (..., *)."""
     axis = A.ndim - rank - 1
     batch = A.shape[:axis]
     if not batch and type(A) is np.ndarray and np.ndim(i) == 0:
@@ -126,7 +127,7 @@ def pick(A: Array, i: Array, *, rank: int) -> Array:
 
 
 def replace(A: Array, i: Array, value: Array, *, rank: int, own: bool = False) -> Array:
-    """A with A[..., i, <rank axes>] = value; shapes as in `pick`. A copy; with own=True A itself may be overwritten."""
+    """A copy of A with A[..., i, <rank axes>] = value; shapes as in `pick`. own=True: A itself may be overwritten."""
     xp, axis = namespace(A), A.ndim - rank - 1
     batch = A.shape[:axis]
     if type(A) is np.ndarray or array_api_compat.is_torch_array(A):
@@ -139,17 +140,18 @@ def replace(A: Array, i: Array, value: Array, *, rank: int, own: bool = False) -
 
 
 def argmax(s: Array, *, u: Array, error: Array | float | None = None, mask: Array | None = None) -> Array:
-    """The arm of the highest score; among arms tied with it, the one that u says.
+    """The arm of the highest score; among the arms that tie with it, the one that u picks. -> (...) integers
 
-    s (..., K) scores; u (...) uniform on [0, 1), spent whether or not there is a tie; error, mask: as of `top`.
-    -> (...) integers
+    s : (..., K) the scores
+    u : (...) uniform on [0, 1); it is spent whether or not there is a tie
+    error, mask : as of `top`
     """
     xp, best = namespace(s), _first(s, mask)
     if mask is None and type(s) is np.ndarray and s.size:
         reach = 2 * (_LARGEST_ERROR * max(float(s.max()), -float(s.min())) if error is None else float(np.max(error)))
         at = s[best] if s.ndim == 1 else pick(s, best, rank=0)[..., None]
         if np.count_nonzero(s >= at - reach) == best.size:
-            return best  # the usual case, at once: nobody is near
+            return best  # the usual case: no other score is near
     tied = top(s, error=error, mask=mask)
     if int(xp.count_nonzero(tied)) == math.prod(best.shape):
         return best
@@ -157,9 +159,10 @@ def argmax(s: Array, *, u: Array, error: Array | float | None = None, mask: Arra
 
 
 def in_turn(best: Callable[[Array, Array], Array], u: Array, arms: int, mask: Array | None) -> Array:
-    """The best arm, then the best of what is left, and so on: u (..., k) uniforms -> (..., k) integers.
+    """The best arm, then the best of the arms that are left, and so on: u (..., k) uniforms -> (..., k) integers.
 
-    best(u, left) -> (...) the best arm of those that are left (..., K); mask (..., K), True: on offer
+    best : best(u, left) -> (...), the best arm of those that are left (..., K)
+    mask : (..., K) True for the arms on offer
     """
     xp = namespace(u)
     left = xp.ones((*u.shape[:-1], arms), dtype=xp.bool) if mask is None else xp.asarray(mask, copy=True)
@@ -173,7 +176,7 @@ def in_turn(best: Callable[[Array, Array], Array], u: Array, arms: int, mask: Ar
 
 
 def nth(tied: Array, u: Array) -> Array:
-    """One of the arms that are tied (..., K), each with equal chance: the one that the uniform u (...) says."""
+    """One of the arms that are tied (..., K), each with equal probability: the one that the uniform u (...) picks."""
     xp = namespace(tied)
     count = xp.count_nonzero(tied, axis=-1)
     rank = xp.astype(xp.floor(u * xp.astype(count, xp.float64)), xp.int64)
@@ -182,11 +185,14 @@ def nth(tied: Array, u: Array) -> Array:
 
 
 def top(s: Array, *, error: Array | float | None = None, mask: Array | None = None) -> Array:
-    """Which arms tie with the highest score: those that a chain of scores without a gap joins to it. -> bool (..., K)
+    """Which arms tie with the highest score: bool (..., K).
 
-    A gap is wider than the rounding errors of both sides. So the answer does not depend on the order of the arms.
-    s (..., K); error, what rounding may have done to each score: (..., K), a number, or None for `spread(s)`;
-    mask (..., K), True: on offer
+    Two scores are joined if they differ by no more than their rounding errors together. An arm ties if a chain of such
+    joints leads from it to the highest score. So the answer does not depend on the order of the arms.
+
+    s : (..., K) the scores
+    error : the rounding error of each score, (..., K) or a number; None: `spread(s)`
+    mask : (..., K) True for the arms on offer
     """
     xp = namespace(s)
     e = spread(s, mask=mask) if error is None else error
@@ -194,7 +200,7 @@ def top(s: Array, *, error: Array | float | None = None, mask: Array | None = No
     if mask is not None:
         high, low = xp.where(mask, high, -xp.inf), xp.where(mask, low, xp.inf)
     floor = pick(low, _first(s, mask), rank=0)[..., None]
-    while True:  # as often as the chain has links: hardly ever more than once
+    while True:  # once for each joint of the chain: hardly ever more than once
         tied = high >= floor
         lower = xp.min(xp.where(tied, low, xp.inf), axis=-1, keepdims=True)
         if bool(xp.all(lower >= floor)):
@@ -203,27 +209,27 @@ def top(s: Array, *, error: Array | float | None = None, mask: Array | None = No
 
 
 def spread(s: Array, *, mask: Array | None = None) -> Array:
-    """What rounding may have done to scores of which nothing else is known. (..., K) -> (..., K)"""
+    """The rounding error of scores of which nothing else is known, at most: (..., K) -> (..., K)."""
     xp = namespace(s)
     size = xp.abs(s) if mask is None else xp.where(mask, xp.abs(s), 0.0)
     return RELATIVE * size + ROUNDING * xp.max(size, axis=-1, keepdims=True)
 
 
 def share(s: Array, *, error: Array | float | None = None, mask: Array | None = None) -> Array:
-    """The probabilities with which `argmax` answers when u is all the chance there is: s (..., K) -> (..., K)."""
+    """The probability with which `argmax` picks each arm, over its u alone: s (..., K) -> (..., K)."""
     xp = namespace(s)
     tied = xp.astype(top(s, error=error, mask=mask), xp.float64)
     return tied / xp.sum(tied, axis=-1, keepdims=True)
 
 
 def _first(s: Array, mask: Array | None) -> Array:
-    """The first of the highest scores on offer."""
+    """The first arm with the highest score on offer."""
     xp = namespace(s)
     return xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
 
 
 def _grid(batch: tuple[int, ...], like: Array) -> tuple[Array, ...]:
-    """Index arrays of the batch axes, to stand before an index of shape `batch`."""
+    """Index arrays for the batch axes. They stand before an index array of shape `batch`."""
     if type(like) is np.ndarray:
         return _numpy_grid(batch)
     xp, device = namespace(like), array_api_compat.device(like)

@@ -22,12 +22,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither import arrays, errors
+from dither import arrays, errors, inputs
 from dither.arrays import Array
 from dither.models import model as contract
 
 PAGE = "docs/adding-a-policy.md"
-WHOLE = 1e-6  # how far from 1 probabilities may sum
 UNIFORMS = 3  # a request spends: the tie-break, the coin of eps, the arm if it falls
 
 
@@ -313,8 +312,8 @@ def _whole(rule: Any, mask: np.ndarray | None) -> np.ndarray:
     """The probabilities (..., K), refused where they are no distribution: a policy of one's own would be believed."""
     p = rule(mask=mask)
     total = np.sum(p, axis=-1)
-    if not np.all(np.abs(total - 1) < WHOLE):
-        wrong = float(np.ravel(total)[np.argmax(~(np.abs(np.ravel(total) - 1) < WHOLE))])
+    if not np.all(np.abs(total - 1) < inputs.ROUNDING):
+        wrong = float(np.ravel(total)[np.argmax(~(np.abs(np.ravel(total) - 1) < inputs.ROUNDING))])
         name = getattr(rule, "__qualname__", "propensities")
         raise ValueError(f"{name} must sum to 1 over the arms on offer, got a sum of {wrong:g}: divide by it ({PAGE})")
     return p

@@ -6,6 +6,8 @@ import math
 import numbers
 from collections.abc import Iterable
 
+LARGEST = 1e100  # numbers and settings must be below this: their products with 1/√λ, at most 1e50, have finite squares
+
 
 def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
     """The error of a name that is in no table. It names the nearest match, or all that there are."""

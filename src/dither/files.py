@@ -1,8 +1,8 @@
 """Files that are there whole or not at all.
 
-A file is written as a part beside its name, `.NAME.<16 hex digits>.part`, and then renamed. Its writer holds a lock on
-the part, which the system takes back when the process ends, however it ends. So a part whose lock is free was left by
-a writer that was killed: the next write in the folder sweeps it. A part that is locked is never touched.
+A file is written as a part in the same folder, `.NAME.<16 hex digits>.part`, and then renamed. The writer holds a lock
+on the part. The system takes the lock back when the process ends, in whatever way it ends. So a part whose lock is free
+was left by a writer that was killed, and the next write in the folder removes it. A locked part is never touched.
 """
 
 import contextlib
@@ -17,17 +17,20 @@ from typing import IO
 
 try:
     import fcntl
-except ImportError:  # a system where nobody removes a file that is open, which protects a part as well
+except ImportError:  # on such a system an open file cannot be removed, which protects a part as well
     fcntl = None  # type: ignore[assignment]
 
 _PART = re.compile(r"\..*\.[0-9a-f]{16}\.part", re.DOTALL)
 
 
 def replace(path: Path, write: Callable[[IO[bytes]], object], *, parents: bool = False) -> None:
-    """Write under a temporary name in the same folder, then rename: whoever reads sees the old file or the new one.
+    """Write under a temporary name in the same folder, then rename: a reader sees the old file or the new one, whole.
 
-    A kill leaves at most one part, until the next write in the folder; the mode of an older file stays. When this
-    returns, the file and its name are on the disk. parents: make the folders that are missing.
+    A kill leaves at most one part, which the next write in the folder removes. The mode of an older file stays. When
+    this returns, the file and its name are on the disk.
+    parents : make the folders that are missing
+
+    Raises FileNotFoundError where the folder is missing.
     """
     if parents:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +45,7 @@ def replace(path: Path, write: Callable[[IO[bytes]], object], *, parents: bool =
             write(file)
             file.flush()
             os.fsync(file.fileno())
-            if fcntl:  # under the lock: nobody sweeps the part before it has its name
+            if fcntl:  # under the lock, so that nobody removes the part before it has its name
                 os.replace(part, path)
         if not fcntl:
             os.replace(part, path)
@@ -53,17 +56,17 @@ def replace(path: Path, write: Callable[[IO[bytes]], object], *, parents: bool =
 
 
 def sync(folder: Path) -> None:
-    """Which names the folder has is on the disk when this returns, where the system can say so."""
+    """Return when the names in the folder are on the disk, where the system can do that."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except PermissionError:  # a folder that one may write in and not read
+    except PermissionError:  # one may write in the folder, and not read it
         return
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that syncs no folders
+        if error.errno != errno.EINVAL:  # which says that the file system syncs no folders
             raise
     finally:
         os.close(handle)
@@ -77,7 +80,7 @@ def _part(path: Path) -> tuple[Path, IO[bytes]]:
         if not fcntl:
             return part, file
         fcntl.flock(file, fcntl.LOCK_EX)
-        if os.fstat(file.fileno()).st_nlink:  # else it was swept between its first moment and the lock
+        if os.fstat(file.fileno()).st_nlink:  # 0: another writer removed it before it was locked
             return part, file
         file.close()
 
@@ -87,11 +90,12 @@ def _sweep(folder: Path) -> None:
     with contextlib.suppress(PermissionError), os.scandir(folder) as entries:
         for entry in entries:
             if _PART.fullmatch(entry.name):
-                with contextlib.suppress(OSError):  # held, or swept by another
+                with contextlib.suppress(OSError):  # its writer lives, or another has removed it
                     _remove(entry.path)
 
 
 def _remove(part: str) -> None:
+    """Remove a part. Raises OSError where its writer lives."""
     if not fcntl:
         os.unlink(part)
         return

@@ -7,11 +7,14 @@
     log        μ = e^η               g = e^η            r >= 0         L_μ = e^B         M_μ = 1
     probit     μ = Φ(η)              g = ηΦ(η) + φ(η)   r in [0, 1]    L_μ = 1/√(2π)     M_μ = B
 
-L_μ = sup μ' and M_μ = sup |μ''|/μ' are over the domain |η| <= B. Probit is not the canonical link of the Bernoulli law:
-its g is the one with g' = Φ, so its loss is a quasi-likelihood (the same mean, convex, but not the log-likelihood).
-`concordance` is M_μ as the paper tabulates it: the M that holds for all η, where there is one. `rounded` is how many
-roundings of η the computing of μ is worth. Everything is finite for |η| <= 700; beyond ±700 the log link is held at
-e^{±700}.
+L_μ = sup μ' and M_μ = sup |μ''|/μ' are over the domain |η| <= B.
+
+Probit is not the canonical link of the Bernoulli law. Its g is the one with g' = Φ, so that its loss is a
+quasi-likelihood: it is convex and has the same mean, but it is not the log-likelihood.
+
+`concordance` is M_μ as the paper tabulates it, the M that holds for all η where there is one. `rounded` says how large
+the rounding error of μ is: as that many roundings of η. Everything is finite for |η| <= 700; beyond that the log link
+gives e^{±700}.
 """
 
 import math
@@ -21,7 +24,7 @@ from typing import Any
 from dither import arrays, errors
 from dither.arrays import Array
 
-LARGEST = 700.0  # e^η of larger η overflows
+LARGEST_LOGIT = 700.0  # |η| beyond which e^η overflows
 _ROOT_TAU = math.sqrt(2 * math.pi)
 
 
@@ -89,7 +92,7 @@ class Logit:
         return arrays.namespace(eta).where(eta >= 0, high, low), low * high
 
     def residual(self, eta: Array, count: Array, total: Array) -> tuple[Array, Array]:
-        """count μ - total, and μ'; to the last digit where μ is near 1: from count - total and 1 - μ."""
+        """count μ - total, and μ'. Where μ is near 1, it comes from count - total and 1 - μ, to the last digit."""
         low, high = self._tails(eta)
         tail = count * low
         return arrays.namespace(eta).where(eta >= 0, (count - total) - tail, tail - total), low * high
@@ -139,7 +142,7 @@ class Log:
     def mu(self, eta: Array) -> Array:
         """μ."""
         xp = arrays.namespace(eta)
-        return xp.exp(xp.where(eta > LARGEST, LARGEST, xp.where(eta < -LARGEST, -LARGEST, eta)))
+        return xp.exp(xp.where(eta > LARGEST_LOGIT, LARGEST_LOGIT, xp.where(eta < -LARGEST_LOGIT, -LARGEST_LOGIT, eta)))
 
     def slopes(self, eta: Array) -> tuple[Array, Array]:
         """μ and μ' at once."""
@@ -147,7 +150,7 @@ class Log:
         return mu, mu
 
     def residual(self, eta: Array, count: Array, total: Array) -> tuple[Array, Array]:
-        """count μ - total, and μ'; held beyond e^300, so that sums of products with it do not overflow."""
+        """count μ - total, and μ'. μ is at most e^300 here, so that sums of its products do not overflow."""
         mu = self.mu(arrays.namespace(eta).where(eta > 300.0, 300.0, eta))
         return count * mu - total, mu
 
@@ -161,7 +164,7 @@ class Log:
 
     def L(self, B: Any) -> Any:
         """L_μ on |η| <= B: e^B."""
-        return self.mu(B) if hasattr(B, "ndim") else math.exp(min(B, LARGEST))
+        return self.mu(B) if hasattr(B, "ndim") else math.exp(min(B, LARGEST_LOGIT))
 
     def M(self, B: Any) -> Any:
         """M_μ: 1."""
@@ -178,14 +181,14 @@ class Log:
 
 @dataclass(frozen=True)
 class Probit:
-    """μ(η) = Φ(η): rewards in [0, 1], fitted by the quasi-likelihood of the module's text."""
+    """μ(η) = Φ(η): rewards in [0, 1], fitted by the quasi-likelihood that the docstring of this module states."""
 
     name = "probit"
     rounded = 8
     support = (0.0, 1.0)
 
     def mu(self, eta: Array) -> Array:
-        """μ: Φ(η) = erfc(-η/√2)/2, right in the lower tail."""
+        """μ = Φ(η) = erfc(-η/√2)/2, which keeps its digits in the lower tail."""
         return arrays.special("erfc", -eta / math.sqrt(2)) / 2
 
     def slopes(self, eta: Array) -> tuple[Array, Array]:
@@ -193,7 +196,7 @@ class Probit:
         return self.mu(eta), _phi(eta)
 
     def residual(self, eta: Array, count: Array, total: Array) -> tuple[Array, Array]:
-        """count μ - total, and μ'; to the last digit where μ is near 1: from count - total and 1 - μ."""
+        """count μ - total, and μ'. Where μ is near 1, it comes from count - total and 1 - μ, to the last digit."""
         xp = arrays.namespace(eta)
         tail = count * self.mu(-xp.abs(eta))
         return xp.where(eta >= 0, (count - total) - tail, tail - total), _phi(eta)
@@ -203,7 +206,7 @@ class Probit:
         return -eta * _phi(eta)
 
     def g(self, eta: Array) -> Array:
-        """ηΦ(η) + φ(η) = max(η, 0) + φ(η) (1 - |η| Φ(-|η|)/φ(η)); the bracket by erfcx, for the lower tail."""
+        """ηΦ(η) + φ(η) = max(η, 0) + φ(η) (1 - |η| Φ(-|η|)/φ(η)), where erfcx keeps the digits of the bracket."""
         xp = arrays.namespace(eta)
         size = xp.abs(eta)
         mills = arrays.special("erfcx", size / math.sqrt(2)) * math.sqrt(math.pi / 2)
@@ -227,11 +230,12 @@ class Probit:
 
 
 def _like(B: Any, value: float) -> Any:
-    """The value, as an array of B's shape where B is an array."""
+    """The value; where B is an array, an array of its shape."""
     return arrays.namespace(B).full_like(B, value) if hasattr(B, "ndim") else value
 
 
 def _phi(eta: Array) -> Array:
+    """φ(η), the density of N(0, 1)."""
     return arrays.namespace(eta).exp(-0.5 * eta * eta) / _ROOT_TAU
 
 

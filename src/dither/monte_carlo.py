@@ -12,7 +12,7 @@ from dither import arrays, decision
 from dither.arrays import Array
 from dither.decision import Moment
 
-TOGETHER = 1000  # decisions of one request that are ranked at once
+DECISIONS_TOGETHER = 1000  # of one request that are ranked at once
 BLOCK = 2**24  # numbers that are drawn at once for them
 
 
@@ -98,7 +98,7 @@ def again(now: Moment, view: Any, rng: np.random.Generator, *, n: int, arms: int
     Only so many numbers as fit a `BLOCK` are drawn at once. The uniforms that the caller takes from the same stream
     come after the scores of all that are together, so the blocks change no number.
     """
-    together, block = min(TOGETHER, max(1, BLOCK // arms)), max(1, BLOCK // _numbers(now, view, arms=arms))
+    together, block = min(DECISIONS_TOGETHER, max(1, BLOCK // arms)), max(1, BLOCK // _numbers(now, view, arms=arms))
     for start in range(0, n, together):
         stop = min(n, start + together)
         sizes = [min(block, stop - first) for first in range(start, stop, block)]

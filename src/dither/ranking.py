@@ -276,7 +276,7 @@ def _redrawn(now: Moment, view: Any, rng, *, n: int, arms: int) -> Iterator[tupl
         for s in monte_carlo.again(now, view, rng, n=n, arms=arms, rule=None):
             yield len(s), functools.partial(_by_score, s)
         return
-    together = min(monte_carlo.TOGETHER, max(1, monte_carlo.BLOCK // arms))
+    together = min(monte_carlo.DECISIONS_TOGETHER, max(1, monte_carlo.BLOCK // arms))
     for start in range(0, n, together):
         size = min(together, n - start)
         chance = decision.draw(now.policy, rng, size, arms=arms, dim=now.dim)

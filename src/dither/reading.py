@@ -1,13 +1,14 @@
 """Tables in files, read in one way for logs and for `compare --data`.
 
-CSV         names in the first line; comma, semicolon, tab or |; UTF-8
-JSON lines  an object a line
-Parquet
-gzip, bzip2 and xz are unpacked, by the content of the file and not by its name.
+    CSV         names in the first line; comma, semicolon, tab or |; UTF-8
+    JSON lines  one object a line
+    Parquet
+
+Files that are packed with gzip, bzip2 or xz are unpacked. The content of a file says how it is packed, not its name.
 
 In a CSV file blanks around a value do not count, a value in NOTHING is missing, and a line without a value is no row.
-The type of a column is that of all its values: whole numbers, numbers, true and false, or else text. It stays text
-where a whole number has a leading zero (`007` is a name), and where the caller says so.
+All values of a column decide its type together: whole numbers, numbers, true and false, or else text. A column stays
+text where a whole number has a leading zero (`007` is a name), and where the caller says so.
 """
 
 import bz2
@@ -22,21 +23,21 @@ from pathlib import Path
 from typing import Any
 
 SEPARATORS = ",;\t|"
-NOTHING = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # in CSV: a value that is missing
+NOTHING = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # what stands in CSV for a missing value
 CSV = (".csv", ".tsv", ".txt", ".data")
 JSON = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
 PACKED = (".gz", ".bz2", ".xz")
-OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}  # by the first bytes of a file
+OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}  # the keys are the first bytes of a file
 DAMAGED = (OSError, EOFError, lzma.LZMAError)  # what unpacking may raise
 HEAD = 2**16  # bytes in which the separator is looked for
-NAME = r"^[+-]?0\d+$"  # a whole number as written by who means a name
+NAME = r"^[+-]?0\d+$"  # whole numbers that are meant as names
 
 
 def scan(path: Path, *, text: Collection[str] = ()) -> Any:
-    """A lazy polars frame of the file; in CSV the columns in `text` stay as written, without blanks around.
+    """The file as a lazy polars frame. In CSV the columns in `text` stay as they are written, without blanks around.
 
-    Raises FileNotFoundError, or ValueError for what is no table; polars' own errors for a file that is damaged.
+    Raises FileNotFoundError, ValueError for what is no table, and the errors of polars for a damaged file.
     """
     import polars as pl
 
@@ -54,7 +55,7 @@ def scan(path: Path, *, text: Collection[str] = ()) -> Any:
 
 
 def kind(path: Path) -> str:
-    """The suffix that says what the file holds, without that of its packing."""
+    """The suffix that says what the file holds, without the suffix of its packing."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix not in PACKED), "")
     if suffix in (*CSV, *JSON, *PARQUET):
@@ -69,14 +70,14 @@ def kind(path: Path) -> str:
 
 
 def opener(path: Path) -> Any:
-    """What opens a file that is packed; None for one that is not."""
+    """The function that opens a packed file; None for a file that is not packed."""
     with path.open("rb") as file:
         start = file.read(6)
     return next((opens for magic, opens in OPENERS.items() if start.startswith(magic)), None)
 
 
 def content(path: Path, most: int = -1) -> bytes:
-    """The bytes of a file, unpacked, at most so many. Raises ValueError where the packing is damaged."""
+    """The bytes of a file, unpacked; at most `most` of them. Raises ValueError where the packing is damaged."""
     try:
         with (opener(path) or open)(path, "rb") as file:
             return file.read(most)
@@ -93,7 +94,7 @@ def checksum(path: Path) -> str:
 
 
 def stripped(name: str) -> Any:
-    """The expression of a column of text without blanks around, with null for what is missing."""
+    """An expression: a column of text without blanks around its values, and with null for the missing ones."""
     import polars as pl
 
     column = pl.col(name).str.strip_chars()
@@ -101,7 +102,7 @@ def stripped(name: str) -> Any:
 
 
 def _csv(source: Any, path: Path, pl: Any) -> Any:
-    """All columns as text; lines without a value are rows of nulls."""
+    """The frame with all columns as text; a line without a value is a row of nulls."""
     separator, names = header(path)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -113,9 +114,12 @@ def _csv(source: Any, path: Path, pl: Any) -> Any:
 
 
 def header(path: Path) -> tuple[str, list[str]]:
-    """The separator and the names of the columns: the separator that splits the first lines alike, in most parts."""
+    """The separator and the names of the columns.
+
+    The separator is the one that splits the first lines into equally many parts; of several, the one with most parts.
+    """
     start = content(path, HEAD)
-    text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # not final: a letter may be cut at the end
+    text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # not final: the last letter may be cut
     lines = text.splitlines()
     lines = lines[:-1] if len(start) == HEAD and len(lines) > 1 else lines
     found = []
@@ -131,9 +135,10 @@ def header(path: Path) -> tuple[str, list[str]]:
 
 
 def _typed(frame: Any, text: Collection[str], pl: Any) -> Any:
-    """Columns of text in the type that all their values have: found in one pass over the file, not guessed.
+    """Columns of text in the type that all their values have, which one pass over the file finds.
 
-    Lines without a value are left out, where there are any: polars cannot skip to a row behind a filter.
+    Lines without a value are left out. The filter is set only where there are such lines, since polars cannot skip to a
+    row behind a filter.
     """
     names = [name for name in frame.collect_schema().names() if name not in text]
     tests = {

@@ -1,4 +1,4 @@
-"""Nested NamedTuples of arrays, which states are: map over them, name their arrays, choose between two of them."""
+"""States are nested NamedTuples of arrays: how to map over them, name their arrays, and choose between two of them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +8,11 @@ from dither.arrays import Array
 
 
 class Opaque:
-    """What is derived from the arrays beside it and is no array itself, such as a fitted estimator."""
+    """A part of a state that is no array, such as a fitted estimator. It is derived from the arrays beside it."""
 
 
 def map_arrays(rule: Callable[..., Array], tree: Any, *others: Any) -> Any:
-    """A tree of the same form with `rule(array, *others)` at every array; None stays None."""
+    """A tree of the same form that has `rule(array, *others)` for every array; None and `Opaque` stay as they are."""
     if tree is None or isinstance(tree, Opaque):
         return tree
     if hasattr(tree, "_fields"):
@@ -21,14 +21,14 @@ def map_arrays(rule: Callable[..., Array], tree: Any, *others: Any) -> Any:
 
 
 def take(tree: Any, runs: list[int]) -> Any:
-    """The entries `runs` of the leading axis of every array; a view where it is one alone."""
+    """The tree with the entries `runs` of the leading axis of every array; of one run it is a view."""
     if len(runs) == 1:
         return map_arrays(lambda A: A[runs[0] : runs[0] + 1, ...], tree)
     return map_arrays(lambda A: arrays.namespace(A).stack([A[i, ...] for i in runs]), tree)
 
 
 def put(tree: Any, runs: list[int], part: Any) -> None:
-    """Overwrite the entries `runs` of the leading axis of every array by those of `part`, in place."""
+    """Overwrite in place the entries `runs` of the leading axis of every array by the entries of `part`."""
 
     def rule(A: Array, own: Array) -> Array:
         for k, i in enumerate(runs):
@@ -39,7 +39,7 @@ def put(tree: Any, runs: list[int], part: Any) -> None:
 
 
 def leaves(tree: Any, prefix: str) -> dict[str, Array]:
-    """The arrays by dotted name; what is None is left out."""
+    """The arrays by their dotted names. None and `Opaque` are left out."""
     if tree is None or isinstance(tree, Opaque):
         return {}
     if hasattr(tree, "_fields"):
@@ -48,7 +48,7 @@ def leaves(tree: Any, prefix: str) -> dict[str, Array]:
 
 
 def choose(mask: Array, new: Any, old: Any) -> Any:
-    """`new` where mask (R,) is true along the first axis, else `old`; arrays that grew are padded with zeros."""
+    """`new` where mask (R,) is true along the first axis, else `old`; arrays of `old` that are shorter get zeros."""
 
     def rule(a: Array, b: Array) -> Array:
         xp = arrays.namespace(a)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dither.algorithms import ALGORITHMS, specs
-from dither.experiments import asked, figures, neural_figures, published
+from dither.experiments import asked, costs, figures, neural_figures, published
 from dither.experiments.environments import build
 from dither.experiments.figures import FIGURES
 from dither.experiments.linear_figures import PAPER
@@ -23,7 +23,7 @@ def test_every_figure_can_be_built_and_configured(name):
     assert reference(figure.algorithms).name in REFERENCES
     for panel in figure.panels:
         assert panel.algorithms == specs(*map(str, panel.algorithms))  # one spelling each
-        cost = [figures.seconds(panel, algorithms=panel.algorithms[:n], runs=2) for n in range(3)]
+        cost = [costs.seconds(panel, algorithms=panel.algorithms[:n], runs=2) for n in range(3)]
         assert 0 < cost[0] < cost[1] < cost[2]
     assert figures.from_data(figures.to_data(figure)) == figure
     for note in figure.notes:  # a note that names what is not there explains nothing

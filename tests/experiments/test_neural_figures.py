@@ -177,9 +177,10 @@ def test_the_weights_are_those_of_the_network(monkeypatch, slots, hidden):
     monkeypatch.setattr(costs, "PRODUCT", 0.0)
     monkeypatch.setattr(costs, "WEIGHT", 1.0)
     name = f"DeepFP:hidden={'x'.join(map(str, hidden))}"
-    found = costs.microseconds(Outline(arms=4, dim=9, disjoint=slots is not None), Spec.parse(name))
+    found = costs.microseconds(Outline(arms=4, dim=9, disjoint=slots is not None), Spec.parse(name), rounds=1)
     assert found == layout(9, slots, hidden).size
-    assert costs.microseconds(Outline(4, 9, slots is not None), Spec.parse(name + ",every=4,steps=2")) == found / 2
+    less = Spec.parse(name + ",every=4,steps=2")
+    assert costs.microseconds(Outline(4, 9, slots is not None), less, rounds=1) == found / 2
 
 
 def test_the_weights_of_the_convolutions_by_hand(monkeypatch):
@@ -187,7 +188,8 @@ def test_the_weights_of_the_convolutions_by_hand(monkeypatch):
     monkeypatch.setattr(costs, "WEIGHT", 0.0)
     monkeypatch.setattr(costs, "PRODUCT", 1.0)
     one = 784 * 9 * 32 + 196 * 9 * 32 * 64 + 64 * 7 * 7 * 128 + 128  # products for one image in one slot
-    assert costs.microseconds(outline(H7.panels[0].env), Spec.parse(f"DeepFP:{CNN}")) == one * (10 + 3 * 32)
+    spec = Spec.parse(f"DeepFP:{CNN}")
+    assert costs.microseconds(outline(H7.panels[0].env), spec, rounds=1) == one * (10 + 3 * 32)
 
 
 def test_the_catalogue_builds_no_network_and_reads_no_data(dither, monkeypatch):

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dither import algorithms
 from dither.cli import analysis, inventory, terminal
-from dither.experiments import environments, figures, published, words
+from dither.experiments import costs, environments, published, words
 from dither.experiments.figures import FIGURES
 from dither.experiments.panels import Figure, Panel, reference, without_shared
 
@@ -22,7 +22,7 @@ def catalogue(console: Console) -> None:
     """What can be reproduced."""
     table = Table("name", "what", "panels", "algorithms", "runs", "cost", title="Figures", title_justify="left")
     for name, figure in FIGURES.items():
-        cost = sum(figures.seconds(p, algorithms=p.algorithms, runs=figure.runs) for p in figure.panels)
+        cost = sum(costs.seconds(p, algorithms=p.algorithms, runs=figure.runs) for p in figure.panels)
         table.add_row(
             name,
             figure.title + _kappas(figure) + ("\n" + words.shared(figure) if figure.shared else ""),

@@ -1,8 +1,8 @@
 """Data sets as bandits: shuttle, isolet, mushroom, MNIST and Fashion-MNIST, any CSV or Parquet file, any OpenML id.
 
 load("mnist")                  the data as published, from a folder of the original files or from OpenML
-environment("mnist", "unit")   the bandit: `envs.Classification`, features made by a pipeline of `PREPROCESSING`
-table("my.csv", "label")       the bandit of a table
+environment("mnist", "unit")   a bandit from the data set: `envs.Classification`, scaled as `PREPROCESSING` says
+table("my.csv", "label")       a bandit from a table
 """
 
 from dither.datasets.dataset import Dataset

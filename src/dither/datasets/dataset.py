@@ -10,7 +10,7 @@ import numpy as np
 class Dataset:
     """N rows of d columns and their labels, as published.
 
-    X : (N, d) uint8 (pixels, 0 to 255), int16, float64, or text of one letter (categories; `?` is missing)
+    X : (N, d) uint8 (pixels, 0 to 255), int16, float64, or text of one letter (categories, where `?` is missing)
     y : (N,) labels, whole numbers or text
     """
 
@@ -22,11 +22,11 @@ class Dataset:
     citation: str
     openml: int  # id at openml.org
     url: str  # where the originals are
-    origin: str  # where these rows come from: the folder, or "OpenML ID"
-    shape: tuple[int, ...] | None = None  # of a row that is an image
+    origin: str  # where these rows were read from: the folder, or "OpenML ID"
+    shape: tuple[int, ...] | None = None  # of the image, where a row is one
 
     def order(self) -> np.ndarray:
-        """Row numbers (N,) in an order that depends on the rows alone: by their bytes, then by label."""
+        """Row numbers (N,) in an order that depends on nothing but the rows: by their bytes, then by label."""
         _, codes = np.unique(self.y, return_inverse=True)
         X = np.ascontiguousarray(self.X)
         keys = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1])))[:, 0]
@@ -34,7 +34,7 @@ class Dataset:
         return by_label[np.argsort(keys[by_label], kind="stable")]
 
     def digest(self) -> str:
-        """SHA-256 of all rows and labels, whatever their order and the file they came in."""
+        """SHA-256 of all rows and labels. It does not depend on their order, nor on the file that they came in."""
         order = self.order()
         found = hashlib.sha256(f"{self.X.dtype.str} {self.X.shape}".encode())
         found.update(np.ascontiguousarray(self.X[order]).tobytes())

@@ -1,7 +1,8 @@
 """The data sets: what they are, where they come from, under which licence, and how to see that a copy is whole.
 
-SHA-256 is that of a file's content, after unpacking where it is a .gz: a file that was packed again is the same file.
-`digest` is that of the data themselves (`Dataset.digest`), whatever the order of the rows and the format.
+The SHA-256 of a file is that of its content. A .gz is unpacked first, so that a file that was packed again counts as
+the same file. `digest` is that of the data themselves (`Dataset.digest`): the order of the rows and the format do not
+matter.
 """
 
 from collections.abc import Mapping
@@ -22,14 +23,14 @@ class Source:
     licence: str
     citation: str
     digest: str  # SHA-256 of all rows and labels
-    encoded: int | None = None  # d once categorical columns are one-hot
+    encoded: int | None = None  # d after categorical columns have become one-hot
     shape: tuple[int, ...] | None = None  # of an image
     accepts: tuple[tuple[str, ...], ...] = ()  # other names of files with the same data
 
 
 _IMAGES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 ISOLET = ("isolet1+2+3+4.data", "isolet5.data")  # as published
-ISOLET_PACKED = "isolet_all_int16.npz"  # 10,000 X as int16, which loses nothing: the numbers have four decimals
+ISOLET_PACKED = "isolet_all_int16.npz"  # 10,000 X as int16, which is exact: the numbers have four decimals
 
 SOURCES: dict[str, Source] = {
     source.name: source

@@ -1,4 +1,4 @@
-"""`load`: a data set from a folder of the original files, or else from OpenML. Nothing is ever unpickled."""
+"""`load`: a data set from a folder of the original files, or from OpenML. Nothing is ever unpickled."""
 
 import os
 import warnings
@@ -20,12 +20,13 @@ def load(name: str, *, folder: str | Path | None = None, cache: str | Path | Non
     Parameters
     ----------
     name : shuttle, isolet, mushroom, mnist or fashion-mnist
-    folder : has the original files, in FOLDER/shuttle/ and so on; None: that of the environment variable DITHER_DATA,
-        and where there is none, OpenML (extra "experiments": scikit-learn fetches and keeps it)
+    folder : the folder with the original files, in FOLDER/shuttle/ and so on. None: the folder that the environment
+        variable DITHER_DATA names; where it names none, OpenML (extra "experiments": scikit-learn fetches the data and
+        keeps them)
     cache : scikit-learn's `data_home`, for OpenML
 
-    Returns a `Dataset`. Warns where OpenML's rows are not those of the originals. Raises LookupError for another name,
-    FileNotFoundError for a file that is missing, ValueError for one that is damaged, OSError without a network.
+    Returns a `Dataset`. Warns where the rows from OpenML are not those of the originals. Raises LookupError for another
+    name, FileNotFoundError for a missing file, ValueError for a damaged file, OSError without a network.
     """
     if name not in SOURCES:
         raise errors.unknown("data set", name, known=SOURCES)
@@ -65,7 +66,7 @@ def load(name: str, *, folder: str | Path | None = None, cache: str | Path | Non
 
 
 def located(folder: str | Path | None) -> Path | None:
-    """The folder of originals: what is given, or else that of DITHER_DATA; None where there is none."""
+    """The folder of the originals: the one that is given, or the one that DITHER_DATA names; None where none is."""
     given = folder if folder is not None else os.environ.get(FOLDER)
     if not given:
         return None
@@ -77,7 +78,7 @@ def located(folder: str | Path | None) -> Path | None:
 
 
 def _from_openml(source: Source, *, cache: str | Path | None) -> tuple[np.ndarray, np.ndarray]:
-    """X and y as `originals.read` has them, the rows perhaps in another order."""
+    """X and y as `originals.read` gives them, but perhaps with the rows in another order."""
     found = openml.fetch(source.openml, cache=cache)
     if found.target is None:
         raise ValueError(f"OpenML {source.openml} states no column of labels: it is not {source.name} any more")

@@ -13,25 +13,26 @@ from dither import errors
 
 
 class Fetched(NamedTuple):
-    """A table of OpenML."""
+    """A table from OpenML."""
 
-    X: np.ndarray  # (N, c) numbers, all columns; of a categorical one, the number of the level; NaN where missing
+    X: np.ndarray  # (N, c) all columns as numbers, a categorical one as the numbers of its levels; NaN where missing
     columns: tuple[str, ...]  # c names
-    levels: dict[str, list[str]]  # of the categorical columns
+    levels: dict[str, list[str]]  # the levels of the categorical columns
     target: str | None  # the column of labels, where one is stated
-    md5: str  # of the ARFF file, as OpenML states it (and fetch_openml checks it)
+    md5: str  # of the ARFF file, as OpenML states it; fetch_openml checks it
 
 
 def fetch(number: int, *, cache: str | Path | None = None) -> Fetched:
-    """Data set `number` of OpenML, kept in memory for the next call.
+    """Data set `number` of OpenML. It is kept in memory for the next call.
 
-    cache : scikit-learn's `data_home` (None: its default)
-    Raises ImportError without scikit-learn, OSError without network or cache, ValueError for what cannot be used.
+    cache : scikit-learn's `data_home`; None: its default
+
+    Raises ImportError without scikit-learn, OSError without network or cache, ValueError for data that cannot be used.
     """
     return _fetch(number, None if cache is None else str(cache))
 
 
-@functools.lru_cache(maxsize=1)  # the parser is slow, and a command asks twice
+@functools.lru_cache(maxsize=1)  # the parser is slow, and a command asks for the data twice
 def _fetch(number: int, cache: str | None) -> Fetched:
     try:
         from sklearn.datasets import fetch_openml, get_data_home
@@ -42,7 +43,7 @@ def _fetch(number: int, cache: str | None) -> Fetched:
     try:
         where = f"cache {Path(get_data_home(cache)) / 'openml'}"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of retries and of files that are fetched anew: if all fails, we say so
+            warnings.simplefilter("ignore")  # on retries and files fetched anew: the errors below say it
             found = fetch_openml(data_id=number, data_home=cache, **settings)
     except (URLError, TimeoutError) as reason:
         raise OSError(

@@ -1,4 +1,4 @@
-"""The original files in a folder: FOLDER/shuttle/shuttle.trn and so on. Read, checked, turned into (X, y)."""
+"""The original files in a folder, FOLDER/shuttle/shuttle.trn and so on: read, checked and turned into (X, y)."""
 
 import gzip
 import hashlib
@@ -15,7 +15,7 @@ Arrays = tuple[np.ndarray, np.ndarray]
 
 
 def present(source: Source, folder: Path) -> tuple[str, ...] | None:
-    """The names of the files that the folder has of the data set; None where one is missing."""
+    """The names of the files of the data set in the folder; None where one is missing."""
     for names in (tuple(source.files), *source.accepts):
         if all((folder / source.name / name).is_file() for name in names):
             return names
@@ -25,7 +25,7 @@ def present(source: Source, folder: Path) -> tuple[str, ...] | None:
 def read(source: Source, folder: Path) -> Arrays:
     """X (N, d) and y (N,), with the training rows first.
 
-    Raises FileNotFoundError for a file that is not there, ValueError for one that is damaged or another.
+    Raises FileNotFoundError for a missing file, ValueError for a file that is damaged or is not the original.
     """
     names = present(source, folder)
     if names is None:
@@ -44,7 +44,7 @@ def read(source: Source, folder: Path) -> Arrays:
 
 
 def _content(source: Source, path: Path) -> bytes:
-    """The bytes of a file, unpacked, as they should be."""
+    """The bytes of a file, unpacked. Raises ValueError where their SHA-256 is not that of the original."""
     content = path.read_bytes()
     if path.suffix == ".gz":
         try:
@@ -76,7 +76,7 @@ def _isolet(contents: dict[str, bytes]) -> Arrays:
         with np.load(io.BytesIO(contents[ISOLET_PACKED]), allow_pickle=False) as arrays:
             return arrays["X_times_10000"] / 10_000, arrays["y"].astype(np.int64)
     table = np.concatenate([_table(contents[name], dtype=np.float64, delimiter=",") for name in ISOLET])
-    return table[:, :-1] + 0.0, table[:, -1].astype(np.int64)  # + 0.0: -0 is written there, and is 0
+    return table[:, :-1] + 0.0, table[:, -1].astype(np.int64)  # + 0.0 turns the -0 of the file into 0
 
 
 def _mushroom(contents: dict[str, bytes]) -> Arrays:
@@ -101,6 +101,7 @@ READERS = {
 
 
 def _table(text: bytes, *, dtype: type, delimiter: str | None = None) -> np.ndarray:
+    """The numbers of a text, one row a line; a line may end in a point."""
     lines = [line.rstrip().rstrip(".") for line in text.decode("ascii").splitlines()]
     if not any(lines):
         raise ValueError("it is empty")
@@ -108,7 +109,7 @@ def _table(text: bytes, *, dtype: type, delimiter: str | None = None) -> np.ndar
 
 
 def _idx(content: bytes, *, ndim: int) -> np.ndarray:
-    """An array of bytes in the IDX format: 0, 0, 8, ndim, the lengths as big-endian int32, the numbers."""
+    """An array of bytes in the IDX format: 0, 0, 8, ndim, then the lengths as big-endian int32, then the numbers."""
     if content[:4] != bytes([0, 0, 8, ndim]):
         raise ValueError(f"no IDX file of {ndim} axes of bytes: it begins with {content[:4].hex(' ')}")
     lengths = np.frombuffer(content, dtype=">i4", count=ndim, offset=4)

@@ -1,8 +1,9 @@
-"""A bandit from a table of the user's own, or any data set of OpenML: `table` for a CSV or Parquet file or an id.
+"""A bandit from a table of the user's own, or from any data set of OpenML: `table` takes a CSV or Parquet file or id.
 
-Numbers stay numbers, booleans become 0 and 1, text becomes one-hot (at most 100 levels). Missing values are refused, or
-imputed (a number by the mean of its column, a text by a level of its own), or their rows dropped; the preprocessing
-`paper` has a rule of its own: a missing number is -1, a missing text no level at all.
+Numbers stay numbers, booleans become 0 and 1, text becomes one-hot (at most 100 levels). `missing` says what becomes of
+missing values: they are refused; or imputed, a number by the mean of its column and a text by a level of its own; or
+their rows are dropped. The preprocessing `paper` has its own rule: a missing number becomes -1, and a missing text has
+no level at all.
 """
 
 from pathlib import Path
@@ -18,8 +19,8 @@ MISSING_RULES = ("refuse", "impute", "drop")
 LEVELS = 100  # of a column of text, at most
 NUMBERS = 50  # distinct numbers in the target, at most
 CLASSES = 1000  # distinct texts in the target, at most
-NAMED = 5  # columns that a message names
-OWN_LEVEL = "(missing)"
+NAMED = 5  # columns that a message names, at most
+OWN_LEVEL = "(missing)"  # the level of imputed text
 OPENML = "openml:"
 
 
@@ -32,15 +33,15 @@ def table(
     *,
     cache: str | Path | None = None,
 ) -> envs.Classification:
-    """A table as a bandit: an arm for each class of the target column, regret the number of errors.
+    """A table as a bandit: one arm for each class of the target column; regret is the number of errors.
 
     Parameters
     ----------
     data : a CSV or Parquet file, or "openml:ID" (or ID)
-    target : the column of labels (OpenML: None for the one stated there)
+    target : the column of labels; None: the one that OpenML states
     preprocessing : a name in `PREPROCESSING`
     missing : "refuse", "impute" or "drop"
-    checksum : what `checksum(data)` must be (None: anything)
+    checksum : what `fingerprint(data)` must be; None: anything
     cache : scikit-learn's `data_home`, for OpenML
 
     Raises ValueError, LookupError, OSError or ImportError, each with what to do.
@@ -61,12 +62,13 @@ def table(
 
 
 def fingerprint(data: str | Path, *, cache: str | Path | None = None) -> str:
-    """16 digits that change with the content: of a file's SHA-256, or of the MD5 that OpenML states."""
+    """16 hexadecimal digits that change with the content: of a file's SHA-256, or of the MD5 that OpenML states."""
     number = _openml_id(data)
     return reading.checksum(Path(data)) if number is None else openml.fetch(number, cache=cache).md5[:16]
 
 
 def _openml_id(data: str | Path) -> int | None:
+    """The number at OpenML; None for a file."""
     text = str(data).lower()
     number = text.removeprefix(OPENML)
     if number.isdecimal() and not (number == text and Path(data).exists()):
@@ -77,7 +79,7 @@ def _openml_id(data: str | Path) -> int | None:
 
 
 def _frame(data: str | Path, target: str | None, *, cache: str | Path | None) -> tuple[Any, str]:
-    """The table and the name of its target, with null for all that is missing."""
+    """The table, with null for all missing values, and the name of its target."""
     number = _openml_id(data)
     frame, stated = (tabular.read(Path(data)), None) if number is None else _openml_frame(number, cache=cache)
     target = stated if target is None else target
@@ -91,6 +93,7 @@ def _frame(data: str | Path, target: str | None, *, cache: str | Path | None) ->
 
 
 def _openml_frame(number: int, *, cache: str | Path | None) -> tuple[Any, str | None]:
+    """The same of a data set of OpenML; None where it states no target."""
     try:
         import polars as pl
     except ImportError:
@@ -107,7 +110,7 @@ def _openml_frame(number: int, *, cache: str | Path | None) -> tuple[Any, str | 
 
 
 def _complete(frame: Any, *, target: str, missing: str, fill: float | None, data: object) -> Any:
-    """The frame without what is missing, as far as the rule goes."""
+    """The frame after the rule for missing values; with `fill`, missing features are left for `_features`."""
     import polars as pl
 
     floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
@@ -130,6 +133,7 @@ def _complete(frame: Any, *, target: str, missing: str, fill: float | None, data
 
 
 def _imputed(column: Any, pl: Any) -> Any:
+    """A column whose missing values are a level of their own, or the mean."""
     if _is_text(column.dtype, pl):
         return column.cast(pl.String).fill_null(OWN_LEVEL)
     numbers = column.cast(pl.Float64)
@@ -164,7 +168,7 @@ def _labels(column: Any, *, target: str, data: object) -> np.ndarray:
 
 
 def _features(frame: Any, *, fill: float | None, data: object) -> np.ndarray:
-    """X (N, d): the columns in their order, text as one-hot."""
+    """X (N, d): the columns in their order, with text as one-hot."""
     import polars as pl
 
     parts: list[np.ndarray] = []
@@ -207,5 +211,6 @@ def _no_feature(name: str, dtype: object, data: object) -> ValueError:
 
 
 def _some(names: list[str]) -> str:
+    """The first names, and how many more there are."""
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {more} columns more" if more > 0 else "")

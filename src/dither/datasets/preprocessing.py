@@ -1,15 +1,15 @@
 """From a data set to the features that a bandit sees.
 
-Text columns become one-hot in all pipelines: a column of 0 and 1 for each level that occurs, in sorted order, and none
-for `?`. Then
+In all pipelines a text column becomes one-hot: a column of 0 and 1 for each level that occurs, in sorted order. The
+text `?` is missing and gets no column. Then
 
-    standard   every column to mean 0 and sd 1 (constant ones are dropped, so an image is no longer 28 x 28)
-    unit       every row to length 1
-    raw        the numbers as published; pixels divided by 255, the white that their byte stands for
-    paper      what the paper most likely did (its ancestor's code does): NaN becomes -1, then rows to length 1
+    standard   every column is scaled to mean 0 and sd 1; constant columns are dropped, so an image is no longer 28 x 28
+    unit       every row is scaled to length 1
+    raw        the numbers stay as published; pixels are divided by 255, which is white
+    paper      what the paper most likely did, as the code it builds on does: NaN becomes -1, then rows get length 1
 
-None of the five data sets has NaN (mushroom's `?` is a text), so on them `paper` is `unit`; on a table of the user's it
-also replaces missing numbers. Pixels are kept in float32 (MNIST: 220 MB), all else in float64.
+None of the five data sets has NaN (the `?` of mushroom is a text). So `paper` is `unit` on them; on a table of the
+user's it also replaces missing numbers. Pixels are kept in float32 (MNIST: 220 MB), all else in float64.
 """
 
 from collections.abc import Iterator
@@ -29,8 +29,8 @@ MISSING = "?"  # in a column of text
 class Pipeline:
     """What is done to numbers."""
 
-    scale: str | None  # as of `envs.Classification`
-    fill: float | None = None  # in the place of NaN; None: NaN is refused
+    scale: str | None  # as in `envs.Classification`
+    fill: float | None = None  # takes the place of NaN; None: NaN is refused
 
 
 PREPROCESSING: dict[str, Pipeline] = {
@@ -51,10 +51,13 @@ def pipeline(name: str) -> Pipeline:
 def environment(
     name: str, preprocessing: str = "standard", folder: str | Path | None = None, *, cache: str | Path | None = None
 ) -> envs.Classification:
-    """A data set as a bandit: an arm a class, regret the number of errors.
+    """A data set as a bandit: one arm for each class; regret is the number of errors.
 
-    Rows are put in an order that depends on them alone before they are shuffled, so that a run is the same run wherever
-    the data came from. name, folder, cache : as of `load`; preprocessing : a name in `PREPROCESSING`
+    Before the rows are shuffled, they are put in an order that depends on nothing but the rows. So a run is the same
+    run, wherever the data came from.
+    name, folder, cache : as in `load`
+    preprocessing : a name in `PREPROCESSING`
+
     Raises what `load` raises, and LookupError for another preprocessing.
     """
     chosen = pipeline(preprocessing)
@@ -70,7 +73,7 @@ def environment(
 
 
 def one_hot(text: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Each level of a column (N,) that occurs, in sorted order, and where: (N,) of 0.0 and 1.0. `?` is no level."""
+    """Each level that occurs in a column (N,), in sorted order, and (N,) with 1.0 where it does. `?` is no level."""
     levels, codes = np.unique(text, return_inverse=True)
     for code, level in enumerate(levels.tolist()):
         if level != MISSING:

@@ -1,12 +1,12 @@
-"""The table of a data set: what `reading.scan` reads, refused where its columns cannot be features or labels."""
+"""The table of a data set, as `reading.scan` reads it. It is refused where columns cannot be features or labels."""
 
 from pathlib import Path
 from typing import Any
 
 from dither import errors, reading
 
-STRAY = 0.05  # of the values of a column of text: so few that are no numbers are mistakes
-FEW = 20  # distinct values, which may be levels whatever they look like
+STRAY = 0.05  # share of the values of a text column: where no more of them are no numbers, these are mistakes
+FEW = 20  # distinct values up to which a column may hold levels, even if they look like numbers
 WITH_COMMA = r"^[+-]?\d[\d.,]*,\d[\d.,]*$"
 
 
@@ -40,7 +40,7 @@ def read(path: Path) -> Any:
 
 
 def _named(path: Path) -> None:
-    """Refuse a first line that names no columns, or one alone."""
+    """Raise ValueError for a first line that does not name two columns or more."""
     _, names = reading.header(path)
     if len(names) < 2:
         raise ValueError(f"{path} has one column only; separators may be comma, semicolon, tab and |")
@@ -51,7 +51,10 @@ def _named(path: Path) -> None:
 
 
 def _no_numbers(column: Any, path: Path, pl: Any) -> None:
-    """Refuse text that is numbers but for commas or for a few values: each number would be a level of its own."""
+    """Raise ValueError for a text column that is meant as numbers: all have commas, or few of them are no numbers.
+
+    As text each of its numbers would become a level of its own.
+    """
     some = column.drop_nulls()
     if some.str.contains(WITH_COMMA).all():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Environments: where contexts and rewards come from. `base` says how to write your own."""
+"""Environments: where contexts and rewards come from. `envs.base` says how to write your own."""
 
 from dither.envs.base import Environment
 from dither.envs.classification import Classification

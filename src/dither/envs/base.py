@@ -1,16 +1,18 @@
-"""What an environment is, for users who write their own: one run at a time, n rounds at a time.
+"""What an environment is, for users who write their own. It plays one run at a time, and n rounds of it at once.
 
     class Mine:
         arms, dim, disjoint = 10, 5, False
-        def start(self, rng): ...               # what is fixed for a run: θ*, arm sets, an order of rows
-        def fill(self, run, rng, out): ...      # write contexts into out (n, K, d), or (n, d) with disjoint slots
-        def means(self, run, X, more): ...      # the arms' expected rewards (n, K); more: what `fill` returned
-        def reward_noise(self, rng, n): ...     # what is added to the means, (n, K); None for nothing
-        def rewards(self, rng, mean): ...       # or, in its place: the rewards (n, K) of these means, such as 0 and 1
+        def start(self, rng): ...               # returns what is fixed for a run: θ*, arm sets, an order of rows
+        def fill(self, run, rng, out): ...      # writes n contexts into out (n, K, d), or (n, d) with disjoint slots
+        def means(self, run, X, more): ...      # returns the expected rewards (n, K); more is what `fill` returned
+        def reward_noise(self, rng, n): ...     # returns what is added to the means, (n, K), or None for nothing
+        def rewards(self, rng, mean): ...       # or, in its place: returns the rewards (n, K) of these means
 
-A method draws from the stream that it is given and from no other, one kind of draw a method, so that n rounds at once
-are the n rounds one by one. Optional: `sigma` (sd of the noise) and `S` (‖θ*‖), which `simulate` tells a policy whose
-preset was told; `delays(rng, n)`, how many rounds each reward comes late.
+Each method draws from the stream that it is given and from no other, and makes one kind of draw. Then n rounds at once
+are the same as n rounds one by one.
+
+Three more members are optional. `simulate` passes `sigma` (the sd of the noise) and `S` (‖θ*‖) to those algorithms
+whose preset asks for them (`told`). `delays(rng, n)` says how many rounds late each reward comes.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -20,33 +22,36 @@ import numpy as np
 
 @runtime_checkable
 class Environment(Protocol):
-    """The protocol that `simulate` runs, and besides it either `Noisy` or `Paying`."""
+    """What `simulate` needs of an environment. It needs one of `Noisy` and `Paying` besides."""
 
     arms: int
     dim: int
-    disjoint: bool  # K slots for one context, instead of features for each arm
+    disjoint: bool  # True: one context for K slots; False: features for each arm
 
     def start(self, rng: np.random.Generator) -> Any:
-        """What is fixed for one run."""
+        """Return what is fixed for one run."""
 
     def fill(self, run: Any, rng: np.random.Generator, out: np.ndarray) -> Any:
-        """Fill `out` (n, K, d), or (n, d) with disjoint slots, with the next n contexts; what else `means` needs."""
+        """Write the next n contexts into `out`: (n, K, d), or (n, d) with disjoint slots.
+
+        Return what `means` needs besides them, or None.
+        """
 
     def means(self, run: Any, X: np.ndarray, more: Any) -> np.ndarray:
-        """The expected rewards (n, K) in those contexts."""
+        """Return the expected rewards (n, K) in those contexts; more is what `fill` returned with them."""
 
 
 @runtime_checkable
 class Noisy(Protocol):
-    """Rewards are the means and noise that does not depend on them."""
+    """Rewards are the means, plus noise that does not depend on the means."""
 
     def reward_noise(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
-        """The reward noise of the next n rounds, (n, K), added to the means; None where there is none."""
+        """Return the noise of the next n rounds, (n, K), which is added to the means; None for no noise."""
 
 
 @runtime_checkable
 class Paying(Protocol):
-    """Rewards are drawn given the means; where it is there, `reward_noise` is not asked."""
+    """Rewards are drawn from the means. An environment that has `rewards` is not asked for `reward_noise`."""
 
     def rewards(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-        """The rewards (n, K) of the next n rounds, whose expectations are `mean` (n, K)."""
+        """Return the rewards (n, K) of the next n rounds, whose expectations are `mean` (n, K)."""

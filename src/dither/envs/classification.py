@@ -1,7 +1,7 @@
-"""Classification as a bandit (paper, Appendix H.1.2): an arm a class, reward 1 for the right one and else 0.
+"""Classification as a bandit (paper, Appendix H.1.2): one arm for each class, reward 1 for the right class and 0 else.
 
-The context is one row of X, which all arms share in disjoint slots. Each run shuffles the rows and passes over them;
-a longer run shuffles again. Regret is the number of errors.
+The context is a row of X, which all arms share in disjoint slots. Each run shuffles the rows and passes over them; a
+run that is longer than the data shuffles them again. Regret is the number of errors.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,11 +12,11 @@ import numpy as np
 
 from dither import inputs
 
-BLOCK = 2**19  # numbers that are scaled at once: temporaries stay small beside a large X
+NUMBERS_AT_ONCE = 2**19  # that are scaled, so that temporaries stay small beside a large X
 
 
 class Run:
-    """The rows of one run: shuffled passes from a stream of its own."""
+    """The order of the rows in one run: shuffled passes, drawn from a stream of its own."""
 
     def __init__(self, rng: np.random.Generator, rows: int) -> None:
         self.rng, self.rows = rng, rows
@@ -36,10 +36,11 @@ class Run:
 class Classification:
     """A bandit from any data set.
 
-    X : (N, d) features, kept in float32 where they come so (half the memory) and in float64 else, uncopied where
-        nothing is scaled; y : (N,) labels of any type, the arms being the distinct ones in sorted order
-    scale : "standard" (mean 0, sd 1; constant columns dropped), "unit" (rows of length 1) or None
-    name : what reports call it
+    X : (N, d) features. float32 stays float32, which halves the memory; all else becomes float64. Where nothing is
+        scaled, X is not copied
+    y : (N,) labels of any type. The distinct labels in sorted order are the arms
+    scale : "standard" (mean 0, sd 1; constant columns are dropped), "unit" (rows of length 1) or None
+    name : the name in reports
     """
 
     X: Any = field(repr=False)
@@ -95,13 +96,13 @@ class Classification:
         return (more[:, None] == np.arange(self.arms)).astype(np.float64)
 
     def reward_noise(self, rng: np.random.Generator, n: int) -> None:
-        """None: a label is certain."""
+        """None: the reward of a class is certain."""
 
 
 def scaled(X: np.ndarray, scale: str | None, *, dtype: Any = np.float64) -> np.ndarray:
-    """X (N, d) of any real dtype, scaled as `Classification` says, in a dtype; X itself where nothing changes.
+    """X (N, d) of any real dtype, scaled as `Classification` says, in this dtype; X itself where nothing changes.
 
-    Every number is made in float64 and rounded once, whatever the dtypes. Raises ValueError for an unknown scale.
+    Every number is computed in float64 and rounded once, for all dtypes. Raises ValueError for an unknown scale.
     """
     if scale not in ("standard", "unit", None):
         raise ValueError(f"scale must be 'standard', 'unit' or None, got {scale!r}")
@@ -114,13 +115,13 @@ def scaled(X: np.ndarray, scale: str | None, *, dtype: Any = np.float64) -> np.n
     mean, spread = X.mean(axis=0, dtype=np.float64)[keep], (high - low)[keep]
     squares = np.zeros_like(mean)
     for rows in blocks(X):
-        squares += np.sum(((X[rows][:, keep] - mean) / spread) ** 2, axis=0)  # divided first: squares of 1e-170 are 0
+        squares += np.sum(((X[rows][:, keep] - mean) / spread) ** 2, axis=0)  # divided first: the square of 1e-170 is 0
     sd = spread * np.sqrt(squares / X.shape[0])
     return _by_blocks(X, lambda block: (block[:, keep] - mean) / sd, d=len(keep), dtype=dtype)
 
 
 def _by_blocks(X: np.ndarray, function: Callable[[np.ndarray], np.ndarray], *, d: int, dtype: Any) -> np.ndarray:
-    """What a function makes of the rows of X, (N, d), with small temporaries."""
+    """function of the rows of X, (N, d), a block at a time, so that temporaries stay small."""
     out = np.empty((X.shape[0], d), dtype=dtype)
     for rows in blocks(X):
         out[rows] = function(X[rows].astype(np.float64, copy=False))
@@ -128,26 +129,26 @@ def _by_blocks(X: np.ndarray, function: Callable[[np.ndarray], np.ndarray], *, d
 
 
 def unit(X: np.ndarray) -> np.ndarray:
-    """Rows (n, d) of length 1; rows of zeros as they are."""
-    largest = np.max(np.abs(X), axis=1, keepdims=True, initial=0.0)  # first: squares of tiny rows are 0
+    """The rows (n, d), scaled to length 1; rows of zeros stay zeros."""
+    largest = np.max(np.abs(X), axis=1, keepdims=True, initial=0.0)  # divided first: squares of a tiny row are 0
     X = X / np.where(largest > 0, largest, 1.0)
     return X / np.where(largest > 0, np.linalg.norm(X, axis=1, keepdims=True), 1.0)
 
 
 def blocks(X: np.ndarray) -> Iterator[slice]:
-    """All rows of X (N, d), about `BLOCK` numbers at a time."""
-    step = max(1, BLOCK // max(1, X.shape[1]))
+    """All rows of X (N, d) as slices of about `NUMBERS_AT_ONCE` numbers each."""
+    step = max(1, NUMBERS_AT_ONCE // max(1, X.shape[1]))
     return (slice(i, i + step) for i in range(0, X.shape[0], step))
 
 
 def _small(X: np.ndarray) -> bool:
-    """Whether all is finite and can be squared: seen in the sum of squares, in float64."""
+    """Whether all numbers are finite and small enough to be squared, as their sum of squares shows."""
     x = X.astype(np.float64, copy=False)
     return bool(np.vdot(x, x) < inputs.LARGEST**2)
 
 
 def _known(y: Any) -> np.ndarray:
-    """The labels as an array; none may be missing."""
+    """The labels as an array. Raises ValueError where one is missing."""
     y = np.asarray(y)
     if y.dtype.kind in "fO":
         lost = np.array([label is None or label != label for label in y.flat], dtype=bool)

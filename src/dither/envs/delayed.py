@@ -1,4 +1,4 @@
-"""Rewards that come late: any environment, with a delay between a decision and what is learnt from it."""
+"""Rewards that come late: any environment, with a delay between a decision and the learning from it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +10,11 @@ from dither import errors
 
 @dataclass(frozen=True)
 class Delayed:
-    """`env` with delayed rewards.
+    """An environment with delayed rewards.
 
-    delay : rounds by which each reward comes late (0: before the next decision)
-    mean : instead, the mean of a geometric delay on 0, 1, 2, ..., drawn for each reward
+    env : the environment
+    delay : by how many rounds each reward is late; 0: it comes before the next decision
+    mean : in the place of `delay`: each reward draws a geometric delay on 0, 1, 2, ... with this mean
     """
 
     env: Any
@@ -28,7 +29,7 @@ class Delayed:
                 raise ValueError(f"give delay or mean, not both: got {self.delay} and {self.mean}")
 
     def __getattr__(self, name: str) -> Any:
-        if name == "env":  # not there yet, as while unpickling
+        if name == "env":  # while unpickling it is not there yet
             raise AttributeError(name)
         return getattr(self.env, name)
 

@@ -1,12 +1,12 @@
-"""Generalised linear bandits: E r = μ(x'θ*) (paper, Section 3); `sphere` says what θ* and the contexts are.
+"""Generalised linear bandits: E r = μ(x'θ*) (paper, Section 3). `sphere` says how θ* and the contexts are drawn.
 
-Logistic  μ(η) = 1/(1 + e^{-η})   r ~ Bernoulli
-Probit    μ(η) = Φ(η)             r ~ Bernoulli
-Poisson   μ(η) = e^η              r ~ Poisson: counts
+    Logistic  μ(η) = 1/(1 + e^{-η})   r ~ Bernoulli
+    Probit    μ(η) = Φ(η)             r ~ Bernoulli
+    Poisson   μ(η) = e^η              r ~ Poisson: counts
 
-How hard an instance is, two constants say (paper, equation (min derivative) in Section 5): κ* is the average of
-μ'(x'θ*) at the best arm of each round, κ the smallest μ'(x'θ) over all arms and ‖θ‖ <= S. The regret bound of feature
-perturbation is d √(κ* T) + d²/κ up to logarithms.
+Two constants say how hard an instance is (paper, equation (min derivative) in Section 5). κ* is the average of
+μ'(x'θ*) at the best arm of each round. κ is the smallest μ'(x'θ) over all arms and all ‖θ‖ <= S. The regret bound of
+feature perturbation is d √(κ* T) + d²/κ, up to logarithms.
 """
 
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from dither import errors, links, streams, theory
 from dither.envs import sphere
 from dither.envs.sphere import Run
 
-LARGEST = 2.0**53  # the largest mean count: float64 holds no odd number above it
+LARGEST_COUNT = 2.0**53  # mean of a count, at most: float64 holds no odd number above it
 
 
 def bernoulli(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-    """1 with probability `mean` (n, K), else 0: one uniform an arm, whatever the mean."""
+    """1 with probability `mean` (n, K), else 0. Each arm takes one uniform, whatever its mean is."""
     return (rng.random(mean.shape) < mean).astype(np.float64)
 
 
 def counts(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-    """Poisson counts of mean `mean` (n, K)."""
-    if mean.size and mean.max() > LARGEST:
+    """Poisson counts with these means (n, K). Raises ValueError where a mean is above `LARGEST_COUNT`."""
+    if mean.size and mean.max() > LARGEST_COUNT:
         raise ValueError(
             f"the mean of a count must be at most 2^53, got {mean.max():.3g} with {env}: lower norm"
             + ("" if env.unit else ", or take unit=True")
@@ -38,7 +38,7 @@ def counts(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _GLM:
-    """K arms of d features with mean μ(x'θ*); the fields are those of `Linear`."""
+    """K arms of d features with mean μ(x'θ*); it has the fields of `Linear` but for the noise."""
 
     dim: int = 20
     arms: int = 100
@@ -72,12 +72,12 @@ class _GLM:
 
 
 class Logistic(_GLM):
-    """K arms of d features, rewards 1 with probability 1/(1 + e^{-x'θ*}), else 0.
+    """K arms of d features; the reward is 1 with probability 1/(1 + e^{-x'θ*}), else 0.
 
-    dim : d; arms : K
-    contexts : |C|, the number of arm sets, one of which is drawn in each round; None: new arms in each round
+    dim, arms : d and K
+    contexts : |C|, the number of arm sets; each round draws one of them. None: every round draws new arms
     norm : S = ‖θ*‖
-    unit : features scaled to length 1
+    unit : whether features are scaled to length 1
     """
 
     link = links.LINKS["logit"]
@@ -85,14 +85,14 @@ class Logistic(_GLM):
 
 
 class Probit(_GLM):
-    """K arms of d features, rewards 1 with probability Φ(x'θ*), else 0; the fields are those of `Logistic`."""
+    """K arms of d features; the reward is 1 with probability Φ(x'θ*), else 0. It has the fields of `Logistic`."""
 
     link = links.LINKS["probit"]
     rewards = bernoulli
 
 
 class Poisson(_GLM):
-    """K arms of d features, rewards that are Poisson counts of mean e^{x'θ*}; the fields are those of `Logistic`."""
+    """K arms of d features; the reward is a Poisson count of mean e^{x'θ*}. It has the fields of `Logistic`."""
 
     link = links.LINKS["log"]
     rewards = counts
@@ -109,7 +109,10 @@ class Kappas(NamedTuple):
 
 
 def kappas(env: Any, *, runs: int = 20, rounds: int = 100, seed: int = 0) -> Kappas:
-    """κ* and κ of what `simulate` shows in the first rounds of the first runs; `env` has `kappa_star` and `kappa`."""
+    """κ* and κ over the contexts that `simulate` shows in the first rounds of the first runs.
+
+    env : an environment with `kappa_star` and `kappa`, such as `Logistic`
+    """
     errors.at_least("runs", runs, 2)
     errors.at_least("rounds", rounds, 1)
     stars, least = np.empty(runs), np.empty(runs)

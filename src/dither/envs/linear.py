@@ -1,4 +1,4 @@
-"""Linear bandits: r = x'θ* + ε (paper, Section 7.1 and Appendix H.1.1); `sphere` says what θ* and the contexts are."""
+"""Linear bandits: r = x'θ* + ε (paper, Section 7.1, Appendix H.1.1). `sphere` says how θ* and contexts are drawn."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +14,11 @@ from dither.envs.sphere import Run
 class Linear:
     """K arms of d features with mean x'θ*.
 
-    dim : d; arms : K
-    contexts : |C|, the number of arm sets, one of which is drawn in each round; None: new arms in each round
-    norm : S = ‖θ*‖; noise : the standard deviation σ of ε ~ N(0, σ²), 0 for none
-    unit : features scaled to length 1
+    dim, arms : d and K
+    contexts : |C|, the number of arm sets; each round draws one of them. None: every round draws new arms
+    norm : S = ‖θ*‖
+    noise : σ, the standard deviation of ε ~ N(0, σ²); 0: no noise
+    unit : whether features are scaled to length 1
     """
 
     dim: int = 20

@@ -1,9 +1,10 @@
-"""What linear and generalised linear environments share: a hidden θ* and arms with features of their own.
+"""What linear and generalised linear environments share: a hidden θ*, and arms with features of their own.
 
-θ* is uniform on the sphere of radius S. Contexts are standard normal and scaled to unit length (the paper's
-normalisation; unit=False leaves them as drawn): new arms in each round, or one of a few fixed sets of arms. An
-environment with the fields dim, arms, contexts, norm and unit takes `start` and `fill` for its methods, so that all of
-them have the same θ* and the same contexts in the same run.
+θ* is uniform on the sphere of radius S. Features are standard normal, and scaled to length 1 as in the paper;
+unit=False leaves them as drawn. Every round has new arms, or one of a few fixed sets of arms.
+
+An environment with the fields dim, arms, contexts, norm and unit takes `start` and `fill` as its methods. So all these
+environments have the same θ* and the same contexts in the same run.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ class Run(NamedTuple):
 
 
 def check(env: Any) -> None:
-    """Refuse fields that make no sense."""
+    """Raise ValueError for fields that make no sense."""
     errors.at_least("dim", env.dim, 1)
     errors.at_least("arms", env.arms, 1)
     if env.contexts is not None:
@@ -30,7 +31,7 @@ def check(env: Any) -> None:
 
 
 def start(env: Any, rng: np.random.Generator) -> Run:
-    """θ*, and the sets of arms where they are fixed."""
+    """Draw θ*, and the sets of arms where they are fixed."""
     theta = rng.standard_normal(env.dim)
     theta *= env.norm / np.linalg.norm(theta)
     if env.contexts is None:
@@ -41,7 +42,7 @@ def start(env: Any, rng: np.random.Generator) -> Run:
 
 
 def fill(env: Any, run: Run, rng: np.random.Generator, out: np.ndarray) -> None:
-    """The next n contexts into out (n, K, d)."""
+    """Write the next n contexts into out (n, K, d)."""
     if run.sets is None:
         _draw(rng, out, unit=env.unit)
     elif len(run.sets) == 1:
@@ -51,6 +52,7 @@ def fill(env: Any, run: Run, rng: np.random.Generator, out: np.ndarray) -> None:
 
 
 def _draw(rng: np.random.Generator, out: np.ndarray, *, unit: bool) -> None:
+    """Draw features into out (..., d)."""
     rng.standard_normal(out=out)
     if unit:
         out *= (1 / np.sqrt(np.vecdot(out, out)))[..., None]

@@ -1,13 +1,13 @@
 """Which code made a result: a fingerprint of all sources that can influence a run of a cell.
 
-It is found from what is run, that is the environment, the model and the policy as configured, and `simulate`:
+A run consists of the environment, the model and the policy as configured, and `simulate`. The fingerprint is made of
 
-    classes, functions   their modules and what these import (`sources`)
-    settings             numbers, text, arrays and what else they are, by value
+    classes, functions   the sources of their modules, and of what these import (`imported`)
+    settings             numbers, text, arrays and other things, by value
 
-Other settings are another cell, not other code. Nothing can be said of what has no source, such as a class typed at a
-prompt: its fingerprint is None, and its results are computed anew each time. The versions of NumPy and of other
-packages are not part of it; they stand in the results' metadata.
+Other settings make another cell, and not other code. A thing without a source, such as a class typed at a prompt, has
+the fingerprint None, and its results are computed anew each time. The versions of NumPy and of other packages are not
+part of the fingerprint; they stand in the metadata of the results.
 """
 
 import dataclasses
@@ -23,12 +23,12 @@ from dither.experiments.cells import Cell
 from dither.experiments.imported import LIBRARY, NoSource, Sources, code, digest, methods
 from dither.simulate import configured
 
-DIGITS = 16  # hexadecimal ones
-RUNS = "dither.simulate"
+DIGITS = 16  # hexadecimal digits of a fingerprint
+RUNS = "dither.simulate"  # the module that runs everything
 
 
 def fingerprints(cells: Iterable[Cell]) -> dict[str, str | None]:
-    """Key of a cell -> the fingerprint of the code that a run of it comes from now; None where none can be made."""
+    """Key of a cell -> the fingerprint of the code that would run it now; None where it has none."""
     sources = Sources()
     return {cell.key: _fingerprint(cell, sources) for cell in cells}
 
@@ -40,7 +40,7 @@ def _fingerprint(cell: Cell, sources: Sources) -> str | None:
 
 
 def of(*things: Any, sources: Sources | None = None) -> str | None:
-    """Of objects, classes and functions, and of the simulator; None where some have no source."""
+    """The fingerprint of objects, classes and functions and of the simulator; None where one of them has no source."""
     modules = {RUNS}
     try:
         said = [_said(thing, modules, ()) for thing in things]
@@ -51,7 +51,10 @@ def of(*things: Any, sources: Sources | None = None) -> str | None:
 
 
 def _said(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
-    """What identifies a thing beside its modules, which are added; inside: what it stands in, against circles."""
+    """What identifies a thing, besides the sources of its modules, which are added to `modules`.
+
+    inside : the ids of the things that this one is a part of, so that a circle ends
+    """
     if id(thing) in inside:
         return "itself"
     inside = (*inside, id(thing))
@@ -75,7 +78,7 @@ def _said(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
     if isinstance(thing, type):
         own = [kind for kind in thing.__mro__ if kind.__module__ != "builtins"]
         modules.update(kind.__module__ for kind in own)
-        made = [kind for kind in own if kind.__module__.partition(".")[0] != LIBRARY]  # perhaps by a function, with k
+        made = [kind for kind in own if kind.__module__.partition(".")[0] != LIBRARY]  # perhaps by a function
         return [thing.__qualname__, *(each(methods(kind)) for kind in made)]
     if isinstance(thing, (types.BuiltinFunctionType, np.ufunc)):
         return repr(thing) if isinstance(thing, np.ufunc) else f"{thing.__module__}.{thing.__qualname__}"
@@ -89,7 +92,7 @@ def _said(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
 
 
 def _held(thing: Any) -> dict[str, Any]:
-    """What an object holds, by name."""
+    """The content of an object, by name. Raises NoSource where it cannot be told."""
     if dataclasses.is_dataclass(thing):
         return {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
     if isinstance(thing, functools.partial):

@@ -1,26 +1,64 @@
-"""What a round of a network costs, from its layers alone: nothing is built, so that torch and the data may be missing.
+"""About how long a run takes: an estimate from the sizes alone, so that neither torch nor the data are needed.
+
+The constants were fitted to a few runs, five of them at once, on a core of a 2.x GHz server. The estimate is good to a
+factor of two or three. It is made for `dither figures`, which lists every figure at once, and for the shares of the
+parts in a progress bar, which tells the time left from the time that has passed.
+
+A round of a network is estimated from its layers:
 
 score      one pass forward over K arms
-train      steps/every times: forward and backward over `batch` rows (three passes) and Adam over all p weights
-gradients  of all arms, one pass backward, and U over all p weights: what NeuralUCB and NeuralTS need
+train      steps/every times: forward and backward over `batch` rows (three passes), and Adam over all p weights
+gradients  of all arms: one pass backward, and U over all p weights; NeuralUCB and NeuralTS need them
 """
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from dither import models
 from dither.algorithms import Spec
-from dither.experiments.environments import Outline
+from dither.experiments.environments import Outline, outline
+from dither.experiments.panels import Panel
+from dither.simulate import configured
 
-CALLS = 160.0  # µs: the calls of a round of a small network, in five runs at once
-BESIDE = 90.0  # µs: those for the gradients of all arms
-WEIGHT = 6e-3  # µs: Adam's step of a weight
-PRODUCT = 7e-5  # µs: a multiplication and an addition
+# All in microseconds.
+DRAW = 0.015  # a feature of a context
+CALLS = 160.0  # the calls of a round of a small network
+BESIDE = 90.0  # the calls for the gradients of all arms
+WEIGHT = 6e-3  # Adam's step of one weight
+PRODUCT = 7e-5  # a multiplication and an addition
+ROW = 0.15  # a feature of a row, where a generalised linear model reads its history
+
+SOLVED = 1000  # rounds in which a generalised linear model solves its history
+
+
+def seconds(panel: Panel, *, algorithms: Iterable[Spec], runs: int) -> float:
+    """About how many seconds these algorithms take on one core."""
+    env = outline(panel.env)
+    draw = DRAW * env.arms * env.dim
+    each = sum(microseconds(env, spec, rounds=panel.rounds) for spec in algorithms)
+    return 1e-6 * runs * (panel.rounds * draw + each)
+
+
+def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
+    """Of all rounds of one run, on one core."""
+    if settings(spec):
+        return rounds * _network(env, spec)
+    d = env.dim
+    step = 27 + (0.005 * env.arms * d**2 if env.disjoint else 0.008 * env.arms * d)
+    model, _ = configured(spec, env, rounds=rounds)
+    if not isinstance(model, models.GLM):
+        return rounds * step
+    counts = model.solver == "counts"
+    if counts and env.fixed:
+        return rounds * (step + 130 + 17 * d)
+    reads = counts or spec.algorithm.perturbs == "reward"  # all of its history, in every round
+    return rounds * (step + 12 * d + reads * ROW * d * rounds / 2) + min(rounds, SOLVED) * (240 + 4.5 * d)
 
 
 def settings(spec: Spec) -> dict[str, Any]:
-    """Those of its network; {} for an algorithm that has none."""
+    """The settings of its network; {} for an algorithm that has none."""
     entry = spec.algorithm
     model: Any = entry.model
     known = {field.name: field.default for field in dataclasses.fields(model)}
@@ -31,8 +69,15 @@ def settings(spec: Spec) -> dict[str, Any]:
     return known | {name: value for name, value in given.items() if name in known}
 
 
-def microseconds(env: Outline, spec: Spec) -> float:
-    """Of one round of one run, on one core."""
+def widths(given: Any) -> tuple[int, ...]:
+    """(50, 50) of 50, "50x50" or a tuple."""
+    if isinstance(given, str):
+        return tuple(int(part) for part in given.split("x"))
+    return tuple(given) if hasattr(given, "__iter__") else (int(given),)
+
+
+def _network(env: Outline, spec: Spec) -> float:
+    """Microseconds of a round of a network."""
     net, K = settings(spec), env.arms
     layers = list(_layers(env.dim, widths(net["hidden"]), widths(net.get("convolutions", ()))))
     products = sum(layer.products for layer in layers)
@@ -45,15 +90,8 @@ def microseconds(env: Outline, spec: Spec) -> float:
     return cost
 
 
-def widths(given: Any) -> tuple[int, ...]:
-    """(50, 50) of 50, "50x50" or a tuple."""
-    if isinstance(given, str):
-        return tuple(int(part) for part in given.split("x"))
-    return tuple(given) if hasattr(given, "__iter__") else (int(given),)
-
-
 class _Layer(NamedTuple):
-    """Of one arm."""
+    """Sizes for one arm."""
 
     products: int
     weights: int
@@ -61,7 +99,7 @@ class _Layer(NamedTuple):
 
 
 def _layers(d: int, hidden: tuple[int, ...], filters: tuple[int, ...]) -> Iterator[_Layer]:
-    """3 x 3 convolutions with 2 x 2 pooling, then dense layers: those of an arm of d numbers."""
+    """The layers for an arm of d numbers: 3 x 3 convolutions with 2 x 2 pooling, then dense ones."""
     for n, m in itertools.pairwise((1, *filters)):
         yield _Layer(d * 9 * n * m, 9 * n * m, m)
         d //= 4

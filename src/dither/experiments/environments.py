@@ -1,7 +1,7 @@
 """Environments as plain data: {"name": "linear", "dim": 10, ...}. A new one is one entry of `ENVIRONMENTS`.
 
-Where data lie is no setting, what they are is: a data set is known by its name, a table by a checksum of its content
-too, so that a changed file has results of its own.
+The folder in which data lie is no setting, but their content is. A data set is known by its name. A table is known by
+its name and a checksum of its content, so that a changed file has results of its own.
 """
 
 import functools
@@ -50,11 +50,11 @@ ENVIRONMENTS: dict[str, Callable[..., Any]] = {
     **{name: _data_set(name) for name in datasets.SOURCES},
     "table": table,
 }
-LOOKED_AT = dict(runs=50, rounds=50)  # for κ* and κ
+LOOKED_AT = dict(runs=50, rounds=50)  # what κ* and κ are computed from
 
 
 def describe(name: str, **given: Any) -> dict[str, Any]:
-    """The environment as data, with every setting that is not given at its default."""
+    """The environment as data: the settings that are given, and the defaults of all others."""
     if name not in ENVIRONMENTS:
         raise errors.unknown("environment", name, known=ENVIRONMENTS)
     defaults = {p.name: p.default for p in inspect.signature(ENVIRONMENTS[name]).parameters.values()}
@@ -75,27 +75,29 @@ def build(env: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Outline:
-    """What an estimate of the time needs to know of an environment."""
+    """What `costs` needs to know of an environment."""
 
     arms: int
     dim: int
     disjoint: bool
     sigma: float = 1.0
     S: float = 1.0
+    fixed: bool = False  # the arms come from a few fixed sets, so that their rows repeat
 
 
 def outline(env: Mapping[str, Any]) -> Outline:
-    """Its size; that of a data set as published (`standard` may drop columns), without loading it."""
+    """The size of an environment. A data set is not loaded: its size is that of the published one."""
     source = datasets.SOURCES.get(env["name"])
     if source is not None:
         return Outline(source.arms, source.encoded or source.dim, disjoint=True)
     built = build(env)
-    return Outline(built.arms, built.dim, built.disjoint, getattr(built, "sigma", 1.0), getattr(built, "S", 1.0))
+    sigma, S, fixed = getattr(built, "sigma", 1.0), getattr(built, "S", 1.0), env.get("contexts") is not None
+    return Outline(built.arms, built.dim, built.disjoint, sigma, S, fixed)
 
 
 def kappas(env: Mapping[str, Any], *, seed: int) -> envs.Kappas | None:
-    """κ* and κ of the environment that the data describes; None for one whose link is not curved."""
-    if not hasattr(ENVIRONMENTS[env["name"]], "kappa_star"):  # asked of the class: a report needs no data
+    """κ* and κ of the environment that the data describes; None where the link is not curved."""
+    if not hasattr(ENVIRONMENTS[env["name"]], "kappa_star"):  # the class is asked, so that a report needs no data
         return None
     return envs.kappas(build(env), seed=seed, **LOOKED_AT)
 

@@ -1,26 +1,29 @@
-"""What exact propensities buy: the error of off-policy estimates from FP's logs and from Thompson sampling's.
+"""The study behind `dither exact`: how much exact propensities improve off-policy estimates.
 
-The policies act on one frozen model in one synthetic world (`dither.ope.synthetic`, finitely many contexts, so that
-every value is exact), and other policies are judged from their logs by IPS and DR. Propensities of the arms shown:
+The question is how large the error of such an estimate is from a log of FP, and from a log of Thompson sampling. The
+policies act on one frozen model in one synthetic world (`dither.ope.synthetic`). The world has finitely many contexts,
+so that every value is exact. Other policies are judged from the logs by IPS and DR. The logs differ in the propensities
+p̂ of the arms shown:
 
-    exact         p                        FP's Gaussian mass between corners
-    smooth        (1 + k)/(1 + n)          k of n fresh decisions agree with the arm shown, which counts as one more:
-                                           what a `Bandit` logs
-    left out      k/n; rows with k = 0 are left out
+    exact         p                        for FP, the Gaussian mass between two corners
+    smooth        (1 + k)/(1 + n)          k of n fresh decisions agree with the arm shown, which counts as one more;
+                                           this is what a `Bandit` logs
+    left out      k/n                      rows with k = 0 are left out
     guarded       max(k/n, 1e-6)
-    floor known   (1 - ε) j/n + ε/K        j of n draws without the uniform coin; never 0 where there is a floor ε
+    floor known   (1 - ε) j/n + ε/K        j of n draws without the uniform coin agree; never 0 with a floor ε > 0
 
-Given the arm shown, k is Bin(n, p) and j Bin(n, own part of p), independent over the rows. So E of 1/p̂ and 1/p̂² are
-finite sums, and with them bias and error of the estimates (`expected`; the simulation must agree). The smooth rule has
-E[1/p̂ | a] = (1 - (1-p)^{n+1})/p, hence
+Given the arm shown, k is Bin(n, p), and j is Bin(n, the part of p without the coin); both are independent over the
+rows. So the expectations of 1/p̂ and 1/p̂² are finite sums, and bias and error of the estimates follow from them without
+chance (`expected`). The simulation must agree with them. The smooth rule has E[1/p̂ | a] = (1 - (1-p)^{n+1})/p, hence
 
     E[IPS] = V - mean over contexts of Σ_a Q_a μ_a (1 - p_a)^{n+1}
 
-Thompson sampling has no closed form: here it is the policy with the frequencies of 200,000 draws a context for its
-probabilities; arms and k are both drawn from these, so that the simulation is consistent with itself.
+The probabilities of Thompson sampling have no closed form. Here it is the policy whose probabilities are the
+frequencies of 200,000 draws a context. Arms and k are drawn from these frequencies alike, so that the simulation agrees
+with itself.
 
-What a propensity costs is measured apart (`exact_report.costs`): FP needs the widths, O(K d²), Monte Carlo n draws of
-θ̃ and n score vectors, O(n (d² + K d)).
+`exact_report.costs` measures what a propensity costs. FP needs the widths, O(K d²). Monte Carlo needs n draws of θ̃ and
+n vectors of scores, O(n (d² + K d)).
 """
 
 import math
@@ -36,25 +39,25 @@ from dither.ope import synthetic
 
 DRAWS = (1, 10, 30, 100, 300, 1000)  # n
 RULES = ("smooth", "left out", "guarded")
-FLOORED = ("floor known",)  # rules that say more than "smooth" where there is a floor
+FLOORED = ("floor known",)  # the rules that use the floor, where there is one
 ESTIMATORS = ("IPS", "DR")
 LOGGERS = ("FP", "FP matched", "TS")
-GUARD = 1e-6
+GUARD = 1e-6  # the least p̂ of the rule "guarded"
 WARM = 40  # rows of a uniform log that the frozen model has seen
 REFERENCE = 200_000  # draws a context for the probabilities of Thompson sampling
-NORMAL = 1.959963984540054  # of 95 % intervals
+NORMAL = 1.959963984540054  # half the width of a 95 % normal interval, in standard errors
 
 
 @dataclass(frozen=True)
 class Case:
-    """A question to a log."""
+    """A question that is put to the logs: what is another policy worth?"""
 
     name: str
     says: str
     floor: float = 0.0  # ε of the logging policies
 
     def target(self, here: synthetic.World) -> np.ndarray:
-        """The policy to be judged, as a table (contexts, K)."""
+        """The probabilities of the policy to be judged, (contexts, K)."""
         X, _ = _finite(here)
         if self.name == "greedy":
             return bandit(here, policies.Greedy()).propensities(X)
@@ -74,40 +77,40 @@ CASES = (
 class Tables(NamedTuple):
     """Probabilities and rewards in each context, (contexts, K)."""
 
-    own: np.ndarray  # of the logging policy, without its floor
-    p: np.ndarray  # with it
-    Q: np.ndarray  # of the policy that is judged
+    own: np.ndarray  # probabilities of the logging policy, without its floor
+    p: np.ndarray  # the same with its floor
+    Q: np.ndarray  # probabilities of the policy that is judged
     M: np.ndarray  # reward predictions
     mu: np.ndarray  # expected rewards
 
 
 class Line(NamedTuple):
-    """One estimator on the logs of one policy with one kind of propensities."""
+    """The errors of one estimator on the logs of one policy, with one kind of propensities."""
 
     case: str
     logger: str
     rule: str
-    draws: int  # n; 0 where exact
+    draws: int  # n; 0 for exact propensities
     estimator: str
     bias: float
     bias_se: float
     rmse: float
     rmse_se: float
-    expected_bias: float  # without chance; NaN for rows left out
+    expected_bias: float  # from the sums, without chance; NaN for the rule "left out"
     expected_rmse: float
     coverage: float  # of the 95 % normal interval that takes p̂ for p
-    left_out: float  # share of the rows
-    truth: float
-    logger_value: float  # what the logging policy earned a decision
+    left_out: float  # share of the rows that are left out
+    truth: float  # value of the policy that is judged
+    logger_value: float  # value of the logging policy
 
 
 def world(seed: int = 0) -> synthetic.World:
-    """Ten arms, a hundred contexts, and curved rewards, so that the linear reward model of DR is wrong."""
+    """The world of the study: ten arms, a hundred contexts. Rewards are curved, so that DR's linear model is wrong."""
     return synthetic.World(dim=5, arms=10, bend=0.5, noise=0.5, contexts=100, seed=seed)
 
 
 def bandit(here: synthetic.World, policy: Any) -> dither.Bandit:
-    """The policy on the frozen model, taught by a short uniform log: the same for all."""
+    """The policy on the frozen model, which has learnt a short uniform log that is the same for all policies."""
     made = dither.Bandit(models.Ridge(1.0), policy, dim=here.dim, seed=here.seed)
     warm = here.log(synthetic.uniform, WARM, run=1_000_000)
     made.update(warm.x, warm.r)
@@ -115,7 +118,7 @@ def bandit(here: synthetic.World, policy: Any) -> dither.Bandit:
 
 
 def frequencies(ts: dither.Bandit, X: np.ndarray, *, draws: int) -> np.ndarray:
-    """How often Thompson sampling shows each arm: the same draws of θ̃ in every context, X (S, K, d) -> (S, K)."""
+    """How often Thompson sampling shows each arm: X (S, K, d) -> (S, K). All contexts share the draws of θ̃."""
     rng = streams.stream(ts.seed, 0, "monte_carlo", 1)
     hits = np.zeros(X.shape[:-1])
     for start in range(0, draws, 2000):
@@ -128,9 +131,10 @@ def frequencies(ts: dither.Bandit, X: np.ndarray, *, draws: int) -> np.ndarray:
 
 
 def loggers(here: synthetic.World, *, draws: int = REFERENCE) -> tuple[dict[str, np.ndarray], float]:
-    """The tables (contexts, K) of FP and TS with c = 1, and of FP with the c at which it earns what TS does; that c.
+    """The probabilities (contexts, K) of `LOGGERS`, and the c of "FP matched".
 
-    draws : a context, for TS
+    FP and TS have c = 1; "FP matched" has the c with which FP earns what TS does.
+    draws : how many a context takes for TS
     """
     X, mu = _finite(here)
 
@@ -144,7 +148,7 @@ def loggers(here: synthetic.World, *, draws: int = REFERENCE) -> tuple[dict[str,
 
 
 def tables(here: synthetic.World, case: Case, own: dict[str, np.ndarray]) -> dict[str, Tables]:
-    """All that the logs of each logger and their estimates depend on."""
+    """The tables from which each logger makes its logs, and from which they are judged."""
     X, mu = _finite(here)
     M, Q = bandit(here, policies.Greedy()).predict(X), case.target(here)
     return {name: Tables(P, (1 - case.floor) * P + case.floor / here.arms, Q, M, mu) for name, P in own.items()}
@@ -153,7 +157,7 @@ def tables(here: synthetic.World, case: Case, own: dict[str, np.ndarray]) -> dic
 def expected(
     given: Tables, *, rule: str, n: int, floor: float, rows: int, noise: float
 ) -> dict[str, tuple[float, float]]:
-    """Bias and root mean squared error of each estimator, from the law of k: sums, no chance."""
+    """Bias and root mean squared error of each estimator, as sums over the law of k, without chance."""
     p, Q = given.p, given.Q
     if rule == "left out":
         return dict.fromkeys(ESTIMATORS, (math.nan, math.nan))
@@ -176,7 +180,7 @@ def expected(
 
 
 def estimate(k: np.ndarray, *, rule: str, n: int, floor: float, arms: int) -> np.ndarray:
-    """p̂ of the rule from the number k of hits among n draws; 0 where nothing is known."""
+    """p̂ of the rule, from the number k of hits among n draws; 0 for a row that is left out."""
     if rule == "smooth":
         return (1 + k) / (1 + n)
     if rule == "floor known":
@@ -185,7 +189,7 @@ def estimate(k: np.ndarray, *, rule: str, n: int, floor: float, arms: int) -> np
 
 
 class Logs(NamedTuple):
-    """Many logs of one policy: R logs of n rows, (R, n) each."""
+    """R logs of one policy with n rows each: (R, n)."""
 
     context: np.ndarray  # int
     a: np.ndarray  # int
@@ -193,13 +197,13 @@ class Logs(NamedTuple):
 
 
 def logs(here: synthetic.World, given: Tables, *, count: int, rows: int) -> Logs:
-    """The same contexts and reward noise for every policy."""
+    """The logs of one policy. Every policy meets the same contexts and the same reward noise."""
     each = [here.log(given.p, rows, run=run) for run in range(count)]
     return Logs(*(np.stack([getattr(one, name) for one in each]) for name in Logs._fields))
 
 
 def shown(given: Tables, log: Logs, *, rule: str, n: int, floor: float, rng: np.random.Generator) -> np.ndarray:
-    """p̂ of the arms shown, (R, n); 0 in rows that must be left out."""
+    """p̂ of the arms shown, (R, n); 0 in rows that are left out."""
     if rule == "exact":
         return given.p[log.context, log.a]
     law = given.own if rule in FLOORED else given.p
@@ -207,7 +211,7 @@ def shown(given: Tables, log: Logs, *, rule: str, n: int, floor: float, rng: np.
 
 
 def judge(given: Tables, log: Logs, p: np.ndarray, *, estimator: str) -> tuple[np.ndarray, np.ndarray]:
-    """The estimates of the logs and their standard errors, (R,) each, from the rows with p > 0."""
+    """The estimate from each log and its standard error, (R,) each, over the rows with p > 0."""
     keep = p > 0
     w = np.divide(given.Q[log.context, log.a], p, out=np.zeros(p.shape), where=keep)
     if estimator == "IPS":
@@ -229,7 +233,7 @@ def lines(
     rows: int = 1000,
     draws: tuple[int, ...] = DRAWS,
 ) -> list[Line]:
-    """Every logger, rule, n and estimator on `count` logs of `rows` decisions; own as `loggers` gives it."""
+    """The errors for every logger, rule, n and estimator on `count` logs of `rows` decisions; own: from `loggers`."""
     errors.at_least("logs", count, 2)
     errors.at_least("rows", rows, 2)
     rules = RULES if not case.floor else (*RULES, *FLOORED)
@@ -262,7 +266,7 @@ def lines(
 
 
 def _finite(here: synthetic.World) -> tuple[np.ndarray, np.ndarray]:
-    """The contexts (S, K, d) and the expected rewards (S, K) of a world that has finitely many."""
+    """The contexts (S, K, d) and the expected rewards (S, K) of a world with finitely many contexts."""
     if here.instance.X is None or here.instance.mu is None:
         raise ValueError("the experiment needs a world with finitely many contexts: pass contexts=")
     return here.instance.X, here.instance.mu

@@ -1,4 +1,4 @@
-"""What the experiment of `exact` shows: the cost of a propensity, a picture and a table."""
+"""What `dither exact` shows: the cost of a propensity, a picture and a table."""
 
 import functools
 import itertools
@@ -18,7 +18,7 @@ from dither import drawing, files, models, noise, policies, propensity
 from dither.experiments.exact import CASES, DRAWS, ESTIMATORS, LOGGERS, Line
 
 SIZES = ((10, 5), (100, 40))  # K, d of the timings
-LOOKS: dict[tuple[str, str], tuple[str, Any, str]] = {  # colour, line style, words
+LOOKS: dict[tuple[str, str], tuple[str, Any, str]] = {  # logger, rule -> colour, line style, words in the legend
     ("FP", "smooth"): (drawing.PALETTE[1], "-", "FP's log, Monte Carlo, (1+k)/(1+n)"),
     ("FP matched", "smooth"): (drawing.PALETTE[2], "-", "FP's log, c as costly as TS, Monte Carlo, (1+k)/(1+n)"),
     ("TS", "smooth"): (drawing.PALETTE[0], "-", "TS's log, Monte Carlo, (1+k)/(1+n)"),
@@ -32,17 +32,20 @@ SHAPES = {"IPS": "o", "DR": "s"}
 
 
 class Cost(NamedTuple):
-    """The time of a decision with its propensity, as a multiple of FP's with the exact one, on this machine."""
+    """The time of a decision with its propensity on this machine, over that of FP with the exact propensity."""
 
     arms: int
     dim: int
-    draws: int  # 0: FP exact
-    decision: float  # `Bandit.choose`
-    kernel: float  # scores, choice and probability alone, in plain NumPy
+    draws: int  # n; 0: FP with the exact propensity
+    decision: float  # of `Bandit.choose`
+    kernel: float  # of scores, choice and probability alone, in plain NumPy
 
 
 def costs(*, seed: int = 0, draws: Sequence[int] = DRAWS, repeats: int = 15, block: int = 40) -> list[Cost]:
-    """Processor time of FP with exact propensities and TS with Monte Carlo ones, in turns; the best block counts."""
+    """The costs of FP with exact propensities and of TS with Monte Carlo ones.
+
+    They are measured in turns, in processor time, and the best block of calls counts.
+    """
     found = []
     for K, d in SIZES:
         rng = np.random.default_rng([seed, K])
@@ -68,7 +71,7 @@ def costs(*, seed: int = 0, draws: Sequence[int] = DRAWS, repeats: int = 15, blo
 
 
 def _kernel(bandit: dither.Bandit, X: np.ndarray, n: int, rng: np.random.Generator) -> Callable[[], Any]:
-    """A decision and its propensity from θ̂ and V⁻¹, with nothing around it."""
+    """A call that makes a decision and its propensity from θ̂ and V⁻¹, and nothing else."""
     theta = bandit.theta
     V = np.eye(len(theta)) + 0.1
     Vinv = np.linalg.inv(V)
@@ -85,7 +88,7 @@ def _kernel(bandit: dither.Bandit, X: np.ndarray, n: int, rng: np.random.Generat
 
 
 def even(found: Sequence[Cost], size: tuple[int, int]) -> float:
-    """The n with which Monte Carlo costs, in arithmetic alone, what FP's exact propensity does; NaN where none does."""
+    """The n at which the arithmetic of Monte Carlo costs as much as that of FP's exact propensity; NaN: not reached."""
     mine = [(one.draws, one.kernel) for one in found if (one.arms, one.dim) == size and one.draws]
     for (n, low), (more, high) in itertools.pairwise(mine):
         if low <= 1 < high:
@@ -95,7 +98,7 @@ def even(found: Sequence[Cost], size: tuple[int, int]) -> float:
 
 
 def draw(lines: Sequence[Line], found: Sequence[Cost]) -> Canvas:
-    """Error and bias against n: a column a case. Vertical: the n that costs what the exact propensity does."""
+    """Error and bias against n, one column for each case. Vertical lines: the n that costs as much as FP's exact p."""
     cases = [case for case in CASES if any(line.case == case.name for line in lines)]
     with mpl.rc_context(drawing.STYLE | {"font.size": 9}):
         canvas = Canvas(figsize=(3.5 * len(cases), 5.8), layout="constrained")
@@ -120,13 +123,14 @@ def draw(lines: Sequence[Line], found: Sequence[Cost]) -> Canvas:
 
 
 def save(canvas: Canvas, path: Path) -> Path:
-    """As PNG, small enough for a page."""
+    """Write the picture as PNG, small enough for a page; returns the path."""
     with mpl.rc_context(drawing.STYLE):
         files.replace(path, lambda file: canvas.savefig(file, format="png", dpi=90), parents=True)
     return path
 
 
 def _panel(ax: Any, lines: Sequence[Line], *, bias: bool) -> None:
+    """Draw the error, or the bias, of one case."""
     for (logger, rule), (colour, style, _) in LOOKS.items():
         for estimator in ESTIMATORS:
             mine = [one for one in lines if (one.logger, one.rule, one.estimator) == (logger, rule, estimator)]
@@ -150,7 +154,10 @@ def _panel(ax: Any, lines: Sequence[Line], *, bias: bool) -> None:
 
 
 def _height(line: Line, bias: bool) -> float:
-    """Without chance where there is a sum; a measured bias within two standard errors of 0 is not shown."""
+    """The height of a point: the error as measured, the bias without chance where there is a sum for it.
+
+    A measured bias within two standard errors of 0 is not shown.
+    """
     if not bias:
         return line.rmse
     if not math.isnan(line.expected_bias):
@@ -159,7 +166,7 @@ def _height(line: Line, bias: bool) -> float:
 
 
 def table(lines: Sequence[Line], *, case: str, rules: Sequence[str], draws: Sequence[int]) -> str:
-    """One case in Markdown; the exact propensities of TS, which nobody has, as a limit."""
+    """One case in Markdown. Nobody has the exact propensities of TS, so they stand there as the limit n → ∞."""
     head = "| log | propensities | IPS bias | IPS RMSE | IPS covers | DR bias | DR RMSE | DR covers |"
     rows = [head, "|---|---|---:|---:|---:|---:|---:|---:|"]
     mine = [one for one in lines if one.case == case and one.rule in rules and (one.draws in draws or not one.draws)]
@@ -178,7 +185,7 @@ def table(lines: Sequence[Line], *, case: str, rules: Sequence[str], draws: Sequ
 
 
 def costs_table(found: Sequence[Cost]) -> str:
-    """The ratios in Markdown."""
+    """The costs in Markdown, as ratios."""
     rows = ["| K, d | propensity | `choose` | arithmetic alone |", "|---|---|---:|---:|"]
     for one in found:
         what = f"TS, n = {one.draws}" if one.draws else "FP, exact"

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from dither import errors, models
+from dither import errors
 from dither.algorithms import Spec, specs
 from dither.experiments import costs, glm_figures, linear_figures, neural_figures
-from dither.experiments.environments import build, describe, outline
+from dither.experiments.environments import build, describe
 from dither.experiments.panels import Figure, Note, Panel, with_shared
 from dither.simulate import check_rewards, configured
 
@@ -60,28 +60,6 @@ def adhoc(env: Mapping[str, Any], algorithms: Iterable[str | Spec], *, rounds: i
         raise ValueError("name at least one algorithm to compare")
     each = any(costs.settings(spec) for spec in found)
     return Figure("compare", "Comparison", (Panel(name, env, rounds, found),), runs=runs, each=each)
-
-
-def seconds(panel: Panel, *, algorithms: Iterable[Spec], runs: int) -> float:
-    """About how long they take on one core: fitted to a few runs on a 2.x GHz server, good to a factor of two."""
-    env = outline(panel.env)
-    draw = 0.015 * env.arms * env.dim  # µs a round
-    return 1e-6 * runs * (panel.rounds * draw + sum(_steps(env, spec, rounds=panel.rounds) for spec in algorithms))
-
-
-def _steps(env: Any, spec: Spec, *, rounds: int) -> float:
-    """Microseconds of all rounds of a run."""
-    if costs.settings(spec):
-        return rounds * costs.microseconds(env, spec)
-    d = env.dim
-    step = 27 + (0.005 * env.arms * d**2 if env.disjoint else 0.008 * env.arms * d)
-    model, _ = configured(spec, env, rounds=rounds)
-    if not isinstance(model, models.GLM):
-        return rounds * step
-    if model.solver == "counts":
-        return rounds * (step + 130 + 17 * d)
-    refit = 0.15 * d * rounds / 2 if spec.algorithm.perturbs == "reward" else 0.0  # of the whole history
-    return rounds * (step + 12 * d + refit) + min(rounds, 1000) * (240 + 4.5 * d)
 
 
 def to_data(figure: Figure) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The modules that a module imports, and what their sources say: for `code`, which tells results of other code apart.
+"""The modules that a module imports, and hashes of their sources. `code` uses them to tell results of other code apart.
 
-A module is looked at where it is the library's own or lies in a folder of the user's. What is installed, and Python
-itself, is not followed. A comment or a docstring changes nothing. Nothing is imported in order to look at it.
+The modules of this library and those in a folder of the user's are read. Installed packages and Python itself are not.
+A comment or a docstring does not change a hash. No module is imported in order to read it.
 """
 
 import ast
@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 LIBRARY = "dither"
-# What cannot change a run: the outcome of `algorithms`, a model and a policy as configured, is looked at instead.
+# These cannot change a run. What `algorithms` makes, a model and a policy as configured, is looked at instead.
 BESIDE = ("dither.algorithms", "dither.cli", "dither.drawing", "dither.experiments")
 PYTHON = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 INSTALLED = {"site-packages", "dist-packages"}
 
 
 class NoSource(Exception):
-    """Something that runs has no source that could be looked at."""
+    """Something that takes part in a run has no source that can be read."""
 
 
 class Sources:
-    """Sources as they are now, each read once: make another one to look again."""
+    """The sources as they are now. Each is read once: make new `Sources` to look again."""
 
     def __init__(self) -> None:
         self._paths: dict[str, Path | None] = {}
@@ -36,7 +36,7 @@ class Sources:
         self._hashes: dict[str, tuple[str, str]] = {}
 
     def closure(self, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """These modules and all that they import, directly or not, as far as they are looked at: name -> hashes.
+        """The hashes by name of these modules and of all modules that they import, directly or not, and that are read.
 
         Raises NoSource where one of them has no source.
         """
@@ -89,7 +89,7 @@ class Sources:
         return self._trees[name]
 
     def _hash(self, name: str) -> tuple[str, str]:
-        """Of what the module's file says; and of what was loaded from it, if that is something else."""
+        """The hash of the module's file, and that of what was loaded from it where the two differ."""
         if name not in self._hashes:
             tree = self._tree(name)
             compiled = {repr(code(inner)) for inner in _codes(compile(tree, name, "exec", dont_inherit=True))}
@@ -99,7 +99,7 @@ class Sources:
         return self._hashes[name]
 
     def _imported(self, name: str) -> tuple[str, ...]:
-        """The modules that it imports, anywhere in it."""
+        """The modules that it imports, at any place."""
         if name not in self._imports:
             self._imports[name] = tuple(dict.fromkeys(self._names(name)))
         return self._imports[name]
@@ -119,7 +119,7 @@ class Sources:
                     yield from self._whole(inner if self._path(inner) is not None else base)
 
     def _whole(self, name: str) -> Iterator[str]:
-        """A module; where it is a package of the library, all that lies in it, since a name may be found there late."""
+        """The module; of a package of the library all modules in it, since it may look a name up when it is used."""
         yield name
         path = self._path(name)
         if path is not None and path.name == "__init__.py" and name.partition(".")[0] == LIBRARY:
@@ -129,27 +129,29 @@ class Sources:
 
 
 def digest(thing: Any) -> str:
-    """SHA-256 of a thing's text."""
+    """SHA-256 of the text of a thing, as `repr` gives it."""
     return hashlib.sha256(repr(thing).encode()).hexdigest()
 
 
 def code(compiled: types.CodeType) -> tuple[Any, ...]:
-    """What compiled code does, without the lines and the file that it stands in."""
+    """What compiled code does, without the lines and the file where it stands."""
     inner = [code(c) if isinstance(c, types.CodeType) else _constant(c) for c in compiled.co_consts]
     return (compiled.co_code.hex(), compiled.co_names, compiled.co_varnames, compiled.co_freevars, inner)
 
 
 def _constant(value: Any) -> Any:
+    """A constant as text; the order of a frozenset differs between processes."""
     return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
 
 
 def _source(path: Path) -> Path | None:
+    """The path, if it is that of a source file."""
     path = path.resolve()
     return path if path.suffix == ".py" and path.is_file() else None
 
 
 def _codes(compiled: types.CodeType) -> Iterator[types.CodeType]:
-    """All code in it."""
+    """The compiled code and all code inside it."""
     yield compiled
     for inner in compiled.co_consts:
         if isinstance(inner, types.CodeType):
@@ -157,14 +159,14 @@ def _codes(compiled: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _functions(module: types.ModuleType | None) -> Iterator[types.FunctionType]:
-    """The functions and methods that were defined in a loaded module; those that a decorator generated are left out."""
+    """The functions and methods that were defined in a loaded module, without those that a decorator generated."""
     for value in list(vars(module).values()) if module else []:
         if getattr(value, "__module__", None) == getattr(module, "__name__", None):
             yield from methods(value) if isinstance(value, type) else filter(None, [function(value)])
 
 
 def methods(kind: type) -> Iterator[types.FunctionType]:
-    """The functions in a class, but for those that were generated, as a dataclass's are."""
+    """The functions that were written in a class, without those that a decorator such as `dataclass` generated."""
     for value in vars(kind).values():
         found = function(value)
         if found is not None and found.__module__ == kind.__module__:
@@ -172,13 +174,14 @@ def methods(kind: type) -> Iterator[types.FunctionType]:
 
 
 def function(value: Any) -> types.FunctionType | None:
-    """The function under a method, a property or a decorator; None for what was generated, and for the rest."""
+    """The function under a method, a property or a decorator; None for a generated one, and for anything else."""
     value = getattr(value, "__func__", None) or getattr(value, "fget", None) or getattr(value, "func", None) or value
     value = inspect.unwrap(value) if callable(value) else value
     return value if isinstance(value, types.FunctionType) and value.__code__.co_filename != "<string>" else None
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
+    """The tree itself, after its docstrings have been removed."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (
             ast.get_docstring(node, clean=False) is not None

@@ -17,7 +17,7 @@ import numpy as np
 import threadpoolctl
 
 from dither import errors
-from dither.experiments import asked, code, figures, published, words
+from dither.experiments import asked, code, costs, figures, published, words
 from dither.experiments.cells import Cell, of_panel
 from dither.experiments.environments import build
 from dither.experiments.panels import Figure, Panel
@@ -45,9 +45,8 @@ class Block:
     @property
     def work(self) -> float:
         """Estimated seconds on one core."""
-        return figures.seconds(
-            self.panel, algorithms=[cell.algorithm for cell in self.cells.values()], runs=len(self.runs)
-        )
+        algorithms = [cell.algorithm for cell in self.cells.values()]
+        return costs.seconds(self.panel, algorithms=algorithms, runs=len(self.runs))
 
 
 def reproduce(

@@ -1,14 +1,14 @@
 """The store of results: append-only Parquet files, one for a block of runs of a cell by one code.
 
     FOLDER/<key of the cell>/<code>/<first run>-<last run>.parquet
-    code       the fingerprint of the code that made them (`code`)
-    columns    run, round, regret (of the means), realised; cumulative
+    code       the fingerprint of the code that made the runs (module `code`)
+    columns    run, round, regret (of the means), realised; both regrets are cumulative
     metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, versions and time
 
-A file is written under a temporary name and renamed, so a kill loses at most the block in progress. Its path says all
-that its rows depend on, so processes that share a folder replace a file only by the same rows. Results of other code
-stay beside: whoever goes back to that code finds them again. Files without a code, directly in the folder of the cell,
-are those of versions that did not record it: their code is UNRECORDED.
+A file is written under a temporary name and renamed, so a kill loses at most the block in progress. The path of a file
+says everything that its rows depend on, so processes that share a folder replace a file only by the same rows. Results
+of other code stay in their own folders: whoever goes back to that code finds them again. Earlier versions did not
+record the code. Their files lie directly in the folder of the cell, and their code is UNRECORDED.
 """
 
 import json
@@ -36,20 +36,20 @@ class Store:
         self.folder = Path(folder)
 
     def codes(self, cell: Cell) -> list[str]:
-        """The codes that runs of the cell are stored of, the one of the newest file first."""
+        """The codes of which runs of the cell are stored; the code of the newest file comes first."""
         folder = self.folder / cell.key
         found = {UNRECORDED, *(inner.name for inner in folder.glob("[!.]*") if inner.is_dir())}
         newest = {code: max((about["created"] for _, about in self._files(cell, code)), default="") for code in found}
         return sorted(filter(newest.get, found), key=lambda code: (newest[code], code), reverse=True)
 
     def runs(self, cell: Cell, codes: Sequence[str] | None = None) -> set[int]:
-        """The runs of the cell that are stored of these codes (None: of the newest)."""
+        """The runs of the cell that are stored for these codes; None: for the newest code."""
         return {run for about in self.about(cell, codes) for run in about["runs"]}
 
     def read(self, cell: Cell, codes: Sequence[str] | None = None) -> pl.DataFrame:
-        """All that is stored of the cell and of these codes (None: of the newest), each run once.
+        """All rows that are stored for the cell and these codes, each run once; None: for the newest code.
 
-        A run that several codes have is that of the first of them.
+        A run that several of these codes have is taken from the first of them.
         """
         seen: set[int] = set()
         frames = [pl.DataFrame(schema=dict.fromkeys(COLUMNS[:2], pl.Int64) | dict.fromkeys(COLUMNS[2:], pl.Float64))]
@@ -61,7 +61,7 @@ class Store:
         return pl.concat(frames)
 
     def about(self, cell: Cell, codes: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """What each file says of itself: cell, code, runs, model, policy, versions, created."""
+        """The metadata of each file: cell, code, runs, model, policy, versions, created."""
         return [about for _, about in self._of(cell, codes)]
 
     def write(
@@ -75,7 +75,7 @@ class Store:
         realised: np.ndarray,
         **more: str,
     ) -> Path:
-        """Add consecutive runs by this code: rounds (P,), regret and realised (R, P); `more` goes into the metadata."""
+        """Add consecutive runs of this code: rounds (P,), regret and realised (R, P); `more` goes into the metadata."""
         frame = pl.DataFrame(
             {
                 "run": np.repeat(np.array(runs, dtype=np.int64), len(rounds)),
@@ -110,7 +110,7 @@ class Store:
 
 
 def versions() -> dict[str, str]:
-    """Of what the numbers may depend on."""
+    """The versions of the packages that the numbers may depend on."""
     return {"dither": _version.__version__, "numpy": np.__version__, "python": platform.python_version()}
 
 

@@ -12,7 +12,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, trees
 from dither.arrays import Array
-from dither.models import digits, history
+from dither.models import buffers, digits
 from dither.models import model as contract
 
 ABILITIES = frozenset(  # those that K slots have where one has them; each slot has a history of its own
@@ -219,7 +219,7 @@ def _with(A: Array, arm: Array, new: Array, *, batch: int, own: bool) -> Array:
     for axis in range(batch, new.ndim):  # histories grow slot by slot: the shorter ones get as much room
         here, there = A.shape[axis + 1], new.shape[axis]
         if there > here:
-            A, own = history.grown(A, there, rank=A.ndim - axis - 2), True
+            A, own = buffers.grown(A, there, rank=A.ndim - axis - 2), True
         elif there < here:
-            new = history.grown(new, here, rank=new.ndim - axis - 1)
+            new = buffers.grown(new, here, rank=new.ndim - axis - 1)
     return arrays.replace(A, arm, new, rank=A.ndim - batch - 1, own=own)

@@ -1,4 +1,4 @@
-"""The factor F of an inverse, A⁻¹ = FF', when A grows by v xx' (Potter's square-root recursion).
+"""The factor F of an inverse, A⁻¹ = FF', after A has grown by v xx' (Potter's square-root recursion).
 
 p = F'x,  u = F p,  s = 1 + v p'p,  F ← F - v u p'/(s + √s)
 """
@@ -6,7 +6,7 @@ p = F'x,  u = F p,  s = 1 + v p'p,  F ← F - v u p'/(s + √s)
 from dither import arrays
 from dither.arrays import Array
 
-LONG = 1e3  # s above which F is checked after an update: shortening x to w <= 1 may have cost it its digits
+LONG = 1e3  # s above which F is checked after an update: the width of such an x shrinks so much that F may lose digits
 WRONG = 1e-6  # relative error of w² above which an update is refused
 
 
@@ -21,15 +21,17 @@ def grown(
     lam: float | None,
     only: Array | None = None,
 ) -> Array:
-    """F after one more v xx' (v None: 1), with p, u, s as above: F (..., d, d), x (..., d), s, v (...).
+    """F after one more v xx', with p, u, s as above: F (..., d, d), x, p, u (..., d), s, v (...); v None: 1.
 
-    Raises ValueError where F cannot hold the result, as its width √((s - 1)/(v s)) of x shows; lam: for the message,
-    None where F is about to be made anew, and may be wrong till then. only: (...) where to look at F.
+    lam : named in the error; None: F is about to be made anew, so it may be wrong until then and is not checked
+    only : (...) the replications whose F is checked; None: all of them
+
+    Raises ValueError where F cannot hold the result, which the width of x shows: it must be √((s - 1)/(v s)).
     """
     xp = arrays.namespace(x)
     scale = -(s + xp.sqrt(s))[..., None]
     new = arrays.outer(u / scale if v is None else u * (v[..., None] / scale), p)
-    new += F  # in place: a second temporary of this size costs more than the sum
+    new += F  # in place, since another temporary of this size takes longer than the sum
     if lam is not None and arrays.some(s > LONG):
         q = new.mT @ x[..., None]
         w = xp.vecdot(q[..., 0], q[..., 0]) * (1 if v is None else v)

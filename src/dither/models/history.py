@@ -1,7 +1,9 @@
-"""The rows that a model has learnt from, in buffers that grow; what is beyond `rows` is not there.
+"""The rows that a linear model has learnt from, each with its count and its sum of rewards.
 
-A row is a feature vector with its count ω (observations, or their weight) and its total Σ ω r. Either every observation
-is a row, or equal feature vectors share one (`distinct`): then a fixed set of K arms takes K rows, whatever t.
+A row is a feature vector x with its count ω, the number or the weight of its observations, and its total Σ ω r. Either
+every observation gets a row of its own, or equal feature vectors share a row (`distinct`). With shared rows a fixed set
+of K arms takes K rows, however many rounds there are. The buffers have more room than rows: what lies beyond the first
+`rows` is zero and means nothing.
 """
 
 from typing import Any, NamedTuple
@@ -10,8 +12,9 @@ import array_api_compat
 
 from dither import arrays
 from dither.arrays import Array
+from dither.models import buffers
 
-PAD = 128  # rows that are read at once, at least: what sums round to must not depend on what other runs have
+PAD = 128  # rows are read in whole blocks of this size, so that a run's sums round alike whatever rows other runs have
 
 
 class History(NamedTuple):
@@ -24,7 +27,7 @@ class History(NamedTuple):
 
 
 def init(zeros: Array) -> History:
-    """No rows; shaped after zeros (..., d)."""
+    """A history without rows, for features like zeros (..., d)."""
     xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
 
     def empty(*shape: int, dtype: Any = zeros.dtype) -> Array:
@@ -34,7 +37,10 @@ def init(zeros: Array) -> History:
 
 
 def append(state: History, x: Array, r: Array, weight: Array | None, *, distinct: bool, own: bool = False) -> History:
-    """One more observation: x (..., d), r (...), weight (...); own: the buffers of `state` may be written to."""
+    """The history with one more observation: x (..., d), r (...), weight (...).
+
+    own : the caller gives `state` up, so its buffers may be written to
+    """
     xp = arrays.namespace(x)
     weight = xp.ones_like(x[..., 0]) if weight is None else weight
     row, rows = (_found if distinct else _next)(state, x)
@@ -46,7 +52,7 @@ def append(state: History, x: Array, r: Array, weight: Array | None, *, distinct
         total = total + xp.where(known, arrays.pick(state.total, old, rank=0), 0.0)
     if int(xp.max(rows)) > state.count.shape[-1]:
         state, own = roomier(state), True
-    fresh = own and not distinct  # what a known row held must outlive a refusal
+    fresh = own and not distinct  # a known row's old sums are kept, since the update may still be refused
     return History(
         arrays.replace(state.X, row, x, rank=1, own=own),
         arrays.replace(state.count, row, count, rank=0, own=fresh),
@@ -56,11 +62,11 @@ def append(state: History, x: Array, r: Array, weight: Array | None, *, distinct
 
 
 def append_many(state: History, X: Array, r: Array, weight: Array | None) -> History:
-    """n observations, each a row of its own: X (..., n, d), r, weight (..., n). The same number in all replications."""
+    """The history with n more observations, each in a row of its own: X (..., n, d), r, weight (..., n)."""
     xp = arrays.namespace(X)
     weight = xp.ones_like(r) if weight is None else weight
     done, n = int(xp.max(state.rows)), X.shape[-2]
-    if int(xp.min(state.rows)) < done:  # some replications have had fewer
+    if int(xp.min(state.rows)) < done:  # the replications have different numbers of rows
         for k in range(n):
             state = append(state, X[..., k, :], r[..., k], weight[..., k], distinct=False, own=k > 0)
         return state
@@ -71,11 +77,12 @@ def append_many(state: History, X: Array, r: Array, weight: Array | None) -> His
 
 
 def _next(state: History, x: Array) -> tuple[Array, Array]:
+    """The row after the last one, and the number of rows with it."""
     return state.rows, state.rows + 1
 
 
 def _found(state: History, x: Array) -> tuple[Array, Array]:
-    """The row of x, or the next one, and the number of rows then."""
+    """The row of x, and the number of rows with it; an x that has no row gets the one after the last."""
     xp = arrays.namespace(x)
     used = xp.arange(state.X.shape[-2], device=array_api_compat.device(x)) < state.rows[..., None]
     known = xp.all(x[..., None, :] == state.X, axis=-1) & used
@@ -85,7 +92,7 @@ def _found(state: History, x: Array) -> tuple[Array, Array]:
 
 
 def forget(state: History, rows: Array) -> None:
-    """Clear in place the row after the first `rows` (...), where one was added: a refusal leaves nothing."""
+    """Undo in place an `append` that was refused: clear the row that was added after the first `rows` (...)."""
     xp, axes = arrays.namespace(rows), rows.ndim
     X, count, total, now, before = (xp.reshape(A, (-1, *A.shape[axes:])) for A in (*state, rows))
     for i in range(before.shape[0]):
@@ -95,29 +102,23 @@ def forget(state: History, rows: Array) -> None:
 
 
 def blocks(rows: int) -> int:
-    """The rows, rounded up to whole blocks; at least one."""
+    """The number of rows, rounded up to whole blocks of `PAD`; at least one block."""
     return PAD * max(1, -(-rows // PAD))
 
 
 def roomier(state: History, least: int = 0) -> History:
-    """With half as much room again, and at least so many rows."""
+    """A copy with half as much room again, and with room for `least` rows at least."""
     N = state.count.shape[-1]
     size = blocks(max(N + N // 2, least))
-    X, count, total = (grown(A, size, rank=k) for A, k in ((state.X, 1), (state.count, 0), (state.total, 0)))
+    parts = ((state.X, 1), (state.count, 0), (state.total, 0))
+    X, count, total = (buffers.grown(A, size, rank=rank) for A, rank in parts)
     return History(X, count, total, state.rows)
 
 
-def grown(A: Array, size: int, *, rank: int) -> Array:
-    """A (..., N, <rank axes>) with zeros up to `size` rows."""
-    xp, axis = arrays.namespace(A), A.ndim - rank - 1
-    shape = (*A.shape[:axis], size - A.shape[axis], *A.shape[axis + 1 :])
-    return xp.concat([A, xp.zeros(shape, dtype=A.dtype, device=array_api_compat.device(A))], axis=axis)
-
-
 def check(state: History) -> None:
-    """Refuse rows of no data."""
+    """Refuse a history that no data can lead to, as of a file that something else wrote."""
     X, count, total, rows = state
     if X.shape[:-1] != count.shape or count.shape != total.shape or X.shape[-1] < 1:
         raise ValueError(f"its history has shapes {X.shape}, {count.shape}, {total.shape}, which do not fit")
     if int(rows.max()) > count.shape[-1] or float(count.min()) < 0:
-        raise ValueError("its history counts rows that are not there, or below 0")
+        raise ValueError("its history counts rows that are not there, or has a count below 0")

@@ -1,4 +1,7 @@
-"""The spread of each feature in what was learnt, so that one jitter fits columns of different units (Welford)."""
+"""The spread of each feature in the rows that were learnt, as a running sum (Welford 1962).
+
+With it one setting of a jitter fits columns of different units.
+"""
 
 from typing import NamedTuple
 
@@ -8,7 +11,7 @@ from dither.arrays import Array
 
 
 class Moments(NamedTuple):
-    """Of the rows learnt; shapes (...) are replications."""
+    """The moments of the rows that were learnt; the shape (...) is that of the replications."""
 
     mean: Array  # (..., d)
     square: Array  # (..., d)  Σ (x - mean)²
@@ -16,12 +19,12 @@ class Moments(NamedTuple):
 
 
 def init(batch: tuple[int, ...], d: int) -> Moments:
-    """Of no rows."""
+    """The moments of no rows."""
     return Moments(np.zeros((*batch, d)), np.zeros((*batch, d)), np.zeros(batch))
 
 
 def update(state: Moments, x: np.ndarray, weight: Array | None = None) -> Moments:
-    """One more row: x (..., d), weight (...), of which some is above 0."""
+    """The moments with one more row: x (..., d), weight (...). The sum of all weights must be above 0."""
     weight = np.broadcast_to(1.0 if weight is None else np.asarray(weight, np.float64), state.count.shape)
     n = state.count + weight
     off, share = x - state.mean, weight[..., None]
@@ -30,6 +33,6 @@ def update(state: Moments, x: np.ndarray, weight: Array | None = None) -> Moment
 
 
 def spread(state: Moments) -> np.ndarray:
-    """The sd of each feature (..., d); 1 before the second row, and 0 for a column that has not varied."""
+    """The sd of each feature, (..., d): 1 before the second row, 0 for a column that has not varied."""
     n = state.count[..., None]
     return np.where(n > 1, np.sqrt(state.square / np.where(n > 1, n, 1.0)), 1.0)

@@ -24,14 +24,15 @@ import numpy as np
 
 from dither import arrays, errors, links, trees
 from dither.arrays import Array
-from dither.models import digits, statistics
+from dither.models import buffers, digits, statistics
+from dither.models.buffers import Rows
 from dither.models.network import Network, NetworkState, recent
 from dither.models.network.layout import layout
 from dither.models.ridge import Ridge, RidgeState
 
 BLOCK = 1024  # rows of the history that are embedded and learnt at once: they stay in the cache
 STEEP = 1e8  # trace of V over λ up to which V is factored: θ̂ loses so many of its 1e16
-TOGETHER = 50_000  # entries of F that all runs in lockstep may have
+ENTRIES_TOGETHER = 50_000  # of F that all runs in lockstep may have
 
 
 class NeuralLinearState(NamedTuple):
@@ -39,7 +40,7 @@ class NeuralLinearState(NamedTuple):
 
     network: NetworkState
     ridge: RidgeState  # of φ (..., h)
-    buffer: recent.Rows | None  # all observations, where the network keeps fewer
+    buffer: Rows | None  # all observations, where the network keeps fewer
 
     @property
     def theta(self) -> np.ndarray:
@@ -116,14 +117,14 @@ class NeuralLinear:
 
     def together(self, dim: int) -> int:
         """How many runs in lockstep are quickest."""
-        return max(1, min(self.network.together(dim), TOGETHER // self.ambient(dim) ** 2))
+        return max(1, min(self.network.together(dim), ENTRIES_TOGETHER // self.ambient(dim) ** 2))
 
     def check(self, state: NeuralLinearState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
         self.network.check(state.network)
         self.ridge.check(state.ridge)
         if state.buffer is not None:
-            recent.check(state.buffer, slots=self.slots)
+            buffers.check(state.buffer, slots=self.slots)
             if not np.array_equal(state.buffer.count, state.network.buffer.count):
                 raise ValueError("its history and its network have seen different numbers of observations")
         if int(np.max(self._past(state).count)) > self._past(state).r.shape[-1]:
@@ -219,7 +220,7 @@ class NeuralLinear:
     def _widths(self) -> tuple[int, ...]:
         return cast(tuple[int, ...], self.network.hidden)  # which has read them
 
-    def _past(self, state: NeuralLinearState) -> recent.Rows:
+    def _past(self, state: NeuralLinearState) -> Rows:
         """The whole history."""
         return state.network.buffer if state.buffer is None else state.buffer
 
@@ -240,7 +241,7 @@ class NeuralLinear:
             trees.put(ridge, [i], trees.map_arrays(lambda A: A[None], self._fitted(*one)))
         return state._replace(ridge=ridge)
 
-    def _fitted(self, network: NetworkState, past: recent.Rows, old: RidgeState) -> RidgeState:
+    def _fitted(self, network: NetworkState, past: Rows, old: RidgeState) -> RidgeState:
         """The regression of one run on its whole history, by the network as it is; old says what policies asked for."""
         h, lam = old.theta.shape[-1], float(self.lam)
         V, b, paid = lam * np.eye(h), np.zeros(h), 0.0
@@ -260,7 +261,7 @@ class NeuralLinear:
         lost = digits.made(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
         return RidgeState(F, theta, logdet, None, lost)
 
-    def _fitted_by_rows(self, network: NetworkState, past: recent.Rows, old: RidgeState) -> RidgeState:
+    def _fitted_by_rows(self, network: NetworkState, past: Rows, old: RidgeState) -> RidgeState:
         """The same by QR of the rows, ten times as slow: V itself cannot hold a λ so small beside them."""
         needs = frozenset() if old.logdet is None else frozenset({"logdet"})
         ridge = self.ridge.init(old.theta.shape[-1], needs=needs)
@@ -268,7 +269,7 @@ class NeuralLinear:
             ridge = self.ridge.update_many(ridge, phi, r, weight=weight)
         return ridge._replace(theta=_finite(ridge.theta))
 
-    def _blocks(self, network: NetworkState, past: recent.Rows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _blocks(self, network: NetworkState, past: Rows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """φ, r and weight of the history of one run, block by block."""
         for start in range(0, int(past.count), BLOCK):
             some = slice(start, min(start + BLOCK, int(past.count)))

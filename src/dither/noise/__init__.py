@@ -5,8 +5,8 @@
     Points     no ζ                    z takes finitely many values (RandUCB)
     Custom     no ζ                    z has the cdf and the sf that you give
 
-A law of z has draw, cdf, sf, pdf and mass. `mass` and `log_mass` take each interval from the tail that it lies in, and
-one that is short beside the law's own scale from the density, since the difference of two tails would lose its digits.
+A law of z has draw, cdf, sf, pdf and mass. `mass` and `log_mass` give the probability of an interval, to the last
+digits (`slices`).
 """
 
 from dither.noise.custom import Custom

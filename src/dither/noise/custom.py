@@ -1,4 +1,4 @@
-"""A law of z of your own."""
+"""A law of z of your own, given by its distribution function."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +13,14 @@ from dither.noise.slices import Function
 
 @dataclass(frozen=True)
 class Custom:
-    """Any continuous law of z, symmetric or not, by functions of arrays: those of a frozen SciPy distribution, say.
+    """Any continuous law of z, symmetric or not, by functions of arrays, such as those of a frozen SciPy distribution.
 
-    cdf, sf   P(z' <= z) and P(z' > z), each accurate in its own tail, for z in [-inf, inf]
-    ppf       the quantiles on (0, 1), by which z is drawn (`FeaturePerturbation(noise=...)` and `panels` need it)
-    density   of z (uncoupled arms need it)
-    logcdf, logsf   the logarithms where cdf and sf underflow; None: the logarithms of what they give
+    cdf, sf : P(z' <= z) and P(z' > z) for z in [-inf, inf]; each must be accurate in its own tail
+    ppf : the quantiles on (0, 1), from which z is drawn; `FeaturePerturbation(noise=...)` and `panels` need them
+    density : the density of z; uncoupled arms need it
+    logcdf, logsf : log cdf and log sf, also where cdf and sf underflow; None: the logarithms of cdf and sf are taken
 
-    A file cannot hold functions: a bandit with such a law is pickled, not saved.
+    A file cannot hold functions, so a bandit with such a law can be pickled and not saved.
     """
 
     cdf: Function
@@ -29,7 +29,7 @@ class Custom:
     density: Function | None = None
     logcdf: Function | None = None
     logsf: Function | None = None
-    symmetric = False  # not assumed
+    symmetric = False  # whether it is, is not known
 
     def __post_init__(self) -> None:
         for name in ("cdf", "sf"):
@@ -52,7 +52,7 @@ class Custom:
 
     @property
     def panels(self) -> tuple[float, ...]:
-        """Its quantiles where a Gaussian has its panels' ends."""
+        """The quantiles of this law at the levels where a Gaussian has the ends of its panels."""
         z = np.array(Gaussian.panels)
         quantiles = self._quantiles()
         return tuple(np.unique(quantiles(np.minimum(special.ndtr(z), 1 - 2.0**-53))).tolist())
@@ -80,7 +80,7 @@ class Custom:
         return _log(self.pdf(z))
 
     def smooth(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """0: unknown."""
+        """0, which says that no such length is known."""
         return np.zeros(np.broadcast_shapes(np.shape(low), np.shape(high)))
 
     def mass(self, low: float, high: float) -> float:
@@ -88,11 +88,13 @@ class Custom:
         return float(slices.mass(self, low, high))
 
     def _quantiles(self) -> Function:
+        """ppf. Raises ValueError where it was not given."""
         if self.ppf is None:
             raise ValueError("to draw z and to integrate over it takes its quantiles: noise.Custom(cdf, sf, ppf=...)")
         return self.ppf
 
 
 def _log(p: np.ndarray) -> np.ndarray:
+    """log p, which is -inf at 0."""
     with np.errstate(divide="ignore"):
         return np.log(p)

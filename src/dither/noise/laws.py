@@ -1,4 +1,4 @@
-"""The laws of the paper (Appendix B), and RandUCB's."""
+"""The laws of the paper (Appendix B), and the law of RandUCB."""
 
 import functools
 import math
@@ -23,7 +23,7 @@ class Gaussian:
     p = 1 / (4 * math.sqrt(math.e * math.pi))  # anti-concentration: P(u'ζ >= 1) >= p
     reach = math.inf  # the largest |z|
     symmetric = True
-    analytic = True  # its cdf: a quadrature needs panels of some length, and no ends of its own
+    analytic = True  # its cdf: panels of some length are enough for a quadrature, wherever they end
     panels = (-8.5, *(0.625 * k for k in range(-11, 12)), 8.5)
 
     def marginal(self, dim: int) -> "Gaussian":
@@ -60,7 +60,7 @@ class Gaussian:
             return 0.0
         if low > 0:
             low, high = -high, -low
-        if high - low < 1e-3 / (1 - low):  # the density times the length, and what its curvature adds
+        if high - low < 1e-3 / (1 - low):  # the density times the length, and the term of its curvature
             z, h = 0.5 * (low + high), high - low
             return h * math.exp(-0.5 * z * z) * (1 + (z * z - 1) * h * h / 24) / _ROOT_2PI
         return 0.5 * (math.erfc(-high * _ROOT_HALF) - math.erfc(-low * _ROOT_HALF))
@@ -110,7 +110,7 @@ class BallMarginal:
 
     @property
     def panels(self) -> tuple[float, ...]:
-        """A Gaussian's, and in few dimensions halving towards the ends, where the density has a root."""
+        """The panels of a Gaussian; in few dimensions they also halve towards the radius, where the density is 0."""
         inside = {z for z in Gaussian.panels if abs(z) < self.reach}
         if self.dim <= 200:
             inside |= {sign * self.reach * (1 - 2.0**-k) for k in range(24) for sign in (-1, 1)}
@@ -134,7 +134,7 @@ class BallMarginal:
         return self.cdf(np.negative(z))
 
     def log_cdf(self, z: np.ndarray) -> np.ndarray:
-        """log P(z' <= z); where that underflows x^a (1-x)^a/(a B(a, a)) Σ_n Π_{i<=n} x (2a+i-1)/(a+i), all logs."""
+        """log P(z' <= z). Where P underflows: log of x^a (1-x)^a/(a B(a, a)) Σ_n Π_{i<=n} x (2a+i-1)/(a+i)."""
         x = np.asarray(self._share(z))
         p = special.betainc(self._a, self._a, x)
         with np.errstate(divide="ignore"):
@@ -164,16 +164,16 @@ class BallMarginal:
         return np.where(y <= 1, inside - scale, -np.inf)
 
     def smooth(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """(R - |z|)/a, R the radius."""
+        """(R - |z|)/a, where R is the radius."""
         return np.maximum(self.reach - np.maximum(np.abs(low), np.abs(high)), 0.0) / self._a
 
     def _share(self, z: np.ndarray) -> np.ndarray:
-        """Where z lies between the ends, in [0, 1]."""
+        """Where z lies between the two ends, from 0 to 1."""
         return np.clip((1 + z / self.reach) / 2, 0.0, 1.0)
 
 
 def _log_betainc(a: float, x: np.ndarray) -> np.ndarray:
-    """log I_x(a, a) for x < 1/2 (DLMF 8.17.22 as a power series, whose terms all are positive)."""
+    """log I_x(a, a) for x < 1/2, by DLMF 8.17.22 as a power series, all of whose terms are positive."""
     term, total, n = np.ones(x.shape), np.ones(x.shape), 1
     while np.any(term > 1e-17 * total):
         term = term * x * (2 * a + n - 1) / (a + n)
@@ -186,7 +186,8 @@ def _log_betainc(a: float, x: np.ndarray) -> np.ndarray:
 class Points:
     """A z that takes finitely many values.
 
-    points (J,) values; weights (J,) their probabilities, which sum to 1.
+    points : (J,) the values
+    weights : (J,) their probabilities, which sum to 1
     """
 
     points: tuple[float, ...]
@@ -224,9 +225,9 @@ class Points:
 
 
 def half_gaussian(m: int = 20, *, sd: float = 0.125, last: float = 1e-6) -> Points:
-    """RandUCB's law (Vaswani et al. 2020): m points j/(m-1) on [0, 1], weights ∝ the normal density of that sd.
+    """The law of RandUCB (Vaswani et al. 2020): m points j/(m-1) on [0, 1], weights ∝ the normal density with this sd.
 
-    The last weight is set to `last` before all are normalised, so P(1) is 9.0e-8 by default.
+    The last weight is set to `last` before all weights are normalised, so that P(1) is 9.0e-8 by default.
     """
     errors.at_least("points", m, 2)
     errors.positive("sd", sd)

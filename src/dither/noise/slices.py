@@ -1,7 +1,8 @@
-"""How much of a law of z lies in an interval: the probability of a slice of z, and its logarithm.
+"""The probability that z lies in an interval, and its logarithm, to the last digits.
 
-Taken from the tail that the interval lies in. One that is short beside the law's own scale is integrated by Gauss and
-Legendre's rule with three nodes, since the difference of two tails would lose its digits.
+It is the difference of two tails, of those on the side where the interval lies. For a short interval that difference
+would lose its digits. So the density is integrated there, by the rule of Gauss and Legendre with three nodes. An
+interval is short if the density hardly changes in it (`Law.smooth`).
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 Function = Callable[[np.ndarray], np.ndarray]
-_SHORT = 0.02  # of `smooth`: the rule's error is then below 1e-16 of the mass
+_SHORT = 0.02  # share of `smooth` up to which an interval is short: the error of the rule is below 1e-16 of the mass
 _NODES, _WEIGHTS = (part.tolist() for part in np.polynomial.legendre.leggauss(3))
 
 
@@ -23,7 +24,7 @@ class Law(Protocol):
 
     @property
     def panels(self) -> tuple[float, ...]:
-        """Where to cut an integral over z, in ascending order; what lies outside is below 1e-17."""
+        """Where to cut an integral over z, in ascending order; outside, z has a probability below 1e-17."""
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Independent draws of z."""
@@ -47,14 +48,14 @@ class Law(Protocol):
         """Its logarithm."""
 
     def smooth(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """A length, at most 1, in which the density changes by less than a factor e anywhere in [low, high]; or 0."""
+        """A length of at most 1 over which the density changes by less than a factor e in [low, high]; 0: not known."""
 
     def mass(self, low: float, high: float) -> float:
         """P(low < z <= high) for two numbers, as `mass` gives it for arrays."""
 
 
 def mass(law: Law, low: Any, high: Any) -> np.ndarray:
-    """P(low < z <= high), from the tail that both ends lie in; 0 where low >= high."""
+    """P(low < z <= high); 0 where low >= high."""
     low, high = _arrays(low, high)
     small, large = _tails(law, "cdf", "sf", low, high)
     p = np.asarray(np.maximum(large - small, 0.0))
@@ -80,6 +81,7 @@ def log_mass(law: Law, low: Any, high: Any) -> np.ndarray:
 
 
 def _arrays(low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends as float64 arrays of one shape."""
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     if low.shape != high.shape:
         shape = np.broadcast_shapes(low.shape, high.shape)
@@ -88,7 +90,7 @@ def _arrays(low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tails(law: Law, lower: str, upper: str, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What lies beyond the far end and beyond the near end of each interval, seen from the half that it lies in."""
+    """P beyond the far end and P beyond the near end of each interval, in the tail on whose side the interval lies."""
     below, above = getattr(law, lower), getattr(law, upper)
     if law.symmetric:
         right = low > 0  # P(low < z <= high) = P(-high <= z < -low)
@@ -98,7 +100,7 @@ def _tails(law: Law, lower: str, upper: str, low: np.ndarray, high: np.ndarray) 
 
 
 def _short(law: Law, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Which intervals are short, and not empty."""
+    """Which intervals are short and not empty."""
     with np.errstate(invalid="ignore"):
         h = high - low
     short = (h > 0) & (h < _SHORT)
@@ -106,7 +108,7 @@ def _short(law: Law, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _mean(f: Function, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The mean of f over each interval: Gauss and Legendre's rule with three nodes."""
+    """The mean of f over each interval, by the rule of Gauss and Legendre with three nodes."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     total = np.zeros(low.shape)
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):

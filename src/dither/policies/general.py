@@ -28,7 +28,7 @@ from dither.models import model as contract
 from dither.noise import Ball, Gaussian
 
 SCHEDULES = ("1/t", "constant", "spread")
-LARGEST = 1e15  # of a variance
+LARGEST_VARIANCE = 1e15
 
 
 class Root(NamedTuple):
@@ -54,7 +54,7 @@ class GeneralFeaturePerturbation:
             if self.Sigma not in SCHEDULES:
                 raise errors.unknown("Sigma", self.Sigma, known=(*SCHEDULES, "a variance", "a function of t"))
         elif not callable(self.Sigma):
-            errors.within("Sigma", self.Sigma, 0, LARGEST)
+            errors.within("Sigma", self.Sigma, 0, LARGEST_VARIANCE)
         errors.within("c", self.c, 0, 1e7)
         errors.true_or_false("coupled", self.coupled)
         if not isinstance(self.noise, (Gaussian, Ball)):
@@ -168,10 +168,10 @@ def _own(Sigma: Any, t: int, *, d: int, c: float) -> Root:
         Sigma = np.asarray(Sigma, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"Sigma({t}) must return numbers, got {Sigma!r}") from None
-    if Sigma.shape not in ((), (d,), (d, d)) or not (np.abs(Sigma) <= LARGEST).all():
+    if Sigma.shape not in ((), (d,), (d, d)) or not (np.abs(Sigma) <= LARGEST_VARIANCE).all():
         raise ValueError(
             f"Sigma({t}) must be a variance, one for each feature ({d},), or a matrix ({d}, {d}), all finite and "
-            f"at most {LARGEST:g}; got shape {Sigma.shape}"
+            f"at most {LARGEST_VARIANCE:g}; got shape {Sigma.shape}"
         )
     if Sigma.ndim < 2:
         if (Sigma < 0).any():

@@ -18,7 +18,7 @@ from typing import Any
 from dither import arrays, errors, theory
 from dither.arrays import Array
 from dither.models import model as contract
-from dither.policies import scale, views
+from dither.policies import views
 
 RADII = ("constant", "oful", "ucb-glm", "ofuglb")
 
@@ -70,7 +70,7 @@ class GLMUCB:
 
     def __post_init__(self) -> None:
         if self.rho is not None:
-            errors.within("rho", self.rho, 0, scale.LARGEST)
+            errors.within("rho", self.rho, 0, errors.LARGEST)
         for name in ("k_mu", "c_mu", "R"):
             errors.positive(name, getattr(self, name))
         if self.horizon is not None:
@@ -101,7 +101,7 @@ def check(policy: Any) -> None:
     if policy.radius not in RADII:
         raise errors.unknown("radius", policy.radius, known=RADII)
     if policy.beta is not None:
-        errors.within("beta", policy.beta, 0, scale.LARGEST)
+        errors.within("beta", policy.beta, 0, errors.LARGEST)
     for name, number in (("sigma", policy.sigma), ("Lam", policy.Lam), ("S", policy.S), ("kappa", policy.kappa)):
         if number is not None:
             errors.positive(name, number)

@@ -16,7 +16,6 @@ from dither.models import model as contract
 
 Scale = float | str | Callable[[int], float]
 NAMES = ("oful", "theory")
-LARGEST = 1e100
 
 
 def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float | None) -> None:
@@ -25,7 +24,7 @@ def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float
         if c not in NAMES:
             raise errors.unknown("schedule of c", c, known=("a number", *NAMES))
     elif not callable(c):
-        errors.within("c", c, 0, LARGEST)
+        errors.within("c", c, 0, errors.LARGEST)
     errors.positive("sigma", sigma)
     errors.positive("S", S)
     if horizon is not None:
@@ -49,7 +48,7 @@ def value(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
     c = policy.c
     if callable(c):
         at_t = c(t)
-        errors.within(f"c({t})", at_t, 0, LARGEST)
+        errors.within(f"c({t})", at_t, 0, errors.LARGEST)
         return policy.sigma * at_t
     if not isinstance(c, str):
         return policy.sigma * c

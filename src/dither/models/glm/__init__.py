@@ -1,4 +1,4 @@
-"""Generalised linear models: the estimate, its curvature, and a bound on how far it is from the exact one."""
+"""Generalised linear models: the estimate, its curvature, and a bound on its distance to the exact estimate."""
 
 from dither.models.glm.glm import GLM, GLMState
 

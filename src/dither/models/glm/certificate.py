@@ -1,14 +1,21 @@
 """How far an estimate is from the exact one, at most, without a look at the history (self-concordance).
 
-The objective is J(θ) = Σ ω [g(x'θ) - r x'θ] + ρ‖θ‖²/2, its Hessian H(θ) = ρI + Σ ω μ'(x'θ) xx', and |μ''| <= M μ' on
-the logits at hand. Known is a matrix Ht and, for the θ at hand,
-    a     >= M |x'θ - ζ| for all x, where ζ is the logit at which that x entered Ht: e^{-a} Ht <= H(θ) <= e^{a} Ht
-    rem   >= ‖∇J(θ)‖ in the norm of Ht⁻¹
-    reach >= ‖x‖ in the norm of Ht⁻¹ for all x
-Then, with ν = e^{a/2} rem and R = e^{a/2} reach, the minimiser lies within e = -log(1 - M R ν)/(M R) of θ in the norm
-of H(θ): on the sphere of radius e around θ all slopes point outwards, since along a ray of length s the curvature is at
-least e^{-M R s} of that at θ. Infinite beyond M R ν = 0.79, below which e <= 2ν: so M need hold only for logits up to
-2Rν further than those at θ (probit has no M for all logits). In the norms of Ht, H(θ) and H(minimiser) alike
+The objective is J(θ) = Σ ω [g(x'θ) - r x'θ] + ρ‖θ‖²/2. Its Hessian is H(θ) = ρI + Σ ω μ'(x'θ) xx'. On the logits at
+hand |μ''| <= M μ'. The bound takes a matrix Ht and, for the θ at hand, three numbers:
+
+    a      M |x'θ - ζ| <= a for all x, where ζ is the logit at which x entered Ht; hence e^{-a} Ht <= H(θ) <= e^{a} Ht
+    rem    ‖∇J(θ)‖ <= rem in the norm of Ht⁻¹
+    reach  ‖x‖ <= reach in the norm of Ht⁻¹, for all x
+
+Let ν = e^{a/2} rem and R = e^{a/2} reach. The minimiser lies within e of θ in the norm of H(θ), where
+
+    e = -log(1 - M R ν)/(M R)
+
+The reason: along a ray of length s from θ, the curvature is at least e^{-M R s} times that at θ. So on the sphere of
+radius e around θ all slopes point outwards. The bound is used for M R ν < `LIMIT`, and is infinite beyond. Below
+`LIMIT`, e <= 2ν, so that M need hold only for logits that are 2Rν further than those at θ; probit has no M for all
+logits. In the norms of Ht, H(θ) and H(minimiser) alike
+
     ‖θ - minimiser‖ <= E = e exp(max(a, M R e)/2),     |log eigenvalues of Ht against H(minimiser)| <= a + M R e
 """
 
@@ -16,19 +23,19 @@ from dither import arrays
 from dither.arrays import Array
 from dither.links import Link
 
-LIMIT = 0.79  # of M R ν
-HUGE = 1e60  # stands for all larger numbers
+LIMIT = 0.79  # of M R ν, above which nothing is certain
+HUGE = 1e60  # larger numbers are replaced by this one, so that products do not overflow
 FAR = 50.0  # a above which nothing is certain
-SMALL = 1e-3  # arguments below which series stand for the quotients
+SMALL = 1e-3  # arguments below which a series replaces a quotient of small numbers
 
 
 def bounds(a: Array, rem: Array, reach: Array, *, zmax: Array, link: Link) -> Array:
-    """E and the bound on the log-eigenvalues: (...) -> (..., 2); infinite where nothing is certain.
+    """E and the bound on the log eigenvalues: (...) -> (..., 2); infinite where nothing is certain.
 
-    a, rem, reach (...) as above; zmax (...) the largest |x'θ|
+    a, rem, reach (...) as above; zmax (...) is the largest |x'θ|
     """
     xp = arrays.namespace(a)
-    half = xp.exp(xp.where(a < FAR, a, FAR) / 2)
+    half = xp.exp(cut(a) / 2)
     nu, R = (half * xp.where(size < HUGE, size, HUGE) for size in (rem, reach))
     M = link.M(zmax + 2 * R * nu)
     y = M * R * nu
@@ -47,8 +54,13 @@ def bounds(a: Array, rem: Array, reach: Array, *, zmax: Array, link: Link) -> Ar
     return bound if sure else xp.where(known[..., None], bound, xp.inf)
 
 
+def cut(a: Array) -> Array:
+    """a, or `FAR` where a is larger or NaN: (...)."""
+    return arrays.namespace(a).where(a < FAR, a, FAR)
+
+
 def phi(a: Array) -> Array:
-    """(e^a - 1 - a)/a², with |μ(z + d) - μ(z) - μ'(z) d| <= M μ'(z) d² φ(M |d|); a >= 0."""
+    """φ(a) = (e^a - 1 - a)/a² for a >= 0; then |μ(z + d) - μ(z) - μ'(z) d| <= M μ'(z) d² φ(M |d|)."""
     xp = arrays.namespace(a)
     small = a < SMALL
     safe = xp.where(small, 1.0, xp.where(a < 700, a, 700.0))

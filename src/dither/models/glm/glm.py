@@ -2,21 +2,23 @@
 
     θ̂ = argmin Σ ω [g(x'θ) - r x'θ] + (λ/2)‖θ‖²       Ĥ = λI + Σ ω μ'(x'θ̂) xx' = (FF')⁻¹       w_i = ‖x_i‖_{Ĥ⁻¹}
 
-Every observation is learnt in O(d²) by the exact minimiser of a model of the objective, which is quadratic at the
-logits ζ where each row entered, plus the new loss (so nothing diverges on separable starts):
+Learning one observation costs O(d²). The objective is replaced by a model of it: each earlier row counts by the
+quadratic at the logit ζ where it entered, and the new row counts by its own loss. The new θ is the exact minimiser of
+that model, so that nothing diverges on separable starts:
 
     u = H⁻¹x,  q = x'u,  ζ = x'θ - ωq (μ(ζ) - r),  v = ω μ'(ζ),  θ ← θ + u (ζ - x'θ)/q,  H⁻¹ ← H⁻¹ - v uu'/(1 + v q)
 
-How far θ may then be from θ̂ is bounded without reading the history (`certificate`); the solver says when it is read:
+A bound says how far θ may then be from θ̂, without reading the history (`certificate`). The solver says when the
+history is read, and so what the bound is kept to:
 
-    "certified"   E <= tol, |log eigenvalues of H against Ĥ| <= 2 log(1 + tol); below 1,000 rows as "exact"
-    "exact"       both <= 1e-8, and mostly 1e-13, where rounding allows, after every observation: O(t d²)
-    "counts"      the same for a fixed set of arms, whose equal rows share a count and a sum: O(K d²), whatever t
-    "online"      never after the first 1,024 observations, which are solved: O(d²) and constant memory, for services
-                  that live for years; exact for the identity link alone
+    "certified"   E <= tol, and |log eigenvalues of H against Ĥ| <= 2 log(1 + tol); below 1,000 rows as "exact"
+    "exact"       both at most 1e-8 after every observation, where rounding allows, and mostly 1e-13: O(t d²)
+    "counts"      as "exact", for a fixed set of arms: equal rows share a count and a sum, so O(K d²) whatever t is
+    "online"      the first 1,024 observations are solved, and the history is never read again: O(d²) and constant
+                  memory, for services that live for years; exact for the identity link alone
 
-E bounds ‖θ - θ̂‖ in the norms of H and Ĥ, in which c = 1 is the scale of exploration: every score is within
-E w_i of the exact one. `bound` gives both numbers.
+E bounds ‖θ - θ̂‖ in the norms of H and Ĥ. The scale of exploration, c = 1, is one unit of that norm: every score is
+within E w_i of the exact one. `GLM.bound` gives both numbers.
 """
 
 import functools
@@ -58,10 +60,10 @@ SOLVERS = ("certified", "exact", "counts", "online")
 class GLMState(NamedTuple):
     """What is known: shapes (...) are replications, none for one bandit."""
 
-    F: Array  # (..., d, d)  Ĥ⁻¹ = F F'
+    F: Array  # (..., d, d)  Ĥ⁻¹ = FF'
     theta: Array  # (..., d)  θ̂
-    G: Array | None  # (..., d, d)  as F, of the objective's own Hessian, where that is another (ridge, min_derivative)
-    lazy: Lazy  # how exact it is, and what is needed to know
+    G: Array | None  # (..., d, d)  as F, for the Hessian of the objective, where that is not Ĥ (ridge, min_derivative)
+    lazy: Lazy  # how exact θ̂ is, and what it takes to know that
     history: History  # the rows learnt from
     extra: statistics.Extra | None  # what a policy asked for besides
 
@@ -273,5 +275,5 @@ class GLM:
 
 
 def _extra(state: GLMState) -> Any:
-    """What a policy asked for when the state was made."""
+    """The statistics that a policy asked for when the state was made."""
     return state.extra

@@ -1,22 +1,34 @@
-"""The Hessian of J by its square roots: H = ρI + Σ w xx' = R'R, H⁻¹ = FF'; and how long rows are in the norm of H⁻¹."""
+"""The Hessian of J by its square roots, and how long rows are in the norm of its inverse.
+
+H = ρI + Σ w xx' = R'R,     H⁻¹ = FF',     w = ω μ'(x'θ)
+"""
 
 import numpy as np
 
 from dither import arrays
 from dither.arrays import Array
-from dither.models.glm.problem import Problem
+from dither.links import Link
+from dither.models.glm import rounding
+from dither.models.glm.problem import Look, Problem
 from dither.models.glm.rounding import summed
 
-ILL = 4e-9  # relative error of the eigenvalues of H above which its factor is taken from the rows, by QR
-ROUNDING = 8e-16  # relative error of those eigenvalues for each unit of the condition number, beside that of sums
-LOST = 1.0  # and above which no factor is right
+ILL = 4e-9  # relative error of the eigenvalues of H above which its factor is made from the rows, by QR
+ROUNDING = 8e-16  # relative error of the eigenvalues for each unit of the condition number; that of sums comes on top
+LOST = 1.0  # relative error of the eigenvalues above which no factor is right
 FEW = 256  # rows up to which the longest of them in the norm of H⁻¹ is always looked for
 
 
-def factors(problem: Problem, w: Array, *, only: Array | None = None, old: tuple | None = None) -> tuple:
-    """R and F (G, d, d) with H = ρI + Σ w xx' = R'R, H⁻¹ = FF', and how far rounding may put log eigenvalues off (G,).
+def computed(problem: Problem, theta: Array, look: Look, *, only: Array, old: tuple, link: Link) -> tuple:
+    """`factors` at theta (G, d), where the rounding of the weights counts too."""
+    R, F, blur = factors(problem, look.size, only=only, old=old)
+    faint = rounding.curvature(problem, theta, look.size, look.zmax, link=link)
+    return R, F, arrays.namespace(blur).where(only, blur + faint, blur)
 
-    only : (G,) the problems whose factors are made; the others keep their `old` ones
+
+def factors(problem: Problem, w: Array, *, only: Array | None = None, old: tuple | None = None) -> tuple:
+    """R and F (G, d, d) of H with weights w (G, n), and how far rounding may put the log eigenvalues of H off (G,).
+
+    only : (G,) the problems whose factors are made; the others keep those in `old`
     """
     if type(w) is np.ndarray:
         return _each(problem, w, only, old)
@@ -40,7 +52,7 @@ def factors(problem: Problem, w: Array, *, only: Array | None = None, old: tuple
 
 
 def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple | None) -> tuple:
-    """`factors` in NumPy, where every problem is computed as if it were alone."""
+    """`factors` in NumPy. Every problem is computed as if it were alone, so that no result depends on the others."""
     (G, n), d = w.shape, problem.X.shape[-1]
     unit = ROUNDING + summed(n)
     runs = np.arange(G) if only is None else np.flatnonzero(only)
@@ -76,7 +88,7 @@ def _each(problem: Problem, w: np.ndarray, only: np.ndarray | None, old: tuple |
 
 
 def _from_rows(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """R and F with R'R = A'A = (FF')⁻¹: by QR, the longest rows first and with pivots, so that short rows count too."""
+    """R and F with R'R = A'A = (FF')⁻¹, by QR with pivots. The longest rows come first, so that short ones count."""
     from scipy import linalg
 
     order = np.argsort(-np.vecdot(A, A), kind="stable")
@@ -88,7 +100,7 @@ def _from_rows(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _root(H: np.ndarray) -> np.ndarray:
-    """The lower factor, or one that is certain to be refused."""
+    """The lower factor of H; NaN where there is none, which the condition number then shows."""
     try:
         return np.linalg.cholesky(H)
     except np.linalg.LinAlgError:
@@ -98,17 +110,21 @@ def _root(H: np.ndarray) -> np.ndarray:
 def condition(R: Array, F: Array) -> Array:
     """The condition number of R once its columns have length 1, at most, in Frobenius' norm: (...).
 
-    Rounding moves the log eigenvalues of R'R by that times a few units if R is from QR of the rows, and by its square
-    times as much if from Cholesky: whatever the units of the features.
+    Rounding moves the log eigenvalues of R'R by a few units times this number if R comes from QR of the rows, and times
+    its square if R comes from Cholesky. The scaled columns make this independent of the units of the features.
     """
     xp, d = arrays.namespace(R), R.shape[-1]
     columns = xp.sum(R * R, axis=-2)
     size = xp.sqrt(d * xp.sum(columns * xp.vecdot(F, F), axis=-1))
-    return xp.where(size < 1e70, size, 1e70)  # NaN too
+    return xp.where(size < 1e70, size, 1e70)  # NaN becomes 1e70 too
 
 
 def reach(problem: Problem, F: Array, w: Array, *, known: Array | None = None, exact: bool = False) -> Array:
-    """max ‖F'x‖ over the rows that count, at most, (G,): as known, from the smallest weight, or the longest row."""
+    """max ‖F'x‖ over the rows that count, at most: (G,).
+
+    exact : the longest row is looked for, O(n d²); else the bound follows from the longest row and the smallest weight,
+    and from what is `known` already
+    """
     xp, counts = arrays.namespace(F), problem.count > 0
     if exact:
         return xp.max(xp.where(counts, arrays.norms(problem.X @ F), 0.0), axis=-1)
@@ -119,7 +135,7 @@ def reach(problem: Problem, F: Array, w: Array, *, known: Array | None = None, e
 
 
 def spread(F: Array) -> Array:
-    """‖F‖₂, at most, and at most 1.2 times too large: ‖A‖₂ <= ‖A⁸‖^(1/8) in Frobenius' norm, for A = F'F."""
+    """A bound on ‖F‖₂ that is at most 1.2 times too large: ‖A‖₂ <= ‖A⁸‖^(1/8) in Frobenius' norm, for A = F'F."""
     A = F.mT @ F
     xp = arrays.namespace(A)
     size = xp.max(xp.abs(A), axis=(-2, -1))

@@ -1,15 +1,20 @@
 """What is kept between two passes over the history, so that the distance to the exact estimate stays known.
 
-The model of the objective: quadratic at `base` for the rows of the last pass, with the matrix R'R that is its curvature
-there to within `offset`, and at ζ, the logit after its own update, for each row since, which the buffer holds. Its
-minimum is at the current θ but for a slope of `slope`. The remainder, by which the slope of the objective itself at θ
-differs, follows from how far the logits have moved: with D = θ - base, δ_j = x_j'θ - ζ_j and s >= |x'D|, |δ_j|
+The objective is approximated in two parts. The rows that the last pass read are the old rows: they count by one
+quadratic at `base`, whose curvature R'R is right to within `offset`. Each later row counts by a quadratic at ζ, its
+own logit after its update; the buffer holds these rows. The minimum of this model is at the current θ, up to a slope of
+at most `slope`.
 
-    ‖∇J(θ)‖ <= slope + (e^offset - 1)‖D‖_H + e^offset M φ(M s) √(s_0² ‖D‖_H² + Σ v_j δ_j⁴),   s_0 >= |x'D| for old rows
+The slope of the objective itself at θ differs by a remainder that grows with how far the logits have moved. Let
+D = θ - base, δ_j = x_j'θ - ζ_j for the later rows, s_0 >= |x'D| for the old rows, and s the largest of s_0 and all
+|δ_j|. In the norm of the inverse of the current matrix
 
-in the norm of the inverse of the current matrix, since ‖Σ c_i x_i‖² <= Σ c_i²/v_i where that matrix is at least
-Σ v_i x_i x_i'. In float64 the minimum is missed by a little at every observation, which `drifted` adds to `slope` and
-`offset`: by what is left of the scalar equation of ζ, and by what the products with F are rounded to.
+    ‖∇J(θ)‖ <= slope + (e^offset - 1)‖D‖_H + e^offset M φ(M s) √(s_0² ‖D‖_H² + Σ v_j δ_j⁴)
+
+since that matrix is at least Σ v_i x_i x_i', so that ‖Σ c_i x_i‖² <= Σ c_i²/v_i.
+
+In float64 every update misses the minimum of the model by a little. `drifted` adds to `slope` and `offset` what that
+may be: the rest of the scalar equation for ζ, and the rounding of the products with F.
 """
 
 from typing import Any, NamedTuple
@@ -20,20 +25,20 @@ import numpy as np
 from dither import arrays
 from dither.arrays import Array
 from dither.links import Link
-from dither.models import history
+from dither.models import buffers
 from dither.models.glm import certificate, newton, rounding
 
 FIRST = 16  # rows that the buffer has room for at the start
-QUICK = 5  # evaluations after which the root is looked for inside a bracket
+QUICK = 5  # Newton steps after which the root is looked for inside a bracket
 ROOT = 8 * rounding.UNIT  # relative size of a Newton step below which the root is found
-SMALL = 1e-6  # and below which steps that grow no shorter are rounding
-FAR = 100.0  # |log eigenvalues| to which a bound is carried on
-MOST = 1e40  # stands for all larger lengths and changes, whose fourth powers must not overflow
-LEAST_CAP = 512  # rows in the buffer above which the history is read whatever the bound
+SMALL = 1e-6  # size of a step below which steps that do not get shorter are rounding
+FAR = 100.0  # |log eigenvalues| up to which an earlier bound is of use
+MOST = 1e40  # larger lengths and changes are replaced by this one, so that their fourth powers do not overflow
+LEAST_CAP = 512  # rows below which the buffer is never full
 
 
 class Buffer(NamedTuple):
-    """Rows since the last pass, in buffers that grow."""
+    """The rows since the last pass, in arrays with room for more."""
 
     X: Array  # (..., B, d)
     zeta: Array  # (..., B)
@@ -41,31 +46,44 @@ class Buffer(NamedTuple):
 
 
 class Lazy(NamedTuple):
-    """Shapes (...) are replications."""
+    """Shapes (...) are replications. "At most" marks a bound; H is the Hessian of the objective."""
 
-    base: Array  # (..., d)
-    R: Array  # (..., d, d)  of the last pass
+    base: Array  # (..., d)  the estimate of the last pass
+    R: Array  # (..., d, d)  R'R is H there
     offset: Array  # (...)  |log eigenvalues| of R'R against the curvature at base, at most
-    slope: Array  # (...)  that of the model at its minimum θ, in the norm of (R'R)⁻¹, at most
-    zmax: Array  # (...)  max |x'base| of the old rows and |ζ| of the others
+    slope: Array  # (...)  the slope of the model at θ, in the norm of (R'R)⁻¹, at most
+    zmax: Array  # (...)  the largest of |x'base| over the old rows and |ζ| over the later ones
     xmax: Array  # (...)  max ‖x‖
     old: Array  # (...)  max ‖x‖ in the norm of (R'R)⁻¹ over the old rows, at most
-    reach: Array  # (...)  the same for all rows, in the norm of the current inverse
-    buffer: Buffer
-    fill: Array  # (...)  rows of the buffer in use; int64
-    bound: Array  # (..., 2)  E and that on |log eigenvalues|
-    passes: Array  # (...)  over the history, so far; int64
-    exact: Array  # (...)  rows when `old` was last computed and not carried on; int64
-    nu: Array  # (...)  multiplier of ‖θ‖ <= S
-    stretch: Array  # (...)  length in the norm of Ĥ of what has length 1 in that of the objective's Hessian, at most
-    noise: Array  # (...)  what of `slope` is rounding: summed over observations as independent errors are
-    blur: Array  # (...)  |log eigenvalues| of FF' that are rounding, likewise
-    trace: Array  # (...)  that of the objective's Hessian
-    inverse: Array  # (...)  the trace of its inverse
+    reach: Array  # (...)  max ‖x‖ in the norm of the current H⁻¹ over all rows, at most
+    buffer: Buffer  # the later rows
+    fill: Array  # (...)  how many they are; int64
+    bound: Array  # (..., 2)  E, and the bound on |log eigenvalues|
+    passes: Array  # (...)  how often the history was read; int64
+    exact: Array  # (...)  how many rows there were when `old` was last computed from the rows; int64
+    nu: Array  # (...)  the multiplier of ‖θ‖ <= S
+    stretch: Array  # (...)  length in the norm of Ĥ of a vector of length 1 in the norm of H, at most
+    noise: Array  # (...)  the part of `slope` that is rounding, summed over observations as independent errors are
+    blur: Array  # (...)  |log eigenvalues| of FF' that are rounding, summed likewise
+    trace: Array  # (...)  tr H
+    inverse: Array  # (...)  tr H⁻¹
+
+
+class Step(NamedTuple):
+    """One step of the recursion, as `learn` takes it. Shapes are (...), but theta and u are (..., d)."""
+
+    theta: Array  # before the step
+    z: Array  # x'θ
+    zeta: Array  # ζ, v and |f| as of `proximal`
+    u: Array  # H⁻¹x
+    q: Array  # x'u
+    v: Array
+    left: Array
+    omega: Array  # ω
 
 
 def init(zeros: Array, rho: float, lam: float) -> Lazy:
-    """Before the first observation; shaped after zeros (..., d)."""
+    """Before the first observation, for features like zeros (..., d)."""
     xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
 
     def empty(*shape: int, whole: bool = False) -> Array:
@@ -81,9 +99,9 @@ def init(zeros: Array, rho: float, lam: float) -> Lazy:
 
 
 def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array, Array]:
-    """The root ζ of f = ζ - z + ωq (μ(ζ) - r), v = ω μ'(ζ), and the |f| that is left: all (...).
+    """ζ, v and |f|, all (...): the root ζ of f(ζ) = ζ - z + ωq (μ(ζ) - r), v = ω μ'(ζ), and the |f| that is left.
 
-    Newton's method: where a few steps find no root, anew, inside a bracket.
+    By Newton's method. Where a few steps find no root, it starts anew inside a bracket.
     """
     k, zeta = omega * q, z
     for _ in range(QUICK):
@@ -104,9 +122,9 @@ def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple
 
 
 def _bracketed(z: Array, k: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array, Array]:
-    """`proximal` where Newton's steps lead out of the bracket, which is halved then, and where they are too short.
+    """`proximal` by Newton's method inside a bracket, which is halved where a step leaves it or steps are too short.
 
-    Only a Newton step, and never a halving, says by its length that the root is found.
+    The length of a Newton step says when the root is found; the length of a halving says nothing.
     """
     xp = arrays.namespace(z)
     pull, slope = link.residual(z, k, k * r)
@@ -137,33 +155,22 @@ def _between(x: Array, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-def drifted(
-    lazy: Lazy,
-    x: Array,
-    theta: Array,
-    z: Array,
-    zeta: Array,
-    r: Array,
-    omega: Array,
-    u: Array,
-    q: Array,
-    v: Array,
-    left: Array,
-) -> Lazy:
-    """With what the last observation may have cost the model by rounding: theta (..., d) before it, the rest of it.
+def drifted(lazy: Lazy, x: Array, r: Array, step: Step) -> Lazy:
+    """What is kept, with what rounding may have done to the model at one observation: x (..., d), r (...).
 
-    u = H⁻¹x, q = x'u before, and ζ, v, left as of `proximal`. In the norm of the inverse: |f|/√(q s) of the equation
-    that ζ solves, and d u √(tr H tr H⁻¹) of the length of the step, √(ωq) |μ - r|, from the products with F.
+    In the norm of H⁻¹ the error has two parts: |f|/√(q s) from the equation that ζ solves, and d u √(tr H tr H⁻¹) times
+    the length of the step, √(ωq) |μ - r|, from the products with F.
     """
     xp, d, unit = arrays.namespace(x), x.shape[-1], rounding.UNIT
+    theta, z, zeta, u, q, v, left, omega = step
     s, square = 1 + v * q, xp.vecdot(x, x)
     error = left + rounding.FEW * (abs(zeta) + abs(z) + omega * q * abs(r))
     error = (error + d * unit * xp.sqrt(square * xp.vecdot(theta, theta))) / xp.sqrt(s)
     trace = lazy.trace + v * square
     spread = rounding.FEW * xp.sqrt(trace * lazy.inverse)
-    slip = (error + d * spread * abs(zeta - z)) / xp.sqrt(xp.where(q > 0, q, 1.0))  # x of zeros: 0
+    slip = (error + d * spread * abs(zeta - z)) / xp.sqrt(xp.where(q > 0, q, 1.0))  # q is 0 for an x of zeros
     blur = 2 * spread * (1 + d * (s - 1) / s) + unit * (8 + zeta * zeta)
-    least = d * d / trace  # of a matrix with that trace
+    least = d * d / trace  # no matrix with that trace has an inverse of a smaller trace
     inverse = xp.maximum(lazy.inverse - v / s * xp.vecdot(u, u), least)
     return lazy._replace(
         slope=lazy.slope + slip,
@@ -176,11 +183,11 @@ def drifted(
 
 
 def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bool) -> Lazy:
-    """One more row in the buffer: x (..., d); zeta, v, width (...), ‖x‖ in the norm of the current inverse."""
+    """What is kept, with one more row: x (..., d), zeta, v (...); width (...) is ‖x‖ in the norm of the current H⁻¹."""
     xp, rows = arrays.namespace(x), lazy.buffer
     if int(xp.max(lazy.fill)) == rows.zeta.shape[-1]:
         size, own = 2 * rows.zeta.shape[-1], True
-        rows = Buffer(*(history.grown(A, size, rank=rank) for A, rank in zip(rows, (1, 0, 0), strict=True)))
+        rows = Buffer(*(buffers.grown(A, size, rank=rank) for A, rank in zip(rows, (1, 0, 0), strict=True)))
     parts = zip(rows, (x, zeta, v), (1, 0, 0), strict=True)
     return lazy._replace(
         buffer=Buffer(*(arrays.replace(A, lazy.fill, new, rank=rank, own=own) for A, new, rank in parts)),
@@ -191,7 +198,7 @@ def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bo
 
 
 def measured(lazy: Lazy, theta: Array, *, link: Link) -> Lazy:
-    """With the bound at theta (..., d)."""
+    """What is kept, with the bound at theta (..., d)."""
     xp = arrays.namespace(theta)
     D, most = theta - lazy.base, xp.full_like(lazy.slope, MOST)
     size = xp.minimum(arrays.norms(arrays.dot(lazy.R, D)), most)
@@ -208,23 +215,22 @@ def measured(lazy: Lazy, theta: Array, *, link: Link) -> Lazy:
     quartic = s0 * s0 * size * size + xp.vecdot(lazy.buffer.v[..., :n] * square, square)
     off = newton.grown(lazy.offset)
     rem = lazy.slope + off * size
-    few = xp.where(a < certificate.FAR, a, certificate.FAR)
-    rem = rem + (1 + off) * M * certificate.phi(few) * xp.sqrt(quartic)
+    rem = rem + (1 + off) * M * certificate.phi(certificate.cut(a)) * xp.sqrt(quartic)
     bound = certificate.bounds(a + lazy.offset, rem, lazy.reach, zmax=lazy.zmax + s, link=link)
     return lazy._replace(bound=stretched(bound, lazy.stretch))
 
 
 def stretched(bound: Array, stretch: Array) -> Array:
-    """E in the norm of Ĥ from that of the objective's Hessian: (..., 2)."""
+    """The bound in the norm of Ĥ, from the bound in the norm of the objective's Hessian: (..., 2)."""
     xp = arrays.namespace(bound)
-    drift = xp.exp(xp.where(bound[..., 1] < certificate.FAR, bound[..., 1], 0.0) / 2)  # both matrices are off by that
+    drift = xp.exp(xp.where(bound[..., 1] < certificate.FAR, bound[..., 1], 0.0) / 2)  # what either may be off by
     return xp.stack([bound[..., 0] * xp.where(stretch > 1, stretch * drift, 1.0), bound[..., 1]], axis=-1)
 
 
 def renewed(
     lazy: Lazy, solution: newton.Solution, blur: Array, nu: Array, stretch: Array, rows: Array, *, exact: bool
 ) -> Lazy:
-    """After a pass over `rows` (...) rows."""
+    """What is kept after a pass over `rows` (...) rows; exact: the longest row was looked for among them."""
     xp = arrays.namespace(nu)
     return lazy._replace(
         base=solution.base,
@@ -254,7 +260,7 @@ def square(A: Array) -> Array:
 
 
 def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Array) -> None:
-    """`renewed` in place, in NumPy, for the `runs` alone: found, of `quick`, with bound (G, 2), rows, exact (G,)."""
+    """`renewed` in place, in NumPy, for these `runs`: found by `quick`, with bound (G, 2), rows, exact (G,)."""
     kept = state.lazy
     state.theta[runs], state.F[runs] = found.theta, found.F
     kept.base[runs], kept.R[runs] = found.base, found.R
@@ -268,17 +274,17 @@ def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Arr
 
 
 def cap(rows: int, dim: int) -> int:
-    """How many rows the buffer may have: where its reading costs what a pass does, spread over as many rounds."""
+    """How many rows the buffer may have: to read more in every round would cost more than a pass now and then."""
     return max(LEAST_CAP, int((2 * rows * dim) ** 0.5))
 
 
 def full(fill: Array, rows: Array, dim: int) -> Array:
-    """Whether the buffer has so many, (...)."""
+    """Whether the buffer has as many rows as `cap` says, (...)."""
     return (fill >= LEAST_CAP) & (fill * fill >= 2 * dim * rows)
 
 
 def check(lazy: Lazy) -> None:
-    """Refuse what no data can lead to."""
+    """Refuse a buffer that no data can lead to, as of a file that something else wrote."""
     X, zeta, v = lazy.buffer
     if X.shape[:-1] != zeta.shape or zeta.shape != v.shape or int(lazy.fill.max()) > zeta.shape[-1]:
         raise ValueError(f"its buffer has shapes {X.shape}, {zeta.shape}, {v.shape}, which do not fit")

@@ -1,64 +1,52 @@
-"""How a `GLM` learns: one observation at a time, and the history when the bound asks for it.
+"""How a `GLM` learns one observation, and when and how it reads its history.
 
-Runs in lockstep are learnt together, and what becomes of one does not depend on the others: every decision is taken for
-each run alone, rows are read in blocks of `history.PAD`, and only runs with equally many blocks share a call.
+One observation moves θ and the factors by the recursion that `glm.py` states (`_recursion`). Then the solver decides
+for each run whether a pass over the history is due (`_uncertain`), and such a pass solves the objective (`_read`).
+
+Runs in lockstep are learnt together, and yet no run depends on another: each decision is taken for a run alone, rows
+are read in blocks of `history.PAD`, and only runs with equally many blocks share a call.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from dither import arrays, errors, links, trees
+from dither import arrays, errors, trees
 from dither.arrays import Array
 from dither.models import factor, history, statistics
-from dither.models.glm import certificate, hessian, lazy, near, newton, problem, quick
+from dither.models.glm import apart, certificate, lazy, near, newton, quick
 from dither.models.glm.problem import Problem
 
 SOLVED = 1000  # rows below which "certified" solves after every observation
 WARM = 1024  # rows that "online" keeps, and solves after every observation
-TIGHT = 1e-8  # what both bounds of a history that is solved are below, where rounding allows
-TOGETHER = 1024  # rows up to which runs in lockstep share a call, and a pass is a solution
-TRIES = 3  # solutions, where the norms of Ĥ and of the objective's Hessian differ
-EDGE = 1e-10  # relative distance from S at which ‖θ‖ = S
-
-
-class Step(NamedTuple):
-    """One step of the recursion; shapes (...) but for θ and u (..., d)."""
-
-    theta: Array  # before it
-    z: Array  # x'θ
-    zeta: Array
-    u: Array  # H⁻¹x
-    q: Array  # x'u
-    v: Array  # ω μ'(ζ)
-    left: Array  # as of `lazy.proximal`
-    omega: Array
+TIGHT = 1e-8  # both bounds of a solved history are below this, where rounding allows
+ROWS_TOGETHER = 1024  # rows up to which runs in lockstep share a call, and up to which every pass is a full solution
+TRIES = 3  # solutions at most, where the norms of Ĥ and of the objective's Hessian differ
 
 
 def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
     """`GLM.update`: x (..., d), r, weight (...)."""
     xp = arrays.namespace(x)
     online = model.solver == "online"
-    full = state.history.rows >= WARM if online else None
+    full = state.history.rows >= WARM if online else None  # runs that keep no more rows
     alone = full is not None and not arrays.some(~full)
     unread, step = _recursion(model, state, x, r, weight, sure=full)
     if alone:
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-        kept = _drifted(unread, x, r, step)
-        return unread._replace(extra=extra, lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf)))
+        return unread._replace(extra=extra, lazy=_unbounded(unread, x, r, step))
     s = 1 + step.v * step.q
     lost = ~xp.isfinite(state.lazy.bound[..., 0]) | (s > factor.LONG)
     new = _noted(model, unread, x, r, weight, own=own)
     due = (new.history.rows < SOLVED) | (model.solver != "certified")
     if not bool(xp.all(due)):
-        kept = _drifted(new, x, r, step)
+        kept = lazy.drifted(new.lazy, x, r, step)
         kept = lazy.extend(kept, x, step.zeta, step.v, xp.sqrt(step.q / s), own=own)
         new = new._replace(lazy=lazy.measured(kept, new.theta, link=model.function))
         due = due | lost | _uncertain(model, new)
     if arrays.some(due):
         try:
-            new = _read(model, new, due) if due.ndim == 1 else _apart(model, new, due)
+            new = _read(model, new, due) if due.ndim == 1 else _flattened(model, new, due)
             if not bool(xp.all(xp.isfinite(new.theta))):
                 raise errors.overflow()
         except BaseException:
@@ -66,29 +54,12 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
             raise
     if full is None or not arrays.some(full):
         return new
-    kept = _drifted(unread, x, r, step)
-    unread = unread._replace(extra=new.extra, lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf)))
+    unread = unread._replace(extra=new.extra, lazy=_unbounded(unread, x, r, step))
     return trees.choose(full, unread, new)
 
 
-def _drifted(state: Any, x: Array, r: Array, step: Step) -> lazy.Lazy:
-    theta, z, zeta, u, q, v, left, omega = step
-    return lazy.drifted(state.lazy, x, theta, z, zeta, r, omega, u, q, v, left)
-
-
-def _apart(model: Any, state: Any, due: Array) -> Any:
-    """`_read` for states of any leading axes but one."""
-    xp, lead, axes = arrays.namespace(due), due.shape, due.ndim
-
-    def flat(A: Array) -> Array:
-        return xp.reshape(A, (-1, *A.shape[axes:]))
-
-    new = _read(model, trees.map_arrays(flat, state), flat(due))
-    return trees.map_arrays(lambda A: xp.reshape(A, (*lead, *A.shape[1:])), new)
-
-
 def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
-    """With rows X (..., n, d) in the history and the statistics, but θ̂ and Ĥ as they were: an update must follow."""
+    """The state with rows X (..., n, d) in its history and statistics, and its old θ̂ and Ĥ: an update must follow."""
     xp, kept = arrays.namespace(X), state.lazy
     extra = None if state.extra is None else statistics.update_many(state.extra, X, r, weight=weight)
     later = kept._replace(
@@ -102,7 +73,7 @@ def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
 def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, sure: Array | None) -> tuple:
     """The state with θ and the factors after one step, the history unread; and that step.
 
-    sure : (...) whether F is here to stay, and must be right; None: it is about to be made anew
+    sure : (...) the runs whose F is not about to be made anew, so that it must be right; None: none of them
     """
     xp = arrays.namespace(x)
     omega = xp.ones_like(r) if weight is None else weight
@@ -111,14 +82,14 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     u, q = arrays.dot(G, p), xp.vecdot(p, p)
     z = xp.vecdot(x, state.theta)
     zeta, v, left = lazy.proximal(z, q, r, omega, link=model.function)
-    moved = (zeta - z) / xp.where(q > 0, q, 1.0)  # x of zeros: 0
+    moved = (zeta - z) / xp.where(q > 0, q, 1.0)  # q is 0 for an x of zeros
     theta, s = state.theta + u * moved[..., None], 1 + v * q
-    step = Step(state.theta, z, zeta, u, q, v, left, omega)
+    step = lazy.Step(state.theta, z, zeta, u, q, v, left, omega)
     lam = None if sure is None else model.rho
     F = G = factor.grown(G, x, p=p, u=u, s=s, v=v, lam=lam, only=sure)
     kept = state.lazy
     if state.G is not None:
-        p, wide = arrays.dot(state.F.mT, x), omega * _floored(model, v / xp.where(omega > 0, omega, 1.0))
+        p, wide = arrays.dot(state.F.mT, x), omega * apart.floored(model, v / xp.where(omega > 0, omega, 1.0))
         own_s = 1 + wide * xp.vecdot(p, p)
         lam = None if sure is None else model.lam
         F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=own_s, v=wide, lam=lam, only=sure)
@@ -127,30 +98,36 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
 
 
 def _noted(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
-    """With the row in the history and the statistics."""
+    """The state with the row in its history and statistics."""
     extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
     rows = history.append(state.history, x, r, weight, distinct=model.solver == "counts", own=own)
     longest = arrays.namespace(x).maximum(state.lazy.xmax, arrays.norms(x))
     return state._replace(extra=extra, history=rows, lazy=state.lazy._replace(xmax=longest))
 
 
-def _floored(model: Any, slope: Array) -> Array:
-    return arrays.namespace(slope).where(slope > model.min_derivative, slope, model.min_derivative)
+def _unbounded(state: Any, x: Array, r: Array, step: lazy.Step) -> lazy.Lazy:
+    """What is kept of runs that keep no history: nothing is certain of how exact they are."""
+    kept = lazy.drifted(state.lazy, x, r, step)
+    return kept._replace(bound=arrays.namespace(x).full_like(kept.bound, math.inf))
 
 
 def _uncertain(model: Any, state: Any) -> Array:
-    """Which runs must read their history, (R,)."""
+    """Which runs must read their history: (R,)."""
     kept, d = state.lazy, state.theta.shape[-1]
     E, drift = kept.bound[..., 0], kept.bound[..., 1]
     due = (model.tol < E) | (drift > 2 * math.log1p(model.tol)) | lazy.full(kept.fill, state.history.rows, d)
-    return due if model.constrain is None else due | _near_edge(model, state)
+    return due if model.constrain is None else due | apart.near_edge(model, state)
 
 
-def _near_edge(model: Any, state: Any) -> Array:
-    """Which runs' estimates may have ‖θ‖ = S, (R,)."""
-    size = arrays.norms(arrays.norms(state.G))  # >= the length of the longest vector of length 1 in the norm of H
-    inside = arrays.norms(state.theta) + state.lazy.bound[..., 0] * size < model.constrain
-    return (state.lazy.nu > 0) | ~inside
+def _flattened(model: Any, state: Any, due: Array) -> Any:
+    """`_read` for states whose leading axes are none, or more than one."""
+    xp, lead, axes = arrays.namespace(due), due.shape, due.ndim
+
+    def flat(A: Array) -> Array:
+        return xp.reshape(A, (-1, *A.shape[axes:]))
+
+    new = _read(model, trees.map_arrays(flat, state), flat(due))
+    return trees.map_arrays(lambda A: xp.reshape(A, (*lead, *A.shape[1:])), new)
 
 
 def _read(model: Any, state: Any, due: Array) -> Any:
@@ -159,14 +136,14 @@ def _read(model: Any, state: Any, due: Array) -> Any:
     runs = [i for i, wanted in enumerate(due) if bool(wanted)]
     apt = type(state.theta) is np.ndarray and not model.apart
     easy = apt and int(state.history.rows.max()) > quick.LEAST
-    if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= TOGETHER or len(runs) == 1):
+    if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= ROWS_TOGETHER or len(runs) == 1):
         return _solved(model, state, rows[0])
     new = trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), _slim(state))
     if easy:
         runs = _quickly(model, state, new, runs)
     for n in sorted({rows[i] for i in runs}):
         same = [i for i in runs if rows[i] == n]
-        for group in [same] if n <= TOGETHER else [[i] for i in same]:
+        for group in [same] if n <= ROWS_TOGETHER else [[i] for i in same]:
             part = trees.take(state._replace(extra=None), group)
             trees.put(new, group, _slim(_solved(model, part, n)))
     kept = new.lazy._replace(buffer=state.lazy.buffer, xmax=state.lazy.xmax)
@@ -174,7 +151,7 @@ def _read(model: Any, state: Any, due: Array) -> Any:
 
 
 def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
-    """Put the solutions of those `runs` into `new` for which `quick.solve` finds one; the others."""
+    """Put what `quick.solve` finds into `new`; returns the `runs` for which it found no solution."""
     rows, kept, link = state.history, state.lazy, model.function
     found: dict[int, quick.Found] = {}
     limits, exact, solved = [], [], []
@@ -209,17 +186,17 @@ def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
 
 
 def _brief(model: Any, n: int, rows: int) -> bool:
-    """Whether a pass over n rows need not solve the history of so many."""
-    return model.solver == "certified" and n > TOGETHER and rows >= SOLVED
+    """Whether a pass may stop as soon as the bounds hold: for "certified" and n rows, `rows` of them in use."""
+    return model.solver == "certified" and n > ROWS_TOGETHER and rows >= SOLVED
 
 
 def _again(rows: int, exact: int) -> bool:
-    """Whether the longest row is to be looked for, which costs as much as a curvature."""
+    """Whether to look for the longest row, which costs as much as a curvature: `exact` rows had it when last sought."""
     return 10 * rows > 13 * exact
 
 
 def _slim(state: Any) -> Any:
-    """Without what a pass leaves as it is."""
+    """The state without the parts that a pass does not change."""
     return state._replace(history=None, extra=None, lazy=state.lazy._replace(buffer=None, xmax=None))
 
 
@@ -229,7 +206,7 @@ def _solved(model: Any, state: Any, n: int) -> Any:
     given = Problem(rows.X[..., :n, :], rows.count[..., :n], rows.total[..., :n], kept.nu + model.rho, kept.xmax)
     brief = _brief(model, n, int(rows.rows[0]))
     if brief and model.constrain is not None:
-        brief = not arrays.some(_near_edge(model, state))
+        brief = not arrays.some(apart.near_edge(model, state))
     again = _again(int(rows.rows[0]), int(kept.exact[0]))
     solution: Any = None
     nu, stretch, F, blur, live = kept.nu, kept.stretch, state.F, None, None
@@ -243,64 +220,17 @@ def _solved(model: Any, state: Any, n: int) -> Any:
         else:
             found = newton.solve(given, start, link=model.function, tol=tol, F=state.F if state.G is None else state.G)
         if model.constrain is not None:
-            found, nu = _projected(model, given, found, nu, tol / 4)
+            found, nu = apart.projected(model, given, found, nu, tol / 4)
         solution = found if live is None else newton.kept(live, found, solution)
         if state.G is None:
             F, blur = solution.F, solution.blur
             break
-        F, blur = _widths(model, state, given, solution, nu)
-        stretch = _stretch(F, solution.F)
+        F, blur = apart.widths(model, state, given, solution, nu)
+        stretch = apart.stretch(F, solution.F)
         live = solution.bound[..., 0] * stretch > model.tol
         if not (brief and arrays.some(live)):
             break
-    if not brief:  # all that is left is rounding
+    if not brief:  # only rounding is left between the solution and the exact estimate
         blur = xp.maximum(blur, xp.where(xp.isfinite(solution.bound[..., 1]), solution.bound[..., 1], 0.0))
     new = lazy.renewed(kept, solution, blur, nu, stretch, rows.rows, exact=brief and again)
     return state._replace(F=F, theta=solution.theta, G=None if state.G is None else solution.F, lazy=new)
-
-
-def _widths(model: Any, state: Any, given: Problem, solution: newton.Solution, nu: Array) -> tuple[Array, Array]:
-    """F of Ĥ, where the objective's Hessian is another matrix, and what of its log eigenvalues may be rounding."""
-    xp, link = arrays.namespace(nu), model.function
-    learnt = not arrays.some(~xp.isfinite(state.lazy.bound[..., 0]))  # one by one, and not by `taken`
-    if learnt and model.min_derivative >= link.L(links.LARGEST):
-        return state.F, xp.maximum(state.lazy.blur, solution.blur)  # λI + Σ m xx', whatever θ̂ is
-    slope = _floored(model, link.slopes(problem.logits(given.X, solution.theta))[1])
-    _, F, blur = hessian.factors(given._replace(rho=xp.full_like(nu, model.lam)), given.count * slope)
-    return F, xp.maximum(blur, solution.blur)
-
-
-def _stretch(F: Array, G: Array) -> Array:
-    """‖F⁻¹G‖, and at least 1: (...)."""
-    xp = arrays.namespace(F)
-    size = xp.linalg.svdvals(xp.linalg.solve(F, G))[..., 0]
-    return xp.where(size > 1, size, 1.0)
-
-
-def _projected(
-    model: Any, given: Problem, solution: newton.Solution, nu: Array, tol: Array
-) -> tuple[newton.Solution, Array]:
-    """The solution over ‖θ‖ <= S and its multiplier ν >= 0, by Newton's method on 1/‖θ(ν)‖ inside a bracket."""
-    xp, S = arrays.namespace(nu), model.constrain
-    low, high = xp.zeros_like(nu), xp.full_like(nu, xp.inf)
-    for _ in range(100):
-        length = arrays.norms(solution.theta)
-        own = arrays.norms(arrays.dot(solution.F.mT, solution.theta))
-        own = xp.where(own > 0, own, 1.0)
-        slack = EDGE * S + tol * own / xp.where(length > 0, length, 1.0)  # what the solution's own error may do
-        over = (length > S + slack) | ((nu > 0) & (length < S - slack))
-        if not arrays.some(over):
-            break
-        low, high = xp.where(length > S, nu, low), xp.where(length < S, nu, high)
-        new = nu + (length / S - 1) * (length / own) ** 2
-        middle = xp.where(xp.isfinite(high), (low + high) / 2, 4 * nu + model.rho)
-        new = xp.where((new <= 0) & (low == 0), 0.0, new)
-        new = xp.where((new > low) & (new < high) | (new == 0) & (low == 0), new, middle)
-        nu = xp.where(over, new, nu)
-        harder = given._replace(rho=nu + model.rho)
-        again = newton.solve(harder, solution.theta, link=model.function, tol=tol, F=solution.F)
-        solution = newton.kept(over, again, solution)
-    gap = xp.where(nu > 0, xp.abs(length - S) * length / own, 0.0)
-    inside = (S / xp.where(length > S, length, S))[..., None]
-    bound = solution.bound + xp.stack([gap, xp.zeros_like(gap)], axis=-1)
-    return solution._replace(theta=solution.theta * inside, bound=bound), nu

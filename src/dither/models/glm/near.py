@@ -1,9 +1,8 @@
-"""Newton's method that stops early: as `newton.solve`, to bounds that are asked for.
+"""Newton's method that stops early: as `newton.solve`, but to bounds that the caller asks for.
 
-near   (refits) until the bounds are below `tol` and `drift`; the curvature is computed only where the logits have
-       moved by more than `drift` since it was
-lazy   (one problem alone) after the first Newton step whose outcome is certain to be within the bounds, without
-       looking again
+By default, as refits need it, J is minimised until both bounds hold; the curvature is computed anew only where the
+logits have moved by more than `drift` since the last time. With `lazy`, for one problem alone, the solution is the
+outcome of the first Newton step that is certain to be within the bounds, without another look at the rows.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ from dither.models.glm import certificate, hessian, newton, problem, rounding
 from dither.models.glm.newton import Solution
 from dither.models.glm.problem import Problem
 
-LATE = 8  # a lazy solution that has looked again must be that much better than the bound asks: it is all error
+LATE = 8  # a lazy solution that was looked at again must be so many times better than asked: its bound is all error
 
 
 def solve(
@@ -30,10 +29,12 @@ def solve(
     reach: Any = None,
     lazy: bool = False,
 ) -> Solution:
-    """Minimise, from theta (G, d), until the bounds are at most `tol` (G,) and `drift`.
+    """Minimise J, from theta (G, d), until the bounds are at most `tol` (G,) and `drift`.
 
-    F, trusted : a factor of some H⁻¹ near theta's; how far its log eigenvalues are from those at theta, at most (G,)
-    reach : (G,) max ‖x‖ in the norm of H(theta)⁻¹, at most; None: found anew
+    F, trusted : a factor of some H⁻¹ near theta's; (G,) how far its log eigenvalues are from those at theta, at most
+    reach : (G,) max ‖x‖ in the norm of H(theta)⁻¹, at most; None: it is computed
+
+    Raises ValueError where no estimate is found.
     """
     xp, n = arrays.namespace(theta), given.X.shape[-2]
     z = problem.logits(given.X, theta)
@@ -44,48 +45,44 @@ def solve(
     if trusted is not None:
         known, blur = trusted < drift, trusted
         reach = xp.where(known, hessian.reach(given, F, link.slopes(z)[1]), xp.inf)
-    for step in range(newton.STEPS):
-        if step == newton.AGAIN:
+    for passes in range(1, newton.STEPS + 1):
+        if passes == newton.AGAIN + 1:  # start anew at θ = 0
             theta, z = (xp.where(live[..., None], 0.0, A) for A in (theta, z))
             known, idle = known & ~live, xp.where(live, 0.0, idle)
             least, reach = (xp.where(live, xp.inf, A) for A in (least, reach))
-        e, w = link.residual(z, given.count, given.total)
-        g, size, zmax = problem.slope(given, theta, e), given.count * w, problem.largest(z)
+        look = problem.look(given, theta, z, link=link)
         offset = xp.where(known, problem.offset(z, anchor, link=link) + blur, 0.0)
         fresh = live & ~(known & (offset <= drift + blur))
         if arrays.some(fresh):
-            R, F, blur = hessian.factors(given, size, only=fresh, old=(R, F, blur))
-            faint = rounding.curvature(given, theta, size, zmax, link=link)
-            blur = xp.where(fresh, blur + faint, blur)
+            R, F, blur = hessian.computed(given, theta, look, only=fresh, old=(R, F, blur), link=link)
             carried = None if reach is None else reach * xp.exp(xp.where(offset < 300, offset, 300.0) / 2)
-            found = hessian.reach(given, F, w, known=carried, exact=(lazy and reach is None) or n <= hessian.FEW)
+            all_rows = (lazy and reach is None) or n <= hessian.FEW
+            found = hessian.reach(given, F, look.w, known=carried, exact=all_rows)
             reach = found if reach is None else xp.where(fresh, found, reach)
             anchor, offset = xp.where(fresh[..., None], z, anchor), xp.where(fresh, blur, offset)
             known = known | fresh
-        own = newton.newton_step(given, F, g)
-        noise = rounding.gradient(given, theta, e, size, F=F, reach=reach, link=link, most=tol / LATE)
-        slope = own.slope + noise
+        own = newton.newton_step(given, F, look.g)
+        noise = rounding.gradient(given, theta, look, F=F, reach=reach, link=link, most=tol / LATE)
+        slope, count = own.slope + noise, xp.full_like(live, passes, dtype=xp.int64)
         better = (slope < least / 2) | (own.move > newton.SAFE)
         least, idle = xp.where(slope < least / 2, slope, least), xp.where(better, 0.0, idle + 1)
-        end = live & (idle > newton.IDLE)  # as exact as rounding lets it be, which the bound then says
+        end = live & (idle > newton.IDLE)  # rounding is the limit here, and the bound says how far it reaches
         if arrays.some(end | (live & (slope <= tol))):
-            bound = certificate.bounds(offset, slope, reach, zmax=zmax, link=link)
+            bound = certificate.bounds(offset, slope, reach, zmax=look.zmax, link=link)
             least_E, most = (tol / LATE, 2 * drift) if lazy else (tol, drift + 2 * tol)
             end = end | (known & (bound[..., 0] <= least_E) & (bound[..., 1] <= most + 2 * blur))
-            count = xp.full_like(live, step + 1, dtype=xp.int64)
-            new = Solution(theta, F, R, blur, offset, slope, noise, reach, theta, zmax, bound, count)
+            new = Solution(theta, F, R, blur, offset, slope, noise, reach, theta, look.zmax, bound, count)
             answer = new if answer is None else newton.kept(live, new, answer)
             live = live & ~end
             if not arrays.some(live):
                 return answer
         if lazy and arrays.some(fresh) and not arrays.some(own.move > newton.SAFE):
-            a = link.M(zmax + own.move) * own.move
+            a = link.M(look.zmax + own.move) * own.move
+            few = certificate.cut(a)
             left = noise + newton.grown(blur) * own.slope
-            few = xp.where(a < certificate.FAR, a, certificate.FAR)
-            rem, ahead = few * certificate.phi(few) * own.slope + left, zmax + own.move
+            rem, ahead = few * certificate.phi(few) * own.slope + left, look.zmax + own.move
             bound = certificate.bounds(a + blur, rem, reach, zmax=ahead, link=link)
             if not arrays.some((bound[..., 0] > tol) | (bound[..., 1] > drift)):
-                count = xp.full_like(live, step + 1, dtype=xp.int64)
-                return Solution(theta + own.N, F, R, blur, blur, left, left, reach, theta, zmax, bound, count)
-        theta, z = newton.moved(given, theta, z, own, live, anew=step % 8 == 7, link=link)
+                return Solution(theta + own.N, F, R, blur, blur, left, left, reach, theta, look.zmax, bound, count)
+        theta, z = newton.moved(given, theta, z, own, live, anew=passes % 8 == 0, link=link)
     raise newton.not_found()

@@ -1,9 +1,10 @@
-"""`newton.solve` and `near.solve` for one problem in NumPy from a good start: what nearly every observation needs.
+"""`newton.solve` and `near.solve` for one problem in NumPy, from a good start: nearly every observation needs no more.
 
-With a factor at hand it goes to where rounding is the limit, as `newton.solve`. Without one, the curvature is computed
-at the start, and Newton steps are taken until the outcome of one is certain. After a step N from θ, where H models
-the curvature to within a along the whole step, the slope is at most (e^a - 1)‖N‖ in the norm of H⁻¹, and at most
-a φ(a)‖N‖ where H is that at θ itself: so the last step need not be looked at.
+With a factor at hand it minimises to where rounding is the limit, as `newton.solve` does. Without one it computes the
+curvature at the start and takes Newton steps until the outcome of a step is certain, as `near.solve` does.
+
+The outcome of the last step need not be looked at. Take a step N from θ, along which H is the curvature to within a.
+After it the slope is at most (e^a - 1)‖N‖ in the norm of H⁻¹, and at most a φ(a)‖N‖ if H is the curvature at θ itself.
 """
 
 import math
@@ -15,14 +16,14 @@ from dither.links import Link
 from dither.models.glm import hessian, newton, rounding
 from dither.models.glm.problem import Problem
 
-LEAST = 128  # rows up to which runs in lockstep are better solved together
-STEPS = 12  # at most: a start from which these are not enough is not a good one
-CLOSE = 1e-3  # change of a logit below which it is only bounded
-FIRM = 0.9  # share of (tol, drift) at which a step is the last: the bounds are a little more than these
+LEAST = 128  # rows up to which it is quicker to solve runs in lockstep together
+STEPS = 12  # at most: a start that needs more is not a good one
+CLOSE = 1e-3  # change of the logits up to which a bound on it is enough
+FIRM = 0.9  # share of (tol, drift) that a last step must reach: the bounds come out a little larger
 
 
 class Found(NamedTuple):
-    """As of `newton.Solution`, for one problem, or for several in arrays."""
+    """As `newton.Solution`, for one problem, or for several in arrays."""
 
     theta: Any  # (d,)
     F: Any  # (d, d)
@@ -35,16 +36,16 @@ class Found(NamedTuple):
     base: Any  # (d,)
     zmax: Any
     steps: Any
-    ends: Any  # a, rem and the largest |x'θ| of `certificate.bounds`
+    ends: Any  # a, rem and zmax as `certificate.bounds` takes them
 
 
 class Curvature(NamedTuple):
-    """H⁻¹ = FF' near the θ at hand; the rest of one that was computed from the rows."""
+    """H near the θ at hand: H⁻¹ = FF'. The other fields are known where H was computed from the rows."""
 
     F: np.ndarray
     R: np.ndarray | None = None
     blur: float = 0.0
-    theta: np.ndarray | None = None  # where it was
+    theta: np.ndarray | None = None  # where it was computed
 
 
 def solve(
@@ -58,11 +59,12 @@ def solve(
     reach: float | None = None,
     exact: bool = False,
 ) -> Found | None:
-    """From theta (d,) to bounds of about FIRM (tol, drift); None where the start was not good enough.
+    """Minimise from theta (d,) to bounds of about FIRM (tol, drift); None where the start was not good enough.
 
-    problem : one alone, without its axis: X (n, d), count, total (n,)
+    problem : one alone, without the axis of problems: X (n, d), count, total (n,)
     F : (d, d) a factor of some H⁻¹ near theta's; then the solution is as exact as rounding allows
-    reach : max ‖x‖ in the norm of H(theta)⁻¹, at most; None: found roughly; exact: found anew, from all rows
+    reach : max ‖x‖ in the norm of H(theta)⁻¹, at most; None: bounded from the longest row
+    exact : that maximum is computed anew, from all rows
     """
     X, count, total, rho, longest, _ = problem
     z = X @ theta
@@ -122,7 +124,7 @@ def _step(problem: Problem, H: Curvature, g: np.ndarray) -> tuple[np.ndarray, fl
 
 
 def _curvature(problem: Problem, w: np.ndarray, theta: np.ndarray, z: np.ndarray, *, link: Link) -> Curvature | None:
-    """That at theta, where H = ρI + Σ w xx' = R'R; None where it is too ill-conditioned."""
+    """H = ρI + Σ w xx' = R'R at theta; None where it is too ill-conditioned for a factor by Cholesky."""
     from scipy.linalg import lapack  # an eighth of what `import dither` would take
 
     Y = problem.X * np.sqrt(w)[:, None]
@@ -155,7 +157,7 @@ def _noise(
     most: float,
     exact: bool = False,
 ) -> tuple[float, float]:
-    """`rounding.gradient`, more roughly, and max ‖x‖ in the norm of H⁻¹, at most."""
+    """A rougher `rounding.gradient`, and max ‖x‖ in the norm of H⁻¹, at most."""
     X, _, total, rho, longest, _ = problem
     spread, length = math.sqrt(np.vdot(H.F, H.F)), math.sqrt(theta @ theta)
     far, (n, d) = _reach(problem, H.F, spread, size, reach, exact=exact), X.shape
@@ -174,7 +176,7 @@ def _noise(
 def _reach(
     problem: Problem, F: np.ndarray, spread: float, size: np.ndarray, known: float | None, *, exact: bool
 ) -> float:
-    """max ‖F'x‖, at most: of the longest row, as known, or from the smallest weight."""
+    """max ‖F'x‖, at most: as known, or from the longest row and the smallest weight; exact: from all rows."""
     if exact:
         return math.sqrt(np.square(problem.X @ F).sum(axis=1).max())
     if known is None:

@@ -1,4 +1,4 @@
-"""Refits of a GLM's history with other rewards, which perturbed-history policies ask for in every round."""
+"""Refits of the history of a GLM with other rewards: policies that perturb the history ask for one in every round."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from dither.models import history
 from dither.models.glm import near
 from dither.models.glm.problem import Problem
 
-PRECISE = 1e-3  # E of a refit: far below the length √d of what the perturbation adds
+PRECISE = 1e-3  # E of a refit: the perturbation moves the estimate by about √d, which is far more
 TRUSTED = 0.3  # change of a logit up to which a factor of the curvature serves for another step
-ENTRIES = 2**22  # of logits times features that are worked on at once
+ENTRIES_AT_ONCE = 2**22  # rows times features of the draws that are solved together
 
 
 def refitted(
     model: Any, state: Any, lead: tuple[int, ...], *, shift: Array | None, count: Array | None, total: Array | None
 ) -> Array:
-    """`GLM.refit`, for draws or replications `lead`."""
+    """`GLM.refit`; `lead` are the leading axes of the answer: the state's, or draws where the state has none."""
     xp, d = arrays.namespace(state.theta), state.theta.shape[-1]
     rows = state.history
     n = history.blocks(int(xp.max(rows.rows)))
@@ -38,9 +38,9 @@ def refitted(
     F = flat(state.F if state.G is None else state.G, d, d)
     trusted = flat(state.lazy.bound[..., 1])
     if count is not None:
-        F = trusted = None  # another curvature than that of θ̂
+        F = trusted = None  # with other counts the curvature is not that of θ̂
     rho, longest = flat(xp.full_like(state.lazy.xmax, model.rho)), flat(state.lazy.xmax)
-    step = G if not alone else max(1, ENTRIES // (n * d))
+    step = G if not alone else max(1, ENTRIES_AT_ONCE // (n * d))
     found = []
     for i in range(0, G, step):
         part = slice(i, i + step)

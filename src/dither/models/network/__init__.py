@@ -1,4 +1,4 @@
-"""Networks: the configuration and its state; the arithmetic is in the files beside it."""
+"""Networks as the model of rewards: the configuration and its state. The arithmetic is in the files beside it."""
 
 from dither.models.network.network import Network, NetworkState
 

@@ -2,9 +2,10 @@
 
     m ← β₁ m + g,  v ← β₂ v + g²,  θ ← θ - η (m (1-β₁)/(1-β₁^s)) / (√(v (1-β₂)/(1-β₂^s)) + ε)
 
-m and v are kept without their factors 1-β, which saves two passes over the weights. Moments of weights that no longer
-get a gradient decay into denormal numbers, on which a processor is 18 to 30 times as slow: every `FLUSH` steps what is
-too small to move a weight is set to zero.
+m and v are kept without the factors 1-β, which saves two passes over the weights.
+
+The moments of a weight that no longer gets a gradient decay into denormal numbers, on which a processor is 18 to 30
+times as slow. So every `FLUSH` steps the moments that are too small to move a weight are set to zero.
 """
 
 from typing import Any
@@ -13,9 +14,9 @@ import numpy as np
 
 from dither.models.network import scratch
 
-PIECE = 32_768  # weights at a time: five arrays of them stay in the cache
-FLUSH = 64  # steps between flushes, in which m decays by 1e-3 and v by 0.94
-TINY_M, TINY_V = 1e-30, 1e-34  # below these a moment is zero: m moves a weight by 1e-25 at most
+PIECE = 32_768  # weights at a time: five arrays of that length stay in the cache
+FLUSH = 64  # steps between flushes: without a gradient m falls to 1e-3 of itself meanwhile, and v to 0.94
+TINY_M, TINY_V = 1e-30, 1e-34  # moments below these become zero: such an m moves a weight by 1e-25 at most
 
 
 def step(
@@ -30,7 +31,10 @@ def step(
     beta2: float,
     eps: float,
 ) -> None:
-    """One step of θ (..., p) against its gradient g (overwritten); s, or s (...), counts steps, this one included."""
+    """One step of θ (..., p) against its gradient g, which is overwritten.
+
+    s counts the steps, this one included: one number, or (...) where the runs have taken different numbers of them
+    """
     rate, offset = _rates(s, lr, beta1, beta2, eps)
     if not isinstance(s, int):
         rate, offset = (x[..., None].astype(theta.dtype) for x in (rate, offset))
@@ -44,6 +48,7 @@ def step(
 
 
 def _piece(theta, m, v, g, work, rate, offset, beta1, beta2, *, flush: bool) -> None:
+    """The step for some of the weights, with `work` as room for temporaries."""
     work = work[..., : theta.shape[-1]]
     m *= beta1
     m += g
@@ -61,6 +66,6 @@ def _piece(theta, m, v, g, work, rate, offset, beta1, beta2, *, flush: bool) -> 
 
 
 def _rates(s: Any, lr: float, beta1: float, beta2: float, eps: float) -> tuple[Any, Any]:
-    """What multiplies m/(√v + offset), and the offset: the factors that m and v lack, and the bias of the start."""
+    """The rate and the offset of θ ← θ - rate m/(√v + offset): they hold the factors that m and v are kept without."""
     first, second = ((1 - beta**s) / (1 - beta) for beta in (beta1, beta2))
     return lr * second**0.5 / first, eps * second**0.5

@@ -1,13 +1,13 @@
-"""A torch.nn.Module of your own as the network: rows in, one output each.
+"""A torch.nn.Module of your own as the network: it takes rows and returns one number for each.
 
-    rows      (n, d); with K slots the Kd-vectors (n, K d), with image=(h, w) the images (n, 1, h, w) or (n, K, h, w)
+    rows      (n, d); with K slots the Kd-vectors (n, K d); with image=(h, w) the images (n, 1, h, w) or (n, K, h, w)
     output    (n,) or (n, 1)
-    θ         its parameters that have requires_grad, one after the other; θ_0 is as the module has them, so all runs
-              begin alike
-    constant  all else: its buffers and the parameters without requires_grad
+    θ         the parameters of the module that have requires_grad, one after the other. θ_0 is what the module has, so
+              all runs begin alike
+    constant  everything else: the buffers, and the parameters without requires_grad
 
-The module is copied when `models.Network` is made, in eval mode: there is no dropout, and batch norm keeps its means.
-The answer to a row may depend on that row alone.
+`models.Network` copies the module when it is made, in eval mode: there is no dropout, and batch norm keeps its means.
+The answer to a row may depend on no other row.
 """
 
 import math
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.func import functional_call, grad_and_value, vmap
 
-GRADIENTS = 2**24  # numbers that the gradients of some rows may take at once
+NUMBERS_AT_ONCE = 2**24  # that the gradients of the rows of one call may take
 
 
 class Given:
@@ -38,17 +38,17 @@ class Given:
         self.sizes = [math.prod(shape) for shape in self.shapes]
         self.size = sum(self.sizes)  # p
         self.K = slots or 1
-        self.lock = threading.RLock()  # a call puts θ into the module and takes it out again: one thread at a time
-        self.width = max(d * self.K, math.isqrt(self.size))  # numbers of a row in its widest layer, about
+        self.lock = threading.RLock()  # one thread at a time: a call puts θ into the module and takes it out again
+        self.width = max(d * self.K, math.isqrt(self.size))  # about how many numbers a row takes in the widest layer
         self.theta = torch.cat([A.detach().flatten() for A in trained.values()]).cpu().numpy()
         self._try(dtype)
 
     def initial(self, rng: np.random.Generator) -> np.ndarray:
-        """θ_0 (p,): the module's own."""
+        """θ_0 (p,): as the module has it."""
         return self.theta.copy()
 
     def parts(self, theta: torch.Tensor) -> list[torch.Tensor]:
-        """Its parameters in θ (p,): views."""
+        """The parameters in θ (p,), as views."""
         return [part.view(shape) for part, shape in zip(theta.split(self.sizes), self.shapes, strict=True)]
 
     def answers(self, parts: list[torch.Tensor], X: torch.Tensor, arm: torch.Tensor | None) -> torch.Tensor:
@@ -61,16 +61,20 @@ class Given:
         return self.answers(parts, X.repeat_interleave(self.K, dim=0), arm).view(len(X), self.K)
 
     def squares(self, parts, weights, X: torch.Tensor, arm: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """f and Σ_p (∂f/∂θ_p)² u_p, (N,) each: u in `weights`, as `parts`. The gradients of some rows at a time."""
-        n = max(1, GRADIENTS // self.size)
+        """f and Σ_p (∂f/∂θ_p)² u_p, (N,) each; u is in `weights`, laid out as `parts`.
+
+        The rows are taken a few at a time, since the gradient of each row is formed.
+        """
+        n = max(1, NUMBERS_AT_ONCE // self.size)
         each = [self._squares(parts, weights, rows) for rows in self._placed(X, arm).split(n)]
         return torch.cat([f for f, _ in each]), torch.cat([square for _, square in each])
 
     def _squares(self, parts, weights, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The same for rows as the module takes them."""
         rule = grad_and_value(lambda parts, row: self._called(parts, row[None])[0])
         try:
             found, f = vmap(rule, in_dims=(None, 0))(parts, rows)
-        except RuntimeError:  # vmap does not know all that a module may do: row by row
+        except RuntimeError:  # vmap cannot follow everything that a module may do: go row by row
             single = [rule(parts, row) for row in rows]
             found = [torch.stack(kind) for kind in zip(*(g for g, _ in single), strict=True)]
             f = torch.stack([one for _, one in single])
@@ -78,6 +82,7 @@ class Given:
         return f.detach(), torch.as_tensor(square).detach()
 
     def _called(self, parts: list[torch.Tensor], rows: torch.Tensor) -> torch.Tensor:
+        """f (N,) of rows as the module takes them. Raises ValueError where it does not return one number a row."""
         with self.lock:
             f = functional_call(self.module, dict(zip(self.names, parts, strict=True)), (rows,))
         if not isinstance(f, torch.Tensor) or f.shape not in ((len(rows),), (len(rows), 1)):
@@ -89,7 +94,7 @@ class Given:
         return f.reshape(-1)
 
     def _placed(self, X: torch.Tensor, arm: torch.Tensor | None) -> torch.Tensor:
-        """As the module takes them."""
+        """Rows X (N, d) in the slots arm (N,), in the shape that the module takes."""
         if arm is not None:
             full = X.new_zeros(len(X), self.K, self.d)
             full[torch.arange(len(X), device=X.device), arm] = X
@@ -97,7 +102,7 @@ class Given:
         return X if self.image is None else X.reshape(len(X), -1, *self.image)
 
     def _try(self, dtype: torch.dtype) -> None:
-        """Three rows, twice: refuse a module that cannot take them or has chance of its own."""
+        """Pass three rows twice. Raises ValueError for a module that cannot take them or has chance of its own."""
         rows = torch.linspace(-1, 1, 3 * self.d, dtype=dtype, device=self.device).view(3, self.d)
         arm = None if self.slots is None else torch.arange(3, device=self.device) % self.slots
         placed, parts = self._placed(rows, arm), self.parts(torch.from_numpy(self.theta).to(self.device))

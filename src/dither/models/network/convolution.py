@@ -1,15 +1,16 @@
-"""The convolutional network of the paper's appendix (Additional experiments), its K-channel images never made.
+"""The convolutional network of the paper's appendix (Additional experiments), without ever making its K-channel images.
 
     image of arm i     channel i of K holds x, the others 0                             convolutions: 32, 64 filters
     each stage         3 x 3 convolution, stride 1, padding 1; 2 x 2 max pooling; ReLU   28 x 28 -> 14 x 14 -> 7 x 7
     then               hidden layers (128) with ReLU, and one output
 
-A convolution of one channel among zeros is one with that channel's filters: the first layer keeps K blocks of weights,
-(K, F, 9), and row b is its patches (h w, 9) times the block of its arm. The other weights lie as torch.nn.Conv2d and
-torch.nn.Linear have them. θ_0 is as torch begins: uniform within ±1/√(inputs of a unit), 9 K of the first layer.
+All channels but one are zero, so the first convolution needs the filters of that channel alone. The first layer keeps K
+blocks of weights, (K, F, 9), and computes a row as its patches (h w, 9) times the block of its arm. The other weights
+lie as in torch.nn.Conv2d and torch.nn.Linear. θ_0 is drawn as torch does it: uniform within ±1/√(inputs of a unit). A
+unit of the first layer has 9 K inputs.
 
-What is computed lies channels last, as the products leave it: the first layer, the pooling and the second convolution
-are all quicker so (benchmarks/convolution.py).
+The numbers of a layer lie with the channels last, as the products leave them. The first layer, the pooling and the
+second convolution are all quicker in this order (benchmarks/convolution.py).
 """
 
 import itertools
@@ -22,11 +23,11 @@ from torch.nn import functional
 
 
 class Pass(NamedTuple):
-    """What a forward pass leaves."""
+    """What a forward pass keeps."""
 
     f: torch.Tensor  # (N,)
-    inputs: list[torch.Tensor]  # of each layer: patches (N, h w, 9) of the first, images (N, C, h, w), vectors (N, n)
-    z: list[torch.Tensor]  # what each layer makes of them: (N, h w, F), (N, F, h, w), (N, m)
+    inputs: list[torch.Tensor]  # of each layer: first patches (N, h w, 9), then images (N, C, h, w), vectors (N, n)
+    z: list[torch.Tensor]  # the outputs of each layer: (N, h w, F), then (N, F, h, w), (N, m)
 
 
 class Convolutions:
@@ -47,11 +48,11 @@ class Convolutions:
         shapes: list[tuple[int, ...]] = [(slots or 1, filters[0], 9)]
         shapes += [(m, n, 3, 3) for n, m in itertools.pairwise(filters)]
         shapes += [(m, n) for n, m in itertools.pairwise((left, *hidden, 1))]
-        #: of W_1, b_1, W_2, b_2, ...
+        # the shapes of W_1, b_1, W_2, b_2, ...
         self.shapes = [part for shape in shapes for part in (shape, (shape[-2] if len(shape) == 3 else shape[0],))]
         self.sizes = [math.prod(shape) for shape in self.shapes]
         self.size = sum(self.sizes)  # p
-        self.width = self.d * filters[0]  # numbers of the widest layer
+        self.width = self.d * filters[0]  # numbers that a row takes in the widest layer
 
     def initial(self, rng: np.random.Generator) -> np.ndarray:
         """θ_0 (p,)."""
@@ -77,10 +78,10 @@ class Convolutions:
         return self._pass(parts, self._patches(X).repeat_interleave(K, dim=0), arm).f.view(len(X), K)
 
     def squares(self, parts, weights, X: torch.Tensor, arm: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """f and Σ_p (∂f/∂θ_p)² u_p, (N,) each: u in `weights`, as `parts`. One backward pass for all rows.
+        """f and Σ_p (∂f/∂θ_p)² u_p, (N,) each, by one backward pass for all rows; `weights` has u, laid out as `parts`.
 
-        With δ = ∂f/∂z of a layer: Σ_ij δ_i² a_j² u_ij for a hidden layer; the gradients of a convolution, which are
-        small, are products of δ and patches.
+        Let δ = ∂f/∂z of a layer. A hidden layer adds Σ_ij δ_i² a_j² u_ij, so its gradients are never formed. Those of a
+        convolution are small: they are formed as products of δ and patches.
         """
         done = self._pass(parts, self._patches(X), arm, wanted=True)
         deltas = torch.autograd.grad(done.f.sum(), done.z)
@@ -103,7 +104,7 @@ class Convolutions:
         return functional.unfold(X.view(-1, 1, *self.image), 3, padding=1).mT
 
     def _pass(self, parts, patches: torch.Tensor, arm: torch.Tensor | None, *, wanted: bool = False) -> Pass:
-        """Forward; wanted=True: the derivatives by all z are to be taken, and not those by the parts."""
+        """A forward pass. wanted=True: the derivatives by all z will be taken, and those by the parts will not."""
         W = parts[0].expand(len(patches), -1, -1) if arm is None else parts[0][arm]
         z = torch.baddbmm(parts[1], patches, W.mT)  # (N, h w, F)
         inputs, made = [patches], [z.requires_grad_() if wanted else z]
@@ -119,5 +120,5 @@ class Convolutions:
 
 
 def _pooled(image: torch.Tensor) -> torch.Tensor:
-    """The largest of each 2 x 2, and 0 at least: as ReLU and then pooling, at a quarter of the work."""
+    """The largest of each 2 x 2 square, and at least 0. ReLU after pooling is a quarter of the work of ReLU before."""
     return functional.relu(functional.max_pool2d(image, 2))

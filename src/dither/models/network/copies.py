@@ -1,27 +1,31 @@
-"""Equal arms get equal answers: a product rounds a row by where it stands, and float32 shows it.
+"""Equal arms get equal answers.
 
-Copies of an arm must tie, else the first of them wins always and the others never. Answers that nearly agree are looked
-at; where their rows agree to the bit, all have the answer of the first.
+How a matrix product rounds a row depends on where the row stands, which float32 shows. But copies of an arm must tie:
+otherwise one of them always wins and the others never do. So where two answers nearly agree, their rows are compared.
+Arms whose rows agree to the bit all get the answer of the first of them.
 """
 
 import numpy as np
 
-NEAR = 1e-5  # of the largest answer: how far apart the answers to equal rows may lie
+NEAR = 1e-5  # how far apart the answers to equal rows may lie, as a share of the largest answer
 
 
 def first(X: np.ndarray, f: np.ndarray) -> np.ndarray | None:
-    """The first arm whose row is the same, for each: X (..., K, d), f (..., K) -> (..., K); None where none is near."""
+    """For each arm the first arm with the same row: X (..., K, d), answers f (..., K) -> (..., K).
+
+    None where no two answers nearly agree, which is the usual case.
+    """
     bound = NEAR * np.abs(f).max(axis=-1, keepdims=True)
     ordered = np.sort(f, axis=-1)
     if not (ordered[..., 1:] - ordered[..., :-1] <= bound).any():
-        return None  # the usual case
+        return None
     shape, K = f.shape, f.shape[-1]
     f, X = f.reshape(-1, K), np.broadcast_to(X, (*shape, X.shape[-1])).reshape(-1, K, X.shape[-1])
     order = np.argsort(f, axis=-1)
     near = np.diff(np.take_along_axis(f, order, axis=-1), axis=-1) <= bound.reshape(-1, 1)
     request, i = np.nonzero(near)
     same = (X[request, order[request, i]] == X[request, order[request, i + 1]]).all(axis=-1)
-    doubtful = (near[:, 1:] & near[:, :-1]).any(axis=-1)  # three in a row: copies may have another between them
+    doubtful = (near[:, 1:] & near[:, :-1]).any(axis=-1)  # of three close answers, the outer two may belong to copies
     doubtful[request[same]] = True
     if not doubtful.any():
         return None
@@ -33,7 +37,7 @@ def first(X: np.ndarray, f: np.ndarray) -> np.ndarray | None:
 
 
 def of_first(A: np.ndarray, found: np.ndarray | None) -> np.ndarray:
-    """A (..., K) or (..., K, h) with what the first of equal arms has."""
+    """A (..., K) or (..., K, h), in which every arm has the value of the first arm that equals it (as of `first`)."""
     if found is None:
         return A
     return np.take_along_axis(A, found if A.ndim == found.ndim else found[..., None], axis=found.ndim - 1)

@@ -1,7 +1,7 @@
-"""Where the weights of a perceptron lie in its one vector θ, layer by layer: W_1, b_1, W_2, b_2, ...
+"""Where the weights of a perceptron lie in its one vector θ: layer by layer, W_1, b_1, W_2, b_2, ...
 
-With K slots the first W holds one block for each arm, (K, d, h): the weights of the Kd-vector (0; ..; x; ..; 0), whose
-zeros are never stored.
+With K slots the network takes the Kd-vector (0; ..; x; ..; 0). Its first W then has a block for each arm, (K, d, h), of
+which an arm needs its own alone: the zeros are never stored.
 """
 
 import functools
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Layer(NamedTuple):
-    """Views of θ, or of any vector of its size: a gradient, 1/U."""
+    """One layer in θ, or in any vector that is laid out as θ, such as a gradient or 1/U: views."""
 
     W: np.ndarray  # (..., n, m); the first with slots (..., K, d, m)
     b: np.ndarray  # (..., m)

@@ -1,11 +1,13 @@
-"""What the network's output means and what its training minimises: the mean of a loss over a batch.
+"""What the output f of a network means, and what its training minimises: the mean of a loss over a batch.
 
-    identity   f(x) is the expected reward             (f - r)²
-    sigmoid    σ(f(x)) is it; rewards in [0, 1]        -r log σ - (1-r) log(1-σ)
-    softmax    e^{f(x_a)}/Σ_k e^{f(x_k)} is it, over the arms of a context; rewards in [0, 1]; the same loss. With slots
-               alone: the other arms of a past round must be known.
+    output     expected reward                                      loss
+    identity   f(x)                                                 (f - r)²
+    sigmoid    p = σ(f(x))                     rewards in [0, 1]    -r log p - (1-r) log(1-p)
+    softmax    p = e^{f(x_a)}/Σ_k e^{f(x_k)}   rewards in [0, 1]    as sigmoid
 
-The paper's text has a softmax over the one output of the network (Appendix H.1.2), which is 1 whatever the weights.
+The softmax is over the arms of a context. It needs slots: there the other arms of a past round are known, since they
+share its context. The paper's text has a softmax over the one output of the network (Appendix H.1.2); that is 1 for all
+weights.
 """
 
 import numpy as np
@@ -15,15 +17,15 @@ OUTPUTS = ("identity", "sigmoid", "softmax")
 
 
 def pull(output: str, f: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """The derivative of the loss by f: f, r (..., B) -> (..., B). Not for softmax."""
+    """The derivative of the loss by f, for identity and sigmoid: f, r (..., B) -> (..., B)."""
     return 2 * (f - r) if output == "identity" else special.expit(f) - r
 
 
 def pull_arms(f: np.ndarray, arm: np.ndarray, r: np.ndarray) -> np.ndarray:
     """The derivative of the softmax loss by the f of all arms: f (..., B, K), arm and r (..., B) -> (..., B, K).
 
-    With p the softmax and a the arm shown: (p_a - r) for a, -(p_a - r) p_j/(1 - p_a) for the others, whose shares
-    p_j/(1 - p_a) are the softmax without a and so stay right where p_a is 1.
+    With p the softmax and a the arm shown, it is p_a - r for a, and -(p_a - r) p_j/(1 - p_a) for an arm j. The share
+    p_j/(1 - p_a) is computed as the softmax without a, which stays right where p_a is 1.
     """
     own = np.arange(f.shape[-1]) == arm[..., None]
     p = special.softmax(f, axis=-1)
@@ -33,7 +35,7 @@ def pull_arms(f: np.ndarray, arm: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 def value(output: str, f: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """The loss itself: f, r (..., B) -> (..., B). Not for softmax."""
+    """The loss itself, for identity and sigmoid: f, r (..., B) -> (..., B)."""
     return (f - r) ** 2 if output == "identity" else np.logaddexp(0, f) - r * f
 
 

@@ -1,9 +1,13 @@
 """Networks that torch computes: convolutions (`convolution.py`) and modules of your own (`autograd.py`).
 
-θ stays a NumPy vector (p,), or (R, p) for R runs in turn, and so do all answers: the functions have the signatures of
-`perceptron.py`. On the CPU torch works on θ's own memory; on another device θ, the rows and the gradient are moved at
-each call, 8 p bytes a step in float32, which pays where the network is large beside its θ. torch's settings (threads,
-seeds, default type) are left as they are; on a GPU the last bits may differ from run to run, as torch's kernels do.
+The functions have the signatures of those in `perceptron.py`. θ and all answers are NumPy arrays: θ is (p,), or (R, p)
+for R runs, which are computed in turn.
+
+On the CPU torch works on the memory of θ itself. On another device each call moves θ, the rows and the gradient: 8 p
+bytes a step in float32. That pays where the work of the network is large beside its number of weights.
+
+torch's settings (threads, seeds, default type) are left as they are. On a GPU the last bits may differ from run to run,
+as the results of torch's kernels do.
 """
 
 import copy
@@ -26,11 +30,11 @@ except ImportError as error:
 from dither.models.network.autograd import Given
 from dither.models.network.convolution import Convolutions
 
-WORK = 2**22  # numbers of the widest layer that are computed at once
+NUMBERS_AT_ONCE = 2**22  # of the widest layer that are computed at once
 
 
 def check(config: Any) -> None:
-    """Refuse settings that no network has."""
+    """Refuse settings that no network can have."""
     _device(config.device)
     if config.image is not None and len(config.image) != 2:
         raise ValueError(f"image must be (height, width), got {config.image!r}")
@@ -55,12 +59,12 @@ def check(config: Any) -> None:
 
 
 def copied(config: Any) -> torch.nn.Module:
-    """A copy of its module as it is now, in its type, on its device and in eval mode; the original is left alone."""
+    """A copy of the configuration's module, in the type and on the device that it asks for, in eval mode."""
     return copy.deepcopy(config.module).to(device=_device(config.device), dtype=_dtype(config.dtype)).eval()
 
 
 def network(config: Any, dim: int) -> Convolutions | Given:
-    """The network for d = dim features, made once."""
+    """The network of a configuration for d = dim features; each is made once."""
     shape = (config.module, config.convolutions, config.hidden, config.image, config.slots)
     return _network(*shape, config.dtype, config.device, dim)
 
@@ -75,10 +79,10 @@ def _network(module, convolutions, hidden, image, slots, dtype, device, dim) -> 
 
 
 def fingerprint(module: torch.nn.Module) -> str:
-    """What a file says of a module: its class, its trained parameters, and a digest of all else.
+    """What a file says of a module: its class, its trained parameters, and a digest of everything else.
 
-    The digest is of its printed form and of what is never trained, values included: buffers (the means of batch norm)
-    and parameters without requires_grad (a frozen embedding). Trained values are in θ, which the file holds.
+    The digest covers the printed form of the module and the values that are never trained: buffers (the means of batch
+    norm) and parameters without requires_grad (a frozen embedding). The file holds the trained values in θ.
     """
     digest = hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", str(module)).encode())
     frozen = {name: A for name, A in module.named_parameters() if not A.requires_grad} | dict(module.named_buffers())
@@ -91,7 +95,7 @@ def fingerprint(module: torch.nn.Module) -> str:
 
 
 def forward(net: Any, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
-    """f of every arm, (..., K): X (..., K, d); with slots the context (..., d), or with own=True a row for each."""
+    """f of every arm, (..., K): X (..., K, d); with slots the context (..., d), or with own=True a row each slot."""
     if theta.ndim > 1:
         return np.stack([forward(net, *one, own=own) for one in zip(theta, X, strict=True)])
     parts = net.parts(_tensor(theta, net))
@@ -101,7 +105,7 @@ def forward(net: Any, theta: np.ndarray, X: np.ndarray, *, own: bool = False) ->
             f = [net.answers(parts, *part) for part in _pieces(net, rows, arm)]
             return _array(torch.cat(f)).reshape(X.shape[:-1])
         contexts = _tensor(X.reshape(-1, net.d), net)
-        f = [net.everywhere(parts, part) for part in contexts.split(max(1, WORK // (net.slots * net.width)))]
+        f = [net.everywhere(parts, part) for part in contexts.split(max(1, NUMBERS_AT_ONCE // (net.slots * net.width)))]
         return _array(torch.cat(f)).reshape(*X.shape[:-1], net.slots)
 
 
@@ -125,9 +129,9 @@ def gradient_arms(net: Any, theta: np.ndarray, X: np.ndarray, pull) -> tuple[np.
 def gradient_norms(
     net: Any, theta: np.ndarray, X: np.ndarray, u: np.ndarray | None = None, *, inputs: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """f and √Σ_p (∂f/∂θ_p)² u_p of every arm, (..., K) each; inputs=True: f and ‖∇_x f‖, over the arm's own d features.
+    """f and √Σ_p (∂f/∂θ_p)² u_p of every arm, (..., K) each: X as for `forward`, u (..., p) positive.
 
-    X as for `forward`; u (..., p), positive
+    inputs=True : f and ‖∇_x f‖ instead, where ∇_x is over the arm's own d features
     """
     if theta.ndim > 1:
         each = [
@@ -153,9 +157,9 @@ def gradient_norms(
 def add_squares(
     net: Any, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None, uinv: np.ndarray, weight: Any = 1.0
 ) -> None:
-    """1/U after U += ω (∂f/∂θ)² at one row of each run, in place.
+    """Update `uinv` = 1/U in place, where U grows by ω (∂f/∂θ)² at one row of each run.
 
-    x (..., d), arm (...) with slots, uinv (..., p), weight ω a number or (...)
+    x (..., d); arm (...) with slots; uinv (..., p); weight : ω, a number or (...)
     """
     _, g = gradient(net, theta, x[..., None, :], None if arm is None else np.asarray(arm)[..., None], np.ones_like)
     np.multiply(g, g, out=g)
@@ -166,7 +170,7 @@ def add_squares(
 
 
 def _backward(net: Any, theta: np.ndarray, answers, pull) -> tuple[np.ndarray, np.ndarray]:
-    """f of every run and the gradient of Σ pull f, by one backward pass; answers(parts, run) -> f of one run."""
+    """f of every run, and the gradient of Σ pull f by one backward pass; answers(parts, run) gives f of one run."""
     runs = list(np.ndindex(theta.shape[:-1]))
     leaves = [[A.detach().requires_grad_() for A in net.parts(_tensor(theta[run], net))] for run in runs]
     each = [answers(parts, run) for parts, run in zip(leaves, runs, strict=True)]
@@ -176,13 +180,13 @@ def _backward(net: Any, theta: np.ndarray, answers, pull) -> tuple[np.ndarray, n
     g, n = np.zeros_like(theta), len(leaves[0])
     for i, run in enumerate(runs):
         for A, part in zip(net.parts(torch.from_numpy(g[run])), found[i * n : (i + 1) * n], strict=True):
-            if part is not None:  # None: f does not depend on it
+            if part is not None:  # None: f does not depend on these parameters
                 A.copy_(part)
     return f, g
 
 
 def _rows(net: Any, X: np.ndarray, *, own: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """A row for every answer, (N, d), and its slot (N,): X as for `forward`."""
+    """The rows of all answers, (N, d), and their slots (N,): X as for `forward`."""
     if net.slots is None:
         return _tensor(X.reshape(-1, net.d), net), None
     rows = _tensor((X if own else np.repeat(X[..., None, :], net.slots, axis=-2)).reshape(-1, net.d), net)
@@ -190,14 +194,14 @@ def _rows(net: Any, X: np.ndarray, *, own: bool = False) -> tuple[torch.Tensor, 
 
 
 def _pieces(net: Any, rows: torch.Tensor, arm: torch.Tensor | None) -> Iterator[tuple[torch.Tensor, Any]]:
-    """So many rows at a time that the work stays small."""
-    n = max(1, WORK // net.width)
+    """The rows and their slots, a part at a time, so that the layers of a part take little memory."""
+    n = max(1, NUMBERS_AT_ONCE // net.width)
     for at in range(0, max(1, len(rows)), n):
         yield rows[at : at + n], None if arm is None else arm[at : at + n]
 
 
 def _tensor(A: np.ndarray, net: Any) -> torch.Tensor:
-    """On the network's device; on the CPU the same memory."""
+    """The array as a tensor on the network's device; on the CPU they share their memory."""
     return torch.from_numpy(np.require(A, requirements=["C", "W"])).to(net.device)
 
 
@@ -211,7 +215,7 @@ def _dtype(name: str) -> torch.dtype:
 
 @functools.lru_cache(maxsize=16)
 def _device(name: str) -> torch.device:
-    """A device of torch's that is there."""
+    """The device of that name. Raises ValueError where torch has none such here."""
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError, TypeError) as error:

@@ -1,11 +1,11 @@
 """A network as the model of rewards (paper, Section 7.2, Appendix H.1.2), trained a little after every reward.
 
-    f(x; θ)     any network with one output; m_i = f(x_i), or with K slots f of the Kd-vector (0; ..; x; ..; 0)
-    training    every `every` observations `steps` of Adam on a batch of the most recent `window` ones (paper: 1 step on
-                the 32 most recent); window None draws the batch uniformly from all there are
+    f(x; θ)     any network with one output. m_i = f(x_i); with K slots f takes the Kd-vector (0; ..; x; ..; 0)
+    training    after every `every` observations, `steps` steps of Adam on a batch. The batch is drawn from the last
+                `window` observations (paper: 1 step on the 32 most recent); window None: from all of them
 
-A perceptron is computed by NumPy, forward and backward by hand (`perceptron.py`); convolutions and modules of your own
-need torch (`modules.py`). With `a` the rewards of a batch get noise N(0, a²), which is what FTPL is.
+NumPy computes a perceptron, forward and backward by hand (`perceptron.py`). Convolutions and modules of your own need
+torch (`modules.py`). With `a`, noise N(0, a²) is added to the rewards of a batch: this is FTPL.
 """
 
 import dataclasses
@@ -18,26 +18,27 @@ from scipy import special
 
 from dither import errors, links, trees
 from dither.arrays import Array
-from dither.models import moments
+from dither.models import buffers, moments
+from dither.models.buffers import Rows
 from dither.models.network import adam, copies, losses, perceptron, recent
 from dither.models.network.layout import layout
 
-LARGEST = 1e15  # of features in a request: float32 must hold their squares
-LEARNT = {"float32": 1e6, "float64": 1e50}  # of features and rewards that are learnt, so that gradients stay below:
-STEEPEST = {"float32": 1e15, "float64": 1e120}  # the longest gradient, whose square Adam must hold
-TOGETHER = 300_000  # weights that all runs in lockstep may have: they stay in the cache
+LARGEST_FEATURE = 1e15  # in a request: float32 must hold its square
+LARGEST_LEARNT = {"float32": 1e6, "float64": 1e50}  # feature or reward that is learnt: larger ones make long gradients
+LONGEST_GRADIENT = {"float32": 1e15, "float64": 1e120}  # Adam must hold its square
+WEIGHTS_TOGETHER = 300_000  # that all runs in lockstep may have, so that they stay in the cache
 
 
 class NetworkState(NamedTuple):
     """What is known: shapes (...) are replications, none for one bandit. float32 unless the model says otherwise."""
 
     theta: Array  # (..., p)  θ, the weights
-    m: Array  # (..., p)  Adam's mean of the gradient
-    v: Array  # (..., p)  and of its square
+    m: Array  # (..., p)  Adam's running mean of the gradient
+    v: Array  # (..., p)  Adam's running mean of its square
     steps: Array  # (...)  steps taken; int64
     uinv: Array | None  # (..., p)  1/U of NeuralUCB and NeuralTS, U = λ + Σ (∂f/∂θ)² of the arms shown
     moments: Any  # `moments.Moments` where a policy asked for the spread of each feature
-    buffer: recent.Rows  # what training sees
+    buffer: Rows  # what training sees
 
 
 @dataclass(frozen=True)
@@ -131,11 +132,11 @@ class Network:
 
     def together(self, dim: int) -> int:
         """How many runs in lockstep are quickest: many small networks, or one large one."""
-        return max(1, TOGETHER // self._net(dim)[1].size)
+        return max(1, WEIGHTS_TOGETHER // self._net(dim)[1].size)
 
     def check(self, state: NetworkState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
-        recent.check(state.buffer, slots=self.slots)
+        buffers.check(state.buffer, slots=self.slots)
         if self.window is not None and state.buffer.r.shape[-1] != self.window:
             raise ValueError(f"its buffer has {state.buffer.r.shape[-1]} rows for a window of {self.window}")
         if float(state.v.min()) < 0 or (state.uinv is not None and float(state.uinv.min()) < 0):
@@ -195,7 +196,7 @@ class Network:
 
         own : the caller gives the old state up, and its arrays are overwritten; where this raises, it is as it was
         """
-        x, r = (self._cast(A, name, most=LEARNT[self.dtype]) for A, name in ((x, "x"), (r, "r")))
+        x, r = (self._cast(A, name, most=LARGEST_LEARNT[self.dtype]) for A, name in ((x, "x"), (r, "r")))
         if weight is not None and not np.any(weight):
             return state  # what counts as no observation takes no step either
         weight = r.dtype.type(1) if weight is None else self._cast(weight, "weight")
@@ -212,7 +213,7 @@ class Network:
         count = None if count is None else count + 1
         due = (after.count if count is None else count) % self.every == 0  # bool, or (R,) where the counts differ
         some, every = bool(np.any(due)), bool(np.all(due))
-        once = self.steps == 1 and every  # then nothing can be refused after the first write
+        once = self.steps == 1 and every  # then θ is written once, and nothing is refused after that
         theta, m, v = (A if once or not some else A.copy() for A in (state.theta, state.m, state.v))
         steps = state.steps
         with recent.written(buffer, at, x, r, weight, arm):
@@ -291,20 +292,21 @@ class Network:
         return moments.spread(state.moments)
 
     def _copies(self, X: Array, f: np.ndarray) -> np.ndarray | None:
-        """Which arms are copies of which: with slots none is."""
+        """For each arm the first one with the same row; None where no answer needs it, as with slots."""
         return None if self.slots is not None else copies.first(X, f)
 
     def _alike(self, X: Array, f: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Answers and norms in which equal arms have equal values."""
         found = self._copies(X, f)
         return copies.of_first(f, found), copies.of_first(norm, found)
 
     @property
     def _samples(self) -> bool:
-        """Whether a batch is drawn rather than all that the window holds."""
+        """Whether a batch is drawn at random; else it is all that the window holds."""
         return self.window is None or self.window > self.batch
 
     def _net(self, dim: int) -> tuple[Any, Any]:
-        """The functions that compute it and the network that they compute."""
+        """The module whose functions compute the network, and the network as they take it."""
         if self.module is None and not self.convolutions:
             return perceptron, layout(dim, self.slots, self.hidden)
         from dither.models.network import modules
@@ -312,9 +314,9 @@ class Network:
         return modules, modules.network(self, dim)
 
     def _gradient(
-        self, engine: Any, net: Any, theta: np.ndarray, buffer: recent.Rows, count: int | None, z: Any
+        self, engine: Any, net: Any, theta: np.ndarray, buffer: Rows, count: int | None, z: Any
     ) -> np.ndarray:
-        """That of the mean loss of one batch; z (..., kinds * batch), the chance of this step."""
+        """The gradient of the mean loss over one batch; z (..., kinds * batch) is the chance of this step."""
         part = recent.batch(buffer, count, special.ndtr(z[..., : self.batch]) if self._samples else None)
         r = part.r
         if self.a and not self.once:
@@ -329,19 +331,19 @@ class Network:
             _, g = engine.gradient(net, theta, part.X, part.arm, lambda f: losses.pull(self.output, f, r) * part.share)
         if self.weight_decay:
             g += g.dtype.type(self.weight_decay) * theta
-        flat, most = g.reshape(-1), STEEPEST[self.dtype]
+        flat, most = g.reshape(-1), LONGEST_GRADIENT[self.dtype]
         square = float(np.vdot(flat, flat))
         if not square < np.inf:
             raise ValueError(
                 f"the gradient of the network overflows {self.dtype}: scale x and r down (features with mean 0 and "
                 "sd 1 train best)"
             )
-        if square > most**2:  # shortened and not refused: it may be an old row's, and would come again
+        if square > most**2:  # shortened and not refused: an old row may have made it, and would make it again
             g *= g.dtype.type(most / np.sqrt(square))
         return g
 
-    def _cast(self, x: Array, name: str, *, most: float = LARGEST) -> np.ndarray:
-        """In the network's type; refused where some number is not below `most`."""
+    def _cast(self, x: Array, name: str, *, most: float = LARGEST_FEATURE) -> np.ndarray:
+        """x in the network's type. Raises ValueError where a number is not below `most`."""
         x = np.asarray(x)
         if not np.vdot(x, x) < most**2 and not np.abs(x).max() < most:
             raise ValueError(
@@ -363,11 +365,12 @@ def _whole(name: str, given: Any) -> tuple[int, ...]:
 
 
 def _where(due: Any, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """The new values in the runs that are due, the old ones in the others."""
     return np.where(due.reshape(*due.shape, *(1,) * (new.ndim - due.ndim)), new, old)
 
 
 def _answer(f: np.ndarray) -> np.ndarray:
-    """In float64, refused where it is not finite."""
+    """f in float64. Raises ValueError where it is not finite."""
     if not np.vdot(f, f) < np.inf:
         raise ValueError("the network's answer is not finite: scale the features down (mean 0 and sd 1 train best)")
     return f.astype(np.float64)

@@ -1,13 +1,14 @@
-"""A perceptron with ReLU units, forward and backward by hand: no graph, no Kd-vectors where they cost.
+"""A perceptron with ReLU units, forward and backward by hand.
 
     z_1 = W_1'x + b_1,  a_l = max(z_l, 0),  z_{l+1} = W_{l+1}'a_l + b_{l+1},  f = z_L
     δ_L = 1,  δ_l = (W_{l+1} δ_{l+1}) 1[z_l > 0]        ∂f/∂W_l = a_{l-1} δ_l',  ∂f/∂b_l = δ_l
-    Σ_p (∂f/∂θ_p)² u_p = Σ_l (a_{l-1}²)' u_{W_l} δ_l² + u_{b_l}'δ_l²            closed form, no gradient is formed
+    Σ_p (∂f/∂θ_p)² u_p = Σ_l (a_{l-1}²)' u_{W_l} δ_l² + u_{b_l}'δ_l²            closed form: no gradient is formed
     ‖∇_x f‖ = ‖W_1 δ_1‖
 
-θ is (p,) for one network and (R, p) for R in lockstep. A batch of rows trains the slots as
-    placed    rows of Kd numbers, where they are few: one product forward, one backward
-    grouped   arm by arm, each its own block: work does not grow with K
+θ is (p,) for one network and (R, p) for R networks in lockstep. With slots a batch is computed in one of two ways:
+
+    placed    as rows of Kd numbers, where Kd is small: one product forward, one backward
+    grouped   arm by arm, each with its own block of weights: the work does not grow with K
 """
 
 import itertools
@@ -18,28 +19,30 @@ import numpy as np
 from dither.models.network import scratch
 from dither.models.network.layout import Layer, Layout
 
-PLACED = 1024  # K d up to which a batch of Kd-vectors is quicker than a product for each arm
+PLACED = 1024  # K d up to which rows of Kd numbers are quicker than a product for each arm
 
 
 class Pass(NamedTuple):
-    """What a forward pass leaves: rows (..., N, m) of every layer."""
+    """What a forward pass keeps: rows (..., N, m) of every layer."""
 
     acts: list[np.ndarray]  # a_1, ..., a_{L-1}
     f: np.ndarray  # (..., N)
 
 
 def forward(net: Layout, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
-    """f of every arm, (..., K). X (..., K, d); with slots the context (..., d), or if own a row for each slot."""
+    """f of every arm, (..., K): X (..., K, d); with slots the context (..., d), or with own=True a row each slot."""
     layers = net.views(theta)
     z, shape = _inputs(net, layers[0], X, own=own, lead=theta.ndim - 1)
     return _restored(_rest(layers, z).f, shape)
 
 
 def jittered(net: Layout, theta: np.ndarray, X: np.ndarray, eta: np.ndarray, scale) -> np.ndarray:
-    """f of one request whose arms' own features are jittered, drawn in the hidden width: eta (n, K, r) -> (n, K).
+    """f of one request under n jitters of each arm's own features: X (K, d), with slots (d,); eta (n, K, r) -> (n, K).
 
-    W'(x + D ζ) = W'x + N(0, (D W)'(D W)): with D W = Q R it is W'x + R'η, η ~ N(0, I) of r = min(d, h) numbers, so n
-    draws cost n h² an arm and not n d h. X (K, d), with slots (d,); scale: D's number, or sds (..., d)
+    The jitter is drawn in the width h of the first layer. W'(x + Dζ) has the law of W'x + N(0, (DW)'(DW)). With DW = QR
+    that is the law of W'x + R'η, where η ~ N(0, I) has r = min(d, h) numbers. So n draws cost n h² an arm, not n d h.
+
+    scale : the diagonal of D, a number or (..., d)
     """
     layers = net.views(theta)
     W = layers[0].W if net.slots is not None else layers[0].W[None]
@@ -62,9 +65,9 @@ def last_hidden(net: Layout, theta: np.ndarray, X: np.ndarray, *, own: bool = Fa
 def gradient_norms(
     net: Layout, theta: np.ndarray, X: np.ndarray, u: np.ndarray | None = None, *, inputs: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """f and √Σ_p (∂f/∂θ_p)² u_p of every arm, (..., K) each; inputs=True: f and ‖∇_x f‖, over the arm's own d features.
+    """f and √Σ_p (∂f/∂θ_p)² u_p of every arm, (..., K) each: X as for `forward`, u (..., p) positive.
 
-    X as for `forward`; u (..., p), positive
+    inputs=True : f and ‖∇_x f‖ instead, where ∇_x is over the arm's own d features
     """
     layers, lead = net.views(theta), theta.ndim - 1
     z, shape = _inputs(net, layers[0], X, own=False, lead=lead)
@@ -89,9 +92,9 @@ def gradient_norms(
 def add_squares(
     net: Layout, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None, uinv: np.ndarray, weight: Any = 1.0
 ) -> None:
-    """1/U after U += ω (∂f/∂θ)² at one row of each run, in place.
+    """Update `uinv` = 1/U in place, where U grows by ω (∂f/∂θ)² at one row of each run.
 
-    x (..., d), arm (...) with slots, uinv (..., p), weight ω a number or (...)
+    x (..., d); arm (...) with slots; uinv (..., p); weight : ω, a number or (...)
     """
     layers, parts = net.views(theta), net.views(uinv)
     first = _own_block(layers[0], arm)
@@ -110,9 +113,9 @@ def add_squares(
 
 
 def gradient(net: Layout, theta: np.ndarray, X: np.ndarray, arm: Any, pull) -> tuple[np.ndarray, np.ndarray]:
-    """f (..., B) of a batch and Σ_b pull_b ∂f_b/∂θ (..., p), borrowed: X (..., B, d), arm (..., B) with slots.
+    """f (..., B) of a batch and Σ_b pull_b ∂f_b/∂θ (..., p): X (..., B, d), arm (..., B) with slots.
 
-    pull : from f (..., B) to what multiplies the gradients, (..., B)
+    The gradient lies in borrowed memory (`scratch`). pull : from f (..., B) to what multiplies the gradients, (..., B)
     """
     layers, g = net.views(theta), scratch.borrow("gradient", theta.shape, theta.dtype)
     parts, acts = net.views(g), _room(net, X.shape[:-1], theta.dtype)
@@ -132,7 +135,7 @@ def gradient(net: Layout, theta: np.ndarray, X: np.ndarray, arm: Any, pull) -> t
 
 
 def gradient_arms(net: Layout, theta: np.ndarray, X: np.ndarray, pull) -> tuple[np.ndarray, np.ndarray]:
-    """As `gradient`, with all K arms of a context in its loss: X (..., B, d), pull from and to (..., B, K)."""
+    """As `gradient`, with all K arms of a context in its loss: X (..., B, d); pull maps (..., B, K) to (..., B, K)."""
     layers, g = net.views(theta), scratch.borrow("gradient", theta.shape, theta.dtype)
     parts, K, B, lead = net.views(g), net.slots or 1, X.shape[-2], theta.shape[:-1]
     acts = _room(net, (*lead, K * B), theta.dtype)
@@ -146,7 +149,10 @@ def gradient_arms(net: Layout, theta: np.ndarray, X: np.ndarray, pull) -> tuple[
 
 
 def placed(X: np.ndarray, arm: np.ndarray | None, slots: int) -> np.ndarray:
-    """The Kd-vectors of a batch, a 1 at the end of each, borrowed: X (..., B, d), arm (..., B) -> (..., B, K d + 1)."""
+    """The Kd-vectors of a batch, each with a 1 at its end: X (..., B, d), arm (..., B) -> (..., B, K d + 1).
+
+    They lie in borrowed memory.
+    """
     *lead, d = X.shape
     full = scratch.borrow("placed", (*lead, slots * d + 1), X.dtype)
     if arm is None:
@@ -160,7 +166,7 @@ def placed(X: np.ndarray, arm: np.ndarray | None, slots: int) -> np.ndarray:
 
 
 def _inputs(net: Layout, first: Layer, X: np.ndarray, *, own: bool, lead: int) -> tuple[np.ndarray, tuple]:
-    """z_1 as rows (..., N, m), and how to bring answers back to (..., K): (kind, leading shape)."""
+    """z_1 as rows (..., N, m), and what `_restored` needs to bring answers back to (..., K): (kind, leading shape)."""
     if net.slots is None:
         if lead:
             return X @ first.W + first.b[..., None, :], ("as", ())
@@ -198,12 +204,12 @@ def _rest(layers: list[Layer], z: np.ndarray) -> Pass:
 
 
 def _room(net: Layout, lead: tuple[int, ...], dtype) -> list[np.ndarray]:
-    """Borrowed room for the activations of a batch, (..., B, h + 1) of each hidden layer: every row ends in 1."""
-    return [scratch.borrow(f"layer {i}", (*lead, h + 1), dtype) for i, h in enumerate(net.hidden)]  # the 1s stay
+    """Borrowed room for the activations of a batch: (..., B, h + 1) for each hidden layer; every row ends in 1."""
+    return [scratch.borrow(f"layer {i}", (*lead, h + 1), dtype) for i, h in enumerate(net.hidden)]  # which begin as 1
 
 
 def _above(layers: list[Layer], acts: list[np.ndarray]) -> np.ndarray:
-    """f (..., B) from z_1, which lies in the first of `acts`; all of them are filled."""
+    """f (..., B), from the z_1 that lies in the first of `acts`; all activations are filled in."""
     for i, layer in enumerate(layers[1:]):
         a = acts[i][..., :-1]
         np.maximum(a, 0, out=a)
@@ -213,7 +219,7 @@ def _above(layers: list[Layer], acts: list[np.ndarray]) -> np.ndarray:
 
 
 def _below(layers: list[Layer], parts: list[Layer], acts: list[np.ndarray], pull: np.ndarray) -> np.ndarray:
-    """The gradients of all layers but the first into `parts`; δ_1 (..., B, m)."""
+    """δ_1 (..., B, m); the gradients of all layers but the first are written into `parts`."""
     delta = pull[..., None]
     for i in range(len(layers) - 1, 0, -1):
         np.matmul(acts[i - 1].mT, delta, out=parts[i].both)
@@ -223,14 +229,14 @@ def _below(layers: list[Layer], parts: list[Layer], acts: list[np.ndarray], pull
 
 
 def _own_block(first: Layer, arm: np.ndarray | None) -> np.ndarray:
-    """The first W of the arm shown: (..., d, m)."""
+    """The block of the arm shown in the first W: (..., d, m)."""
     if arm is None:
         return first.W
-    return first.W[int(arm)] if arm.ndim == 0 else first.W[np.arange(len(arm)), arm]  # a 0-d index would copy
+    return first.W[int(arm)] if arm.ndim == 0 else first.W[np.arange(len(arm)), arm]  # int: an index () would copy
 
 
 def _shrink(W: np.ndarray, b: np.ndarray, a: np.ndarray, square: np.ndarray) -> None:
-    """u/(1 + g² u) for the gradients a δ' and δ of one layer, in place; square: δ²."""
+    """Replace u by u/(1 + g² u) in place, for the gradients g = a δ' of W and g = δ of b in one layer; square is δ²."""
     W /= 1 + (a * a)[..., :, None] * square[..., None, :] * W
     b /= 1 + square * b
 
@@ -248,22 +254,22 @@ def _input_norms(net: Layout, first: Layer, delta: np.ndarray, *, lead: int) -> 
 
 
 def _grouped(first: Layer, X: np.ndarray, groups: list[tuple], *, out: np.ndarray) -> None:
-    """z_1 of each row, arm by arm, into (..., B, m)."""
+    """Write z_1 of each row into `out` (..., B, m), arm by arm."""
     for run, k, rows in groups:
         out[*run, rows] = np.dot(X[*run, rows], first.W[*run, k]) + first.b[run]
 
 
 def _grouped_gradient(part: Layer, X: np.ndarray, groups: list[tuple], delta: np.ndarray) -> None:
-    """Σ x δ' of each arm into its block; 0 where an arm has no row."""
+    """Write Σ x δ' of each arm into its block of the gradient; 0 where an arm has no row."""
     idle = np.ones(part.W.shape[:-2], bool)
     for run, k, rows in groups:
         idle[*run, k] = False
-        np.dot(X[*run, rows].T, delta[*run, rows], out=part.W[*run, k])  # quicker than matmul for few rows
+        np.dot(X[*run, rows].T, delta[*run, rows], out=part.W[*run, k])  # for few rows np.dot is quicker than matmul
     part.W[idle] = 0
 
 
 def _groups(arm: np.ndarray) -> list[tuple]:
-    """(run, arm, its rows) for every arm in the batch of every run; run is () for one network."""
+    """(run, arm, its rows) for every arm in the batch of every run; for one network run is ()."""
     found = []
     for run in np.ndindex(arm.shape[:-1]):
         order = np.argsort(arm[run], kind="stable")

@@ -1,7 +1,7 @@
-"""Memory that the next call of the same thread writes over: a fresh megabyte costs more than what is put in it.
+"""Memory that is used again and again, since fresh memory is slow: the system clears its pages at the first write.
 
-Fresh pages are cleared by the system when they are first written to, which took three quarters of the time of a
-gradient of 800,000 weights. What is borrowed holds nothing and is never returned to a caller of the package.
+That took three quarters of the time of a gradient of 800,000 weights. An array that is borrowed here lasts until the
+same thread borrows it again, so it must not be returned to a caller of the package.
 """
 
 import threading
@@ -12,7 +12,10 @@ _OWN = threading.local()
 
 
 def borrow(what: str, shape: tuple[int, ...], dtype) -> np.ndarray:
-    """An array whose contents are left over, ones at first; the thread's next call for this `what` gives it again."""
+    """The array of that name, which this thread's next call with the same name gives again.
+
+    Its content is ones at first, and then whatever was left in it.
+    """
     held = _OWN.__dict__.setdefault("held", {})
     found = held.get(what)
     if found is None or found.shape != shape or found.dtype != dtype:

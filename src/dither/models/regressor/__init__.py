@@ -1,4 +1,4 @@
-"""Regressors that are fitted elsewhere: a scikit-learn estimator, or a function of your own that is never trained."""
+"""Any regressor as the model of rewards: a scikit-learn estimator that is refitted, or a function that never is."""
 
 from dither.models.regressor.fixed import Fixed
 from dither.models.regressor.regressor import Regressor

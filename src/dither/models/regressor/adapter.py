@@ -1,8 +1,9 @@
-"""Estimators of scikit-learn, or anything with `fit` and `predict`: copied, fitted, asked, and named in a file.
+"""Estimators of scikit-learn, or anything with `fit` and `predict`: how they are copied, fitted and asked.
 
-An estimator is only ever fitted as a copy of the one that was given, with every `random_state` that is None replaced by
-a number that depends on the model's stream and on the rows alone. What it raises comes as a ValueError with its name.
-It is given copies of the rows: one that writes into its input (copy=False) changes nothing here.
+The estimator that the user gave is never fitted, only copies of it are. In a copy every `random_state` that is None is
+replaced by a number that depends on the model's stream and on the rows alone. An error of the estimator becomes a
+ValueError with the estimator's name. The estimator gets copies of the rows, so that one that writes into its input
+(copy=False) changes nothing here.
 """
 
 import copy
@@ -16,7 +17,7 @@ CLASSES = np.array([0, 1])
 
 
 def check(estimator: Any, *, partial: bool) -> None:
-    """Refuse what is no estimator."""
+    """Raise TypeError for what is no estimator."""
     if isinstance(estimator, type):
         raise TypeError(f"an estimator is an instance: pass {estimator.__name__}() for {estimator.__name__}")
     wanted = ("partial_fit" if partial else "fit", "predict")
@@ -34,7 +35,7 @@ def check(estimator: Any, *, partial: bool) -> None:
 
 
 def check_function(function: Any) -> None:
-    """Refuse what is no function of NumPy rows."""
+    """Raise TypeError for what is no function of NumPy rows."""
     if not callable(function):
         raise TypeError(f"function must be callable, X (n, d) -> (n,); got {function!r}")
     if callable(getattr(function, "forward", None)) and callable(getattr(function, "state_dict", None)):
@@ -51,11 +52,12 @@ def classifies(estimator: Any) -> bool:
 
 
 def title(estimator: Any) -> str:
-    """What errors call it."""
+    """The name that errors give it."""
     return type(estimator).__name__
 
 
 def _labels(estimator: Any) -> bool:
+    """Whether it predicts labels, as classifiers of scikit-learn do."""
     if not hasattr(estimator, "get_params"):
         return False
     try:
@@ -66,7 +68,7 @@ def _labels(estimator: Any) -> bool:
 
 
 def fresh(estimator: Any, *, trained: bool = False) -> Any:
-    """A copy that has learnt nothing, or with trained=True all that this one has."""
+    """A copy that has learnt nothing; with trained=True one that has learnt all that this one has."""
     if not trained and hasattr(estimator, "get_params"):
         try:
             from sklearn.base import clone
@@ -77,7 +79,7 @@ def fresh(estimator: Any, *, trained: bool = False) -> Any:
 
 
 def seeded(estimator: Any, seed: int) -> Any:
-    """With that seed wherever a `random_state` is None."""
+    """The estimator itself, with that seed wherever a `random_state` is None."""
     if hasattr(estimator, "get_params") and hasattr(estimator, "set_params"):
         open_ = [k for k, v in estimator.get_params().items() if k.rpartition("__")[2] == "random_state" and v is None]
         if open_:
@@ -86,7 +88,7 @@ def seeded(estimator: Any, seed: int) -> Any:
 
 
 def seed(key: int, rows: int) -> int:
-    """That of a fit on so many rows, below 2^31."""
+    """The seed of a fit on so many rows, below 2^31."""
     return int(np.random.SeedSequence([key, rows]).generate_state(1)[0]) >> 1
 
 
@@ -100,9 +102,9 @@ def weighs(estimator: Any, *, partial: bool) -> bool:
 
 
 def learn(estimator: Any, X: np.ndarray, r: np.ndarray, weight: np.ndarray, *, partial: bool) -> None:
-    """Fit the estimator itself: X (n, D), r, weight (n,). Rows of weight 0 are left out."""
+    """Fit the estimator in place: X (n, D), r, weight (n,). Rows of weight 0 are left out."""
     there = weight > 0
-    X, r, weight = X[there], r[there], weight[there]  # copies, of which the estimator may do with what it likes
+    X, r, weight = X[there], r[there], weight[there]  # copies: the estimator may write into them
     given: dict[str, Any] = {} if (weight == 1).all() else {"sample_weight": weight}
     y = r.astype(np.int64) if classifies(estimator) else r
     if partial and classifies(estimator):
@@ -129,7 +131,7 @@ def answer(estimator: Any, X: np.ndarray) -> np.ndarray:
 
 
 def asked(function: Any, X: np.ndarray, *, name: str) -> np.ndarray:
-    """function(X), which must be finite and (n,) or (n, 1): (n,)."""
+    """function(X), (n,). Raises ValueError where the answer is not finite, or not (n,) or (n, 1)."""
     f = called(function, X, name=name)
     if f.shape not in ((len(X),), (len(X), 1)):
         raise ValueError(f"{name} must answer with one number for each of {len(X)} rows, got shape {f.shape}")
@@ -137,7 +139,7 @@ def asked(function: Any, X: np.ndarray, *, name: str) -> np.ndarray:
 
 
 def called(function: Any, X: np.ndarray, *, name: str) -> np.ndarray:
-    """function(X) as float64, of a copy of X; what it raises, with its name."""
+    """function(X) as float64, from a copy of X. Raises ValueError, with its name, where it raises anything."""
     try:
         f = function(X.copy())
         return _real(f.detach().cpu() if hasattr(f, "detach") else f)
@@ -146,7 +148,7 @@ def called(function: Any, X: np.ndarray, *, name: str) -> np.ndarray:
 
 
 def _real(f: Any) -> np.ndarray:
-    """As float64, refused where it is something else: text that reads as a number, complex, values behind a mask."""
+    """f as float64. Raises ValueError for other things: text that reads as a number, complex, values behind a mask."""
     if np.ma.is_masked(f):
         raise ValueError(f"its answer hides {np.ma.count_masked(f)} values behind a mask: fill them in")
     A = np.asarray(f)
@@ -157,7 +159,7 @@ def _real(f: Any) -> np.ndarray:
 
 
 def finite(f: np.ndarray, *, name: str) -> np.ndarray:
-    """f (n,), refused where it is not finite."""
+    """f (n,) itself. Raises ValueError where it is not finite."""
     if not np.isfinite(f).all():
         i = int(np.argmin(np.isfinite(f)))
         raise ValueError(

@@ -1,4 +1,8 @@
-"""What a file says of an estimator or a function, neither of which it can hold: the same in every process."""
+"""What a file says of an estimator or a function.
+
+A file can hold neither, so the user passes it again when the file is loaded. The fingerprint in the file shows whether
+that is the right one. It is the same text in every process.
+"""
 
 import hashlib
 import inspect
@@ -7,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-PROBES = 64  # rows that an estimator which was trained is asked about
+PROBES = 64  # rows that a trained estimator is asked about
 
 
 def fingerprint(estimator: Any, *, trained: bool = False) -> str:
-    """What a file says of it: its class and settings, and with trained=True a hash of what it has learnt."""
+    """What a file says of an estimator: class and settings, and with trained=True a hash of what it has learnt."""
     known = _attributes(estimator)
     settings = estimator.get_params() if hasattr(estimator, "get_params") else _plain(known, learnt=False)
     text = f"{_place(type(estimator))}({', '.join(f'{k}={_said(settings[k])}' for k in sorted(settings))})"
@@ -19,7 +23,7 @@ def fingerprint(estimator: Any, *, trained: bool = False) -> str:
 
 
 def function_name(function: Any) -> str:
-    """What a file says of a function; of a method of an estimator, also of that, as it is trained."""
+    """What a file says of a function: where it is defined. Of a method of an estimator it tells the estimator too."""
     owner = getattr(function, "__self__", None)
     name = _place(function if hasattr(function, "__qualname__") else type(function))
     known = owner is not None and not inspect.ismodule(owner) and hasattr(owner, "fit")
@@ -27,30 +31,31 @@ def function_name(function: Any) -> str:
 
 
 def _answers(estimator: Any) -> str:
-    """What one that is trained answers to `PROBES` rows, to six digits: trees and pipelines keep what they learnt out
-    of sight. Nothing of one that does not say for how many columns it was trained.
+    """The answers of a trained estimator to `PROBES` rows, to six digits; "" where its number of columns is not known.
+
+    The answers are needed because trees and pipelines do not show what they learnt in their attributes.
     """
     width = getattr(estimator, "n_features_in_", None)
     if width is None:
         return ""
     rng = np.random.default_rng(0)
     size = np.concatenate([np.zeros((PROBES // 2, width)), rng.uniform(-3, 6, size=(PROBES // 2, width))])
-    X = rng.standard_normal((PROBES, width)) * 10**size  # columns of any unit: trees split where the data lay
+    X = rng.standard_normal((PROBES, width)) * 10**size  # of all sizes: a tree splits where its data lay
     rule = estimator.predict_proba if hasattr(estimator, "predict_proba") else estimator.predict
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             f = np.asarray(rule(X))
-    except Exception as reason:  # which is what it answers
+    except Exception as reason:  # the error is its answer
         return type(reason).__name__
     if f.dtype.kind != "f":
         return _said(f)
-    most = np.max(np.abs(f), initial=0.0, where=np.isfinite(f))  # of 0 the last digits differ between machines
+    most = np.max(np.abs(f), initial=0.0, where=np.isfinite(f))  # digits far below it differ between machines
     return f"{most:.6g} {_said(np.round(f / (most or 1.0), 6).astype(np.float64) + 0.0)}"
 
 
 def _attributes(thing: Any) -> dict[str, Any]:
-    """What it holds: in its __dict__, and in the __slots__ of its classes."""
+    """The attributes of a thing, in its __dict__ and in the __slots__ of its classes."""
     slots = [getattr(kind, "__slots__", ()) for kind in type(thing).__mro__]
     names = [name for names in slots for name in ((names,) if isinstance(names, str) else names)]
     held = {name: getattr(thing, name) for name in names if hasattr(thing, name) and name != "__dict__"}
@@ -58,12 +63,12 @@ def _attributes(thing: Any) -> dict[str, Any]:
 
 
 def _plain(attributes: dict[str, Any], *, learnt: bool) -> dict[str, Any]:
-    """Attributes by the custom that those which fitting sets end in _."""
+    """The public attributes that fitting has set, or with learnt=False the others: by custom the former end in _."""
     return {k: v for k, v in attributes.items() if k.endswith("_") == learnt and not k.startswith("_")}
 
 
 def _said(value: Any) -> str:
-    """A setting as text that is the same in another process: no addresses."""
+    """A setting as text that is the same in every process, without addresses."""
     if value is None or isinstance(value, (bool, int, float, str, np.generic)):
         return repr(value)
     if isinstance(value, np.ndarray):

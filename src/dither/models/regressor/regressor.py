@@ -1,16 +1,17 @@
 """Any regressor as the model of rewards: a scikit-learn estimator that is refitted (paper, Algorithm C.1, line 3).
 
-    f̂ = the estimator fitted on all observations so far, or on those up to its last fit; m_i = f̂(x_i)
+    m_i = f̂(x_i),    f̂ = the estimator, fitted on all observations up to its last fit
 
-A classifier with predict_proba answers with the probability of class 1, and takes rewards 0 and 1. When it is fitted:
+A classifier with predict_proba takes rewards 0 and 1, and answers with the probability of class 1. `refit` says when
+the estimator is fitted:
 
-    "doubling"     at `first` observations and whenever there are `factor` times as many as at the last fit: T rounds
-                   cost little more than two fits on T rows
-    n              at `first` observations and every n after the last fit
+    "doubling"     at `first` observations, and whenever there are `factor` times as many as at the last fit; the fits
+                   of T rounds then cost little more than two fits on T rows
+    n              at `first` observations, and n observations after the last fit
     "request"      when `bandit.refit()` is called, and only then
-    partial=True   with partial_fit and what is new since the last fit, by default after every observation
+    partial=True   partial_fit learns the observations since the last fit, by default after every observation
 
-Before the first fit all arms tie; so they do while a classifier that is refitted has seen one class alone.
+All arms tie before the first fit. They also tie as long as a classifier that is refitted has seen one class only.
 """
 
 from dataclasses import dataclass
@@ -22,13 +23,14 @@ import numpy as np
 from dither import errors, links
 from dither.arrays import Array
 from dither.models import moments
+from dither.models.buffers import Rows
 from dither.models.regressor import adapter, fingerprints, observed, slots, suspects, training
 
 
 class RegressorState(NamedTuple):
     """What is known: shapes (...) are replications, none for one bandit."""
 
-    buffer: observed.Rows  # all that was learnt
+    buffer: Rows  # all that was learnt
     seen: np.ndarray  # (...)  rows that the current fit has seen; int64
     key: np.ndarray  # (...)  what seeds of estimators are made of; int64
     moments: Any  # Moments: the spread of each feature, where a policy asked for it
@@ -223,7 +225,7 @@ class Regressor:
         return moments.spread(state.moments)
 
     def _asked(self, state: RegressorState, X: np.ndarray, **how: Any) -> np.ndarray:
-        """f̂ of rows (..., K, d): predict is called once for each run."""
+        """f̂ of rows (..., K, d), with one call of predict for each run."""
         how["encode"] = self.encode
         if state.seen.ndim == 0:
             return _answers(training.current(self, state, 0), X, **how)
@@ -263,12 +265,12 @@ class Regressor:
         kept = state.moments
         for j in range(r.shape[-1] if kept is not None else 0):
             kept = moments.update(kept, X[..., j, :], weight[..., j])
-        kept = kept and moments.Moments(*map(np.array, kept))  # arrays, where there is one bandit too: see `suspects`
+        kept = kept and moments.Moments(*map(np.array, kept))  # arrays for one bandit too: `suspects` writes into them
         fitted = training.Fitted(made, seen, before=None if own else state.fitted)
         return new._replace(seen=np.reshape(seen, state.seen.shape), moments=kept, fitted=fitted)
 
     def _takes(self, r: np.ndarray, weight: np.ndarray) -> None:
-        """Refuse rewards and weights that the estimator cannot have."""
+        """Raise ValueError for rewards and weights that the estimator cannot learn."""
         name = adapter.title(self.estimator)
         if adapter.classifies(self.estimator) and not np.all((r == 0) | (r == 1)):
             wrong = r[(r != 0) & (r != 1)].flat[0]
@@ -283,7 +285,7 @@ class Regressor:
 
 
 def _answers(estimator: Any, X: np.ndarray, **how: Any) -> np.ndarray:
-    """f̂ of rows (..., K, d) -> (..., K); all alike where nothing was fitted."""
+    """f̂ of rows (..., K, d) -> (..., K); 0 for all before the first fit."""
     if estimator is None:
         return np.zeros(X.shape[:-1])
     return slots.asked(lambda block: adapter.answer(estimator, block), X, **how)
@@ -295,6 +297,6 @@ def _runs(state: RegressorState) -> int:
 
 
 def _unfitted(state: RegressorState) -> RegressorState:
-    """The state with estimators that are made where they are asked."""
+    """The state without estimators: each is made when it is asked."""
     R = _runs(state)
     return state._replace(fitted=training.Fitted([None] * R, [-1] * R))

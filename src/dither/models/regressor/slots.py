@@ -1,10 +1,10 @@
-"""What a regressor sees of K slots that share a context x (d,).
+"""How a regressor sees K slots that share a context x (d,).
 
-    "disjoint"   arm k is the Kd-vector (0; ..; x; ..; 0) with x in its place (paper, Appendix H.1.2)
-    "index"      arm k is x and K columns that say which arm it is: (x; 0, .., 1, .., 0)
+    "disjoint"   arm k is the Kd-vector (0; ..; x; ..; 0), with x in the k-th place (paper, Appendix H.1.2)
+    "index"      arm k is x followed by K columns that say which arm it is: (x; 0, .., 1, .., 0)
 
-In the first a linear model has coefficients for each arm, in the second all arms share those of x and differ by a
-constant; trees can split on the arm in the second, and must infer it from zeros in the first.
+With "disjoint" a linear model has coefficients for each arm, and a tree must infer the arm from the zeros. With "index"
+all arms share the coefficients of x and differ by a constant, and a tree can split on the arm.
 """
 
 from collections.abc import Callable
@@ -13,12 +13,12 @@ import numpy as np
 
 from dither import errors
 
-LARGEST = 2**24  # numbers that one call is given: 128 MiB
+NUMBERS_A_CALL = 2**24  # that an estimator is given at once, at most: 128 MiB
 ENCODINGS = ("disjoint", "index")
 
 
 def check(slots: int | None, encode: str) -> None:
-    """Refuse settings that make no sense."""
+    """Raise ValueError or LookupError for settings that make no sense."""
     if slots is not None:
         errors.at_least("slots", slots, 1)
     if encode not in ENCODINGS:
@@ -33,7 +33,7 @@ def shared(X: np.ndarray, slots: int | None) -> np.ndarray:
 
 
 def wide(X: np.ndarray, *, slots: int | None, encode: str) -> np.ndarray:
-    """What is fitted on and predicted from: X (..., K, d), one row for each arm -> (..., K, D)."""
+    """The rows as the regressor sees them: X (..., K, d), one row for each arm -> (..., K, D)."""
     if slots is None:
         return X
     if encode == "index":
@@ -46,7 +46,7 @@ def wide(X: np.ndarray, *, slots: int | None, encode: str) -> np.ndarray:
 
 
 def of_arms(X: np.ndarray, arm: np.ndarray | None, *, slots: int | None, encode: str) -> np.ndarray:
-    """The same of rows X (n, d) that were shown in slots arm (n,): (n, D)."""
+    """The same for rows X (n, d) that were shown in the slots arm (n,): (n, D)."""
     if slots is None or arm is None:
         return X
     n, d = X.shape
@@ -65,10 +65,10 @@ def moved(X: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 
 def asked(function: Callable[[np.ndarray], np.ndarray], X: np.ndarray, *, slots: int | None, encode: str) -> np.ndarray:
-    """function, (n, D) -> (n,), of one row for each arm, X (..., K, d) -> (..., K): as few calls as memory allows."""
+    """The answers of function, (n, D) -> (n,), in as few calls as memory allows: X (..., K, d) -> (..., K)."""
     *lead, K, d = X.shape
     flat = X.reshape(-1, K, d)
     D = wide(flat[:1], slots=slots, encode=encode).shape[-1]
-    step = max(1, LARGEST // (K * D))
+    step = max(1, NUMBERS_A_CALL // (K * D))
     blocks = (wide(flat[i : i + step], slots=slots, encode=encode) for i in range(0, len(flat), step))
     return np.concatenate([function(block.reshape(-1, D)) for block in blocks]).reshape(*lead, K)

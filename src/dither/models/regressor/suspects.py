@@ -1,9 +1,9 @@
-"""Rows that an estimator cannot be fitted on, found when a fit fails: they count no more, and the next fit works.
+"""Rows on which an estimator cannot be fitted: when a fit fails they are found and left out, so that fits work again.
 
-A reward that comes between two fits is kept unseen. If it spoils the fit that is due later, it would spoil every fit
-from then on. So the rows W since the last fit that worked are searched, the new ones with them: W is halved while
-leaving out one of its halves lets the fit work, which finds one bad row of n in 2 log2(n) fits.
-Where neither half can be spared alone, all are left out and put back part by part while the fit works.
+A reward that comes between two fits is kept, and no estimator has seen it yet. If it spoils the fit that is due later,
+it would spoil every fit from then on. So the rows W since the last fit that worked are searched, the new ones included.
+W is halved as long as the fit works without one of the halves: that finds one bad row of n in 2 log2(n) fits. Where the
+fit needs both halves left out, all of W is left out, and its parts are put back one by one where the fit still works.
 """
 
 import math
@@ -14,13 +14,14 @@ import numpy as np
 from dither.models import moments
 from dither.models.regressor import adapter, observed, training
 
-TRIALS = 64  # fits to put rows back: k bad rows of n take about 2 k log2(n)
+TRIALS = 64  # fits at most in which rows are put back: k bad rows of n need about 2 k log2(n)
 
 
 def found(model: Any, state: Any, i: int, due: list[int]) -> np.ndarray:
-    """Rows of run i without which the fits `due` work; all since its last fit where they cannot be told apart.
+    """Rows of run i without which the fits `due` work.
 
-    Empty where the fit fails without all of these too: then it is not for them.
+    All rows since its last fit where the bad ones cannot be told apart; none where the fit fails without all of these
+    too, since then they are not the reason.
     """
     seen = training.numbers(state.seen)[i]
     W = seen + np.flatnonzero(observed.run(state.buffer, i, first=seen, last=due[-1]).weight > 0)
@@ -35,7 +36,7 @@ def found(model: Any, state: Any, i: int, due: list[int]) -> np.ndarray:
 
 
 def _told_apart(model: Any, state: Any, i: int, due: list[int], W: np.ndarray) -> np.ndarray:
-    """Rows of W that still spoil the fit when those that do not have been put back, part by part."""
+    """The rows of W that are left when all parts with which the fit works have been put back."""
     parts = np.array_split(W, 2)
     for _ in range(TRIALS):
         if not parts:
@@ -50,7 +51,7 @@ def _told_apart(model: Any, state: Any, i: int, due: list[int], W: np.ndarray) -
 
 
 def before(model: Any, state: Any, i: int, due: list[int], *, first: int) -> np.ndarray:
-    """Those of them among the first rows, which were there when the others came: none where what is new spoils it."""
+    """`found` among the first rows, which were there before the new ones came; none where a new row spoils the fit."""
     waiting = observed.run(state.buffer, i, first=training.numbers(state.seen)[i], last=first)
     if not due or not np.any(waiting.weight > 0):
         return np.zeros(0, np.int64)
@@ -59,7 +60,7 @@ def before(model: Any, state: Any, i: int, due: list[int], *, first: int) -> np.
 
 
 def left_out(state: Any, i: int, W: np.ndarray, *, reason: ValueError) -> ValueError:
-    """Take rows W of run i out of what is learnt, in place, and say so: the error to raise."""
+    """Leave rows W of run i out of what is learnt, in place; returns the error to raise, which says so."""
     named = ", ".join(str(k) for k in W[:5]) + (", ..." if len(W) > 5 else "")
     first = observed.run(state.buffer, i, first=int(W[0]), last=int(W[0]) + 1)
     observed.omit(state.buffer, i, W)
@@ -73,7 +74,7 @@ def left_out(state: Any, i: int, W: np.ndarray, *, reason: ValueError) -> ValueE
 
 
 def _works(model: Any, state: Any, i: int, due: list[int], *, without: np.ndarray) -> bool:
-    """Whether the fits can be made, of rows that are enough."""
+    """Whether the fits can be made without these rows, and the others are enough."""
     buffer = state.buffer._replace(weight=state.buffer.weight.copy())
     observed.omit(buffer, i, without)
     trial = state._replace(buffer=buffer)
@@ -89,7 +90,7 @@ def _works(model: Any, state: Any, i: int, due: list[int], *, without: np.ndarra
 
 
 def _again(state: Any, i: int) -> None:
-    """Make the moments of run i again, of the rows that count."""
+    """Make the moments of run i again, in place, from the rows that count."""
     at = () if state.seen.ndim == 0 else (i,)
     run = observed.run(state.buffer, i)
     kept = moments.init((), run.X.shape[-1])

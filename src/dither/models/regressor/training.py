@@ -1,7 +1,7 @@
-"""When a `Regressor` is fitted, and how: for run i of a state, of its rows alone.
+"""When a `Regressor` is fitted, and how: always for one run i of a state, from the rows of that run alone.
 
-A fit depends on the rows before it, on their order and on the run's key, so an estimator that is lost (a file has none)
-is made again and answers as it did.
+A fit depends on the rows before it, on their order and on the run's key, and on nothing else. So an estimator that is
+not at hand, as after a load, is made again and answers as it did.
 """
 
 import math
@@ -14,9 +14,10 @@ from dither.models.regressor import adapter, observed, slots
 
 
 class Fitted(trees.Opaque):
-    """The estimators, one for each run, and how many rows each has seen: made again from the rows where these differ.
+    """The estimators, one for each run, and how many rows each has seen.
 
-    before : those that went before, for runs of which a state of both was taken (late rewards in lockstep)
+    Where a state says another number of rows, its estimator is made again from the rows.
+    before : the estimators of the state before this one. With late rewards in lockstep, some runs go back to it
     """
 
     def __init__(self, estimators: list[Any], seen: list[int], *, before: "Fitted | None" = None) -> None:
@@ -24,14 +25,14 @@ class Fitted(trees.Opaque):
         self.before = None if before is None else (before.estimators, before.seen)
 
     def find(self, i: int, seen: int) -> bool:
-        """Whether the estimator of run i that has seen so many rows is at hand; it is the present one then."""
+        """Whether the estimator of run i that has seen so many rows is at hand; then it is in `estimators`."""
         if self.seen[i] != seen and self.before is not None and self.before[1][i] == seen:
             self.estimators[i], self.seen[i] = self.before[0][i], seen
         return self.seen[i] == seen
 
 
 def current(model: Any, state: Any, i: int) -> Any:
-    """The estimator of run i, made again from its rows where the one at hand is of another moment; None: not fitted."""
+    """The estimator of run i, made again where the one at hand has seen other rows; None before the first fit."""
     fitted, seen = state.fitted, numbers(state.seen)[i]
     if not fitted.find(i, seen):
         before = state._replace(seen=np.zeros_like(state.seen))
@@ -42,7 +43,7 @@ def current(model: Any, state: Any, i: int) -> Any:
 
 
 def made(model: Any, state: Any, i: int, estimator: Any, due: list[int]) -> Any:
-    """The estimator of run i after fits at `due` rows; partial_fit works on the estimator itself (None: a new one)."""
+    """The estimator of run i after fits at `due` rows. partial_fit works on `estimator` itself; None: on a new one."""
     if not due:
         return estimator
     if model.partial:
@@ -57,7 +58,7 @@ def made(model: Any, state: Any, i: int, estimator: Any, due: list[int]) -> Any:
         _fit(model, estimator, observed.run(state.buffer, i, last=due[-1]))
     run = observed.run(state.buffer, i, first=numbers(state.seen)[i], last=due[-1])
     latest = np.flatnonzero(run.weight > 0)[-1:]
-    if latest.size:  # what cannot answer is refused with the reward, not when the next arm is chosen
+    if latest.size:  # if it cannot answer, the reward is refused now, rather than the next choice
         adapter.answer(estimator, _encoded(model, observed.Run(*(A if A is None else A[latest] for A in run))))
     return estimator
 
@@ -89,17 +90,17 @@ def due(model: Any, state: Any, i: int, count: int) -> list[int]:
 
 
 def numbers(A: np.ndarray) -> list[int]:
-    """As whole numbers, one for each run."""
+    """A list with a whole number for each run."""
     return [int(n) for n in A.reshape(-1)]
 
 
 def _after(model: Any, seen: int) -> int:
-    """The next fit after one on so many rows."""
+    """After how many rows the next fit is, after one on `seen` rows."""
     return max(seen + 1, math.ceil(model.factor * seen)) if model.refit == "doubling" else seen + model.refit
 
 
 def _begun(model: Any, state: Any, i: int) -> Any:
-    """What partial_fit begins with, and what answers before any fit if it is `trained`."""
+    """The estimator that partial_fit begins with. If it is `trained`, it also answers before any fit."""
     bare = adapter.fresh(model.estimator, trained=model.trained)
     return adapter.seeded(bare, adapter.seed(int(state.key.reshape(-1)[i]), 0))
 

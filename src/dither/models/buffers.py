@@ -1,0 +1,61 @@
+"""Rows that a model keeps to learn from again, in arrays with room for more.
+
+`grown` makes room in any array of rows. `Rows` is the buffer of the models that keep NumPy arrays: a network trains on
+it (`network/recent.py`), and a regressor is fitted on it (`regressor/observed.py`). A linear model keeps sums for each
+row instead, which `history.py` does.
+"""
+
+from typing import Any, NamedTuple
+
+import array_api_compat
+import numpy as np
+
+from dither import arrays
+from dither.arrays import Array
+
+ROOM = 128  # rows that a buffer has room for at first
+
+
+class Rows(NamedTuple):
+    """N rows of observations. The shape (...) is that of the replications; it is () for one bandit."""
+
+    X: Array  # (..., N, d)  the features of the arm that was shown; with slots, the context
+    r: Array  # (..., N)  its reward
+    weight: Array  # (..., N)  its weight
+    arm: Array | None  # (..., N)  the slot that was shown; int64
+    count: Array  # (...)  how many observations came; int64
+    ended: Any = None  # (..., N)  whether a fit was made after this row; bool
+
+
+def init(batch: tuple[int, ...], d: int, *, room: int, slots: bool, dtype: Any = np.float64, ended=False) -> Rows:
+    """A buffer without observations, with room for so many; ended: it notes where fits were made."""
+    shape = (*batch, room)
+    arm = np.zeros(shape, np.int64) if slots else None
+    r, weight = (np.zeros(shape, dtype) for _ in range(2))
+    marks = np.zeros(shape, bool) if ended else None
+    return Rows(np.zeros((*shape, d), dtype), r, weight, arm, np.zeros(batch, np.int64), marks)
+
+
+def roomier(rows: Rows, size: int) -> Rows:
+    """A copy with room for `size` rows; the new rows are zeros."""
+    axes = rows.r.ndim
+    parts = (None if A is None else grown(A, size, rank=A.ndim - axes) for A in rows._replace(count=None))
+    return Rows(*parts)._replace(count=rows.count.copy())
+
+
+def grown(A: Array, size: int, *, rank: int) -> Array:
+    """A copy of A (..., N, <rank axes>) with `size` rows; the new rows are zeros."""
+    xp, axis = arrays.namespace(A), A.ndim - rank - 1
+    shape = (*A.shape[:axis], size - A.shape[axis], *A.shape[axis + 1 :])
+    return xp.concat([A, xp.zeros(shape, dtype=A.dtype, device=array_api_compat.device(A))], axis=axis)
+
+
+def check(rows: Rows, *, slots: int | None) -> None:
+    """Refuse a buffer that no data can lead to, as of a file that something else wrote."""
+    alike = {A.shape for A in (rows.r, rows.weight, rows.ended, rows.arm) if A is not None}
+    if alike != {rows.X.shape[:-1]}:
+        raise ValueError("its buffer has arrays with different numbers of rows")
+    if int(rows.count.min()) < 0 or float(rows.weight.min(initial=0.0)) < 0:
+        raise ValueError("its buffer has a count or a weight below 0")
+    if rows.arm is not None and slots is not None and int(rows.arm.max(initial=0)) >= slots:
+        raise ValueError(f"its buffer has rows of arms beyond {slots}")

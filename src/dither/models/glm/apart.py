@@ -1,0 +1,73 @@
+"""A `GLM` whose Ĥ is not the Hessian of its objective: another λ, a least slope, or an estimate over ‖θ‖ <= S.
+
+Then the factor of the Hessian, G, is kept beside the factor F of Ĥ. `stretch` says how much longer a vector can be in
+the norm of Ĥ than in that of the Hessian: a bound in the one norm becomes one in the other.
+"""
+
+from typing import Any
+
+from dither import arrays, links
+from dither.arrays import Array
+from dither.models.glm import hessian, newton, problem
+from dither.models.glm.problem import Problem
+
+EDGE = 1e-10  # relative distance from S at which ‖θ‖ counts as S
+
+
+def floored(model: Any, slope: Array) -> Array:
+    """max(μ', `min_derivative`)."""
+    return arrays.namespace(slope).where(slope > model.min_derivative, slope, model.min_derivative)
+
+
+def near_edge(model: Any, state: Any) -> Array:
+    """Which runs' estimates may have ‖θ‖ = S: (R,)."""
+    size = arrays.norms(arrays.norms(state.G))  # no vector of length 1 in the norm of H is longer than this
+    inside = arrays.norms(state.theta) + state.lazy.bound[..., 0] * size < model.constrain
+    return (state.lazy.nu > 0) | ~inside
+
+
+def widths(model: Any, state: Any, given: Problem, solution: newton.Solution, nu: Array) -> tuple[Array, Array]:
+    """F of Ĥ, and how far rounding may put the log eigenvalues of Ĥ off (R,)."""
+    xp, link = arrays.namespace(nu), model.function
+    learnt = not arrays.some(~xp.isfinite(state.lazy.bound[..., 0]))  # one by one, and not by `learn.taken`
+    if learnt and model.min_derivative >= link.L(links.LARGEST_LOGIT):
+        return state.F, xp.maximum(state.lazy.blur, solution.blur)  # Ĥ = λI + Σ m xx', whatever θ̂ is
+    slope = floored(model, link.slopes(problem.logits(given.X, solution.theta))[1])
+    _, F, blur = hessian.factors(given._replace(rho=xp.full_like(nu, model.lam)), given.count * slope)
+    return F, xp.maximum(blur, solution.blur)
+
+
+def stretch(F: Array, G: Array) -> Array:
+    """‖F⁻¹G‖, and at least 1: (...)."""
+    xp = arrays.namespace(F)
+    size = xp.linalg.svdvals(xp.linalg.solve(F, G))[..., 0]
+    return xp.where(size > 1, size, 1.0)
+
+
+def projected(
+    model: Any, given: Problem, solution: newton.Solution, nu: Array, tol: Array
+) -> tuple[newton.Solution, Array]:
+    """The solution over ‖θ‖ <= S and its multiplier ν >= 0, by Newton's method on 1/‖θ(ν)‖ inside a bracket."""
+    xp, S = arrays.namespace(nu), model.constrain
+    low, high = xp.zeros_like(nu), xp.full_like(nu, xp.inf)
+    for _ in range(100):
+        length = arrays.norms(solution.theta)
+        own = arrays.norms(arrays.dot(solution.F.mT, solution.theta))
+        own = xp.where(own > 0, own, 1.0)
+        slack = EDGE * S + tol * own / xp.where(length > 0, length, 1.0)  # the error of the solution may be so large
+        over = (length > S + slack) | ((nu > 0) & (length < S - slack))
+        if not arrays.some(over):
+            break
+        low, high = xp.where(length > S, nu, low), xp.where(length < S, nu, high)
+        new = nu + (length / S - 1) * (length / own) ** 2
+        middle = xp.where(xp.isfinite(high), (low + high) / 2, 4 * nu + model.rho)
+        new = xp.where((new <= 0) & (low == 0), 0.0, new)
+        new = xp.where((new > low) & (new < high) | (new == 0) & (low == 0), new, middle)
+        nu = xp.where(over, new, nu)
+        harder = given._replace(rho=nu + model.rho)
+        again = newton.solve(harder, solution.theta, link=model.function, tol=tol, F=solution.F)
+        solution = newton.kept(over, again, solution)
+    gap = xp.where(nu > 0, xp.abs(length - S) * length / own, 0.0)
+    inside = (S / xp.where(length > S, length, S))[..., None]
+    bound = solution.bound + xp.stack([gap, xp.zeros_like(gap)], axis=-1)
+    return solution._replace(theta=solution.theta * inside, bound=bound), nu
