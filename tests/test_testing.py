@@ -69,7 +69,7 @@ MODELS = [  # every class, with the settings that make another model of it; and 
 
 
 @pytest.mark.parametrize("check", testing.check_model.rules)
-@pytest.mark.parametrize(("model", "excused"), MODELS, ids=lambda part: repr(part)[:60])
+@pytest.mark.parametrize(("model", "excused"), MODELS, ids=lambda part: re.sub(r" at 0x\w+", "", repr(part))[:60])
 def test_every_model_keeps_the_rules(model, excused, check):
     checks = testing.check_model.checks(model, expected_failed_checks=excused)
     next(one for one in checks if one.name == check)()
