@@ -36,7 +36,7 @@ def from_bytes(
 def _loaded(
     content: saving.Content, known: tuple[type, ...], model: Any, seed: int | Literal["saved"] | None
 ) -> Bandit:
-    table = saving.KNOWN | {cls.__name__: cls for cls in known}
+    table = saving.table(known)
     if seed != "saved":
         streams.entropy(seed)  # refused before anything is made
 
@@ -58,7 +58,7 @@ def _loaded(
         bandit.state = contract.restored(bandit.model, bandit.state)
         return bandit
 
-    bandit = content.build(build, table=table, own=model is not None)
+    bandit = content.build(build, known=table, own=model is not None)
     if seed != "saved":
         bandit.reseed(seed)
     return bandit

@@ -12,7 +12,7 @@ import numbers
 import os
 import tokenize
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -49,10 +49,24 @@ class UnknownClass(ValueError):
 
 
 def know(*classes: Any) -> None:
-    """Let a file name these classes, as an algorithm is made of them. A class of the library keeps its name."""
-    for cls in classes:
-        if isinstance(cls, type) and not _of_library(KNOWN.get(cls.__name__)):
-            KNOWN[cls.__name__] = cls
+    """Let files hold these classes, as an algorithm is made of them."""
+    KNOWN.update((_name(cls), cls) for cls in classes if isinstance(cls, type))
+
+
+def table(known: Iterable[type]) -> dict[str, type]:
+    """The classes that a file may hold, with these, which go by their name alone, whatever module they are in."""
+    return KNOWN | {f":{cls.__name__}": cls for cls in known}
+
+
+def _name(cls: type) -> str:
+    """What a file calls a class: NAME if it is of this library, else MODULE:NAME, as two modules may have one name."""
+    return cls.__name__ if _of_library(cls) else f"{cls.__module__}:{cls.__name__}"
+
+
+def _find(name: str, known: Mapping[str, type]) -> type | None:
+    """The class of that name in a `table`; None where there is none."""
+    alone = name.rpartition(":")[2]
+    return known.get(name) if name == alone and name in known else known.get(f":{alone}", known.get(name))
 
 
 def _of_library(cls: type | None) -> bool:
@@ -71,18 +85,19 @@ class Content:
         self,
         rule: Callable[[dict[str, Any], dict[str, np.ndarray]], T],
         *,
-        table: Mapping[str, type] = KNOWN,
+        known: Mapping[str, type] = KNOWN,
         own: bool = False,
     ) -> T:
         """What `rule` makes of the header and the arrays, of which it must leave none.
 
-        table : the classes by name that the file may hold
+        known : the classes that the file may hold, a `table`
         own : an object of the user's takes part
 
         Raises ValueError for what `rule` refuses. What a class of the user's raises comes as it is: it is theirs to
         see, and no sign of a damaged file.
         """
-        own = own or not all(_of_library(table[name]) for name in _classes(self.header) if name in table)
+        held = [_find(name, known) for name in _classes(self.header)]
+        own = own or not all(_of_library(cls) for cls in held if cls is not None)
         try:
             built = rule(self.header, self.arrays)
             if self.arrays:
@@ -212,9 +227,7 @@ def pack(value: Any) -> Any:
     if (known := fingerprint(value)) is not None:
         return {"given": known}
     if dataclasses.is_dataclass(value):
-        return {"class": type(value).__name__} | {
-            f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)
-        }
+        return {"class": _name(type(value))} | {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, tuple):
         return [pack(v) for v in value]
     if value is None or isinstance(value, (bool, str)):
@@ -227,17 +240,17 @@ def pack(value: Any) -> Any:
     )
 
 
-def given(value: Any, model: Any, table: dict[str, type]) -> Any:
+def given(value: Any, model: Any, known: Mapping[str, type]) -> Any:
     """The model that `pack` wrote; where a file holds its fingerprint alone, the model given, if it is that one."""
-    known = value.get("given") if isinstance(value, dict) else None
-    if known is None and model is not None:
+    saved = value.get("given") if isinstance(value, dict) else None
+    if saved is None and model is not None:
         raise WrongModel("the file holds its model whole: leave model= out")
-    if known is None:
-        return unpack(value, table)
+    if saved is None:
+        return unpack(value, known)
     if model is None:
-        raise WrongModel(f"the model is one that a file cannot hold, {known}: pass it again, load(path, model=...)")
-    if (got := fingerprint(model)) != known:
-        raise WrongModel(f"model= is not the model that was saved: it is {got}, and {known} was saved")
+        raise WrongModel(f"the model is one that a file cannot hold, {saved}: pass it again, load(path, model=...)")
+    if (got := fingerprint(model)) != saved:
+        raise WrongModel(f"model= is not the model that was saved: it is {got}, and {saved} was saved")
     return model
 
 
@@ -246,19 +259,22 @@ def fingerprint(model: Any) -> str | None:
     return contract.fingerprint(model)
 
 
-def unpack(value: Any, table: dict[str, type]) -> Any:
-    """The configuration that `pack` wrote, of classes in the table alone."""
+def unpack(value: Any, known: Mapping[str, type]) -> Any:
+    """The configuration that `pack` wrote, of classes in the `table` alone."""
     if isinstance(value, dict):
         name = value.pop("class")
-        if name not in table and isinstance(name, str) and name.isidentifier():
-            raise UnknownClass(
-                f"it holds a {name}, which is not of this library. Pass that class too: load(path, known=({name},))",
-                name,
-            )
-        if name not in table:
+        if not isinstance(name, str):
             raise LookupError(f"it holds a {name!r}, which is no class")
-        return table[name](**{k: unpack(v, table) for k, v in value.items()})
-    return tuple(unpack(v, table) for v in value) if isinstance(value, list) else value
+        found, alone = _find(name, known), name.rpartition(":")[2]
+        if found is None and alone.isidentifier():
+            raise UnknownClass(
+                f"it holds a {alone}, which is not of this library. Pass that class too: load(path, known=({alone},))",
+                alone,
+            )
+        if found is None:
+            raise LookupError(f"it holds a {name!r}, which is no class")
+        return found(**{k: unpack(v, known) for k, v in value.items()})
+    return tuple(unpack(v, known) for v in value) if isinstance(value, list) else value
 
 
 def filled(template: Any, content: dict[str, np.ndarray]) -> Any:
