@@ -153,6 +153,7 @@ def test_the_public_names_are_there():
     for name, algorithm in dither.ALGORITHMS.items():
         assert getattr(dither, public[name.replace("-", "").lower()]) is algorithm
     assert dither.OFUGLBe is dither.ALGORITHMS["OFUGLB-e"]
+    assert repr(dither.OFUGLBe) == "dither.OFUGLBe"  # seen red: the name in the table, which Python cannot read
     assert dither.DeepFPScalar is dither.ALGORITHMS["DeepFP-scalar"]
     assert {"Bandit", "Decision", "load", "from_bytes", "simulate", "Results", "ALGORITHMS"} <= set(dither.__all__)
     assert not set(dither.algorithms.NOT_BUILT) & set(dither.ALGORITHMS)

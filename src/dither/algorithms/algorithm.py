@@ -88,7 +88,7 @@ class Algorithm:
         return Bandit(model, policy, dim=dim, seed=seed, floor=floor, monte_carlo=monte_carlo)
 
     def __repr__(self) -> str:
-        return f"dither.{self.name}"
+        return f"dither.{self.identifier}"
 
     @property
     def identifier(self) -> str:
