@@ -339,7 +339,7 @@ def test_choices_are_the_same_in_every_array_library(name, settings):
         ({"mask": 3}, ValueError, "mask must be True, False or a boolean for each feature, got 3"),
         ({"mask": (0.5, 1, 1)}, ValueError, "each of mask must be True or False"),
         ({"mask": False}, TypeError, "'mean_everywhere'"),
-        ({"Sigma": "spread"}, TypeError, "'moments' of its model, which Ridge"),
+        ({"Sigma": "spread"}, TypeError, "'spread' of its model, which Ridge"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, error, says):
@@ -363,9 +363,8 @@ def test_what_a_function_of_t_returns_is_checked(Sigma, says):
     b = dither.FP(dim=3, seed=0, Sigma=Sigma)
     with pytest.raises(ValueError, match=says):
         b.choose(np.eye(3))
-    b = dither.FP(dim=3, seed=0, mask=(True, False))
     with pytest.raises(ValueError, match="mask must say for each of 3 features if it moves, got 2 entries"):
-        b.choose(np.eye(3))
+        dither.FP(dim=3, seed=0, mask=(True, False))
 
 
 def test_a_function_of_t_cannot_be_saved_and_numbers_can(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import dither
-from dither import decision
+from dither import monte_carlo
 from dither.noise import Ball
 from dither.policies import GeneralFeaturePerturbation as General
 
@@ -65,7 +65,7 @@ def test_blocks_change_no_number(name, monkeypatch):
         sizes.append(n)
         return own(policy, rng, n, **of)
 
-    monkeypatch.setattr(decision, "BLOCK", block)
+    monkeypatch.setattr(monte_carlo, "BLOCK", block)
     monkeypatch.setattr(type(b.policy), "draw", draw)
     for before, after in zip(whole, answers(), strict=True):
         assert_array_equal(before, after)
@@ -77,7 +77,7 @@ def test_blocks_change_no_number(name, monkeypatch):
 @pytest.mark.parametrize("name", DRAWN)
 def test_memory_is_that_of_a_block(name, monkeypatch):
     b, X = learnt(name)
-    monkeypatch.setattr(decision, "BLOCK", 2**13)
+    monkeypatch.setattr(monte_carlo, "BLOCK", 2**13)
     b.propensities(X, draws=10)
     tracemalloc.start()
     try:

@@ -178,8 +178,8 @@ def test_all_slots_may_move():
     assert_allclose(s, [slow.f(slow.theta, rows) for rows in full], rtol=1e-6, atol=1e-8)
     p, se, _ = b.propensities(x, detail=True)
     assert oracles.agree(shares(b, x), p, n=20_000, se=se)
-    with pytest.raises(ValueError, match="mask"):
-        bandit("DeepFP", mask=False).choose(np.ones((2, 3)))
+    with pytest.raises(TypeError, match="needs 'mean_everywhere' of its model"):
+        bandit("DeepFP", mask=False)
     # seen red: the noise of another arm's slot left out
 
 
