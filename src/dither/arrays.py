@@ -203,7 +203,9 @@ def top(s: Array, *, error: Array | float | None = None, mask: Array | None = No
     while True:  # once for each joint of the chain: hardly ever more than once
         tied = high >= floor
         lower = xp.min(xp.where(tied, low, xp.inf), axis=-1, keepdims=True)
-        if bool(xp.all(lower >= floor)):
+        if not bool(xp.any(lower < floor)):
+            if not bool(xp.all(xp.any(tied, axis=-1))):
+                raise errors.not_finite("scores")
             return tied
         floor = xp.minimum(lower, floor)
 

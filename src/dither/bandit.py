@@ -66,7 +66,8 @@ class Bandit:
         self.dim, self.floor, self.monte_carlo = int(dim), float(floor), int(monte_carlo)
         self.seed = streams.entropy(seed)
         self.slots = contract.slots(model)
-        self.state = contract.begin(model, self.dim, needs=policy.needs, rng=lambda: self._stream("weights"))
+        self.state = self._begun()
+        decision.look(model, self.state, dim=self.dim)
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         self._columns: list[str] | None = None
@@ -216,10 +217,17 @@ class Bandit:
             given = dict(arm=arm, weight=weight, dim=self.dim, columns=self._columns)
             X, r, settings, columns = inputs.observation(self.model, x, r, **given)
             state = self._learnt(X, r, settings)
+            if type(state) is not type(self.state):
+                own, new = type(self.state).__name__, type(state).__name__
+                raise TypeError(f"{type(self.model).__name__}.update must return the new state, {own}; got {new}")
             if not contract.finite(state):
                 raise errors.overflow()
             self.state, self._columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
+
+    def _begun(self) -> Any:
+        """The model's first state."""
+        return contract.begin(self.model, self.dim, needs=self.policy.needs, rng=lambda: self._stream("weights"))
 
     def _learnt(self, X: np.ndarray, r: np.ndarray, settings: dict[str, Any]) -> Any:
         """The state after these observations; the model's own chance moves only if it takes them."""
@@ -282,6 +290,8 @@ class Bandit:
                 **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
             }
             content = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
+            if decision.of_user(self.model):
+                saving.fits(self._begun(), content, model=self.model)
         return header, content
 
     @property

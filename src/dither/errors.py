@@ -81,6 +81,14 @@ def overflow() -> ValueError:
     return ValueError("x and r are too large for float64: the estimate overflows; scale them down")
 
 
+def not_finite(what: str) -> ValueError:
+    """The error of scores, means or widths that no arm can be chosen by."""
+    return ValueError(
+        f"{what} must be finite, and NaN or infinity came: let the model and the policy return a number for every arm, "
+        f"before the first reward too"
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Option:
     """A setting that a refusal names: what cures it. Python writes it `name=value`, the command line `--name value`."""

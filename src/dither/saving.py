@@ -55,6 +55,8 @@ def know(*classes: Any) -> None:
 
 def table(known: Iterable[type]) -> dict[str, type]:
     """The classes that a file may hold, with these, which go by their name alone, whatever module they are in."""
+    if isinstance(known, type) or not all(isinstance(cls, type) for cls in known):
+        raise TypeError(f"known must hold classes, as in known=(Mine,); got {known!r}")
     return KNOWN | {f":{cls.__name__}": cls for cls in known}
 
 
@@ -277,6 +279,23 @@ def unpack(value: Any, known: Mapping[str, type]) -> Any:
     return tuple(unpack(v, known) for v in value) if isinstance(value, list) else value
 
 
+def fits(template: Any, content: Mapping[str, np.ndarray], *, model: Any) -> None:
+    """Refuse to write arrays that `filled` could not put back into the template, the first state of the model."""
+    for name, fresh in trees.leaves(template, "state").items():
+        array, fresh = content[name], np.asarray(fresh)
+        if not _same_form(name, array, fresh):
+            raise ValueError(
+                f"{name} of {type(model).__name__} is {array.dtype}{array.shape}, and init makes {fresh.dtype}"
+                f"{fresh.shape}: a file could not be read. Keep what grows in a field named history or buffer"
+            )
+
+
+def _same_form(name: str, array: np.ndarray, fresh: np.ndarray) -> bool:
+    """Whether an array can stand where the first state has `fresh`; a history or a buffer may have grown."""
+    grows = any(part in ("history", "buffer") for part in name.split(".")) and array.ndim == fresh.ndim
+    return array.dtype == fresh.dtype and (array.shape == fresh.shape or grows)
+
+
 def filled(template: Any, content: dict[str, np.ndarray]) -> Any:
     """The template, a state, with its arrays taken out of `content`; a history or buffer may have grown."""
     names = iter(trees.leaves(template, "state"))
@@ -284,8 +303,7 @@ def filled(template: Any, content: dict[str, np.ndarray]) -> Any:
     def rule(fresh: np.ndarray) -> np.ndarray:
         name = next(names)
         array, fresh = content.pop(name), np.asarray(fresh)
-        grown = (".history." in name or ".buffer." in name) and array.ndim == fresh.ndim
-        if (array.shape != fresh.shape and not grown) or array.dtype != fresh.dtype:
+        if not _same_form(name, array, fresh):
             raise ValueError(f"{name} is {array.dtype}{array.shape}, its configuration has {fresh.dtype}{fresh.shape}")
         if array.dtype.kind == "i" and array.size and array.min() < 0:
             raise ValueError(f"{name} counts below 0")

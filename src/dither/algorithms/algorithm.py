@@ -162,12 +162,22 @@ def _as_it_is(fact: Any) -> Any:
 def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:
     """What help() shows: dim, then every setting with its default, or its value in the default preset."""
     kw = inspect.Parameter.KEYWORD_ONLY
+    for kind in (model, policy):
+        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+            raise TypeError(f"an algorithm is made of two dataclasses, of a model and of a policy; got {kind!r}")
+    own = dict(disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0)
+    taken = [f.name for f in dataclasses.fields(policy)]
+    twice = sorted({f.name for f in dataclasses.fields(model)} & {*taken, *own} | {*taken} & {*own})
+    if twice:
+        raise ValueError(
+            f"{model.__name__} and {policy.__name__} would have two settings of one name, {', '.join(twice)}: call the "
+            f"field of yours otherwise ({', '.join(['dim', *own])} are taken too)"
+        )
     fields = [*dataclasses.fields(model), *dataclasses.fields(policy)]
     parameters = [inspect.Parameter("dim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)]
     set_ = {} if callable(preset) else preset
     parameters += [
         inspect.Parameter(f.name, kw, default=set_.get(f.name, f.default), annotation=f.type) for f in fields
     ]
-    own = dict(disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0)
     parameters += [inspect.Parameter(name, kw, default=value) for name, value in own.items()]
     return inspect.Signature(parameters, return_annotation=Bandit)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, noise
+from dither import arrays, errors, noise
 from dither.propensity import settled, upper
 from dither.propensity.settled import Slack
 
@@ -202,6 +202,8 @@ def envelope(
     slack = settled.rows(slack or settled.given(m, w, mask), slice(None), shape)
     m, w = np.reshape(m, (-1, K)), np.reshape(w, (-1, K))
     mask = None if mask is None else np.reshape(np.broadcast_to(mask, shape), (-1, K))
+    if not (np.isfinite(m).all() and np.isfinite(w).all()):
+        raise errors.not_finite("means and widths")
     some = np.flatnonzero(settled.crowded(w, slack=slack, mask=mask))
     if len(some):
         offered = None if mask is None else mask[some]

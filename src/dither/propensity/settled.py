@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays
+from dither import arrays, errors
 
 UNIT = float(np.finfo(float).eps)
 
@@ -96,6 +96,8 @@ def settle(m: np.ndarray, w: np.ndarray, *, slack: Slack, mask: np.ndarray | Non
     omega = np.max(np.broadcast_to(slack.omega, (B, K)), axis=-1, where=offered, initial=0.0)
     row, arm = np.nonzero(offered)
     M, W, E, omega = m[row, arm], w[row, arm], height[row, arm], omega[row]
+    if not (np.isfinite(M).all() and np.isfinite(W).all()):
+        raise errors.not_finite("means and widths")
     # Widths: one sort of each request, and a cut at each gap.
     order = np.lexsort((W, row))
     row, arm, M, W, E, omega = (part[order] for part in (row, arm, M, W, E, omega))
