@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dither import ope
+from dither import files, ope
 from dither.cli import inventory
 from dither.errors import Option, Refused
 from dither.log import sources
@@ -126,7 +126,7 @@ def evaluate(
         made = []
         if html is not None:
             text = page.html(found, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
-            made.append(page.write(html, text))
+            made.append(files.text(html, text))
         if out is not None:
             made += page.tables_and_picture(found, out)
         answers.show(console(), found, log=str(log))

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 
 WIDTH = 124  # characters
 
@@ -37,6 +39,11 @@ def progress(what: str) -> Iterator[Callable[[float, float], None]]:
             bar.update(task, completed=done if total else 1, total=total or 1)
 
         yield tell
+
+
+def table(title: str | None = None) -> Table:
+    """A table without columns yet, in the style that all commands share."""
+    return Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
 
 
 def said(console: Console, sentences: Iterable[str]) -> None:
