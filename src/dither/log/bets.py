@@ -205,10 +205,10 @@ def p_value(x: Balance, *, limit: float | None = None) -> float:
 
 def support(x: Balance) -> float:
     """Of no weight heavier than those seen; 1 where weights average 1 or more."""
+    if x.mass >= x.total:
+        return 1.0
     settled = _settled(x)
-    if settled is not None:
-        return settled if x.mass < x.total else 1.0
-    return _markov(x.low) if x.mass < x.total else 1.0
+    return _markov(x.low) if settled is None else settled
 
 
 def _settled(x: Balance) -> float | None:

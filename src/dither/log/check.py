@@ -18,6 +18,7 @@ single arms: the bets on these are in `bets`.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -93,6 +94,11 @@ class Inverse(NamedTuple):
         )
 
 
+def together(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
+    """How many rows were left out of two parts of a log, by reason."""
+    return dict(Counter(a) + Counter(b))
+
+
 @dataclass(frozen=True)
 class Report:
     """What was read, used and left out, and what was found; reports of parts of a log add up."""
@@ -113,8 +119,7 @@ class Report:
         return self.inverse.ok is not False and not self.bets.doubted and not found
 
     def __add__(self, other: "Report") -> "Report":
-        reasons = [*self.left_out, *(reason for reason in other.left_out if reason not in self.left_out)]
-        left_out = {reason: self.left_out.get(reason, 0) + other.left_out.get(reason, 0) for reason in reasons}
+        left_out = together(self.left_out, other.left_out)
         findings = {(f.kind, f.text, f.refused): f for f in self.findings}
         for f in other.findings:
             key = (f.kind, f.text, f.refused)
@@ -176,15 +181,13 @@ def without(log: Any, keep: np.ndarray, reason: str) -> Any:
     """The rows `keep` (n,), with the others counted in the report under their reason."""
     kept, gone = log.filter(keep), int(np.sum(~keep))
     report = kept.report or Report(len(log), len(log))
-    left_out = report.left_out | {reason: report.left_out.get(reason, 0) + gone}
+    left_out = together(report.left_out, {reason: gone})
     return replace(kept, report=replace(report, used=report.used - gone, left_out=left_out))
 
 
 def _after(before: Report, report: Report) -> Report:
     """What was left out earlier, as in reading, is left out still."""
-    left_out = before.left_out | {
-        reason: before.left_out.get(reason, 0) + count for reason, count in report.left_out.items()
-    }
+    left_out = together(before.left_out, report.left_out)
     return replace(report, bets=before.bets, read=before.read, left_out=left_out, filled=before.filled + report.filled)
 
 

@@ -5,7 +5,7 @@ floor f_i is logged; Monte Carlo probabilities prove nothing, a floor does. A pr
 π_i K_i >= f in every row in which it was on offer.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -45,10 +45,8 @@ class Receipt:
     def table(self) -> Any:
         """One row an arm, as a polars frame."""
         pl = schema.polars()
-        names = ("arm", "offers", "shown", "least", "floor", "unproved")
-        types = (pl.String, pl.Int64, pl.Int64, pl.Float64, pl.Float64, pl.Int64)
-        rows = [tuple(getattr(e, name) for name in names) for e in self.arms]
-        return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
+        types = {"arm": pl.String, "offers": pl.Int64, "shown": pl.Int64, "least": pl.Float64, "floor": pl.Float64}
+        return pl.DataFrame(map(astuple, self.arms), schema=types | {"unproved": pl.Int64}, orient="row")
 
     def __str__(self) -> str:
         rows = [("arm", "offers", "shown", "least probability", "floor kept")]

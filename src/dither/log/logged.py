@@ -11,7 +11,6 @@ import numpy as np
 
 from dither.log import check, schema
 
-TOLD = ("catalogue", "names")  # of `about`, lists
 YOURS = " (yours)"  # after the name of a user's own column that has a log's name
 
 
@@ -95,7 +94,7 @@ class Logged:
     @property
     def a(self) -> np.ndarray:
         """Positions of the shown arms among those on offer (n,), int64; -1 where the arm is unknown."""
-        return self._whole("arm", missing=-1)
+        return self._column("arm").fill_null(-1).to_numpy()
 
     @property
     def K(self) -> np.ndarray:
@@ -267,11 +266,11 @@ class Logged:
         """
         return check.usable(self, missing=missing, invalid=invalid, duplicates=duplicates)
 
-    def filter(self, keep: np.ndarray, **changes: Any) -> "Logged":
+    def filter(self, keep: np.ndarray) -> "Logged":
         """The rows where keep (n,) is True; they keep their numbers."""
         repeats = None if self.repeats is None else self.repeats[keep]
         frame = self.frame.filter(schema.polars().Series(keep))
-        return replace(self, **{"frame": frame, "repeats": repeats, "rows": self.numbers[keep]} | changes)
+        return replace(self, frame=frame, repeats=repeats, rows=self.numbers[keep])
 
     def write(self, path: Any) -> None:
         """Write the whole log to one Parquet file, atomically."""
@@ -282,8 +281,9 @@ class Logged:
     @property
     def about(self) -> dict[str, Any]:
         """What the frame does not say and a file must: the arms by position, the names of the features."""
-        lists = {name: None if (known := getattr(self, name)) is None else list(known) for name in TOLD}
-        return lists | {"shown_only": self.shown_only, "sparse": self.sparse}
+        lists = {"catalogue": self.catalogue, "names": self.names}
+        told = {name: None if known is None else list(known) for name, known in lists.items()}
+        return told | {"shown_only": self.shown_only, "sparse": self.sparse}
 
     def aligned(self, bandit: Any) -> "Logged":
         """The log with its features in the order of the names that a bandit learnt.
@@ -312,9 +312,6 @@ class Logged:
         if name not in self.frame.columns:
             return np.full(len(self), np.nan)
         return self.frame[name].fill_null(np.nan).to_numpy()
-
-    def _whole(self, name: str, *, missing: int) -> np.ndarray:
-        return self._column(name).fill_null(missing).to_numpy()
 
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         """All rows of features (N, d), and how many each decision has (n,)."""

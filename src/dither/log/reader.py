@@ -195,10 +195,10 @@ def framed(source: Any) -> Any:
         return source
     if isinstance(source, dict):
         return pl.DataFrame(source)
-    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "column_names"):  # Arrow, and what speaks it
-        return pl.from_arrow(source) if not hasattr(source, "iloc") else _of_pandas(source)
     if hasattr(source, "iloc"):
         return _of_pandas(source)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "column_names"):  # Arrow, and what speaks it
+        return pl.from_arrow(source)
     raise TypeError(f"a log is a path or a frame (polars, pandas, Arrow), got {type(source).__name__}")
 
 

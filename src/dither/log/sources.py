@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dither import errors
 from dither.errors import Option, Refused
@@ -28,15 +28,6 @@ ALWAYS = (  # for the estimate and for the checks of the log
     *("floor", "probabilities", "reward", "weight"),
 )
 SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms were on offer; the first that is there
-
-
-class Asks(Protocol):
-    """What is asked of a log."""
-
-    @property
-    def columns(self) -> set[str]:
-        """The columns that it reads, besides those that every log has."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -119,19 +110,19 @@ class Source:
         """Whether `dither.log.Log` wrote it as a folder."""
         return self.path.is_dir() and any(self.path.glob("decisions-*"))
 
-    def pieces(self, question: Asks, *, rows: int = ROWS) -> Pieces:
-        """The log in order, with what is asked of it; what is wrong with its form is said before the first piece."""
+    def pieces(self, columns: set[str], *, rows: int = ROWS) -> Pieces:
+        """The log in order, with these columns besides `ALWAYS`. What is wrong with its form is raised at once."""
         if self.rules.streamed is not None:
-            return self.rules.streamed(self, question.columns, rows)
-        whole = self.whole(question)
+            return self.rules.streamed(self, columns, rows)
+        whole = self.whole(columns)
         return Pieces(len(whole), split(whole, rows))
 
-    def whole(self, question: Asks) -> Logged:
+    def whole(self, columns: set[str]) -> Logged:
         """All of it in memory."""
         if self.rules.whole is not None:
-            return self.rules.whole(self, question.columns)
+            return self.rules.whole(self, columns)
         settings = self.settings
-        if self.rules.features and ("features" in question.columns or {"cross", "names"} & settings.keys()):
+        if self.rules.features and ("features" in columns or {"cross", "names"} & settings.keys()):
             settings.setdefault("features", True)
         return self.rules.read(self.path, **settings)
 

@@ -21,7 +21,8 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -265,24 +266,16 @@ def about_of(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-class readable:
+@contextmanager
+def readable(path: Any) -> Iterator[None]:
     """Turns what polars raises over a file into a plain ValueError."""
-
-    def __init__(self, path: Any) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        pl = schema.polars()
-        if isinstance(error, FileNotFoundError):
-            raise FileNotFoundError(f"no log at {self.path}") from None
-        if isinstance(error, (pl.exceptions.PolarsError, OSError, UnicodeError)):
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ValueError(
-                f"{self.path} cannot be read as a log ({reason}): is the file whole, and of that format?"
-            ) from None
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no log at {path}") from None
+    except (schema.polars().exceptions.PolarsError, OSError, UnicodeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"{path} cannot be read as a log ({reason}): is the file whole, and of that format?") from None
 
 
 def events(received: list[Event]) -> Any:

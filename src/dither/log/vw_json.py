@@ -162,9 +162,9 @@ def _shown(label: dict[str, Any], first: int, K: int) -> int:
     action = None if "action" not in label else int(real(label["action"], "_label_Action")) - 1
     if index is not None and action is not None and index != action:
         raise Malformed(f"_labelIndex {index} and _label_Action {action + 1} are not the same action")
-    arm = first if index is None and action is None else action if index is None else index
-    if arm is None or not 0 <= arm < K:
-        raise Malformed(f"the action shown is number {(arm or 0) + 1} of {K}")
+    arm = next((place for place in (index, action) if place is not None), first)
+    if not 0 <= arm < K:
+        raise Malformed(f"the action shown is number {arm + 1} of {K}")
     return arm
 
 

@@ -144,16 +144,15 @@ class Saved:
                     f"{self.name} has slots and one context a row; the log has features of each arm, {X.shape}"
                 )
             refuse(slots != log.K, log, f"all {slots} slots of {self.name} must be on offer in every row")
-        offered = None if mask.all() else mask
+        offered, kind = None if mask.all() else mask, "exact"
         if self.greedy:
             predicts = "predict" in self.bandit.model.abilities
             Q = arrays.share(self.bandit.predict(X) if predicts else self.bandit.mean(X), mask=offered)
-            return Shown(of_shown(Q, log.a), Q)
-        if self._exact(X, mask):
+        elif self._exact(X, mask):
             Q = self.bandit.propensities(X, mask=offered)
-            return Shown(of_shown(Q, log.a), Q)
-        Q = self._drawn(X, mask, log.numbers)
-        return Shown(of_shown(Q, log.a), Q, kind="monte_carlo")
+        else:
+            Q, kind = self._drawn(X, mask, log.numbers), "monte_carlo"
+        return Shown(of_shown(Q, log.a), Q, kind=kind)
 
     def _exact(self, X: np.ndarray, mask: np.ndarray) -> bool:
         """Whether it knows its probabilities: asked of the first row."""

@@ -199,23 +199,12 @@ def _relative(log: Rows) -> np.ndarray | None:
     return None if log.p_se is None else log.p_se / log.p
 
 
-def _plain(
-    method: str, log: Rows, weight: np.ndarray, slope: np.ndarray, limit: float | None, notes=()
-) -> Contributions:
-    """mean weight × r; slope: w ∂weight/∂w."""
-    relative = _relative(log)
-    errors = None if relative is None else _beside(slope * log.r * relative)
-    return Contributions(method, log, weight * log.r, None, None, errors, Bounded("weighted", limit), tuple(notes))
-
-
-def _residual(
-    method: str, log: Rows, weight: np.ndarray, slope: np.ndarray, limit: float | None, notes=()
-) -> Contributions:
-    """mean m̄ + weight × (r - m)."""
-    residual, relative = _left(log), _relative(log)
-    errors = None if relative is None else _beside(slope * residual * relative)
-    b = _model(log) + weight * residual
-    return Contributions(method, log, b, None, None, errors, Bounded("residual", limit), tuple(notes))
+def _mean(form: str, method: str, log: Rows, weight: np.ndarray, slope: np.ndarray, limit: float | None, *notes: str):
+    """A mean: of weight × r (form "weighted"), or of m̄ + weight × (r - m) ("residual"). slope : w ∂weight/∂w (n,)."""
+    y, relative = log.r if form == "weighted" else _left(log), _relative(log)
+    b = weight * y if form == "weighted" else _model(log) + weight * y
+    errors = None if relative is None else _beside(slope * y * relative)
+    return Contributions(method, log, b, None, None, errors, Bounded(form, limit), notes)
 
 
 def _model(log: Rows) -> np.ndarray:
@@ -229,13 +218,14 @@ def _dm(log: Rows, _) -> Contributions:
 
 
 def _ips(log: Rows, _) -> Contributions:
-    return _plain("ips", log, log.w, log.w, None)
+    return _mean("weighted", "ips", log, log.w, log.w, None)
 
 
 def _clipped(log: Rows, clip: float) -> Contributions:
     cut = log.w > clip
     note = f"{int(cut.sum())} of {len(cut)} weights clipped at {clip:g}"
-    return _plain("clipped_ips", log, np.minimum(log.w, clip), np.where(cut, 0.0, log.w), clip, [note])
+    weight, slope = np.minimum(log.w, clip), np.where(cut, 0.0, log.w)
+    return _mean("weighted", "clipped_ips", log, weight, slope, clip, note)
 
 
 def _snips(log: Rows, _) -> Contributions:
@@ -258,20 +248,21 @@ def _beside(b: np.ndarray, u: np.ndarray | None = None, v: np.ndarray | None = N
 
 
 def _dr(log: Rows, _) -> Contributions:
-    return _residual("dr", log, log.w, log.w, None)
+    return _mean("residual", "dr", log, log.w, log.w, None)
 
 
 def _switch(log: Rows, tau: float) -> Contributions:
     weight = np.where(log.w <= tau, log.w, 0.0)
     note = f"{int(np.sum(log.w > tau))} of {len(weight)} rows, of weight above {tau:g}, left to the model"
-    return _residual("switch_dr", log, weight, weight, tau, [note])
+    return _mean("residual", "switch_dr", log, weight, weight, tau, note)
 
 
 def _dros(log: Rows, lam: float) -> Contributions:
     square = log.w * log.w
     total = np.where(square + lam > 0, square + lam, 1.0)
     weight = lam * log.w / total
-    return _residual("dros", log, weight, weight * (lam - square) / total, np.sqrt(lam) / 2, [f"lam={lam:g}"])
+    slope = weight * (lam - square) / total
+    return _mean("residual", "dros", log, weight, slope, np.sqrt(lam) / 2, f"lam={lam:g}")
 
 
 def _sgdr(log: Rows, lam: float) -> Contributions:
@@ -279,7 +270,7 @@ def _sgdr(log: Rows, lam: float) -> Contributions:
     total = np.where(total > 0, total, 1.0)
     weight = log.w / total
     limit = 1 / lam if lam else None
-    return _residual("sgdr", log, weight, weight * (1 - lam) / total, limit, [f"lam={lam:g}"])
+    return _mean("residual", "sgdr", log, weight, weight * (1 - lam) / total, limit, f"lam={lam:g}")
 
 
 ESTIMATORS: dict[str, Estimator] = {

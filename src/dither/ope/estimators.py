@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from dither import errors
 from dither.ope.contributions import Contributions, Estimator, find
-from dither.ope.result import Estimate, IntervalOptions, best, estimate, finish
+from dither.ope.result import Estimate, IntervalOptions, best, estimate
 from dither.ope.rows import RowOptions, read
 
 Setting: TypeAlias = float | Iterable[float]
@@ -109,9 +109,9 @@ def _run(method: str, r: Any, a: Any, p: Any, Q: Any, M: Any, options: dict[str,
         )
     value: Any = next(iter(setting.values()), None)
     if not isinstance(value, Iterable):
-        return finish(contributions(method, r, a, p, Q, M, setting=value, **of_rows), of_interval)
+        return estimate(contributions(method, r, a, p, Q, M, setting=value, **of_rows), **of_interval)
     several = [float(one) for one in value]
     if not several:
         raise ValueError(f"{next(iter(setting))} must be a number or a sequence of at least one, got {value!r}")
     made = [contributions(method, r, a, p, Q, M, setting=one, **of_rows) for one in several]
-    return finish(made[best([estimate(one, warn=False) for one in made])], of_interval)
+    return estimate(made[best([estimate(one, warn=False) for one in made])], **of_interval)

@@ -24,7 +24,7 @@ from dither.ope.estimators import dr
 from dither.ope.labels import numbered
 from dither.ope.question import Question, told
 from dither.ope.result import Estimate
-from dither.ope.rows import Propensities, read, row_weights
+from dither.ope.rows import Propensities, numbers, read, row_weights
 
 COLUMN = "predicted"
 MODELS = {  # name -> module of scikit-learn, class
@@ -52,7 +52,7 @@ def cross_fit(
     shown = _design(X, a[:, None], arms, features)[:, 0]
     M = np.zeros((n, arms))
     for train, test in _splits(n, folds, past=past, seed=seed, cluster=cluster):
-        model = _clone(regressor)
+        model = sklearn("base").clone(regressor)
         if weights is None:
             model.fit(shown[train], r[train])
         else:
@@ -88,7 +88,8 @@ def mrdr(
         cluster=options.get("cluster"), weight=weight / np.mean(weight),
     )  # fmt: skip
     made = dr(r, a, p, Q, M, seed=seed, **options)
-    return _renamed(made, "mrdr")
+    part = made.contributions
+    return replace(made, method="mrdr", contributions=part and replace(part, method="mrdr"))
 
 
 def propensities_from(
@@ -111,7 +112,7 @@ def propensities_from(
         raise ValueError(f"X must be (n, d), one context a row; got {X.shape}")
     P = np.zeros((len(a), arms))
     for train, test in _splits(len(a), folds, past=False, seed=seed, cluster=cluster):
-        model = _clone(classifier)
+        model = sklearn("base").clone(classifier)
         weights = {} if s is None else {"sample_weight": s[train] / np.mean(s)}
         try:
             model.fit(X[train], a[train], **weights)
@@ -147,34 +148,20 @@ def predicted(log: Logged, question: Question, model: str, *, seed: int) -> tupl
     return replace(log, frame=log.frame.with_columns(lists)), log.report
 
 
-def reads(question: Question) -> Question:
-    """The question as it is put to the log: features are read, the predictions are not there yet."""
-    return replace(question, predictions="features")
-
-
 def regressor(name: str, seed: int) -> Any:
     """The scikit-learn regressor of that name."""
     if name not in MODELS:
         raise errors.unknown("model", name, known=MODELS)
     module, cls = MODELS[name]
+    return getattr(sklearn(module), cls)(random_state=seed)
+
+
+def sklearn(module: str) -> Any:
+    """A module of scikit-learn, imported where it is used. Raises ImportError, with the cure, where it is missing."""
     try:
-        found = importlib.import_module(f"sklearn.{module}")
-    except ImportError:
-        raise errors.missing_extra("scikit-learn", extra="experiments") from None
-    return getattr(found, cls)(random_state=seed)
-
-
-def _renamed(made: Estimate, method: str) -> Estimate:
-    part = made.contributions
-    return replace(made, method=method, contributions=None if part is None else replace(part, method=method))
-
-
-def _clone(estimator: Any) -> Any:
-    try:
-        from sklearn.base import clone
+        return importlib.import_module(f"sklearn.{module}")
     except ImportError:
         raise errors.missing_extra("scikit-learn", extra="ope") from None
-    return clone(estimator)
 
 
 def _checked(r: Any, a: Any, X: Any, arms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -183,9 +170,7 @@ def _checked(r: Any, a: Any, X: Any, arms: int) -> tuple[np.ndarray, np.ndarray,
     if X.ndim not in (2, 3) or (X.ndim == 3 and X.shape[1] != arms):
         raise ValueError(f"X must be (n, d), or (n, {arms}, d) with features of each arm; got {X.shape}")
     inputs.finite(X, name="X")
-    r = inputs.numbers(r, name="r")
-    if r.shape != X.shape[:1]:
-        raise ValueError(f"r must have shape {X.shape[:1]}, one reward for each row of X; got {r.shape}")
+    r = numbers(r, name="r", shape=X.shape[:1], of="X")
     inputs.finite(r, name="r")
     return r, inputs.whole(a, name="a", below=arms, shape=r.shape), X
 

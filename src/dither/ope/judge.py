@@ -189,7 +189,7 @@ def evaluate(
     report = None
     if isinstance(log, (str, Path)):
         here = sources.Source(Path(log), arms=arms, text=() if cluster is None else (cluster,), **source)
-        whole = None if model is None else here.whole(fitting.reads(question))
+        whole = None if model is None else here.whole(question.columns - {fitting.COLUMN} | {"features"})
     elif source:
         raise ValueError(f"{next(iter(source))}= is for files, which are read here; name the columns of a frame before")
     else:
@@ -198,7 +198,7 @@ def evaluate(
         whole, report = fitting.predicted(whole, question, model, seed=seed)
     rows = sources.ROWS
     if whole is None:
-        pieces = here.pieces(question, rows=rows)
+        pieces = here.pieces(question.columns, rows=rows)
     else:
         pieces = sources.Pieces(len(whole), sources.split(whole, rows))
     found = judged(

@@ -17,7 +17,7 @@ import numpy as np
 
 from dither import arrays, errors, inputs
 from dither.ope.choosing import Candidate, ChosenC, choose_c, effective
-from dither.ope.fitting import cross_fit
+from dither.ope.fitting import cross_fit, sklearn
 from dither.ope.rows import ArmRows, with_arms
 
 __all__ = ["Candidate", "ChosenC", "OffPolicy", "choose_c", "effective", "fit", "warm_start"]
@@ -144,11 +144,10 @@ def _trained(
     regressor: Any, x: np.ndarray, y: np.ndarray, arm: np.ndarray, *, arms: int, s: np.ndarray | None
 ) -> tuple[Any, ...]:
     """Fitted copies: one for all, or one for each of `arms`; s (n,) weights of the rows, or None."""
-    from sklearn.base import clone
 
     def fitted(keep: Any) -> Any:
         weights = {} if s is None else {"sample_weight": s[keep] / np.mean(s)}
-        return clone(regressor).fit(x[keep], y[keep], **weights)
+        return sklearn("base").clone(regressor).fit(x[keep], y[keep], **weights)
 
     if not arms:
         return (fitted(slice(None)),)
@@ -171,12 +170,9 @@ def _predicted(regressors: tuple[Any, ...], X: np.ndarray) -> np.ndarray:
 
 
 def _regressor(given: Any) -> Any:
-    try:
-        from sklearn.linear_model import Ridge
-    except ImportError:
-        raise errors.missing_extra("scikit-learn", extra="ope") from None
+    linear = sklearn("linear_model")
     if given is None:
-        return Ridge(alpha=1.0)
+        return linear.Ridge(alpha=1.0)
     if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "predict")):
         raise TypeError(f"regressor must be a scikit-learn regressor, an instance with fit and predict; got {given!r}")
     return given

@@ -26,6 +26,7 @@ import numpy as np
 from dither import errors
 from dither.log import bets
 from dither.log.bets import Balance
+from dither.log.check import together
 from dither.log.schema import KINDS
 from dither.ope import diagnostics, intervals
 from dither.ope.bounded import Bounded, Seen
@@ -224,7 +225,6 @@ def merge(a: Sums, b: Sums) -> Sums:
             raise ValueError(f"sums must be made alike: {name} are known of one and not of the other")
     units = a.units + b.units
     gap, share = b.mean - a.mean, b.units / units
-    reasons = a.left_out.keys() | b.left_out.keys()
     return a._replace(
         n=a.n + b.n,
         units=units,
@@ -237,7 +237,7 @@ def merge(a: Sums, b: Sums) -> Sums:
         rows=(min(a.rows[0], b.rows[0]), max(a.rows[1], b.rows[1])),
         ends=np.stack([np.minimum(a.ends[:, 0], b.ends[:, 0]), np.maximum(a.ends[:, 1], b.ends[:, 1])], axis=1),
         kind=KINDS[max(KINDS.index(a.kind), KINDS.index(b.kind))],
-        left_out={reason: a.left_out.get(reason, 0) + b.left_out.get(reason, 0) for reason in sorted(reasons)},
+        left_out=dict(sorted(together(a.left_out, b.left_out).items())),
         tallies=tuple(intervals.merge_tallies(x, y) for x, y in zip(a.tallies, b.tallies, strict=True)),
         blocks=None if a.blocks is None or b.blocks is None else merge_groups(a.blocks, b.blocks),
         clusters=None if a.clusters is None or b.clusters is None else merge_groups(a.clusters, b.clusters),

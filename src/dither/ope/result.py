@@ -79,11 +79,6 @@ class Difference:
         )
 
 
-def finish(made: Contributions, options: dict[str, Any]) -> Estimate:
-    """`estimate` with the options of a call."""
-    return estimate(made, **options)
-
-
 def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estimate:
     """The estimate of some contributions. options : `IntervalOptions`; warn : say where the log does not carry it."""
     for name in set(options) - set(IntervalOptions.__annotations__):
@@ -109,7 +104,7 @@ def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estim
     if warn:
         said = diagnostics.complaints(found, known=log.gap is not None, certain=log.mean(certain_gap(log)))
         for category, message in said or diagnostics.quiet(found):
-            warnings.warn(message, category, stacklevel=5)
+            warnings.warn(message, category, stacklevel=4)
     return found
 
 
