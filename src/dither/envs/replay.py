@@ -49,7 +49,7 @@ class Replay:
         self.disjoint, self.X, mask, s = log.slots, log.X, log.mask, log.weight
         self.arms, self.dim = mask.shape[1], self.X.shape[-1]
         self.s = None if s is None or np.all(s == s[0]) else row_weights(s, len(log))
-        self.M = None
+        self.M: Any = None
         if M is not None:
             self.M = inputs.numbers(M, name="M")
             if self.M.shape != mask.shape:
@@ -82,8 +82,6 @@ class Replay:
 
     def means(self, run: Run, X: np.ndarray, more: np.ndarray) -> np.ndarray:
         """The predicted rewards of all arms, (n, K)."""
-        if self.M is None:
-            raise ValueError("means needs M")
         return self.M[more]
 
     def reward_noise(self, rng: np.random.Generator, n: int) -> None:
