@@ -1,7 +1,7 @@
 """What is fitted or played on a log: reward models, propensities, MRDR, replay, adaptive weights."""
 
-import builtins
 import math
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -87,14 +87,8 @@ def test_what_cross_fit_refuses(changed, message):
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
-    def absent(name, *rest):
-        if name.startswith("sklearn"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    real = builtins.__import__
     X, r, a, _, _, _ = contexts()
-    monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
     with pytest.raises(ImportError, match=r"scikit-learn.*dither\[ope\]"):
         ope.cross_fit(r, a, X, arms=3, regressor=LinearRegression())
 
