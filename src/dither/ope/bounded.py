@@ -16,8 +16,8 @@ t at once.
 
 With weights s of rows a mean becomes a ratio, which has no bound of its own. But the value m has E[s (b - m)] = 0, and
 these terms are bounded where s is bounded. Both intervals hold the m that such terms do not reject. They need a bound
-on s that is known beforehand. For "betting", row s counts g_s in (0, 1], its weight over that bound. Each bet is then on
-g_s (x_s - m) in place of x_s - m, with the same bounds, and λ comes from the earlier g (x - μ̂).
+on s that is known beforehand. For "betting", row s counts g_s in (0, 1], its weight over that bound. Each bet is then
+on g_s (x_s - m) in place of x_s - m, with the same bounds, and λ comes from the earlier g (x - μ̂).
 """
 
 import math
