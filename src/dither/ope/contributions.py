@@ -182,7 +182,7 @@ class Estimator:
 
 
 def find(method: "str | Estimator | Callable[..., Contributions]") -> Estimator:
-    """The estimator itself, or the one of that name. A plain function counts as reading all arms. Raises LookupError."""
+    """The estimator itself, or by its name. A plain function counts as reading all arms. Raises LookupError."""
     if isinstance(method, str) and method not in ESTIMATORS:
         raise errors.unknown("estimator", method, known=ESTIMATORS)
     found: Any = ESTIMATORS[method] if isinstance(method, str) else method
