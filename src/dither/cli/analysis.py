@@ -1,4 +1,4 @@
-"""The command `dither theory`: parse, call, render."""
+"""The command `dither theory`: parse the options, measure, show the result."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The command `dither datasets`: parse, call, show."""
+"""The command `dither datasets`: list the data sets."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The HTML page of an evaluation: one file that needs nothing beside it; and the files of `--out`."""
+"""The HTML page of an evaluation, one file that needs no other; and the files of `--out`."""
 
 from pathlib import Path
 from typing import Any

@@ -77,7 +77,7 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
 
 
 def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
-    """Published | ours | ratio | runs | difference; what is published has columns only where something is."""
+    """Published | ours | ratio | runs | difference. Without published values, their columns are left out."""
     base, gaps = str(reference(panel.algorithms)), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
 
     def difference(row: dict) -> str:
@@ -105,7 +105,7 @@ def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame
 
 
 def _each(values: pl.DataFrame) -> Table:
-    """Every run, and the preset."""
+    """A table with every run, and the preset of each algorithm."""
     table = terminal.table()
     for name in ("algorithm", "preset", "median", "sd"):
         table.add_column(name, justify="right" if name in ("median", "sd") else "left", no_wrap=True)
@@ -117,14 +117,14 @@ def _each(values: pl.DataFrame) -> Table:
 
 
 def _kappas(figure: Figure) -> str:
-    """κ* of each panel, and κ, of which most figures have one."""
+    """κ* of each panel, and the different κ, of which most figures have only one."""
     found = [k for k in (environments.kappas(panel.env, seed=0) for panel in figure.panels) if k]
     stars, least = ", ".join(f"{k.star:.2g}" for k in found), dict.fromkeys(f"{k.least:.2g}" for k in found)
     return f"\nκ* {stars}\nκ {', '.join(least)}" if found else ""
 
 
 def _algorithms(figure: Figure) -> list[str]:
-    """A line each, in brief; where they are many, a line for all settings of one."""
+    """A line for each algorithm, with brief names. If there are many, one line stands for all settings of one."""
     found = [without_shared(spec, figure.shared) for spec in figure.algorithms]
     if len(found) <= LINES:
         return [str(spec) for spec in found]

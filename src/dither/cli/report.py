@@ -1,4 +1,4 @@
-"""One HTML file that stands alone: what was run, figures, tables, and what they say."""
+"""One HTML file that needs no other: what was run, figures, tables, and what they say."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +56,7 @@ def section(request: asked.Request, store: Store, *, band: str, log: bool) -> di
 def _panel(
     figure: Figure, asked: Panel, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int
 ) -> dict[str, Any]:
-    """What is known of a panel: as it was asked for, and with brief names as it is shown."""
+    """What the template shows of a panel. asked : with the names that were asked for; panel : with brief names."""
     constants = environments.kappas(panel.env, seed=seed)
     return {
         "name": panel.name,
@@ -69,7 +69,7 @@ def _panel(
 
 
 def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> dict[str, Any]:
-    """What is known of a panel at round t."""
+    """What the template shows of a panel at round t."""
     here = {"panel": panel.name, "round": t}
     gaps = {gap["algorithm"]: gap for gap in differences.filter(**here).iter_rows(named=True)}
     rows = [row | {"gap": gaps.get(row["algorithm"])} for row in values.filter(**here).iter_rows(named=True)]
@@ -93,7 +93,7 @@ def _stored(request: asked.Request, store: Store) -> Iterator[tuple[str, Cell, l
 
 
 def _configurations(request: asked.Request, store: Store) -> list[dict[str, str]]:
-    """Algorithm -> codes, and model and policy as configured, the settings that panels differ in aside."""
+    """For each algorithm: the codes, and its model and policy in the first panel that has runs."""
     found: dict[str, dict[str, str]] = {}
     for name, cell, made in _stored(request, store):
         if made and name not in found:

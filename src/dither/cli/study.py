@@ -1,4 +1,4 @@
-"""The command `dither exact`: parse, call, show."""
+"""The command `dither exact`: parse the options, run the study, show the result."""
 
 import csv
 import io

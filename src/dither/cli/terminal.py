@@ -59,7 +59,7 @@ def written(console: Console, paths: list[Path]) -> None:
 
 
 def interrupted(console: Console, out: Path) -> None:
-    """Say what an interruption leaves."""
+    """Say what is kept after an interruption."""
     console.print(
         f"interrupted: finished blocks are kept in {out}; run the same command again to go on", soft_wrap=True
     )

@@ -1,9 +1,9 @@
 """The rows of a log, checked once: what every estimator starts from.
 
     w_i = Q[i, a_i] / p_i       the importance weight, E[w] = 1 where the log supports the new policy
-    s_i                         how many rows of the traffic row i stands for (`weight=`): 1 where none were thinned out
+    s_i                         how many rows of the traffic row i stands for (`weight=`): 1 if the log was not thinned
 
-Nothing is dropped unless asked (`mask=`, `bad="leave_out"`, a weight of 0), and then it is counted by its reason.
+No row is left out unless the caller asks (`mask=`, `bad="leave_out"`, a weight of 0). Such rows are counted by reason.
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ class Propensities(NamedTuple):
 
 
 class RowOptions(TypedDict, total=False):
-    """What may be said about the rows; n rows, K arms."""
+    """The options of the rows; n rows, K arms."""
 
     mask: Any  # (n,) booleans, True: the row is used; the others are left out and counted
-    bad: str  # "refuse" (as left unsaid) rows that break a rule, or "leave_out": drop and count them
-    kind: Any  # of p: "exact" (as left unsaid), "monte_carlo", "estimated"; one word, or (n,) of them
+    bad: str  # "refuse" (default) rows that break a rule, or "leave_out" them, counted
+    kind: Any  # kind of p: "exact" (default), "monte_carlo" or "estimated"; one word, or (n,) words
     p_se: Any  # (n,) standard error of p, independent over the rows; needed by kind="monte_carlo"
     cluster: Any  # (n,) labels, such as users: rows of one label may depend on each other
     P: Any  # (n, K) the logging policy's probabilities of all arms, p among them, for the unsupported mass
