@@ -1,7 +1,7 @@
 """What is fitted or played on a log: reward models, propensities, MRDR, replay, adaptive weights."""
 
-import builtins
 import math
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -87,14 +87,8 @@ def test_what_cross_fit_refuses(changed, message):
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
-    def absent(name, *rest):
-        if name.startswith("sklearn"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    real = builtins.__import__
     X, r, a, _, _, _ = contexts()
-    monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
     with pytest.raises(ImportError, match=r"scikit-learn.*dither\[ope\]"):
         ope.cross_fit(r, a, X, arms=3, regressor=LinearRegression())
 
@@ -191,7 +185,7 @@ def test_replay_of_a_bandit_that_learns():
         (dict(p=[0.5, 0.0]), r"p must lie in \(0, 1\], as the arm was shown; got 0.0 at row 1 \(1 such rows\)"),
         (dict(least=0.6), r"least must lie in \[1e-12, 0.5\]"),
         (dict(X=np.zeros((2, 2))), r"X must be \(n, K, d\)"),
-        (dict(r=[1.0]), r"r must be \(2,\)"),
+        (dict(r=[1.0]), r"r must have shape \(2,\)"),
         (dict(a=[0, 2]), "a must be whole numbers from 0 to 1"),
         (dict(a=[1, 1], bandit=Fixed([1.0, 0.0])), "no row of 2 counts"),
     ],

@@ -171,7 +171,7 @@ def test_any_regressor():
         (dict(p=[0.5, math.nan] * 10), r"got nan at row 1"),
         (dict(a=[7] * 20), "a must be whole numbers from 0 to 2"),
         (dict(r=[math.inf] * 20), "r must be finite"),
-        (dict(r=[1.0] * 19), r"r must be \(20,\)"),
+        (dict(r=[1.0] * 19), r"r must have shape \(20,\)"),
         (dict(X=np.zeros((20, 3))), r"X must be \(n, K, d\)"),
         (dict(mask=np.arange(3) > 0), "row 0 shows arm 0, which mask rules out"),
         (dict(folds=1), "folds must be"),

@@ -180,5 +180,5 @@ def test_what_makes_no_sense_is_refused(call, says):
 
 
 def test_what_is_no_policy_is_refused():
-    with pytest.raises(TypeError, match="a policy is a function of X"):
+    with pytest.raises(TypeError, match="a policy must be a function of X"):
         WORLDS[3].value(np.ones((20, 3)) / 3)

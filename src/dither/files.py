@@ -55,6 +55,12 @@ def replace(path: Path, write: Callable[[IO[bytes]], object], *, parents: bool =
     sync(path.parent)
 
 
+def text(path: Path, content: str) -> Path:
+    """Write a text as UTF-8, whole or not at all, in a folder that is made where it is missing; return the path."""
+    replace(path, lambda file: file.write(content.encode()), parents=True)
+    return path
+
+
 def sync(folder: Path) -> None:
     """Return when the names in the folder are on the disk, where the system can do that."""
     if not hasattr(os, "O_DIRECTORY"):

@@ -19,7 +19,7 @@ def judged(path, *texts, estimators=("snips", "ips"), kind=None, **options):
     question = Question(
         tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
     )
-    return judge.judged(Source(path, kind=kind).pieces(question).each, question)
+    return judge.judged(Source(path, kind=kind).pieces(question.columns).each, question)
 
 
 def rounded(n, digits, seed=0):

@@ -40,7 +40,7 @@ def ask(*words, estimators=ASKED, **options):
 
 
 def run(path, question, how=None, *, rows=100_000, jobs=1):
-    return judged(Source(path).pieces(question, rows=rows).each, question, how, jobs=jobs)
+    return judged(Source(path).pieces(question.columns, rows=rows).each, question, how, jobs=jobs)
 
 
 def in_memory(arrays, name, *, Q=None, **options):

@@ -30,7 +30,7 @@ def judge(path, *texts, estimators=("snips",), how=None, **options):
     question = Question(
         tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
     )
-    found = judged(Source(path).pieces(question).each, question, how)
+    found = judged(Source(path).pieces(question.columns).each, question, how)
     return found, verdicts.verdicts(found)
 
 

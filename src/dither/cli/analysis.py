@@ -1,11 +1,9 @@
-"""The command `dither theory`: parse, call, render."""
+"""The command `dither theory`: parse the options, measure, show the result."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from dither.cli import terminal
 
@@ -39,14 +37,13 @@ def theory(
         tell(len(names), len(names))
     console = terminal.console()
     for part in found:
-        table = Table(
-            "setting", "quantity", box=box.SIMPLE_HEAD, title=part.title, title_justify="left", pad_edge=False
-        )
+        table = terminal.table(part.title)
+        for column in ("setting", "quantity"):
+            table.add_column(column)
         for column in ("value", "theory"):
             table.add_column(column, justify="right", no_wrap=True)
         for row in part.rows:
             table.add_row(row.setting, row.quantity, catalogue.number(row.value), catalogue.number(row.theory))
         console.print(table, markup=False)
-        for sentence in part.says:
-            console.print(sentence, highlight=False, markup=False)
+        terminal.said(console, part.says)
     terminal.written(console, catalogue.write(found, out))

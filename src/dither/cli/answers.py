@@ -1,10 +1,10 @@
 """What `dither evaluate` shows on the terminal."""
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dither.cli import terminal
 from dither.ope import verdicts
 from dither.ope.candidates import LOGGING
 from dither.ope.judge import Evaluation
@@ -43,7 +43,7 @@ def _differences(console: Console, found: Evaluation) -> None:
 
 
 def _table(title: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("policy", no_wrap=True)
-    table.add_column("estimator", no_wrap=True)
+    table = terminal.table(title)
+    for name in ("policy", "estimator"):
+        table.add_column(name, no_wrap=True)
     return table

@@ -1,11 +1,9 @@
-"""The command `dither datasets`: parse, call, show."""
+"""The command `dither datasets`: list the data sets."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from dither import datasets
@@ -20,7 +18,7 @@ def list_data(
 ) -> None:
     """List the data sets with size, licence and citation, and say where each would come from."""
     here = datasets.located(folder)
-    table = Table(title="Data sets", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = terminal.table("Data sets")
     for name in ("name", "rows", "d", "K", "licence"):
         table.add_column(name, justify="right" if name in ("rows", "d", "K") else "left", no_wrap=True)
     table.add_column("from")

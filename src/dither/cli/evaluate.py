@@ -1,5 +1,6 @@
-"""The command `dither evaluate`: parse, call, render."""
+"""The command `dither evaluate`: parse the options, call `dither.ope.evaluate`, show what it found."""
 
+import functools
 import inspect
 import shlex
 import sys
@@ -11,12 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from dither import ope
+from dither import files, ope
 from dither.cli import inventory
 from dither.errors import Option, Refused
 from dither.log import sources
 from dither.ope.candidates import LOGGING
 
+Given = functools.partial(typer.Option, show_default=False)  # an option without a default of its own
 WORDS = {"estimators": "--estimator", "policies": "--policy", "options": "--with"}  # others are --name
 RULES = {"error": "error", "leave-out": "leave out"}  # as typed -> as `Logged.usable` takes it
 
@@ -25,82 +27,69 @@ def evaluate(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="Parquet or CSV file, or a folder of Parquet parts.")],
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            help="uniform, logging, arm:NAME, column:NAME (lists of all arms' probabilities, or that of the arm "
-            "shown), column:q,g, FILE.npz (a saved bandit) or greedy:FILE.npz; may be repeated.",
-            show_default=False,
+        Given(
+            help="uniform, logging, arm:NAME, column:NAME (lists with the probabilities of all arms, or the "
+            "probability of the arm shown), column:q,g, FILE.npz (a saved bandit) or greedy:FILE.npz; may be repeated."
         ),
     ] = None,
     estimator: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{inventory.estimators()}; may be repeated. The verdict is by the first.",
+            help=f"{inventory.estimators()}; may be repeated. The first one gives the verdict.",
             show_default="dr (with predictions), snips, ips",
         ),
     ] = None,
-    interval: Annotated[str, typer.Option(help=f"{inventory.intervals()}.")] = "normal",
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    interval: Annotated[str, typer.Option(help=f"Kind of interval: {inventory.intervals()}.")] = "normal",
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     reward_range: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="Bounds of rewards and predictions: bernstein, betting.", show_default=False),
+        tuple[float, float] | None, Given(help="Bounds of rewards and predictions, for bernstein and betting.")
     ] = None,
     weight_max: Annotated[
-        float | None,
-        typer.Option(help="Bound of the weights, such as K/floor: bernstein, betting.", show_default=False),
+        float | None, Given(help="Bound of the weights, such as K/floor, for bernstein and betting.")
     ] = None,
     row_weight_max: Annotated[
-        float | None,
-        typer.Option(help="Bound of the column weight, of a log thinned out: bernstein, betting.", show_default=False),
+        float | None, Given(help="Bound of the column weight of a thinned log, for bernstein and betting.")
     ] = None,
     cluster: Annotated[
-        str | None,
-        typer.Option(help="Column, such as user: rows that share it may depend on each other.", show_default=False),
+        str | None, Given(help="Column, such as user. Rows with the same value may depend on each other.")
     ] = None,
     predictions: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of reward predictions: lists for all arms, or that of the arm shown.", show_default=False
-        ),
+        str | None, Given(help="Column of reward predictions: lists for all arms, or numbers for the arm shown.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Predict rewards, cross-fitted in memory: ridge or gbm.", show_default=False)
-    ] = None,
+    model: Annotated[str | None, Given(help="Predict rewards, cross-fitted in memory: ridge or gbm.")] = None,
     format: Annotated[str, typer.Option(help=f"{inventory.formats()}.")] = "dither",
     option: Annotated[
         list[str] | None,
-        typer.Option(
+        Given(
             "--with",
             metavar="NAME=VALUE",
             help="An option of the format, as its reader in dither.log takes it: malformed=leave-out, cost=original, "
             "K=10, features=age,hour, id=event; may be repeated.",
-            show_default=False,
         ),
     ] = None,
-    arm: Annotated[str | None, typer.Option(help="Column of the arm shown, if not arm.", show_default=False)] = None,
-    propensity: Annotated[str | None, typer.Option(help="Column of its probability.", show_default=False)] = None,
-    reward: Annotated[str | None, typer.Option(help="Column of the reward.", show_default=False)] = None,
+    arm: Annotated[str | None, Given(help="Column of the arm shown, if not arm.")] = None,
+    propensity: Annotated[str | None, Given(help="Column of its probability, if not propensity.")] = None,
+    reward: Annotated[str | None, Given(help="Column of the reward, if not reward.")] = None,
     kind: Annotated[
         str | None,
         typer.Option(
-            help="Of the propensities of a table without propensity_kind: exact, monte_carlo or estimated.",
+            help="Kind of the propensities, for a table without propensity_kind: exact, monte_carlo or estimated.",
             show_default="exact",
         ),
     ] = None,
-    arms: Annotated[
-        int | None, typer.Option(help="Number of arms, where the log does not say.", show_default=False)
-    ] = None,
+    arms: Annotated[int | None, Given(help="Number of arms, where the log does not say it.")] = None,
     missing: Annotated[
-        str, typer.Option(help="Rows without a reward: error, leave-out, or a number for it.")
+        str, typer.Option(help="Rows without a reward: error, leave-out, or the number to take for it.")
     ] = "error",
-    invalid: Annotated[str, typer.Option(help="Rows that make no sense: error or leave-out.")] = "error",
-    duplicates: Annotated[str, typer.Option(help="Rows whose id came before: error or leave-out.")] = "error",
+    invalid: Annotated[str, typer.Option(help="Rows with impossible values: error or leave-out.")] = "error",
+    duplicates: Annotated[str, typer.Option(help="Rows with the id of an earlier row: error or leave-out.")] = "error",
     draws: Annotated[int, typer.Option(help="Monte Carlo draws a row for saved bandits that need them.")] = 1000,
-    out: Annotated[Path | None, typer.Option(help="Folder for tables and the picture.", show_default=False)] = None,
-    html: Annotated[Path | None, typer.Option(help="File for a page that stands alone.", show_default=False)] = None,
-    jobs: Annotated[int, typer.Option(help="Threads; with saved bandits, processes.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap and the models.")] = 0,
+    out: Annotated[Path | None, Given(help="Folder for the tables and the picture.")] = None,
+    html: Annotated[Path | None, Given(help="File for an HTML page that needs no other file.")] = None,
+    jobs: Annotated[int, typer.Option(help="Number of threads, or of processes where a policy is a saved bandit.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of the models.")] = 0,
 ) -> None:
-    """Say what other policies would have earned, from a log: estimates, intervals, and a verdict in plain words."""
+    """Say from a log what other policies would have earned: estimates, intervals, and a verdict in plain words."""
     from dither.cli import answers, page  # polars and matplotlib take a second to import
     from dither.cli.terminal import console, progress, written
 
@@ -115,7 +104,7 @@ def evaluate(
         jobs=jobs, seed=seed, format=format, options=_options(option or []), **names,
     )  # fmt: skip
     with warnings.catch_warnings(), _in_words_of_the_command():
-        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's; what they are about is in the notes
+        warnings.simplefilter("ignore", RuntimeWarning)  # from NumPy; the notes say what was wrong
         with progress("evaluate") as tell:
 
             def show(done: int, rows: int) -> None:
@@ -126,7 +115,7 @@ def evaluate(
         made = []
         if html is not None:
             text = page.html(found, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
-            made.append(page.write(html, text))
+            made.append(files.text(html, text))
         if out is not None:
             made += page.tables_and_picture(found, out)
         answers.show(console(), found, log=str(log))

@@ -95,7 +95,7 @@ def page() -> str:
 
 
 def _classes(package: Any, used: Iterable[Any]) -> list[tuple[str, str]]:
-    """The classes that a package exports and those that algorithms are made of besides, with their first sentence."""
+    """The classes that a package exports, and the others that algorithms use, each with its first sentence."""
     found = {name: getattr(package, name) for name in package.__all__} | {kind.__name__: kind for kind in used}
     return [(name, _first(kind)) for name, kind in sorted(found.items())]
 

@@ -1,16 +1,12 @@
-"""The HTML page of an evaluation: one file that needs nothing beside it; and the files of `--out`."""
+"""The HTML page of an evaluation, one file that needs no other; and the files of `--out`."""
 
-import base64
-from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import polars as pl
 
-from dither import _version, drawing, files
-from dither.cli import picture, sheets
+from dither import drawing, files
+from dither.cli import picture, sheets, template
 from dither.ope import verdicts
 from dither.ope.candidates import LOGGING
 from dither.ope.judge import Evaluation
@@ -18,26 +14,17 @@ from dither.ope.judge import Evaluation
 
 def html(found: Evaluation, *, log: str, command: str) -> str:
     """The page. log : its name; command : what was run."""
-    env = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.filters |= {"estimate": verdicts.estimate, "difference": verdicts.difference, "named": verdicts.named}
-    template = env.from_string(resources.files("dither.cli").joinpath("page.html.jinja").read_text("utf-8"))
-    return template.render(
+    return template.page(
+        "page.html.jinja",
+        filters={"estimate": verdicts.estimate, "difference": verdicts.difference, "named": verdicts.named},
         found=found,
         log=log,
         command=command,
         logging=LOGGING,
         verdicts=verdicts.verdicts(found),
         notes=verdicts.notes(found),
-        picture=base64.b64encode(drawing.png(picture.draw(found))).decode() if found.policies else None,
-        version=_version.__version__,
-        now=datetime.now(UTC),
+        picture=template.embedded(picture.draw(found)) if found.policies else None,
     )
-
-
-def write(path: Path, text: str) -> Path:
-    """The page to a file."""
-    files.replace(path, lambda file: file.write(text.encode()), parents=True)
-    return path
 
 
 def tables_and_picture(found: Evaluation, folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The picture of an evaluation: an interval a policy and estimator, what ran as a line with its band."""
+"""The picture of an evaluation: an interval for each policy and estimator, and what ran as a line with a band."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def _draw(found: Evaluation) -> Canvas:
 
 
 def _one(ax: Any, estimate: Any, y: float, color: str, *, sure: bool) -> None:
-    """A point and its interval, hollow and dotted where the log does not tell; nothing where there is no value."""
+    """A point and its interval: hollow and dotted if the log cannot tell, and nothing if there is no value."""
     ax.plot(
         estimate.interval, (y, y), color=color, linewidth=1.6, linestyle="-" if sure else ":", solid_capstyle="butt"
     )

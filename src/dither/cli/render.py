@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable
 
 import polars as pl
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -43,14 +42,13 @@ def catalogue(console: Console) -> None:
 def taxonomy(console: Console) -> None:
     """The algorithms by where they are random, and those that are not built (paper, Table A.1 and more)."""
     found = inventory.algorithms()
-    table = Table(title=found.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = terminal.table(found.title)
     for name in found.columns:
         table.add_column(name, no_wrap=name == found.columns[0])
     for row in found.rows:
         table.add_row(*map(Text, row))
     console.print(table)
-    for name, reason in algorithms.NOT_BUILT.items():
-        console.print(f"Not built: {name}. {reason}", highlight=False, markup=False)
+    terminal.said(console, (f"Not built: {name}. {reason}" for name, reason in algorithms.NOT_BUILT.items()))
 
 
 def results(console: Console, figure: Figure, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int) -> None:
@@ -79,7 +77,7 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
 
 
 def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
-    """Published | ours | ratio | runs | difference; what is published has columns only where something is."""
+    """Published | ours | ratio | runs | difference. Without published values, their columns are left out."""
     base, gaps = str(reference(panel.algorithms)), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
 
     def difference(row: dict) -> str:
@@ -97,13 +95,7 @@ def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame
     }
     if values["published"].null_count() == values.height:
         columns = {name: cell for name, cell in columns.items() if name not in ("published", "ratio", "value", "order")}
-    table = Table(
-        title=f"{panel.name}, round {t:,}",
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    table = terminal.table(f"{panel.name}, round {t:,}")
     table.add_column("algorithm", no_wrap=True)
     for name in columns:
         table.add_column(name, justify="left" if name in ("value", "order") else "right", no_wrap=True)
@@ -113,12 +105,10 @@ def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame
 
 
 def _each(values: pl.DataFrame) -> Table:
-    """Every run, and the preset."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("algorithm", no_wrap=True)
-    table.add_column("preset", no_wrap=True)
-    table.add_column("median", justify="right", no_wrap=True)
-    table.add_column("sd", justify="right", no_wrap=True)
+    """A table with every run, and the preset of each algorithm."""
+    table = terminal.table()
+    for name in ("algorithm", "preset", "median", "sd"):
+        table.add_column(name, justify="right" if name in ("median", "sd") else "left", no_wrap=True)
     table.add_column("each run")
     for row in values.iter_rows(named=True):
         cells = (row["preset"], words.number(row["median"]), words.number(row["sd"]), row["each"])
@@ -127,14 +117,14 @@ def _each(values: pl.DataFrame) -> Table:
 
 
 def _kappas(figure: Figure) -> str:
-    """κ* of each panel, and κ, of which most figures have one."""
+    """κ* of each panel, and the different κ, of which most figures have only one."""
     found = [k for k in (environments.kappas(panel.env, seed=0) for panel in figure.panels) if k]
     stars, least = ", ".join(f"{k.star:.2g}" for k in found), dict.fromkeys(f"{k.least:.2g}" for k in found)
     return f"\nκ* {stars}\nκ {', '.join(least)}" if found else ""
 
 
 def _algorithms(figure: Figure) -> list[str]:
-    """A line each, in brief; where they are many, a line for all settings of one."""
+    """A line for each algorithm, with brief names. If there are many, one line stands for all settings of one."""
     found = [without_shared(spec, figure.shared) for spec in figure.algorithms]
     if len(found) <= LINES:
         return [str(spec) for spec in found]

@@ -1,16 +1,13 @@
-"""One HTML file that stands alone: what was run, figures, tables, and what they say."""
+"""One HTML file that needs no other: what was run, figures, tables, and what they say."""
 
-import base64
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import polars as pl
 
-from dither import _version, drawing, files
+from dither import files
+from dither.cli import template
 from dither.experiments import asked, environments, plots, published, tables, words
 from dither.experiments.cells import Cell, of_panel
 from dither.experiments.panels import Figure, Panel, reference
@@ -28,9 +25,8 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
     if not any(part["picture"] for part in sections):
         raise ValueError(f"{folder} holds no finished results yet: run the command that began them again")
     sections = [part for part in sections if part["picture"]]
-    html = template().render(sections=sections, version=_version.__version__, now=datetime.now(UTC))
-    files.replace(path, lambda file: file.write(html.encode()), parents=True)
-    return path
+    filters = {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
+    return files.text(path, template.page("report.html.jinja", filters=filters, sections=sections))
 
 
 def section(request: asked.Request, store: Store, *, band: str, log: bool) -> dict[str, Any]:
@@ -38,7 +34,7 @@ def section(request: asked.Request, store: Store, *, band: str, log: bool) -> di
     figure, seed = request.figure, request.seed
     curves = tables.curves(figure, store, seed=seed, codes=request.codes)
     whole, values, differences = figure, tables.values(figure, curves), tables.differences(figure, curves)
-    picture = None if curves.is_empty() else drawing.png(plots.draw(figure, curves, band=band, log=log))
+    picture = None if curves.is_empty() else template.embedded(plots.draw(figure, curves, band=band, log=log))
     figure, values, differences = words.briefly(whole, values, differences)
     return {
         "figure": figure,
@@ -46,7 +42,7 @@ def section(request: asked.Request, store: Store, *, band: str, log: bool) -> di
         "seed": seed,
         "shows": words.SHOWS[figure.shows],
         "shared": words.shared(figure),
-        "picture": base64.b64encode(picture).decode() if picture else None,
+        "picture": picture,
         "panels": [
             _panel(whole, asked, panel, values, differences, seed=seed)
             for asked, panel in zip(whole.panels, figure.panels, strict=True)
@@ -57,17 +53,10 @@ def section(request: asked.Request, store: Store, *, band: str, log: bool) -> di
     }
 
 
-def template() -> jinja2.Template:
-    """The page."""
-    env = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.filters |= {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
-    return env.from_string(resources.files("dither.cli").joinpath("report.html.jinja").read_text("utf-8"))
-
-
 def _panel(
     figure: Figure, asked: Panel, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int
 ) -> dict[str, Any]:
-    """What is known of a panel: as it was asked for, and with brief names as it is shown."""
+    """What the template shows of a panel. asked : with the names that were asked for; panel : with brief names."""
     constants = environments.kappas(panel.env, seed=seed)
     return {
         "name": panel.name,
@@ -80,7 +69,7 @@ def _panel(
 
 
 def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> dict[str, Any]:
-    """What is known of a panel at round t."""
+    """What the template shows of a panel at round t."""
     here = {"panel": panel.name, "round": t}
     gaps = {gap["algorithm"]: gap for gap in differences.filter(**here).iter_rows(named=True)}
     rows = [row | {"gap": gaps.get(row["algorithm"])} for row in values.filter(**here).iter_rows(named=True)]
@@ -104,7 +93,7 @@ def _stored(request: asked.Request, store: Store) -> Iterator[tuple[str, Cell, l
 
 
 def _configurations(request: asked.Request, store: Store) -> list[dict[str, str]]:
-    """Algorithm -> codes, and model and policy as configured, the settings that panels differ in aside."""
+    """For each algorithm: the codes, and its model and policy in the first panel that has runs."""
     found: dict[str, dict[str, str]] = {}
     for name, cell, made in _stored(request, store):
         if made and name not in found:

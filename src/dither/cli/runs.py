@@ -1,7 +1,7 @@
 """The commands that run and show experiments: `figures`, `reproduce`, `compare`, `report`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -74,7 +74,7 @@ def reproduce(
     if drawn:
         analysis.theory(drawn, seed=seed, out=out / "theory")
     for figure in chosen:
-        _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, accept=accept, band=band, log=log)
+        _run(figure, seed=seed, out=out, band=band, log=log, runs=runs, jobs=jobs, block=block, accept=accept)
 
 
 def compare(
@@ -144,7 +144,7 @@ def compare(
         raise ValueError(f"--data is an environment of its own: leave out --env {env}")
     name = env or ("linear" if data is None else "table")
     figure = figures.adhoc(environments.describe(name, **given), algorithms, rounds=rounds, runs=runs)
-    _run(figure, runs=runs, seed=seed, jobs=jobs, block=block, out=out, accept=accept, band=band, log=log)
+    _run(figure, seed=seed, out=out, band=band, log=log, runs=runs, jobs=jobs, block=block, accept=accept)
 
 
 def write_report(
@@ -159,19 +159,11 @@ def write_report(
     terminal.written(terminal.console(), [report.write(folder, output, band=band, log=log)])
 
 
-def _run(
-    figure: Figure,
-    *,
-    runs: int | None,
-    seed: int,
-    jobs: int,
-    block: int | None,
-    out: Path,
-    accept: bool,
-    band: str,
-    log: bool,
-) -> None:
-    """Compute what is missing; show what was asked, and write what the folder then holds of the figure."""
+def _run(figure: Figure, *, seed: int, out: Path, band: str, log: bool, **how: Any) -> None:
+    """Compute what is missing; show what was asked, and write what the folder then holds of the figure.
+
+    how : runs, jobs, block and accept, as `run.reproduce` takes them
+    """
     from dither.experiments import outputs, tables  # matplotlib takes a second to import
 
     words.check_band(band)
@@ -184,17 +176,7 @@ def _run(
 
     try:
         with terminal.progress(figure.name) as tell:
-            run.reproduce(
-                figure,
-                out=out,
-                runs=runs,
-                seed=seed,
-                jobs=jobs,
-                block=block,
-                accept=accept,
-                on_progress=tell,
-                on_other_code=tell_of_codes,
-            )
+            run.reproduce(figure, out=out, seed=seed, on_progress=tell, on_other_code=tell_of_codes, **how)
     except KeyboardInterrupt:
         terminal.interrupted(console, out)
         raise typer.Exit(130) from None

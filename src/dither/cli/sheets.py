@@ -1,4 +1,4 @@
-"""An evaluation as frames, a row an estimate and a row a difference."""
+"""An evaluation as two frames: one row for each estimate, and one row for each difference."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def estimates(found: Evaluation) -> pl.DataFrame:
 
 
 def differences(found: Evaluation) -> pl.DataFrame:
-    """Policy, estimator, against whom, difference, se, low, high, and the P-value of none."""
+    """Policy, estimator, against whom, difference, se, low, high, and the P-value of no difference."""
     rows = [
         (
             g.policy,

@@ -1,10 +1,10 @@
-"""The command `dither exact`: parse, call, show."""
+"""The command `dither exact`: parse the options, run the study, show the result."""
 
 import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 
 import typer
 
@@ -55,8 +55,8 @@ def exact(
     console.print(page, markup=False, highlight=False)
     paths = [
         exact_report.save(exact_report.draw(found, costs), out / "exact.png"),
-        _text(page, out / "exact.md"),
-        _text(_csv([experiment.Line._fields, *found]), out / "exact.csv"),
+        files.text(out / "exact.md", page),
+        files.text(out / "exact.csv", _csv([experiment.Line._fields, *found])),
     ]
     terminal.written(console, paths)
 
@@ -65,11 +65,3 @@ def _csv(rows: Sequence[Sequence[object]]) -> str:
     table = io.StringIO()
     csv.writer(table).writerows(rows)
     return table.getvalue()
-
-
-def _text(content: str, path: Path) -> Path:
-    def write(file: IO[bytes]) -> None:
-        file.write(content.encode())
-
-    files.replace(path, write, parents=True)
-    return path

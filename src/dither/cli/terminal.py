@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 
 WIDTH = 124  # characters
 
@@ -39,6 +41,11 @@ def progress(what: str) -> Iterator[Callable[[float, float], None]]:
         yield tell
 
 
+def table(title: str | None = None) -> Table:
+    """A table without columns yet, in the style that all commands share."""
+    return Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+
+
 def said(console: Console, sentences: Iterable[str]) -> None:
     """Print each sentence on a line of its own; a long one takes more."""
     for sentence in sentences:
@@ -52,7 +59,7 @@ def written(console: Console, paths: list[Path]) -> None:
 
 
 def interrupted(console: Console, out: Path) -> None:
-    """Say what an interruption leaves."""
+    """Say what is kept after an interruption."""
     console.print(
         f"interrupted: finished blocks are kept in {out}; run the same command again to go on", soft_wrap=True
     )

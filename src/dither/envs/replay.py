@@ -1,9 +1,9 @@
 """Replay: an environment from a log and predictions.
 
-A log tells the reward of the arm that was shown and of no other. With predictions M of all arms' rewards (a model's,
-say cross-fitted) as the truth, `simulate` runs any policy on the logged contexts: `means` are M, and the answer is as
-good as the model. Without M there is no regret to simulate: `dither.ope.replay` then plays a policy that learns against
-the log itself, by rejection.
+A log tells the reward of the arm shown, and of no other arm. So this environment takes predictions M of the rewards of
+all arms as the truth, such as those of a cross-fitted model. `simulate` then runs any policy on the logged contexts.
+The answer is as good as the model. Without M there is no regret to simulate. `dither.ope.replay` plays a policy that
+learns against the log itself, by rejection.
 """
 
 from typing import Any, NoReturn
@@ -15,7 +15,7 @@ from dither.envs.classification import Run
 
 
 class _Drawn(Run):
-    """Rows drawn one by one, each as often as it stands for rows of the traffic."""
+    """Rows drawn one by one. The probability of a row is in proportion to the rows of the traffic it stands for."""
 
     def __init__(self, rng: np.random.Generator, s: np.ndarray) -> None:
         self.rng, self.rows, self.edges = rng, len(s), np.cumsum(s / np.sum(s))
@@ -49,7 +49,7 @@ class Replay:
         self.disjoint, self.X, mask, s = log.slots, log.X, log.mask, log.weight
         self.arms, self.dim = mask.shape[1], self.X.shape[-1]
         self.s = None if s is None or np.all(s == s[0]) else row_weights(s, len(log))
-        self.M = None
+        self.M: Any = None
         if M is not None:
             self.M = inputs.numbers(M, name="M")
             if self.M.shape != mask.shape:
@@ -66,7 +66,7 @@ class Replay:
         raise errors.gone("dither.envs.Replay.run", "dither.ope.replay(bandit, log), which gives an Estimate")
 
     def start(self, rng: np.random.Generator) -> Run:
-        """The rows in an order of the run's own: shuffled passes, or drawn by their weights where they have any."""
+        """The rows in an order of this run alone: shuffled passes, or draws by weight if rows have weights."""
         if self.M is None:
             raise ValueError(
                 "a log has the reward of the shown arm alone: give Replay(log, M=predicted rewards), or play a bandit "
@@ -75,16 +75,14 @@ class Replay:
         return Run(rng, len(self.r)) if self.s is None else _Drawn(rng, self.s)
 
     def fill(self, run: Run, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
-        """The next n rows' features into out; their numbers."""
+        """Write the features of the next n rows into `out`; return the numbers of these rows."""
         rows = run.next(out.shape[0])
         out[:] = self.X[rows]
         return rows
 
     def means(self, run: Run, X: np.ndarray, more: np.ndarray) -> np.ndarray:
         """The predicted rewards of all arms, (n, K)."""
-        if self.M is None:
-            raise ValueError("means needs M")
         return self.M[more]
 
     def reward_noise(self, rng: np.random.Generator, n: int) -> None:
-        """None: the predictions are the rewards."""
+        """Returns None: the rewards are the predictions, without noise."""

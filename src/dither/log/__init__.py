@@ -2,11 +2,11 @@
 
 Log                                 the writer: decide, record, reward
 read, batches                       a log with NumPy views, whole or in pieces of constant memory
-from_columns, open_bandit           tables of others
+from_columns, open_bandit           tables that others wrote
 dsjson, vw_text                     logs of Vowpal Wabbit
-FORMATS                             all of these by name, as `dither evaluate --format` takes them
+FORMATS                             all readers by name, as `dither evaluate --format` takes them
 receipt                             the least exposure that each arm had
-warm_start                          teach a bandit what a log has paid for
+warm_start                          teach a bandit the rewards of a log
 """
 
 from dither.log.check import Finding, Report

@@ -1,24 +1,25 @@
-"""Bets that weights average 1: tests whose false alarms are at most what they say, for every law of the weights.
+"""Tests, made of bets, that weights average 1. They give no more false alarms than they say, for every law of w.
 
-Where the propensities are right, E[w_t | past] = 1 and w >= 0, and nothing else is known of w. A normal test takes the
-heavy weights that it has not seen for weights that cannot be. A bet does not. With weights of rows s <= S (1 where
-there are none), E[s (w - 1)] = 0. So both of these are martingales of mean 1, whatever the law and the past say:
+Where the propensities are right, E[w_t | past] = 1 and w >= 0. Nothing else is known of w. A normal test treats heavy
+weights that it has not seen as impossible. A bet does not. A row may also have a weight of its own, s <= S (s = 1 where
+the log has none). Then E[s (w - 1)] = 0. So both of these are martingales of mean 1, for every law of w and every past:
 
     above   Π_t (1 + λ s_t (w_t - 1)/S)      λ in (0, 1)
     below   Π_t (1 - λ s_t (w_t - 1)/S)      λ < 1/(B - 1), where w <= B
 
 The wealth is averaged over several λ. Such an average exceeds 1/α with probability at most α at any time (Markov; Ville
-1939). The logs of the wealth are sums over rows, so what is kept adds up over parts of a log. Two questions are asked:
+1939). The logarithm of the wealth is a sum over rows, so the sums of parts of a log add up. Two questions are asked:
 
-`EachArm`   Was each arm shown as often as its propensities say? Where arm j was on offer with π_j > 0, w = 1{shown}/p.
-            B = 1/π_j, or K over the floor, is known before the draw: λ = κ/(B - 1) differs from row to row. Among K
-            arms and two sides α = DELTA/(2K). A row that was not shown adds the same whatever was drawn.
-`Balance`   Do the weights w = q/p of a policy average 1? B is known where P is (the largest Q/P), or a floor, or where
-            it was said. Without B no test can tell that weights are too low: an arm of probability 1e-6 carries a
-            weight of 1e6 in one of a million rows. With the largest w seen for B, "below" refuses that no weight is
-            heavier than those seen: a part of the policy is on arms that are rarer than any shown, or never shown.
-            That is the test of support, and it is as good as this B. λ/S is half a power of 4, so that bets of parts
-            are the same bets.
+`EachArm`   Was each arm shown as often as its propensities say? The rows are those that offer arm j with π_j > 0, and
+            w = 1{shown}/p. The bound B is known before the draw: it is 1/π_j, or K over the floor. So λ = κ/(B - 1)
+            differs from row to row. There are K arms and two sides, so α = DELTA/(2K). A row that shows another arm
+            adds the same, whichever arm that is.
+`Balance`   Do the weights w = q/p of a policy average 1? B is known in three cases: the log has P (B is the largest
+            Q/P), the log has a floor, or the user says B. Without B no test can tell that weights are too low: an arm
+            of probability 1e-6 carries a weight of 1e6 in one of a million rows. The test of support takes the largest
+            w seen as B. Where "below" then wins, some weight must be heavier than those seen. So a part of the policy
+            is on arms that are rarer than any arm shown, or that are never shown. The test is as good as this B. λ/S
+            is half a power of 4, so that the bets of two parts of a log are the same bets.
 """
 
 import math
@@ -31,22 +32,22 @@ from scipy import special
 from dither.inputs import ROUNDING
 from dither.log import schema
 
-DELTA = 1e-4  # how often a log without fault is accused, at most
+DELTA = 1e-4  # a log without fault is accused at most this often
 ABOVE = 2.0 ** -np.arange(1, 13)  # λ of `EachArm`
 BELOW = 2.0 ** -np.arange(1, 7)  # κ of `EachArm`
 STAKES = 0.5 * 4.0 ** -np.arange(10)  # λ of `Balance`: ½, ⅛, ... 2e-6
-CELLS = 2**20  # arms on offer, of all rows, that are looked at together
+CELLS = 2**20  # (row, arm) pairs that are looked at together
 CERTAIN = 1e-9  # 1 - p below which no other arm could be shown
 
 
 def averaged(wealth: np.ndarray, axis: int | None = None) -> Any:
-    """ln of the mean wealth of bets, from the ln of each; over all, or along an axis."""
+    """ln of the mean wealth of several bets, from the ln of the wealth of each: over all bets, or along an axis."""
     number = wealth.size if axis is None else wealth.shape[axis]
     return special.logsumexp(wealth, axis=axis) - math.log(number)
 
 
 class EachArm(NamedTuple):
-    """Sums of the bets, arm by arm; they add up over parts of a log."""
+    """The sums of the bets for each arm. The sums of parts of a log add up."""
 
     arms: tuple[str, ...] = ()
     sums: np.ndarray = np.zeros(
@@ -54,7 +55,7 @@ class EachArm(NamedTuple):
     )  # rows on offer, Σ w, log wealth above, log wealth below
 
     def merge(self, other: "EachArm") -> "EachArm":
-        """Both parts of a log."""
+        """The sums of two parts of a log together."""
         arms = tuple(dict.fromkeys([*self.arms, *other.arms]))
         place, sums = {arm: i for i, arm in enumerate(arms)}, np.zeros((len(arms), self.sums.shape[1]))
         for part in (self, other):
@@ -63,7 +64,7 @@ class EachArm(NamedTuple):
 
     @property
     def doubted(self) -> list[str]:
-        """What to say of each arm whose mean weight is not 1."""
+        """One sentence for each arm whose mean weight is not 1."""
         if not self.arms:
             return []
         parts, found = np.split(self.sums[:, 2:], [len(ABOVE)], axis=1), []
@@ -90,7 +91,7 @@ class EachArm(NamedTuple):
 
 
 def each_arm(log: Any) -> EachArm:
-    """The bets on a log whose rows are all there: what left by its outcome would bend the weights."""
+    """The bets on a whole log. A thinned log has none, since rows that left by their outcome bend the weights."""
     p, a, K = log.p, log.a, log.K.astype(np.int64)
     use = (log.kinds == "exact") & (p > 0) & (p <= 1 + ROUNDING) & (a >= 0) & (a < K)
     thinned = log.weight is not None and bool(np.any(log.weight != 1))
@@ -122,7 +123,10 @@ def each_arm(log: Any) -> EachArm:
 
 
 def _codes(log: Any, lists: Any, place: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-    """The ids of the arms, and the number of each cell's among them; by position where the log lists none."""
+    """The ids of the arms, and for each (row, arm) pair the number of its arm among them.
+
+    Where the log lists no ids, an arm is its position.
+    """
     if lists is None:
         most = int(place.max()) + 1
         known = tuple(map(str, range(most))) if log.catalogue is None else log.catalogue
@@ -132,7 +136,7 @@ def _codes(log: Any, lists: Any, place: np.ndarray) -> tuple[tuple[str, ...], np
 
 
 def _sums(w: np.ndarray, least: np.ndarray, code: np.ndarray, arms: int) -> np.ndarray:
-    """Rows on offer, Σ w and the logs of the wealth, for each arm: (arms, 2 + the bets)."""
+    """For each arm: the rows that offer it, Σ w, and ln of the wealth of each bet: (arms, 2 + number of bets)."""
 
     def summed(x: np.ndarray, code: np.ndarray) -> np.ndarray:
         return np.bincount(code, weights=x, minlength=arms)
@@ -150,19 +154,19 @@ def _sums(w: np.ndarray, least: np.ndarray, code: np.ndarray, arms: int) -> np.n
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """What the tests need of the rows; its size does not depend on them."""
+    """What the tests need of the rows. Its size does not depend on how many rows there are."""
 
     total: float  # Σs
     mass: float  # Σsw
     scale: int  # S as a power of 4
     high: np.ndarray  # (J,) ln Π(1 + λ s (w - 1)/S)
     low: np.ndarray  # (J,) ln Π(1 - λ s (w - 1)/S); -inf where a factor is not above 0
-    limit: float  # the largest that w could have been; infinite where not known
+    limit: float  # the largest value that w could have had; infinite where that is not known
     open: bool  # whether any row could have shown another arm, p < 1
 
 
 def balance(w: np.ndarray, p: np.ndarray, s: np.ndarray | None, limit: float | None) -> Balance:
-    """Of weights w (n,), probabilities p (n,) of the arms shown, and weights of the rows s (n,) or None: 1."""
+    """The sums of n rows. w (n,) : weights; p (n,) : propensities; s (n,) : weights of rows, or None: all are 1."""
     scale = 0 if s is None else math.ceil(math.log(float(np.max(s)), 4) - 1e-9)
     move = (w - 1 if s is None else s * (w - 1)) / 4.0**scale
     high, low = np.zeros(len(STAKES)), np.full(len(STAKES), -np.inf)
@@ -179,7 +183,7 @@ def balance(w: np.ndarray, p: np.ndarray, s: np.ndarray | None, limit: float | N
 
 
 def merged(a: Balance, b: Balance) -> Balance:
-    """Of the rows of both. Bets of the part of smaller weights move up the list, to where λ/S is the same."""
+    """The sums of the rows of both. Where S differs, the bets of the part with the smaller S move to equal λ/S."""
     scale = max(a.scale, b.scale)
     high, low = (
         np.add(*(_moved(getattr(part, side), scale - part.scale) for part in (a, b))) for side in ("high", "low")
@@ -190,9 +194,9 @@ def merged(a: Balance, b: Balance) -> Balance:
 
 
 def p_value(x: Balance, *, limit: float | None = None) -> float:
-    """Of weights that average 1; at most α with probability at most α. limit : a bound on w known beforehand.
+    """P-value of the claim that the weights average 1. It is at most α with probability at most α.
 
-    1 for a mean below 1 where no bound is known.
+    limit : a bound on w that is known beforehand. Where no bound is known and the mean is below 1, the P-value is 1.
     """
     settled = _settled(x)
     if settled is not None:
@@ -204,28 +208,31 @@ def p_value(x: Balance, *, limit: float | None = None) -> float:
 
 
 def support(x: Balance) -> float:
-    """Of no weight heavier than those seen; 1 where weights average 1 or more."""
+    """P-value of the claim that no weight is heavier than those seen. It is 1 where the weights average 1 or more."""
+    if x.mass >= x.total:
+        return 1.0
     settled = _settled(x)
-    if settled is not None:
-        return settled if x.mass < x.total else 1.0
-    return _markov(x.low) if x.mass < x.total else 1.0
+    return _markov(x.low) if settled is None else settled
 
 
 def _settled(x: Balance) -> float | None:
-    """The P-value where no test is needed."""
+    """The P-value, where it is known without a test; else None."""
     if abs(x.mass / x.total - 1) <= ROUNDING:
         return 1.0
     return None if x.open else 0.0  # where no row could have shown another arm, w is what it must be
 
 
 def _markov(wealth: np.ndarray) -> float:
-    """1/e of the bets that could be placed (J,), at most 1."""
+    """1 over the mean wealth of the bets that could be placed, at most 1 (Markov). wealth (J,) : ln of each."""
     placed = wealth[np.isfinite(wealth)]
     return float(np.exp(-max(0.0, averaged(placed)))) if len(placed) else 1.0
 
 
 def _moved(wealth: np.ndarray, by: int) -> np.ndarray:
-    """wealth (J,) at S larger by 4^by: bet i there is bet i + by here; what is not known counts as not placed."""
+    """wealth (J,) for an S that is 4^by times as large: bet i there is bet i + by here.
+
+    A bet that this list does not have counts as not placed.
+    """
     moved = np.full(len(STAKES), -np.inf)
     moved[: max(len(STAKES) - by, 0)] = wealth[by:]
     return moved

@@ -1,23 +1,25 @@
-"""What a reader checks before an estimate: findings with counts and row numbers; nothing leaves a log silently.
+"""What a reader checks before an estimate. Findings have counts and row numbers: no row leaves a log silently.
 
 For a row with logged probabilities π_j, the shown arm drawn from them, S the arms with π_j > 0 and p = π_a:
 
     E[1/p] = |S|,    Var[1/p] = Σ_{j in S} 1/π_j - |S|²,    0 < 1/p <= max_{j in S} 1/π_j
 
-so the mean of 1/p over the log must agree with the mean of |S|. The same holds of the arms with π_j >= LEAST alone,
-where a row counts 0 if another was shown; that is what is tested, as 1/p then has a bound. Where a floor f is logged
-and no probabilities, |S| = K, 1/p <= K/f =: B and Var[1/p] <= K B - K². The policy may have learnt from earlier rows,
-so the differences are a martingale's, and Freedman's inequality (Annals of Probability 3, 1975, Theorem 1.6) bounds
-their mean over n rows: with V the sum of the variances it exceeds √(2 V l)/n + B l/(3n), l = log(2/δ), with probability
-at most δ. Exact propensities only: the mean of the inverse of a Monte Carlo one is another (docs/propensities.md).
+So the mean of 1/p over the log must agree with the mean of |S|. The same is true of the arms with π_j >= LEAST alone,
+if a row that shows another arm counts 0. This is what is tested, because 1/p then has a bound. Where a floor f is
+logged and no probabilities are, |S| = K, 1/p <= K/f =: B and Var[1/p] <= K B - K². The policy may have learnt from
+earlier rows, so the differences form a martingale. Freedman's inequality (Annals of Probability 3, 1975, Theorem 1.6)
+bounds their mean over n rows. Call V the sum of the variances and l = log(2/δ). Then the mean exceeds
+√(2 V l)/n + B l/(3n) with probability at most δ. The test is for exact propensities only: the inverse of a Monte Carlo
+propensity has another mean (docs/propensities.md).
 
-Copies of one bandit, forks, and a seed given at every restart use draws again, and leave equal z. Two equal z of a
-continuous law have probability 0. As float64 two draws agree by chance with probability at most 2^-53, so that among n
-draws n²/2^54 pairs are expected. More than their Poisson law allows are a fault. Such draws also bend the weights of
-single arms: the bets on these are in `bets`.
+Some faults use draws again: copies of one bandit, forks, and a seed that is given at every restart. They leave equal z.
+Two equal z of a continuous law have probability 0. As float64, two draws agree by chance with probability at most
+2^-53, so n²/2^54 pairs are expected among n draws. More pairs than the Poisson law of that mean allows are a fault.
+Such draws also bend the weights of single arms, which `bets` tests.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -30,12 +32,12 @@ from dither.inputs import MOST_OFF, ROUNDING
 from dither.log import schema
 from dither.log.bets import EachArm, each_arm
 
-DELTA = 1e-4  # how often a log without fault fails the test of the mean of 1/p, at most
-LEAST = 1e-3  # arms that are less probable stay out of both sides of the test: their inverse would drown it
-HEAVIEST = 1e100  # of larger weights the squares overflow
-LIGHTEST = 1e-100  # of smaller weights of rows, other than 0, the squares vanish
+DELTA = 1e-4  # a log without fault fails the test of the mean of 1/p at most this often
+LEAST = 1e-3  # arms of less probability stay out of the test: the spread of their 1/p would hide everything else
+HEAVIEST = 1e100  # the squares of larger weights overflow
+LIGHTEST = 1e-100  # the squares of smaller weights of rows become 0; a weight of 0 itself is allowed
 SHOWN = 10  # row numbers that a finding prints
-Broken: TypeAlias = tuple[str, str, np.ndarray]  # the kind and the text of a finding, and the rows that it is of (n,)
+Broken: TypeAlias = tuple[str, str, np.ndarray]  # kind and text of a finding, and whether each row has it (n,)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Finding:
     # and "draws", "law": z that came before
     text: str
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)  # numbers in the log
-    refused: bool = False  # an estimate refuses such rows unless they are left out
+    refused: bool = False  # whether an estimate refuses such rows unless the user leaves them out
 
     @property
     def count(self) -> int:
@@ -60,22 +62,22 @@ class Finding:
 
 
 class Inverse(NamedTuple):
-    """The test of the mean of 1/p as sums, which add up over parts of a log."""
+    """The test of the mean of 1/p, as sums. The sums of parts of a log add up."""
 
     n: int = 0  # rows that can be checked
-    inverse: float = 0.0  # Σ 1/p, of shown arms with at least LEAST
+    inverse: float = 0.0  # Σ 1/p over the rows whose shown arm has at least LEAST
     support: float = 0.0  # Σ |S|
     variance: float = 0.0  # Σ Var[1/p]
-    largest: float = 0.0  # B, the largest that 1/p could be
+    largest: float = 0.0  # B, the largest value that 1/p could have
 
     @property
     def ok(self) -> bool | None:
-        """Whether the means agree; None: not checkable."""
+        """Whether the means agree; None where no row can be checked."""
         return None if self.n == 0 else abs(self.inverse - self.support) / self.n <= self.bound
 
     @property
     def bound(self) -> float:
-        """How far apart the means of a log without fault lie, but for a chance of DELTA."""
+        """The means of a log without fault are farther apart than this with probability at most DELTA."""
         length = math.log(2 / DELTA)
         return (math.sqrt(2 * self.variance * length) + self.largest * length / 3) / self.n + ROUNDING * self.largest
 
@@ -93,28 +95,32 @@ class Inverse(NamedTuple):
         )
 
 
+def together(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
+    """How many rows were left out of two parts of a log, by reason."""
+    return dict(Counter(a) + Counter(b))
+
+
 @dataclass(frozen=True)
 class Report:
-    """What was read, used and left out, and what was found; reports of parts of a log add up."""
+    """What was read, used and left out, and what was found. The reports of parts of a log add up."""
 
     read: int
     used: int
     left_out: dict[str, int] = field(default_factory=dict)  # reason -> rows
-    filled: int = 0  # missing rewards that a number stands for
+    filled: int = 0  # missing rewards that were replaced by a number
     findings: tuple[Finding, ...] = ()
     inverse: Inverse = Inverse()  # the mean of 1/p against the number of arms that could be chosen
     bets: EachArm = EachArm()  # the mean weight of each arm against 1
 
     @property
     def ok(self) -> bool:
-        """Whether an estimate may use all rows, and nothing speaks against the propensities."""
+        """Whether an estimate may use all rows, and no finding is against the propensities."""
         doubts = ("floor", "weights", "draws")
         found = any(f.refused or f.kind in doubts for f in self.findings)
         return self.inverse.ok is not False and not self.bets.doubted and not found
 
     def __add__(self, other: "Report") -> "Report":
-        reasons = [*self.left_out, *(reason for reason in other.left_out if reason not in self.left_out)]
-        left_out = {reason: self.left_out.get(reason, 0) + other.left_out.get(reason, 0) for reason in reasons}
+        left_out = together(self.left_out, other.left_out)
         findings = {(f.kind, f.text, f.refused): f for f in self.findings}
         for f in other.findings:
             key = (f.kind, f.text, f.refused)
@@ -133,7 +139,7 @@ class Report:
 
 
 def check(log: Any) -> Report:
-    """All findings on a `Logged`; reads it and changes nothing."""
+    """All findings on a `Logged`, which is not changed."""
     findings = (*_found(RULES, log, refused=True), *_notes(log))
     return Report(len(log), len(log), findings=findings, inverse=_inverse(log), bets=each_arm(log))
 
@@ -173,18 +179,16 @@ def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> 
 
 
 def without(log: Any, keep: np.ndarray, reason: str) -> Any:
-    """The rows `keep` (n,), with the others counted in the report under their reason."""
+    """The rows where `keep` (n,) is True. The report counts the other rows under the reason."""
     kept, gone = log.filter(keep), int(np.sum(~keep))
     report = kept.report or Report(len(log), len(log))
-    left_out = report.left_out | {reason: report.left_out.get(reason, 0) + gone}
+    left_out = together(report.left_out, {reason: gone})
     return replace(kept, report=replace(report, used=report.used - gone, left_out=left_out))
 
 
 def _after(before: Report, report: Report) -> Report:
-    """What was left out earlier, as in reading, is left out still."""
-    left_out = before.left_out | {
-        reason: before.left_out.get(reason, 0) + count for reason, count in report.left_out.items()
-    }
+    """The report of a later step, with what an earlier step (the reading of the file) left out."""
+    left_out = together(before.left_out, report.left_out)
     return replace(report, bets=before.bets, read=before.read, left_out=left_out, filled=before.filled + report.filled)
 
 
@@ -194,7 +198,7 @@ def _found(rules: Iterable[Callable[[Any], Iterable[Broken]]], log: Any, *, refu
 
 
 def _notes(log: Any) -> tuple[Finding, ...]:
-    """What is worth knowing, and keeps no row from an estimate."""
+    """The findings that are worth knowing. They keep no row out of an estimate."""
     return (*_found((_floors, _weights, _thinned, _draws), log, refused=False), *_number(log))
 
 
@@ -242,7 +246,7 @@ def _duplicates(log: Any) -> Iterator[Broken]:
 
 
 def came_before(log: Any) -> np.ndarray:
-    """Which rows have an id that came before (n,); none in a log without ids."""
+    """Whether the id of each row came before (n,). A log without ids has no such row."""
     if log.repeats is not None:
         return log.repeats
     if "id" not in log.frame.columns:
@@ -260,7 +264,7 @@ def _floors(log: Any) -> Iterator[Broken]:
 
 
 def _weights(log: Any) -> Iterator[Broken]:
-    """Evaluating the logging policy itself: all weights π_a/p are 1."""
+    """The weights of the logging policy against itself, π_a/p: each must be 1."""
     if not _has(log, "probabilities"):
         return
     P, p, a = log.P, log.p, log.a
@@ -277,7 +281,7 @@ def _weights(log: Any) -> Iterator[Broken]:
 
 def _inverse(log: Any) -> Inverse:
     if log.weight is not None and np.any(log.weight != log.weight[0]):
-        return Inverse()  # thinned out by who knows what: the mean of 1/p over the rows left is another
+        return Inverse()  # nobody knows by what rule the log was thinned: the mean of 1/p is another one then
     p, K = log.p, log.K.astype(np.float64)
     S, V, B = np.full((3, len(log)), np.nan)
     floor, rare = np.clip(log.floor, 0, 1), np.zeros(len(log), dtype=bool)
@@ -289,7 +293,7 @@ def _inverse(log: Any) -> Inverse:
         known, support = ~np.isnan(P).any(axis=1), P >= LEAST
         inverse = np.divide(1.0, P, out=np.zeros_like(P), where=support)
         count = np.count_nonzero(support, axis=1)
-        shown = np.take_along_axis(P, log.a[:, None], axis=1)[:, 0]  # not p: the two may be rounded to either side
+        shown = np.take_along_axis(P, log.a[:, None], axis=1)[:, 0]  # not p, which may be rounded to the other side
         rare[known] = shown[known] < LEAST
         S[known], B[known] = count[known], inverse.max(axis=1, initial=0.0)[known]
         V[known] = np.maximum(inverse.sum(axis=1) - count**2, 0.0)[known]
@@ -301,7 +305,7 @@ def _inverse(log: Any) -> Inverse:
 
 
 def _draws(log: Any) -> Iterator[Broken]:
-    """Draws that were used again."""
+    """Draws of chance that were used more than once."""
     again, sure = _repeated(log)
     cure = "copies of a bandit that decide need streams of their own: load(path, seed=None)"
     if sure:
@@ -311,7 +315,10 @@ def _draws(log: Any) -> Iterator[Broken]:
 
 
 def _repeated(log: Any) -> tuple[np.ndarray, bool]:
-    """Rows whose z came before (n,), none where chance explains them; and whether its law is known to be continuous."""
+    """Whether the z of each row came before (n,), and whether its law is known to be continuous.
+
+    Where chance explains all repeats, no row is named.
+    """
     z = log.z
     said = log.frame["z_law"].to_list() if "z_law" in log.frame.columns else [None] * len(log)
     for law, sure in (("continuous", True), (None, False)):
@@ -326,7 +333,7 @@ def _repeated(log: Any) -> tuple[np.ndarray, bool]:
 
 
 def _by_chance(n: int) -> int:
-    """How many of n draws may repeat one another, but for a chance of DELTA."""
+    """The number of repeats among n draws that chance exceeds with probability at most DELTA."""
     expected, k = n * n / 2.0**54, 0
     while special.gammainc(k + 1, expected) > DELTA:  # P(more than k), a Poisson law
         k += 1
@@ -340,7 +347,7 @@ def _thinned(log: Any) -> Iterator[Broken]:
 
 
 def _number(log: Any) -> list[Finding]:
-    """K that is no more than the arms that were shown: an arm that was never shown is not seen."""
+    """A finding where K is only the number of arms that were shown: an arm that was never shown does not count."""
     if log.known_arms:
         return []
     text = f"number of arms not logged: at least {log.K.max(initial=0)}"
@@ -355,4 +362,4 @@ def _has(log: Any, name: str) -> bool:
     return name in log.frame.columns and log.frame[name].null_count() < len(log) and log.K.max(initial=0) > 0
 
 
-RULES = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)  # those of a row, which `usable` asks too
+RULES = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)  # rules for single rows; for `usable` too

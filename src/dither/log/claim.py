@@ -1,4 +1,4 @@
-"""The lock that a writer holds on the folder of its log. The system takes it back when the process ends, in any way."""
+"""The lock that a writer holds on the folder of its log. The system frees it when the process ends, however it ends."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ except ImportError:  # no such locks on this system
 
 
 class Claim:
-    """A folder, for one writer."""
+    """The lock of one writer on one folder."""
 
     def __init__(self, folder: Path) -> None:
         """Raises ValueError where another open log has the folder."""
@@ -26,13 +26,13 @@ class Claim:
         self._handle = handle
 
     def release(self) -> None:
-        """Let another writer have the folder, though a fork may hold a copy of the handle."""
+        """Let another writer have the folder, even where a fork still holds a copy of the handle."""
         if self._handle is not None:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
         self.let_go()
 
     def let_go(self) -> None:
-        """In the child of a fork: close the copy, which would keep the lock after its owner has ended."""
+        """In the child of a fork: close its copy of the handle, which would keep the lock after the parent ends."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

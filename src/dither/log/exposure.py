@@ -1,11 +1,11 @@
-"""The receipt: from the log alone, the least exposure that each arm had.
+"""The receipt: what the log alone proves of the smallest probability that each arm had.
 
-An arm on offer in row i had probability π_i where all exact probabilities are logged, else at least f_i/K_i where a
-floor f_i is logged; Monte Carlo probabilities prove nothing, a floor does. A promise of floor f holds for an arm when
-π_i K_i >= f in every row in which it was on offer.
+Where a row has exact probabilities of all arms, an arm on offer had π_i. Where the row has only a floor f_i, the arm
+had at least f_i/K_i. Monte Carlo probabilities prove nothing, but a floor beside them does. A promise of floor f was
+kept for an arm if π_i K_i >= f in every row that offered it.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,21 +22,21 @@ class Exposure:
     arm: str
     offers: int  # rows in which it was on offer
     shown: int
-    least: float | None  # the least probability that is proved; None: some row proves nothing
-    floor: float | None  # the least of probability times arms on offer: the floor that was kept
+    least: float | None  # the smallest probability that the log proves; None: some row proves nothing
+    floor: float | None  # the smallest (probability × arms on offer): the floor that was kept; None as for `least`
     unproved: int  # rows that prove nothing
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """The exposure of all arms, and whether a promise was kept."""
+    """What each arm had, and whether the promised floor was kept."""
 
     arms: tuple[Exposure, ...]
     promised: float | None  # the floor asked about
 
     @property
     def holds(self) -> bool | None:
-        """Whether every arm had the floor that was promised; None: the log does not prove it either way."""
+        """Whether every arm had the promised floor; None: the log proves neither yes nor no."""
         if self.promised is None:
             return None
         kept = [None if e.floor is None else e.floor >= self.promised * (1 - check.ROUNDING) for e in self.arms]
@@ -45,10 +45,8 @@ class Receipt:
     def table(self) -> Any:
         """One row an arm, as a polars frame."""
         pl = schema.polars()
-        names = ("arm", "offers", "shown", "least", "floor", "unproved")
-        types = (pl.String, pl.Int64, pl.Int64, pl.Float64, pl.Float64, pl.Int64)
-        rows = [tuple(getattr(e, name) for name in names) for e in self.arms]
-        return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
+        types = {"arm": pl.String, "offers": pl.Int64, "shown": pl.Int64, "least": pl.Float64, "floor": pl.Float64}
+        return pl.DataFrame(map(astuple, self.arms), schema=types | {"unproved": pl.Int64}, orient="row")
 
     def __str__(self) -> str:
         rows = [("arm", "offers", "shown", "least probability", "floor kept")]
@@ -64,7 +62,7 @@ class Receipt:
 
 
 def receipt(log: Any, *, floor: float | None = None) -> Receipt:
-    """The least exposure of each arm of a `Logged`, against the floor that was promised (None: no promise)."""
+    """What a `Logged` proves of each arm, compared with the promised floor (None: nothing was promised)."""
     if floor is not None:
         errors.within("floor", floor, 0, 1)
     pl = schema.polars()

@@ -1,4 +1,4 @@
-"""Logs of others that are tables: any, by naming its columns, and those of the Open Bandit Dataset.
+"""Logs that others wrote as tables: any table whose columns are named, and the Open Bandit Dataset.
 
 Open Bandit Dataset (Saito et al. 2021, Section 3): one row a shown position, with columns timestamp, item_id, position,
 click, propensity_score, user_feature_0, ..., user-item_affinity_0, ...
@@ -14,8 +14,10 @@ from dither import errors, inputs
 from dither.log import logged, reader, schema, storage
 from dither.log.logged import Logged, by_value
 
-UNMISTAKABLE = ("propensity", "propensity_kind", "propensity_se")  # names that no other column has
-LISTED = 10_000_000  # ids of a given catalogue that the frame lists row by row, 16 bytes each; beyond, K alone
+UNMISTAKABLE = ("propensity", "propensity_kind", "propensity_se")  # names that can mean nothing else
+LISTED = (
+    10_000_000  # at most so many ids of a catalogue are listed row by row (16 bytes each); of more, K alone is kept
+)
 
 
 def from_columns(
@@ -31,23 +33,25 @@ def from_columns(
     text: Sequence[str] = (),
     **columns: str,
 ) -> Logged:
-    """A log from any table: a path of a file as `read` takes them, or a frame (polars, pandas, Arrow).
+    """A log from any table: the path of a file, as `read` takes it, or a frame (polars, pandas, Arrow).
 
     arm : the column with the id of the arm shown, of any type; in a CSV file ids are text as written
-    reward, or cost : the column with the reward, or with what is minus the reward
-    propensity : the column with its probability; None: a column "propensity", else the table has none: kind "none"
-    kind : of the propensities, one of `schema.KINDS`; None: a column "propensity_kind" says it, else "exact"
-    arms : the column with lists of the ids on offer; or the ids on offer in every row (the catalogue); or their
-        number, where some were never shown; None: the catalogue is all ids that were shown, at least. An arm that is
-        not among them is a finding of `check`.
+    reward, or cost : the column with the reward, or the column with the cost (the reward is then minus the cost)
+    propensity : the column with the probability of the arm shown; None: the column "propensity". A table without it
+        has propensities of kind "none"
+    kind : kind of the propensities, one of `schema.KINDS`; None: as the column "propensity_kind" says, or "exact"
+        where there is no such column
+    arms : the column with lists of the ids on offer; or the ids on offer in every row (the catalogue); or the number of
+        arms, where some were never shown. None: the catalogue holds the ids that were shown, and there may be more.
+        `check` reports an arm that is not among the ids on offer
     features : the column with lists of features, (K, d) or (d,); or the column or columns of numbers that make the
         context of each row
-    text : columns of the user's own that a CSV file holds and that stay as written, such as ids of users
+    text : columns of your own whose values in a CSV file stay as written, such as ids of users
     columns : other columns of a log by name, as in id="event", time="ts", probabilities="ps", floor="eps"
 
-    What is not named is the user's own, whatever it is called: a column that has a log's name, such as K, becomes
-    "K (yours)" in the frame, and `Logged.column("K")` finds it. Three names cannot mean anything else and count
-    without being named: propensity, propensity_kind and propensity_se.
+    A column that is not named is your own, whatever it is called. If it has the name of a log's column, such as K, it
+    becomes "K (yours)" in the frame, and `Logged.column("K")` finds it. Three names are read even if they are not
+    named, because they can mean nothing else: propensity, propensity_kind and propensity_se.
 
     Raises as `read` does, and for columns that are not there.
     """
@@ -120,7 +124,7 @@ def from_columns(
 
 
 def _catalogue(shown: Any, arms: int | Sequence[Any] | None) -> tuple[str, ...]:
-    """The ids by position: those given, or those shown, filled up to their number where that is given."""
+    """The ids by position: the ids given, or the ids shown. A given number adds ids up to it."""
     if arms is None or isinstance(arms, (int, np.integer)):
         seen = sorted(shown.drop_nulls().unique().to_list(), key=by_value)
         return tuple(seen) if arms is None else filled_up(seen, int(arms))
@@ -131,7 +135,10 @@ def _catalogue(shown: Any, arms: int | Sequence[Any] | None) -> tuple[str, ...]:
 
 
 def filled_up(seen: Sequence[str], number: int) -> tuple[str, ...]:
-    """So many ids, those seen among them: positions from 0 or from 1 where the ids are such, else new names."""
+    """`number` ids that hold the ids seen.
+
+    Where the ids seen are positions from 0 or from 1, all are such positions. Else the others get names of their own.
+    """
     errors.at_least("arms", number, 1)
     if len(seen) > number:
         raise ValueError(f"arms must be at least {len(seen)}, as so many arms were shown; got {number}")
@@ -146,16 +153,16 @@ def open_bandit(frame: Any, *, arms: int | Sequence[Any] | None = None) -> Logge
     """A log of the Open Bandit Dataset: item_id is the arm, click the reward, propensity_score its probability.
 
     frame : a path of a file, or a frame
-    arms : the items that could be shown, or their number; None: those that were
+    arms : the items that could be shown, or their number; None: the items that were shown
 
-    A row is one item at one position; position and user_feature_* stay as columns (`log.column("position")`).
+    A row is one item at one position. The columns position and user_feature_* stay (`log.column("position")`).
     """
     named = {"arm": "item_id", "reward": "click", "propensity": "propensity_score", "time": "timestamp"}
     return from_columns(frame, arms=arms, **named)
 
 
 def texts(column: Any) -> Any:
-    """Ids of any type as text; whole floats as whole numbers."""
+    """Ids of any type as text. A float without a fraction is written as a whole number."""
     pl = schema.polars()
     if column.dtype.is_float() and bool((column.drop_nulls() == column.drop_nulls().round()).all()):
         column = column.cast(pl.Int64)
@@ -177,7 +184,7 @@ def _flat(dtype: Any) -> bool:
 
 
 def _even(lists: Any) -> np.ndarray:
-    """Lists of one length as (n, d)."""
+    """Lists of one length d as an array (n, d)."""
     lengths = lists.list.len().unique().to_list()
     if len(lengths) != 1 or lengths[0] is None:
         raise ValueError(f"features must be lists of one length, got lengths {lengths}")
@@ -185,7 +192,7 @@ def _even(lists: Any) -> np.ndarray:
 
 
 def _within(shown: Any, lists: Any) -> Any:
-    """The position of each id in its list, null where it is not there."""
+    """The position of each id in its list; null where the list does not have the id."""
     pl = schema.polars()
     counts = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
     full = lists.filter((lists.list.len() > 0).fill_null(False))

@@ -1,13 +1,14 @@
-"""Rewards joined to decisions by id: late, in parts, twice, in conflict, or for no one.
+"""Rewards joined to decisions by id. A reward may come late, in parts, twice, in conflict, or with an unknown id.
 
-The unit that counts once is (decision, part). The same value again is a retry and changes nothing; another value is a
-conflict: it is kept as an event and never counts. How the parts of a decision make its reward is the rule of the log:
+Each (decision, part) counts once. If the same value comes again, it is a retry and changes nothing. If another value
+comes, it is a conflict: it is kept as an event and never counts. The rule of the log says how the parts of a decision
+make its reward:
 
-    sum     r = Σ of the parts (one part without a name: that reward)
-    last    the part of the latest time; of equal times the one that came last
-    list    all parts in a list, in order of arrival; one number is made of them when the log is read
+    sum     the sum of the parts (often there is one part, without a name)
+    last    the part with the latest time; if times are equal, the part that came last
+    list    all parts in a list, in order of arrival; the reader of the log makes one number of them
 
-Memory: the ids and what was paid for them, some 200 bytes a decision.
+Memory: the ids and the rewards, about 200 bytes for each decision.
 """
 
 import math
@@ -29,14 +30,14 @@ class Event(NamedTuple):
 
 
 class Ledger:
-    """Which decisions there are, and what came for them."""
+    """Which decisions there are, and which rewards came for them."""
 
     def __init__(self) -> None:
         self._decisions: dict[str, int] = {}
         self._paid: dict[tuple[int, str | None], float] = {}
 
     def enter(self, id: str, decision: int) -> None:
-        """A new decision. Raises ValueError where the id is taken."""
+        """Enter a new decision. Raises ValueError if an earlier decision has the id."""
         if id in self._decisions:
             raise ValueError(f"id {id!r} was given to a decision before: ids must differ")
         self._decisions[id] = decision
@@ -46,9 +47,9 @@ class Ledger:
         del self._decisions[id]
 
     def reward(self, id: str, r: Any, *, part: str | None = None, time: Any = None) -> tuple[str, Event | None]:
-        """'counted', 'known' (the same value again) or 'conflict' (another value), and the event to keep.
+        """'counted', 'known' (the same value again) or 'conflict' (another value); and the event to keep.
 
-        Raises LookupError for an id that was never given out, ValueError for what is no finite number.
+        Raises LookupError for an id that no decision has, ValueError for a reward that is not a finite number.
         """
         if id not in self._decisions:
             raise LookupError(f"no decision {id!r} in this log: a reward needs the id of a decision that was recorded")
@@ -69,6 +70,6 @@ class Ledger:
             del self._paid[event.decision, event.part]
 
     def replay(self, event: Event) -> None:
-        """An event that was recorded earlier, as when a log is opened again."""
+        """Take up an event that was recorded earlier, when a log is opened again."""
         if not event.conflict:
             self._paid[event.decision, event.part] = event.reward

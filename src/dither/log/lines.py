@@ -1,8 +1,9 @@
-"""Logs that are lines of text: read one by one, with malformed lines refused by number, or counted.
+"""Logs that are lines of text. They are read one by one. A malformed line is refused by its number, or counted.
 
-Features become dense vectors: a number is the value, a text "name=text" is 1, and what a row lacks is 0. The columns
-are the names in the order of the alphabet, so that files with the same names have the same columns. What is there
-twice, in one arm or in the context and the arm, counts twice, as in Vowpal Wabbit.
+Features become dense vectors. A number is the value of its feature. A text is the feature "name=text" with value 1. A
+feature that a row lacks is 0. The columns are the names in alphabetical order, so that files with the same names have
+the same columns. A feature that comes twice, in one arm or in the context and the arm, counts twice, as in Vowpal
+Wabbit.
 """
 
 import math
@@ -24,11 +25,11 @@ SKIPPED = "_skipLearn: never shown"
 
 
 class Malformed(ValueError):
-    """A line that is not of the format."""
+    """A line that does not have the form of the format."""
 
 
 class Names:
-    """The features by name: settings as in `dsjson`."""
+    """The names of the features. The settings are those of `dsjson`."""
 
     def __init__(self, *, features: bool, most: int, names: Sequence[str] | None, cross: bool) -> None:
         errors.at_least("most", most, 1)
@@ -44,9 +45,9 @@ class Names:
         self.seen = dict.fromkeys(self.fixed or ())
 
     def arms(self, shared: Features, own: Sequence[Features], ids: Sequence[str]) -> list[Features]:
-        """The features of each arm: the context's, its own, and where asked for their products.
+        """The features of each arm: those of the context, its own and, with cross=True, the products of the two.
 
-        An arm without features of its own is crossed by its id.
+        For an arm without features of its own, its id takes their place in the products.
         """
         if not self.cross:
             return [self.known(added(shared, one)) for one in own]
@@ -55,7 +56,7 @@ class Names:
         return [self.known(added(shared, one, more)) for one, more in zip(told, products, strict=True)]
 
     def known(self, found: Features) -> Features:
-        """The features, which are counted."""
+        """The features as they are, after their names were noted. Raises `Refused` for a name that is one too many."""
         for name in found:
             if name in self.seen:
                 continue
@@ -74,7 +75,7 @@ class Names:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, once all are known."""
+        """The names of the columns, once all lines are read."""
         return self.fixed if self.fixed is not None else tuple(sorted(self.seen))
 
     def dense(self, rows: list[list[Features] | None]) -> list[np.ndarray | None]:
@@ -92,7 +93,7 @@ def _vectors(arms: list[Features], place: dict[str, int]) -> np.ndarray:
 
 
 def added(*parts: Features) -> Features:
-    """Features together: what comes twice counts twice."""
+    """The features of all parts together. A feature that comes twice counts twice."""
     total = dict(parts[0])
     for part in parts[1:]:
         for name, value in part.items():
@@ -101,9 +102,9 @@ def added(*parts: Features) -> Features:
 
 
 def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, malformed: str, *, where: str) -> Logged:
-    """The log of all pieces that `split` makes of the lines, each made a row by `row`, or a reason to leave it out.
+    """The log of lines. `split` makes pieces of them; `row` makes of each a row, or a reason to leave it out.
 
-    A `Malformed` piece is refused or counted; any other ValueError is refused. Both name the line.
+    A piece that is `Malformed` is refused or counted. Any other ValueError is a refusal. Both name the line.
     """
     rows: list[dict[str, Any]] = []
     read, left_out = 0, dict[str, int]()
@@ -140,7 +141,7 @@ def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, m
 
 
 def _told_apart(features: list[np.ndarray | None], where: str) -> None:
-    """Warn where the arms of every row have the same features."""
+    """Warn if in every row all arms have the same features."""
     several = [arms for arms in features if arms is not None and len(arms) > 1]
     if several and all((arms == arms[0]).all() for arms in several):
         warnings.warn(
@@ -153,7 +154,7 @@ def _told_apart(features: list[np.ndarray | None], where: str) -> None:
 
 
 def opened(source: Any) -> Iterable[str]:
-    """The lines of a file, packed or not; an iterable of lines as it is."""
+    """The lines of a file, packed or not. An iterable of lines stays as it is."""
     if not isinstance(source, (str, Path)):
         return source
     if not Path(source).is_file():
@@ -162,12 +163,12 @@ def opened(source: Any) -> Iterable[str]:
 
 
 def singly(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Every line that is not blank, with its number from 1."""
+    """Every line that is not blank, with its number, counted from 1."""
     return ((number, line.rstrip("\r\n")) for number, line in enumerate(lines, 1) if line.strip())
 
 
 def real(value: Any, what: str) -> float:
-    """A finite number, or `Malformed`."""
+    """The value as a finite number. Raises `Malformed` if it is none."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -178,13 +179,13 @@ def real(value: Any, what: str) -> float:
 
 
 def choice(name: str, value: str, *known: str) -> None:
-    """Refuse a setting that is none of those known."""
+    """Raise ValueError for a setting that is not one of the known ones."""
     if value not in known:
         raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
 
 
 def named(source: Any) -> str:
-    """What errors call the source."""
+    """How errors call the source."""
     return str(source) if isinstance(source, (str, Path)) else "the lines"
 
 
@@ -199,9 +200,9 @@ def _of_file(path: Path) -> Iterator[str]:
 
 
 def positions(log: Logged) -> Logged:
-    """The log with a catalogue 1, 2, ... in place of lists of ids, where every row lists exactly these.
+    """The log with a catalogue of ids 1, 2, ... in place of lists of ids, if every row lists exactly these.
 
-    A position is then a position for whoever reads the log: `warm_start` teaches slot 0 what came of action 1.
+    Each position then is one arm in all rows, so that `warm_start` teaches slot 0 the rewards of action 1.
     """
     pl = schema.polars()
     ids, top = log.frame["arms"], int(log.K.max())

@@ -1,6 +1,6 @@
 """A log in memory: a frame of decisions and NumPy views of it, ready for `dither.ope`.
 
-K is the largest number of arms on offer in a row; rows with fewer are padded, and `mask` says where arms are.
+K is the largest number of arms on offer in a row. Rows with fewer arms are padded, and `mask` says where arms are.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,11 @@ import numpy as np
 
 from dither.log import check, schema
 
-TOLD = ("catalogue", "names")  # of `about`, lists
-YOURS = " (yours)"  # after the name of a user's own column that has a log's name
+YOURS = " (yours)"  # is put after the name of a user's column, if a column of the log has that name
 
 
 class ByArm(NamedTuple):
-    """A log in the order of a catalogue of arms."""
+    """A log whose arms are numbered by a catalogue, the same in every row."""
 
     arms: tuple[str, ...]  # (K,) ids
     a: np.ndarray  # (n,) int64, number of the shown arm in `arms`
@@ -31,13 +30,13 @@ class Logged:
     frame: Any  # polars, with the columns of `schema` and the user's own
     first: int = 0  # number of the first row in the whole log
     catalogue: tuple[str, ...] | None = None  # (K,) ids by position, where the rows do not list theirs
-    repeats: np.ndarray | None = field(default=None, repr=False)  # (n,) ids that came before; None: look at these rows
-    report: check.Report | None = None  # of `usable`, and of readers that left rows out: read, used, left out
-    most: int | None = None  # arms in the whole log, where neither rows nor a catalogue say how many
-    least: int | None = None  # smallest position shown in the whole log; None: look at these rows
-    shown_only: bool = False  # the catalogue is the arms that were shown: there may be more
-    names: tuple[str, ...] | None = field(default=None, repr=False)  # (d,) of the features, where they are known
-    sparse: bool = False  # a feature that is not in the log is 0, as in Vowpal Wabbit: logs with other names join
+    repeats: np.ndarray | None = field(default=None, repr=False)  # (n,) whether the id came before; None: see the rows
+    report: check.Report | None = None  # what `usable`, or a reader, read, used and left out
+    most: int | None = None  # number of arms in the whole log, where neither rows nor a catalogue say it
+    least: int | None = None  # smallest position shown in the whole log; None: see the rows
+    shown_only: bool = False  # whether the catalogue holds only the arms that were shown: there may be more
+    names: tuple[str, ...] | None = field(default=None, repr=False)  # (d,) names of the features, where they are known
+    sparse: bool = False  # whether a feature that is not in the log is 0, as in Vowpal Wabbit: then logs can be joined
     rows: np.ndarray | None = field(
         default=None, repr=False
     )  # (n,) numbers in the whole log; None: first, first + 1, ...
@@ -70,7 +69,7 @@ class Logged:
 
     @property
     def z(self) -> np.ndarray:
-        """The scalar of each decision (n,); NaN where there was none."""
+        """The scalar z that was drawn for each decision (n,); NaN where there was none."""
         return self._numbers("z")
 
     @property
@@ -80,13 +79,13 @@ class Logged:
 
     @property
     def weight(self) -> np.ndarray | None:
-        """How many decisions of the traffic each row stands for (n,), 1 where null; None where no row says so."""
+        """How many decisions of the traffic each row stands for (n,), 1 where null; None if no row says it."""
         if "weight" not in self.frame.columns or self.frame["weight"].null_count() == len(self):
             return None
         return self.frame["weight"].fill_null(1.0).to_numpy()
 
     def standing(self) -> "Logged":
-        """The rows that stand for any decision: those of weight 0 are left out, and counted in the report."""
+        """The rows without those of weight 0, which stand for no decision. The report counts the rows left out."""
         s = self.weight
         if s is None or np.all(s > 0):
             return self
@@ -95,11 +94,11 @@ class Logged:
     @property
     def a(self) -> np.ndarray:
         """Positions of the shown arms among those on offer (n,), int64; -1 where the arm is unknown."""
-        return self._whole("arm", missing=-1)
+        return self._column("arm").fill_null(-1).to_numpy()
 
     @property
     def K(self) -> np.ndarray:
-        """Numbers of arms on offer (n,), int64: of `K`, else of the lists, else of the catalogue, else all shown."""
+        """Numbers of arms on offer (n,), int64: from `K`, else the lists, else the catalogue, else the arms shown."""
         K = self._listed()
         rest = len(self.catalogue) if self.catalogue is not None else self.most
         if rest is None:
@@ -108,20 +107,20 @@ class Logged:
 
     @property
     def known_arms(self) -> bool:
-        """Whether the log says how many arms were on offer in every row; else K is of the arms shown, at least."""
+        """Whether the log says of every row how many arms were on offer. If not, `K` may be too small."""
         if self.catalogue is not None and not self.shown_only:
             return True
         K = self._listed()
         return len(self) == 0 or (K is not None and K.null_count() == 0)
 
     def _listed(self) -> Any:
-        """Numbers of arms on offer that the rows tell, a column with nulls; None: no row tells."""
+        """The numbers of arms on offer that the rows say, null where one does not; None if no row says it."""
         pl, has = schema.polars(), self.frame.columns
         known = [self.frame["K"]] if "K" in has else []
         known += [self.frame[name].list.len().cast(pl.Int64) for name in ("arms", "probabilities") if name in has]
         if self.catalogue is None and "features" in has:
             counts = self.frame["features"].list.len().cast(pl.Int64)
-            known += [counts] if counts.max() != 1 else []  # one row is a context, or the only arm
+            known += [counts] if counts.max() != 1 else []  # a single row may be a context
         return pl.select(pl.coalesce(pl.lit(None, dtype=pl.Int64), *known)).to_series() if known else None
 
     @property
@@ -139,7 +138,7 @@ class Logged:
 
     @property
     def kind(self) -> str:
-        """The kind of all propensities, or "mixed"."""
+        """The kind of all propensities; "mixed" where rows have different kinds."""
         if "propensity_kind" not in self.frame.columns:
             return "exact"
         found = self.frame["propensity_kind"].fill_null("exact").unique().to_list()
@@ -147,12 +146,12 @@ class Logged:
 
     @property
     def P(self) -> np.ndarray:
-        """Probabilities of all arms on offer (n, K); 0 where padded, NaN in rows without."""
+        """Probabilities of all arms on offer (n, K); 0 where padded, NaN in rows without probabilities."""
         return self._lists("probabilities", self._column("probabilities"))
 
     @property
     def X(self) -> np.ndarray:
-        """Features (n, K, d) of the arms on offer, 0 where padded; contexts (n, d) of disjoint slots."""
+        """Features (n, K, d) of the arms on offer, 0 where padded. With disjoint slots: contexts (n, d)."""
         rows, counts = self._rows()
         K = self.K
         if self.slots:
@@ -166,7 +165,7 @@ class Logged:
 
     @property
     def x(self) -> np.ndarray:
-        """Features of the shown arms (n, d); the contexts of disjoint slots."""
+        """Features of the shown arms (n, d). With disjoint slots: the contexts."""
         rows, counts = self._rows()
         a = self.a
         if self.slots:
@@ -194,16 +193,16 @@ class Logged:
         return self._column("time").dt.replace_time_zone(None).to_numpy()
 
     def column(self, name: str) -> np.ndarray:
-        """Any column as NumPy (n,), such as the user for clustered intervals; a user's own before the log's."""
+        """Any column as NumPy (n,), such as the user, for clusters. Of two with one name, your own comes first."""
         return self.series(name).to_numpy()
 
     def series(self, name: str) -> Any:
-        """Any column as polars has it; a user's own before the log's."""
+        """Any column as a polars series. Of two with one name, your own comes first."""
         own = f"{name}{YOURS}"
         return self._column(own if own in self.frame.columns else name)
 
     def matrix(self, name: str) -> np.ndarray:
-        """Any column of lists, one number an arm on offer, as (n, K): 0 where padded, NaN in rows without."""
+        """Any column of lists with a number for each arm on offer, as (n, K): 0 where padded, NaN in rows without."""
         return self._lists(name, self.series(name))
 
     def _lists(self, name: str, lists: Any) -> np.ndarray:
@@ -221,14 +220,16 @@ class Logged:
         return out
 
     def arm_ids(self) -> list[list[str]]:
-        """The ids of the arms on offer, row by row: as listed, or of the catalogue, or their positions."""
+        """The ids of the arms on offer, row by row: from the lists, else from the catalogue, else their positions."""
         K = self.K
         known = self.catalogue or tuple(map(str, range(K.max(initial=0))))
         listed = self.frame["arms"].to_list() if "arms" in self.frame.columns else [None] * len(self)
         return [list(known[:k]) if ids is None else ids for ids, k in zip(listed, K.tolist(), strict=True)]
 
     def by_arm(self, arms: Any = None) -> ByArm:
-        """The log in the order of a catalogue: arms (K,) ids; None: all that were on offer, sorted (numbers by value).
+        """The log with its arms numbered by a catalogue.
+
+        arms : (K,) ids; None: all ids that were on offer, sorted (numbers by value)
 
         Raises ValueError for an arm of the log that `arms` lacks.
         """
@@ -253,7 +254,7 @@ class Logged:
         return ByArm(tuple(order), np.where(a >= 0, column[first + np.maximum(a, 0)], -1), P, mask)
 
     def check(self) -> check.Report:
-        """What is wrong with the log, and what cannot be told: findings with counts and row numbers."""
+        """What is wrong with the log, and what the log does not say: findings with counts and row numbers."""
         return check.check(self)
 
     def usable(self, *, missing: str | float = "error", invalid: str = "error", duplicates: str = "error") -> "Logged":
@@ -267,11 +268,11 @@ class Logged:
         """
         return check.usable(self, missing=missing, invalid=invalid, duplicates=duplicates)
 
-    def filter(self, keep: np.ndarray, **changes: Any) -> "Logged":
+    def filter(self, keep: np.ndarray) -> "Logged":
         """The rows where keep (n,) is True; they keep their numbers."""
         repeats = None if self.repeats is None else self.repeats[keep]
         frame = self.frame.filter(schema.polars().Series(keep))
-        return replace(self, **{"frame": frame, "repeats": repeats, "rows": self.numbers[keep]} | changes)
+        return replace(self, frame=frame, repeats=repeats, rows=self.numbers[keep])
 
     def write(self, path: Any) -> None:
         """Write the whole log to one Parquet file, atomically."""
@@ -281,14 +282,15 @@ class Logged:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the frame does not say and a file must: the arms by position, the names of the features."""
-        lists = {name: None if (known := getattr(self, name)) is None else list(known) for name in TOLD}
-        return lists | {"shown_only": self.shown_only, "sparse": self.sparse}
+        """What a file must say besides the frame: the arms by position, and the names of the features."""
+        lists = {"catalogue": self.catalogue, "names": self.names}
+        told = {name: None if known is None else list(known) for name, known in lists.items()}
+        return told | {"shown_only": self.shown_only, "sparse": self.sparse}
 
     def aligned(self, bandit: Any) -> "Logged":
         """The log with its features in the order of the names that a bandit learnt.
 
-        Raises ValueError where the names differ. A bandit without names, or a log without, takes features by place.
+        If the bandit or the log has no names, features go by place. Raises ValueError if both have names and differ.
         """
         learnt = bandit.columns
         if learnt is None or self.names is None or self.names == learnt:
@@ -313,9 +315,6 @@ class Logged:
             return np.full(len(self), np.nan)
         return self.frame[name].fill_null(np.nan).to_numpy()
 
-    def _whole(self, name: str, *, missing: int) -> np.ndarray:
-        return self._column(name).fill_null(missing).to_numpy()
-
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         """All rows of features (N, d), and how many each decision has (n,)."""
         lists = self._column("features")
@@ -339,5 +338,5 @@ def _some(names: Sequence[str]) -> str:
 
 
 def by_value(arm: str) -> tuple[int, int, str]:
-    """Whole numbers by value, then text."""
+    """The sort key of ids: whole numbers come first, by value, then texts."""
     return (0, int(arm), arm) if arm.isdecimal() else (1, 0, arm)

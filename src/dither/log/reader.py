@@ -11,20 +11,20 @@ from dither import errors, reading
 from dither.log import check, ledger, schema, storage
 from dither.log.logged import Logged
 
-TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # which stay as written
+TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
 
 
 def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Logged:
     """A log, whole and checked for its columns; `check()` and `usable()` look at its values.
 
-    source : a file (`tables`: Parquet, CSV, JSON lines, packed or not), a folder that `Log` wrote, a frame (polars,
-        pandas, Arrow), a `Logged`, or a list of those. Features with names get one column for each name; a name that
-        a file lacks is 0 where the file is of a sparse format (Vowpal Wabbit), and refused else.
-    rewards : how several rewards of a decision count, "sum", "last" or "list"; None: as the log says
+    source : a file (Parquet, CSV or JSON lines, packed or not), a folder that `Log` wrote, a frame (polars, pandas,
+        Arrow), a `Logged`, or a list of these. Features with names get one column for each name. If a file lacks a
+        name, its value is 0 where the format is sparse (Vowpal Wabbit); else the file is refused.
+    rewards : how several rewards of a decision count: "sum", "last" or "list"; None: as the log says
     require : columns that must be there
 
-    Raises FileNotFoundError for a path that does not exist; ValueError for a missing column (naming it and those
-    present), a column of the wrong type, a file that is not whole, and a log without rows.
+    Raises FileNotFoundError for a path that does not exist. Raises ValueError for a missing column (it names the column
+    and those present), a column of the wrong type, a file that is not whole, and a log without rows.
     """
     pieces = [_Source(piece, rewards, require) for piece in _pieces(source)]
     pl = schema.polars()
@@ -43,10 +43,10 @@ def batches(
     rewards: str | None = None,
     require: tuple[str, ...] = schema.REQUIRED,
 ) -> Iterator[Logged]:
-    """The log in pieces of at most `rows` rows, in order: memory for one piece, and 16 bytes a row for its id.
+    """The log in pieces of at most `rows` rows, in order. It takes memory for one piece, and 16 bytes for each id.
 
-    Arguments and errors as for `read`, raised before the first piece. An id that came in an earlier piece is a
-    duplicate, as in the whole.
+    Arguments and errors are those of `read`; errors are raised before the first piece. An id that an earlier piece has
+    is a duplicate, as in the whole log.
     """
     return pieces(source, rows=rows, rewards=rewards, require=require).each
 
@@ -54,12 +54,12 @@ def batches(
 class Pieces(NamedTuple):
     """A log in pieces."""
 
-    rows: int  # of all
+    rows: int  # number of rows of all pieces
     each: Iterator[Logged]
 
 
 def pieces(source: Any, *, rows: int, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Pieces:
-    """As `batches`, with the number of all rows."""
+    """The pieces of `batches`, and the number of all rows."""
     errors.at_least("rows", rows, 1)
     found = [_Source(piece, rewards, require) for piece in _pieces(source)]
     total = sum(piece.height for piece in found)
@@ -79,7 +79,7 @@ def _batches(pieces: list["_Source"], rows: int, repeats: np.ndarray | None) -> 
 
 
 class Scan(NamedTuple):
-    """A lazy frame of a file whose columns were chosen, and what the file says of itself."""
+    """A lazy frame of a file with the columns that are needed, and what the file says of itself."""
 
     frame: Any
     about: dict[str, Any]
@@ -95,7 +95,7 @@ class _Source:
             raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
         self.where, self.about, self.require = words(source), {}, require
         self.report: Any = None
-        self.names: tuple[str, ...] | None = None  # what the columns of the features become
+        self.names: tuple[str, ...] | None = None  # names of the features in the whole log
         self.received: Any = None
         self.rows: storage.Decisions | None = None
         if isinstance(source, Logged):
@@ -119,7 +119,7 @@ class _Source:
 
     def _folder(self, folder: Path, rewards: str | None) -> None:
         pl = schema.polars()
-        received = storage.held(folder, "rewards")  # before the decisions: none comes without its own
+        received = storage.held(folder, "rewards")  # read first, so that each of them finds its decision
         self.rows = storage.Decisions(storage.held(folder, "decisions"))
         if not self.rows.height:
             raise ValueError(f"{folder} holds no rows of a log: no decisions-* in it")
@@ -182,12 +182,12 @@ def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
 
 
 def about(path: Path) -> dict[str, Any]:
-    """What a file says of itself; {} for what is no plain Parquet file."""
+    """What a file says of itself; {} for a file that is not plain Parquet."""
     return storage.about_of(path) if reading.kind(path) in reading.PARQUET and reading.opener(path) is None else {}
 
 
 def framed(source: Any) -> Any:
-    """A polars frame of what was passed in."""
+    """What was passed in, as a polars frame."""
     pl = schema.polars()
     if isinstance(source, Logged):
         return source.frame
@@ -195,15 +195,15 @@ def framed(source: Any) -> Any:
         return source
     if isinstance(source, dict):
         return pl.DataFrame(source)
-    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "column_names"):  # Arrow, and what speaks it
-        return pl.from_arrow(source) if not hasattr(source, "iloc") else _of_pandas(source)
     if hasattr(source, "iloc"):
         return _of_pandas(source)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "column_names"):  # Arrow, and what speaks it
+        return pl.from_arrow(source)
     raise TypeError(f"a log is a path or a frame (polars, pandas, Arrow), got {type(source).__name__}")
 
 
 def _of_pandas(source: Any) -> Any:
-    """pandas has no type for a column of nulls: it comes as text."""
+    """A pandas frame in polars. Columns of nulls lose the type text, since pandas has no type for them."""
     pl = schema.polars()
     frame = pl.from_pandas(source)
     empty = [name for name in frame.columns if name in schema.COLUMNS and frame[name].null_count() == frame.height]
@@ -226,7 +226,7 @@ def words(source: Any) -> str:
 
 
 def _catalogue(pieces: list[_Source]) -> tuple[str, ...] | None:
-    """The longest catalogue, of which the others must be the beginning: a position is one arm."""
+    """The longest catalogue. Each other one must be its beginning, so that a position is one arm in all files."""
     found = {tuple(names) for piece in pieces if (names := piece.about.get("catalogue")) is not None}
     longest = max(found, key=len, default=None)
     if longest is not None and any(longest[: len(names)] != names for names in found):
@@ -238,7 +238,7 @@ def _catalogue(pieces: list[_Source]) -> tuple[str, ...] | None:
 
 
 def _known(pieces: list[_Source]) -> dict[str, Any]:
-    """The largest arm of the whole log plus 1, the least, and whether the catalogue is of those shown."""
+    """What each piece must know of the whole log: fields of `Logged`, by name."""
     names = _names(pieces)
     for piece in pieces:
         piece.names = names
@@ -255,10 +255,9 @@ def _known(pieces: list[_Source]) -> dict[str, Any]:
 
 
 def _names(pieces: list[_Source]) -> tuple[str, ...] | None:
-    """The columns of the features of all pieces: one name, one column.
+    """The names of the features of all pieces: each name is one column.
 
-    Raises ValueError where some pieces have names and others not, and where they have other names and what a row lacks
-    is not 0.
+    Raises ValueError if only some pieces have names, or if a piece of no sparse format lacks a name.
     """
     named = [piece for piece in pieces if "features" in piece.columns]
     found = [None if (names := piece.about.get("names")) is None else tuple(names) for piece in named]
@@ -285,7 +284,7 @@ def _report(pieces: list[_Source]) -> Any:
 
 
 def _repeats(pieces: list[_Source]) -> np.ndarray | None:
-    """Which ids came before (n,): by their hashes, of which two of 10 million agree once in 400,000 logs."""
+    """Whether each id came before (n,), by 64-bit hashes. Among 10 million ids, two agree in one log of 400,000."""
     found = [piece.hashes() for piece in pieces]
     if all(hashes is None for hashes in found):
         return None

@@ -1,4 +1,4 @@
-"""The rows of decisions: what is recorded of one, or of a batch of them."""
+"""The rows of decisions: what is recorded of one decision, or of a batch."""
 
 import hashlib
 import uuid
@@ -17,7 +17,7 @@ from dither.log.check import ROUNDING
 
 @dataclass(frozen=True)
 class Maker:
-    """What is recorded: settings as in `Log`."""
+    """Makes the rows. The settings are those of `Log`."""
 
     bandit: Bandit | None
     features: bool
@@ -32,7 +32,7 @@ class Maker:
 
     @property
     def names(self) -> list[str] | None:
-        """Of the columns of the features that are logged, where the bandit knows them."""
+        """The names of the features that are logged, where the bandit knows them."""
         return None if self.bandit is None or not self.features else self.bandit._columns
 
     def rows(
@@ -48,7 +48,7 @@ class Maker:
         probabilities: Any = None,
         floor: float | None = None,
     ) -> list[dict[str, Any]]:
-        """The rows of one decision, or of a batch of them: arguments as for `Log.record`."""
+        """The rows of one decision, or of a batch. The arguments are those of `Log.record`."""
         single = np.ndim(decision.arm) == 0
         B = 1 if single else len(np.asarray(decision.arm))
         features, K = self._features(X, single, B, arms, mask, probabilities)
@@ -120,7 +120,7 @@ class Maker:
 
 
 def _possible(decision: Decision, B: int) -> None:
-    """Refuse a propensity that no arm that was shown can have."""
+    """Raise ValueError for a propensity that an arm which was shown cannot have."""
     if decision.propensity_kind == "none":
         return
     p = np.reshape(np.asarray(decision.propensity, dtype=np.float64), (B,))
@@ -135,7 +135,7 @@ def _possible(decision: Decision, B: int) -> None:
 
 
 def _agreed(decision: Decision, P: np.ndarray) -> None:
-    """The bandit gives the arm the probability that it was chosen with, if X is that of the decision."""
+    """Raise ValueError if the bandit gives the arm another probability than the decision has: X is another one then."""
     if decision.propensity_kind != "exact":
         return
     arm, p = np.atleast_1d(np.asarray(decision.arm)), np.atleast_1d(np.asarray(decision.propensity, dtype=float))
@@ -151,13 +151,13 @@ def _agreed(decision: Decision, P: np.ndarray) -> None:
 
 
 def digest(X: np.ndarray) -> str:
-    """What the arms on offer were, in 32 characters: features (K, d) equal to the bit have one digest."""
+    """A digest of the arms on offer, 32 characters. Features (K, d) that are equal to the bit have the same digest."""
     shape = repr(X.shape).encode()
     return hashlib.blake2b(shape + np.ascontiguousarray(X + 0.0).tobytes(), digest_size=16).hexdigest()
 
 
 def ids(arms: Any, K: int) -> list[str]:
-    """Ids of K arms as text. Raises ValueError where they are not K different ones."""
+    """The ids of K arms as text. Raises ValueError unless they are K different ids."""
     names = [str(arm.item() if isinstance(arm, np.generic) else arm) for arm in arms]
     if len(names) != K or len(set(names)) != K:
         raise ValueError(
@@ -167,14 +167,14 @@ def ids(arms: Any, K: int) -> list[str]:
 
 
 def _listed(names: list[str] | None, on: np.ndarray, offered: np.ndarray | None) -> list[str] | None:
-    """The ids of the arms on offer; None where they are all positions there are."""
+    """The ids of the arms on offer; None where all positions are on offer and have no other ids."""
     if names is None:
         return None if offered is None else [str(i) for i in on]
     return [names[i] for i in on]
 
 
 def id_text(id: Any) -> str:
-    """The id of a decision as the log holds it: a text, or what is written as one, such as a number."""
+    """The id of a decision as the log holds it: a text; a number is written as text."""
     if id is None or id != id:
         raise ValueError(f"id must be a text or a number, got {id!r}")
     return id if isinstance(id, str) else str(_plain(id))
@@ -213,8 +213,8 @@ def _each(values: Any, shape: tuple[int, int], single: bool) -> np.ndarray:
 
 
 def _column(value: Any, B: int) -> list[Any]:
-    """One number a request, None for NaN or where there is none."""
-    if value is None or np.size(value) != B:  # as the z of policies with one for each arm
+    """One number for each request; None for NaN, or where there is no such number."""
+    if value is None or np.size(value) != B:  # some policies draw a z for each arm
         return [None] * B
     return [None if x != x else x for x in np.asarray(value, dtype=np.float64).reshape(B).tolist()]
 
@@ -225,7 +225,7 @@ def _plain(value: Any) -> Any:
 
 
 def law(policy: Any) -> str | None:
-    """The kind of law that the z of a policy has, where it is one of this library's."""
+    """The kind of law that z has; None for a law that this library does not know."""
     found = deciding.law(policy)
     if isinstance(found, noise.Points):
         return "points"

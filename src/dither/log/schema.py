@@ -1,7 +1,8 @@
 """The columns of a decision log, in one place: their names, what they hold, and which types a reader takes for them.
 
-One row a decision. A column that a log lacks is null. Names that are not here are the user's own and stay as they are.
-At the end: columns of lists from NumPy arrays and back, without a Python object for each number.
+Each row is a decision. A column that a log lacks counts as null. Columns with other names are the user's own and stay
+as they are. The end of the file turns NumPy arrays into columns of lists and back, without a Python object for each
+number.
 """
 
 import importlib
@@ -15,7 +16,7 @@ import numpy as np
 from dither import errors
 
 COLUMNS = {  # name -> what it holds
-    "id": "text",  # of the decision; rewards join by it
+    "id": "text",  # of the decision; a reward finds its decision by it
     "time": "time",  # of the decision
     "arms": "texts",  # (K,) ids of the arms on offer; null: their positions, or the catalogue of the log
     "K": "whole",  # number of arms on offer
@@ -26,8 +27,8 @@ COLUMNS = {  # name -> what it holds
     "propensity_kind": "text",  # one of KINDS
     "propensity_se": "number",  # standard error; null where exact
     "floor": "number",  # share of uniform choices: each arm on offer had at least floor/K
-    "z": "number",  # the scalar that was drawn, where the policy has one
-    "z_law": "text",  # "continuous" or "points": what kind of law it was drawn from; null: not known
+    "z": "number",  # the scalar that was drawn, where the policy draws one
+    "z_law": "text",  # the kind of law of z: "continuous" or "points"; null: not known
     "m": "numbers",  # (K,) means of the arms on offer, before the link
     "w": "numbers",  # (K,) widths of the arms on offer
     "probabilities": "numbers",  # (K,) of all arms on offer
@@ -35,26 +36,26 @@ COLUMNS = {  # name -> what it holds
     "preset": "text",
     "version": "text",  # of dither
     "reward": "number",  # by the rule of the log; null: none came
-    "reward_time": "time",  # of the latest that counts
-    "rewards": "whole",  # how many were received and count
-    "weight": "number",  # how many decisions the row stands for, where a log was thinned out
+    "reward_time": "time",  # time of the latest reward that counts
+    "rewards": "whole",  # number of rewards that were received and count
+    "weight": "number",  # how many decisions the row stands for, where a log was thinned
 }
-KINDS = ("exact", "monte_carlo", "estimated", "none")  # of propensities, the best known first
+KINDS = ("exact", "monte_carlo", "estimated", "none")  # of propensities; the most exact comes first
 USABLE = KINDS[:3]
 REQUIRED = ("arm", "reward", "propensity")
 DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight"))
-EVENT = {  # of the file of rewards, one row for each that was received
+EVENT = {  # columns of the file of rewards; each row is a reward that was received
     "decision": "whole",  # number of its decision in this folder
     "id": "text",
     "part": "text",  # which of several rewards of the decision; null for the only one
     "reward": "number",
     "time": "time",
-    "conflict": "flag",  # another value for a part that was there: kept, and never counted
+    "conflict": "flag",  # whether the part had another value before: then this one is kept and never counts
 }
 
 
 def polars() -> Any:
-    """The library of frames, imported where it is used, and so in use from now on in this process."""
+    """polars, imported where it is used. From now on this process counts as a user of it."""
     global _user
     pl = usable_polars()
     _user = os.getpid()
@@ -62,7 +63,7 @@ def polars() -> Any:
 
 
 def usable_polars() -> Any:
-    """The library of frames, where it can be used: its threads do not survive a fork, and would be waited for."""
+    """polars, if this process can use it. After a fork it cannot: it would wait for threads that the fork lost."""
     if _user not in (None, os.getpid()):
         raise RuntimeError(
             f"a log was written or read by process {_user}, and this is a fork of it: the threads of polars do not "
@@ -93,12 +94,12 @@ def dtype(what: str) -> Any:
 
 
 def dtypes(names: Any = COLUMNS) -> dict[str, Any]:
-    """Name -> polars type, of columns of decisions or of events."""
+    """Name -> polars type, for columns of decisions or of events."""
     return {name: dtype((COLUMNS | EVENT)[name]) for name in names}
 
 
 def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, names: dict[str, str] | None = None) -> Any:
-    """The frame (eager or lazy) with its known columns in their types; names : what the user calls them.
+    """The frame (eager or lazy) with its known columns in their types. names : our name of a column -> the user's.
 
     Raises ValueError for a missing column (naming it and those present) and for a column of the wrong type.
     """
@@ -128,7 +129,7 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, name
 
 
 def separated(names: Any) -> str:
-    """A hint, where the columns of a CSV file stand apart by something else than a comma."""
+    """A hint for a CSV file whose fields are separated by another character than a comma; else ""."""
     only = list(names)
     mark = next((mark for mark in ";\t|" if len(only) == 1 and mark in only[0]), None)
     if mark is None:
@@ -193,7 +194,7 @@ def _cast(name: str, have: Any, what: str) -> Any:
 
 
 def _moments(column: Any) -> Any:
-    """ISO 8601 texts as times, null for what is none; without a zone: UTC."""
+    """ISO 8601 texts as times; null for a text that is no time. A time without a zone is in UTC."""
     day = r"^(\d{4}-\d\d-\d\d)$"
     whole = column.str.replace(day, "${1}T00:00:00").str.replace(" ", "T", literal=True)
     zoned = whole.str.replace(r"Z$", "+00:00").str.replace(r"([+-]\d\d)(\d\d)$", "${1}:${2}")
@@ -204,7 +205,7 @@ def _moments(column: Any) -> Any:
 
 
 def _odd(frame: Any, name: str, have: Any, what: str) -> str:
-    """The first value of a column of text that is not of the kind wanted, with its row; "" where there is none."""
+    """Words for the first text in a column that is not of the kind wanted, with its row; "" where there is none."""
     pl = polars()
     if have != pl.String or what not in ("number", "whole", "time"):
         return ""
@@ -249,7 +250,7 @@ def flat(lists: Any) -> np.ndarray:
 
 
 def placed(column: Any, have: Sequence[str], want: Sequence[str]) -> Any:
-    """Lists of rows with the columns `have`, as lists of rows with the columns `want`, 0 where there was none."""
+    """Lists of rows with the columns `have`, turned into rows with the columns `want`. A column not in `have` is 0."""
     counts = column.list.len().fill_null(0).to_numpy().astype(np.int64)
     full = column.filter((column.list.len() > 0).fill_null(False))
     values = flat(full.explode()).reshape(-1, len(have)) if len(full) else np.empty((0, len(have)))
@@ -267,7 +268,7 @@ def _concatenated(arrays: list[np.ndarray | None], ndim: int) -> np.ndarray:
 
 
 def _grouped(name: str, values: Any, arrays: list[np.ndarray | None]) -> Any:
-    """Consecutive values as lists, one for each array, as many as it is long."""
+    """Consecutive values as lists: for each array a list as long as the array; null for None."""
     pl = polars()
     counts = [0 if array is None else len(array) for array in arrays]
     place = pl.Series("place", np.repeat(np.arange(len(arrays)), counts))

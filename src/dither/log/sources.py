@@ -1,4 +1,4 @@
-"""Where the rows of a question come from: a log of any format, in pieces, with the columns that are needed.
+"""Reads a log of any format, in pieces, with the columns that a question needs.
 
 FORMATS[name].read(path, **options)        in Python
 --format NAME --with OPTION=VALUE          on the command line; the options are those of the reader
@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dither import errors
 from dither.errors import Option, Refused
@@ -23,35 +23,27 @@ from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
 
 ROWS = 100_000  # of a piece
-ALWAYS = (  # for the estimate and for the checks of the log
+ALWAYS = (  # columns that are read for every estimate and for the checks of the log
     *("id", "arm", "propensity", "propensity_kind", "propensity_se"),
     *("floor", "probabilities", "reward", "weight"),
 )
-SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms were on offer; the first that is there
-
-
-class Asks(Protocol):
-    """What is asked of a log."""
-
-    @property
-    def columns(self) -> set[str]:
-        """The columns that it reads, besides those that every log has."""
-        ...
+SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms were on offer; the first one there counts
 
 
 @dataclass(frozen=True)
 class Source:
     """A log and how to read it.
 
-    path : a file, a folder that `Log` wrote, or one of Parquet parts (in the order of their names)
+    path : a file, a folder that `Log` wrote, or a folder of Parquet parts (read in the order of their names)
     format : one of FORMATS
-    arm, propensity, reward : the user's names of these columns, where they are others
-    kind : of all propensities, where the table has no column propensity_kind; None: exact
+    arm, propensity, reward : the names of these columns in the file, where they have other names
+    kind : the kind of all propensities, where the table has no column propensity_kind; None: exact
     arms : number of arms on offer, where the log does not say it
     options : options of the reader, as they are typed: {"malformed": "leave-out"}
     text : columns of a CSV file that stay as written
 
-    Raises FileNotFoundError, LookupError for another format or option, ValueError where they exclude each other.
+    Raises FileNotFoundError; LookupError for an unknown format or option; ValueError for settings that exclude each
+    other.
     """
 
     path: Path
@@ -89,11 +81,11 @@ class Source:
                 raise Refused(
                     Option("format", self.format), " has ", Option("options"), " for it: leave out ", Option("arms")
                 )
-        self.settings  # noqa: B018  what is wrong with the options is said at once
+        self.settings  # noqa: B018  raises at once what is wrong with the options
 
     @property
     def rules(self) -> "Format":
-        """Those of the format."""
+        """What the format needs and allows."""
         return FORMATS[self.format]
 
     @property
@@ -110,33 +102,33 @@ class Source:
 
     @property
     def names(self) -> dict[str, str]:
-        """Our name of a column -> the user's."""
+        """Our name of a column -> its name in the file, where the two differ."""
         given = {"arm": self.arm, "propensity": self.propensity, "reward": self.reward}
         return {ours: theirs for ours, theirs in given.items() if theirs is not None and theirs != ours}
 
     @property
     def written(self) -> bool:
-        """Whether `dither.log.Log` wrote it as a folder."""
+        """Whether the log is a folder that `dither.log.Log` wrote."""
         return self.path.is_dir() and any(self.path.glob("decisions-*"))
 
-    def pieces(self, question: Asks, *, rows: int = ROWS) -> Pieces:
-        """The log in order, with what is asked of it; what is wrong with its form is said before the first piece."""
+    def pieces(self, columns: set[str], *, rows: int = ROWS) -> Pieces:
+        """The log in order, with these columns besides `ALWAYS`. What is wrong with its form is raised at once."""
         if self.rules.streamed is not None:
-            return self.rules.streamed(self, question.columns, rows)
-        whole = self.whole(question)
+            return self.rules.streamed(self, columns, rows)
+        whole = self.whole(columns)
         return Pieces(len(whole), split(whole, rows))
 
-    def whole(self, question: Asks) -> Logged:
-        """All of it in memory."""
+    def whole(self, columns: set[str]) -> Logged:
+        """The whole log in memory, with these columns besides `ALWAYS`."""
         if self.rules.whole is not None:
-            return self.rules.whole(self, question.columns)
+            return self.rules.whole(self, columns)
         settings = self.settings
-        if self.rules.features and ("features" in question.columns or {"cross", "names"} & settings.keys()):
+        if self.rules.features and ("features" in columns or {"cross", "names"} & settings.keys()):
             settings.setdefault("features", True)
         return self.rules.read(self.path, **settings)
 
     def streamed(self, columns: set[str], rows: int) -> Pieces:
-        """A decision log, without holding it."""
+        """The pieces of a decision log, of which one at a time is in memory."""
         if self.written and self.arms is not None:
             self._silent(storage.Decisions(storage.held(self.path, "decisions")).columns(SIZES[:3]).lazy())
         return reader.pieces(self.path if self.written else self._scans(columns), rows=rows, **self.settings)
@@ -164,7 +156,7 @@ class Source:
         return from_columns(schema.polars().concat(scans, how="diagonal_relaxed"), **named, **settings)
 
     def _files(self) -> list[Path]:
-        """Those that hold rows: a CSV file of a header alone has no types either."""
+        """The files that hold rows. A CSV file with a header alone is left out: its columns have no types."""
         found = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
         if not found:
             raise ValueError(f"{self.path} holds no Parquet files: there is nothing to evaluate")
@@ -190,14 +182,14 @@ class Source:
         return made
 
     def _silent(self, frame: Any) -> None:
-        """Refuse arms= where every row says how many arms were on offer."""
+        """Refuse arms= if every row says how many arms were on offer."""
         col = schema.polars().col
         for name in SIZES[:3]:
             if name in frame.collect_schema() and not frame.select(col(name).null_count()).collect().item():
                 raise _says_arms(str(self.path), f"its column {name!r}")
 
     def _selected(self, path: Path, columns: set[str]) -> reader.Scan:
-        """A lazy frame of what is needed of a file, under our names, in our types."""
+        """A lazy frame of the columns that are needed of a file, with our names and types."""
         scan = reader.scanned(path, {*reader.TEXTS, *self.text})
         present = list(scan.collect_schema())
         ours = {theirs: ours for ours, theirs in self.names.items()}
@@ -223,12 +215,12 @@ class Source:
         return reader.Scan(schema.checked(scan, where=str(path)), reader.about(path), str(path))
 
     def _says_kind(self, path: Path, present: list[str]) -> None:
-        """Refuse kind= where a column says it."""
+        """Refuse kind= if a column says the kind."""
         if self.kind is not None and "propensity_kind" in present:
             raise Refused(f"{path} has a column 'propensity_kind', which is what counts: leave out ", Option("kind"))
 
     def _lacking(self, path: Path, names: list[str], present: list[str]) -> None:
-        """Refuse a file without columns that are needed, with the option that names another."""
+        """Refuse a file that lacks columns; the error says which option names another column."""
         if not names:
             return
         parts: list[Any] = [f"{path} has no column {names[0]!r}; it has {', '.join(map(repr, present))}"]
@@ -252,7 +244,7 @@ def _holds(path: Path) -> bool:
 
 
 def split(whole: Logged, rows: int) -> Iterator[Logged]:
-    """A log in memory, in pieces that know their numbers and which ids came before."""
+    """A log in memory, in pieces. Each piece knows the numbers of its rows and which ids came before."""
     repeats, numbers = came_before(whole), whole.numbers
     for at in range(0, len(whole), rows):
         now = slice(at, at + rows)
@@ -261,14 +253,14 @@ def split(whole: Logged, rows: int) -> Iterator[Logged]:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of logs: its reader, and what a `Source` must know of it besides."""
+    """A format of logs: its reader, and what else a `Source` must know of it."""
 
     read: Callable[..., Logged]
-    words: str
-    columns: bool = False  # arm=, propensity=, reward= and kind= of a source name its columns
-    arms: str | None = None  # what a number of arms is called; None: the log says it
-    features: bool = False  # the option features=True reads them
-    own: tuple[str, ...] = ()  # options of the reader that are none of a source
+    words: str  # what the format is, for help texts
+    columns: bool = False  # whether arm=, propensity=, reward= and kind= of a source name columns
+    arms: str | None = None  # the option that takes a number of arms; None: the log says the number
+    features: bool = False  # whether the reader reads features only with features=True
+    own: tuple[str, ...] = ()  # options of the reader that a source does not offer
     whole: Callable[[Source, set[str]], Logged] | None = None  # None: `read`, with the options
     streamed: Callable[[Source, set[str], int], Pieces] | None = None  # None: in memory
 
@@ -302,7 +294,7 @@ FORMATS = {
 
 
 def typed(name: str, text: str, annotation: Any) -> Any:
-    """What is typed, as the type of an option has it."""
+    """The text that was typed, as a value of the type that the option has."""
     known = getattr(annotation, "__args__", (annotation,))
     text = text.strip().strip("'\"")
     if bool in known:

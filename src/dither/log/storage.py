@@ -6,13 +6,13 @@ FOLDER/decisions-<number of the first row>.journal                      the rows
 
     metadata of a part    "dither": JSON; how several rewards of a decision count, the catalogue of arms
     record of a journal   MARK, length (8 bytes), CRC-32 (4 bytes), payload; little endian
-    payload               one line of JSON, what the log says of itself, then the rows as an Arrow stream
+    payload               one line of JSON (what the log says of itself), then the rows as an Arrow stream
 
-A part is whole or absent. The journal is one file that only grows, so that a decision costs no file of its own. Every
-record is synced before the call that wrote it returns. A kill can tear the last record alone, and a torn record is
-dropped: its call never returned. A record that is damaged before a whole one is an error. Once a journal holds PART
-rows it becomes a part, and is removed after the part is there. Rows that are in both count once, since both say which
-rows they hold.
+A part is whole or absent. The journal is one file that only grows, so that a decision needs no file of its own. Every
+record is synced before the call that wrote it returns. A kill can damage only the last record. That record is dropped,
+since its call never returned. A damaged record before a whole one is an error. Once a journal holds PART rows, it
+becomes a part, and is removed after the part is there. Rows that are in both count once, since both say which rows they
+hold.
 """
 
 import io
@@ -21,7 +21,8 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,8 +42,8 @@ class Held(NamedTuple):
     """All rows of one kind in a folder."""
 
     parts: list[tuple[int, int, Path]]  # number of the first row, number after the last, path
-    tail: Any  # the rows after them, a frame; None where there are none
-    about: dict[str, Any]  # what the latest of them says of the log
+    tail: Any  # the rows after the parts, a frame; None where there are none
+    about: dict[str, Any]  # what the latest rows say of the log
     journals: list[Path]
 
     @property
@@ -52,13 +53,13 @@ class Held(NamedTuple):
 
 
 def held(folder: Path, what: str) -> Held:
-    """The rows that are there, also while a writer is at work: a first so many of those that it has written.
+    """The rows that are there. While a writer is at work, these are the first rows that it has written, with no gap.
 
-    Raises ValueError where a part is missing between others, and where a journal is damaged before its end.
+    Raises ValueError if a part is missing between others, or if a journal is damaged before its end.
     """
     found = [(m, path) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name)) and m[1] == what]
     read = [(int(m[2]), *_read(path)) for m, path in sorted(found, key=lambda each: each[0][2])]
-    listed = listed_parts(folder, what)  # after the journals: what has left them since is in a part
+    listed = listed_parts(folder, what)  # read after the journals: rows that leave a journal are in a part then
     at = listed[-1][1] if listed else 0
     about = _latest(*(about_of(path) for _, _, path in [*listed[:1], *listed[-1:]]))
     tail = []
@@ -74,12 +75,12 @@ def held(folder: Path, what: str) -> Held:
 
 
 def _latest(*about: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a log, by the last that says something."""
+    """What is said of a log. Of several values of one name, the last that is not None counts."""
     return {name: value for says in about for name, value in says.items() if value is not None}
 
 
 class Decisions:
-    """The decisions of a folder; a slice opens the parts that hold it and no others."""
+    """The decisions of a folder. A slice opens only the parts that hold its rows."""
 
     def __init__(self, held: Held) -> None:
         pl = schema.polars()
@@ -87,13 +88,13 @@ class Decisions:
         for _, _, path in held.parts:
             with readable(path):
                 found = pl.read_parquet_schema(path)
-            schemas[str(found)] = found  # most are alike
+            schemas[str(found)] = found  # most parts have the same columns
         empty = [pl.DataFrame(schema=found) for found in schemas.values()]
         empty += [] if held.tail is None else [held.tail.clear()]
         self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
 
     def slice(self, at: int, rows: int) -> Any:
-        """The rows from `at` on, with the columns of all."""
+        """The rows from `at` on, with the columns of all parts."""
         pl, found, after = schema.polars(), [self.empty], at + rows
         for first, end, path in self.held.parts:
             if first < after and at < end:
@@ -104,7 +105,7 @@ class Decisions:
         return pl.concat(found, how="diagonal_relaxed")
 
     def columns(self, names: Collection[str]) -> Any:
-        """Those of these columns that there are, of all rows, as a frame."""
+        """A frame of all rows, with those of these columns that there are."""
         pl, tail = schema.polars(), self.held.tail
         found = [self.empty.select(name for name in names if name in self.empty.columns)]
         for _, _, path in self.held.parts:
@@ -119,7 +120,7 @@ class Journal:
     """The writer's end: rows of one kind, appended to a folder."""
 
     def __init__(self, folder: Path, what: str, found: Held) -> None:
-        """found : what is there; what an earlier writer left in journals becomes a part."""
+        """found : the rows that are there. Rows that an earlier writer left in journals become a part."""
         self.folder, self.what, self.at = folder, what, found.rows
         if found.tail is not None:
             add_part(folder, what, self.at - found.tail.height, found.tail, found.about)
@@ -127,11 +128,11 @@ class Journal:
             path.unlink()
         self._handle: int | None = None
         self._path, self._end = folder, 0
-        self._shape: Any = None  # no rows, with the columns of all in the journal
+        self._shape: Any = None  # a frame without rows, with all columns that the journal has
         self._count = 0  # rows in the journal
 
     def add(self, frame: Any, about: dict[str, Any]) -> None:
-        """Append the frame; it is on the disk when this returns, and not there when this raises."""
+        """Append the frame. It is on the disk when this returns. It is not there if this raises."""
         if self._count and self._count + frame.height > PART:
             self.compact()
         if frame.height >= PART:
@@ -159,7 +160,7 @@ class Journal:
     def _append(self, frame: Any, about: dict[str, Any]) -> None:
         shape = frame.clear()
         if self._shape is not None and shape.schema != self._shape.schema:
-            shape = _together([self._shape, shape])  # refused here where the columns do not go together
+            shape = _together([self._shape, shape])  # raises if the columns do not fit together
         data = _record(frame, about)
         if self._handle is None:
             self._path = self.folder / f"{self.what}-{self.at:012d}.journal"
@@ -186,7 +187,7 @@ def _record(frame: Any, about: dict[str, Any]) -> bytes:
 
 
 def _read(path: Path) -> tuple[Any, dict[str, Any]]:
-    """The rows of a journal, None where it has none, and what its last record says of the log."""
+    """The rows of a journal (None where it has none), and what its last record says of the log."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:  # it has become a part since the folder was listed
@@ -199,7 +200,7 @@ def _read(path: Path) -> tuple[Any, dict[str, Any]]:
         about, at = json.loads(says), at + _HEAD.size + len(payload)
     later = at
     while (later := data.find(MARK, later + 1)) >= 0:
-        if _whole(data, later) is not None:  # so the one at `at` was whole once
+        if _whole(data, later) is not None:  # so the record at `at` was whole once
             raise ValueError(
                 f"{path} cannot be read as a log: it is damaged at byte {at}, before its end, which no kill does. "
                 f"Restore it"
@@ -208,7 +209,7 @@ def _read(path: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _whole(data: bytes, at: int) -> bytes | None:
-    """The payload of the record at `at`; None where there is no whole one."""
+    """The payload of the record at byte `at`; None where there is no whole record."""
     if len(data) < at + _HEAD.size:
         return None
     mark, length, check = _HEAD.unpack_from(data, at)
@@ -217,7 +218,7 @@ def _whole(data: bytes, at: int) -> bytes | None:
 
 
 def _together(frames: list[Any]) -> Any:
-    """Frames one below the other; a column that some lack is null there."""
+    """Frames one below the other. A column that a frame lacks is null in its rows."""
     pl = schema.polars()
     try:
         return pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
@@ -241,7 +242,7 @@ def add_part(folder: Path, what: str, first: int, frame: Any, about: dict[str, A
 def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
     """The parts in order: number of the first row, number after the last, path.
 
-    Raises ValueError where a part is missing between others: rows would be lost in silence.
+    Raises ValueError if a part is missing between others, since its rows would be lost in silence.
     """
     found = [(match, path) for path in folder.iterdir() if (match := _PART.fullmatch(path.name))]
     parts = sorted((int(m[2]), int(m[3]) + 1, path) for m, path in found if m[1] == what)
@@ -265,24 +266,16 @@ def about_of(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-class readable:
-    """Turns what polars raises over a file into a plain ValueError."""
-
-    def __init__(self, path: Any) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        pl = schema.polars()
-        if isinstance(error, FileNotFoundError):
-            raise FileNotFoundError(f"no log at {self.path}") from None
-        if isinstance(error, (pl.exceptions.PolarsError, OSError, UnicodeError)):
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ValueError(
-                f"{self.path} cannot be read as a log ({reason}): is the file whole, and of that format?"
-            ) from None
+@contextmanager
+def readable(path: Any) -> Iterator[None]:
+    """Turn the errors that polars raises about a file into a plain ValueError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no log at {path}") from None
+    except (schema.polars().exceptions.PolarsError, OSError, UnicodeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"{path} cannot be read as a log ({reason}): is the file whole, and of that format?") from None
 
 
 def events(received: list[Event]) -> Any:
@@ -304,7 +297,7 @@ def read_part(path: Path) -> Any:
 def join(decisions: Any, received: Any, *, rule: str, first: int = 0) -> Any:
     """The decisions, from number `first` on, with reward, reward_time and rewards (and reward_list for "list").
 
-    Events of other decisions are not looked at; conflicts never count.
+    Events of other decisions are ignored. Conflicts never count.
     """
     pl = schema.polars()
     counted = received.filter(~pl.col("conflict"))

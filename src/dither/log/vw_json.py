@@ -1,18 +1,19 @@
 """Vowpal Wabbit's decision-service JSON (--dsjson), one decision a line. Costs become rewards, r = -cost.
 
 a, p                    the actions as ranked, counted from 1, and their probabilities in that order
-c                       the context; the actions' own features in c._multi, in the order of their numbers
-_label_cost, _label_probability, _label_Action (from 1), _labelIndex (from 0)      of the action shown; also within
-                        an object _label; upper and lower case count alike
-_original_label_cost    in apprentice mode the cost of the traffic: there _label_cost says whether the baseline was
-                        imitated, and nothing of what came of it
+c                       the context; c._multi has the features of each action, in the order of the numbers of actions
+_label_cost, _label_probability, _label_Action (from 1), _labelIndex (from 0)      of the action shown; they may also
+                        stand in an object _label, in upper or lower case
+_original_label_cost    in apprentice mode the cost of the traffic; there _label_cost says only whether the baseline was
+                        imitated
 EventId, Timestamp
 _skipLearn              the action was never shown (activation was deferred)
-pdrop                   the probability with which the line would have been left out when the log was thinned: the
-                        row stands for 1/(1 - pdrop) decisions
+pdrop                   the probability with which the thinning of the log leaves out such a line; so the row stands for
+                        1/(1 - pdrop) decisions
 
-In the context an object names its features, name^name; a number is a value, a text name=text, true 1; _text is words;
-an array counts its numbers, name[0], name[1]. Names that begin with _ are no features.
+Features have these names in the context. A feature in an object is object^feature. A number is the value of its
+feature. A text is the feature name=text with value 1, and true is 1. Each word of _text is a feature. The numbers of an
+array are name[0], name[1], ... Names that begin with _ are not features.
 """
 
 import json
@@ -54,18 +55,18 @@ def dsjson(
     """A log of --dsjson lines.
 
     path : a file, packed (gzip, bzip2, xz) or not, or an iterable of lines
-    features : read the context: shared features and the action's own, for each action
-    cross : with the products of each shared feature and each of the action's own, as -q reads them in Vowpal Wabbit;
-        an action without features of its own is crossed by its id. Without them a shared context says nothing of
-        which action is best.
-    names : the columns of the features, such as those of another log, `log.names`; None: all that appear, sorted
-    most : features that there may be; more are refused, as every row gets a vector of that length
-    cost : what is the reward where a line of apprentice mode has two costs: "error", "label" (1 for imitating the
-        baseline) or "original" (what came of it)
-    malformed : lines that are not of the format: "error" (naming the line), or "leave out" (counted in `report`)
+    features : whether to read features: for each action those of the context and its own
+    cross : whether to add the product of each shared feature and each feature of the action, as -q does in Vowpal
+        Wabbit. For an action without features, its id takes their place. Without products, a shared context says
+        nothing about which action is best.
+    names : the columns of the features, such as `log.names` of another log; None: all names in the file, sorted
+    most : the largest number of features. More are refused, since every row gets a vector of that length
+    cost : which cost makes the reward where a line of apprentice mode has two: "label" (whether the baseline was
+        imitated), "original" (the cost of the traffic), or "error"
+    malformed : lines that do not have this form: "error" (it names the line), or "leave out" (`report` counts them)
     skipped : lines with _skipLearn, whose action was never shown: "error", "leave out" (counted) or "keep"
 
-    Raises FileNotFoundError; ValueError as above, and where no decision is left.
+    Raises FileNotFoundError. Raises ValueError as said above, and if no decision is left.
     """
     choice("malformed", malformed, "error", "leave out")
     choice("skipped", skipped, "error", "leave out", "keep")
@@ -132,7 +133,7 @@ def _decision(event: dict[str, Any], names: Names | None, cost: str) -> dict[str
 
 
 def _label(event: dict[str, Any]) -> dict[str, Any]:
-    """What is said of the action shown: cost, probability, action, index, original; spelt in any case."""
+    """What the line says of the action shown: cost, probability, action, index, original; in upper or lower case."""
     inner = next((v for k, v in event.items() if k.lower() == "_label" and isinstance(v, dict)), {})
     found = {f"_label_{key.lstrip('_')}".lower(): value for key, value in inner.items()}
     found |= {key.lower(): value for key, value in event.items()}
@@ -142,7 +143,7 @@ def _label(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cost(label: dict[str, Any], cost: str) -> float | None:
-    """The cost that counts; None where none came."""
+    """The cost that counts; None if none came."""
     paid = None if "cost" not in label else real(label["cost"], "_label_cost")
     if "original" not in label:
         return paid
@@ -157,19 +158,19 @@ def _cost(label: dict[str, Any], cost: str) -> float | None:
 
 
 def _shown(label: dict[str, Any], first: int, K: int) -> int:
-    """The place of the action shown: by its label, else the first of the ranking."""
+    """The place of the action shown: from the label, else the first of the ranking."""
     index = None if "index" not in label else int(real(label["index"], "_labelIndex"))
     action = None if "action" not in label else int(real(label["action"], "_label_Action")) - 1
     if index is not None and action is not None and index != action:
         raise Malformed(f"_labelIndex {index} and _label_Action {action + 1} are not the same action")
-    arm = first if index is None and action is None else action if index is None else index
-    if arm is None or not 0 <= arm < K:
-        raise Malformed(f"the action shown is number {(arm or 0) + 1} of {K}")
+    arm = next((place for place in (index, action) if place is not None), first)
+    if not 0 <= arm < K:
+        raise Malformed(f"the action shown is number {arm + 1} of {K}")
     return arm
 
 
 def _flatten(value: Any, prefix: str = "") -> Features:
-    """Numbers by name, texts as name=text, truth as 1, _text as words; else names that begin with _ are no features."""
+    """The features in a part of the context; the docstring of the module says how they are named."""
     found: Features = {}
     if isinstance(value, dict):
         for key, inner in value.items():

@@ -1,15 +1,15 @@
 """Vowpal Wabbit's text with contextual-bandit labels. Costs become rewards, r = -cost.
 
-action:cost:probability | features        a line a decision (--cb K); actions count from 1
-shared | features                         blocks (--cb_adf) that end with a blank line: what all actions share, then
-| features                                a line for each action,
-n:cost:probability | features             of which the one shown has the label; n is not read
+action:cost:probability | features        one line for each decision (--cb K); actions count from 1
+shared | features                         one block of lines for each decision (--cb_adf), which ends with a blank line:
+| features                                the shared features first, then one line for each action;
+n:cost:probability | features             the action shown has the label, whose n is not read
 
-2 3:1:0.5 | x       a number before the only label is the action of another policy (--eval): the column `other`
+2 3:1:0.5 | x       a number before the only label is the action of another policy (--eval): column `other`
 1 2:1:0.5 4 | x     other numbers without a cost are actions that were on offer
-| x                 one line without a label is a line to predict for, in a file of one line a decision: left out
-a:2 b :3            features: a number is the value, else 1; those without a name are counted, [0], [1]
-'tag|               a tag is no id of a decision: the column `tag`
+| x                 with one line for each decision, a line without a label asks for a prediction: it is left out
+a:2 b :3            features: a number after the colon is the value, else 1; features without a name are [0], [1], ...
+'tag|               a tag is not the id of a decision: column `tag`
 """
 
 import itertools
@@ -23,7 +23,7 @@ from dither.log.lines import Features, Malformed, Names, added, choice, log_of, 
 from dither.log.logged import Logged
 
 UNLABELLED = "no label: a line to predict for"
-HEAD = 1000  # lines that are looked at to tell blocks from lines
+HEAD = 1000  # so many lines are read to tell whether the file has blocks
 SLOTS = ("ccb", "slates")
 
 
@@ -41,11 +41,11 @@ def vw_text(
     """A log of text lines with contextual-bandit labels.
 
     path : a file, packed (gzip, bzip2, xz) or not, or an iterable of lines
-    K : number of actions of the one-line form (as in --cb K); None: the largest that appears
-    adf : True: blocks of lines, an action each; False: one line a decision; None: blocks if one of the first 1000
-        lines is shared, or if lines without a label stand in blocks that have one label at most
-    features, cross, names, most, malformed : as for `dsjson`; the one-line form gives one context a row, which a model
-        for each action learns from, so that there is nothing to cross
+    K : number of actions, for files with one line for each decision (as in --cb K); None: the largest in the file
+    adf : True: a block of lines for each decision; False: one line for each. None: the first 1000 lines tell. They are
+        blocks if one of them is shared, or if lines without a label stand in blocks with at most one label
+    features, cross, names, most, malformed : as for `dsjson`. A file with one line for each decision has one context a
+        row, for models with disjoint slots, so cross is refused there
 
     Raises as `dsjson` does.
     """
@@ -76,7 +76,7 @@ def vw_text(
 
 
 def _of_line(line: str, names: Names | None) -> dict[str, Any] | str:
-    """One line a decision: the actions without a cost were on offer."""
+    """The row of a decision on one line. Actions without a cost were on offer too."""
     label, tag, found = _parsed(line)
     if label[:1] == ["shared"]:
         raise Malformed("a shared line stands in blocks of lines: pass adf=True")
@@ -108,7 +108,7 @@ def _of_line(line: str, names: Names | None) -> dict[str, Any] | str:
 
 
 def _of_block(block: list[str], names: Names | None) -> dict[str, Any]:
-    """A block of lines: what all share, then an action each."""
+    """The row of a block of lines: the shared features, then a line for each action."""
     shared: Features = {}
     actions: list[Features] = []
     shown: list[tuple[int, float, float]] = []
@@ -186,7 +186,7 @@ def _label(token: str) -> tuple[int, float, float]:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Blocks with the number of their first line."""
+    """Each block, with the number of its first line."""
     block: list[str] = []
     number = 0
     for number, line in enumerate(lines, 1):
@@ -200,7 +200,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _looks_like_blocks(lines: list[str]) -> bool:
-    """Whether a line is shared, or lines without a label stand with others in blocks of one label at most."""
+    """Whether one line is shared, or lines without a label stand in blocks with at most one label."""
     heads: list[list[str]] = [[]]
     for line in lines:
         if line.strip():

@@ -1,4 +1,4 @@
-"""Warm start: what a log has paid for, learnt by a bandit before it goes live."""
+"""Warm start: a bandit learns the rewards of a log before it goes live."""
 
 import warnings
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from dither.log.logged import Logged
 
 
 class RewardWarning(UserWarning):
-    """Rewards are left out, and those that came are all one number."""
+    """Missing rewards are left out, and all rewards that came are the same number."""
 
 
 class Learnt(NamedTuple):
-    """What a warm start did."""
+    """How many rows a warm start read, used and left out."""
 
     read: int
     used: int
@@ -36,18 +36,18 @@ def warm_start(
 ) -> Learnt:
     """Feed the features of the shown arms and their rewards to `bandit.update`, in the order of the log.
 
-    log : a `Logged`, or what `dither.log.batches` reads, `chunk` rows at a time: memory for one chunk. A file is read
-        twice where its column weight or missing="leave out" asks for a look at all rows first
-    weights : None: each row counts once; "ips": 1/p times, as if the arms had been shown alike often
-    missing : rows without a reward: "error", "leave out", or the number that stands for it. Where rewards are left out
-        and all that came are one number, a `RewardWarning` says so first
-    slots : with disjoint slots, the slot of each arm id; None: ids that are slot numbers, or else positions
+    log : a `Logged`, or what `dither.log.batches` reads. It is read `chunk` rows at a time, with memory for one. A file
+        is read twice if it has a column weight or if missing="leave out": all rows must be seen first
+    weights : None: each row counts once; "ips": each row counts 1/p times, as if all arms had been shown equally often
+    missing : rows without a reward: "error", "leave out", or the number to take for the reward. If rewards are left out
+        and all others are the same number, a `RewardWarning` says so first
+    slots : for a bandit with disjoint slots, arm id -> slot. None: the ids are numbers of slots, or else positions
 
-    Where the log was thinned out (column weight: a row stands for s decisions), each row counts s Σs/Σs² times, and all
-    together (Σs)²/Σs², the rows that equally weighted would say as much: what is learnt is the traffic's, and is held
-    as sure as these rows allow. A factor common to all s changes nothing.
+    A log may be thinned (column weight: a row stands for s decisions). Then each row counts s Σs/Σs² times, and all
+    rows together (Σs)²/Σs² times: equally weighted rows of that number would say as much. So the bandit learns what the
+    traffic earned, and is as sure of it as these rows allow. A factor common to all s changes nothing.
 
-    Raises ValueError as `Logged.usable` and `Bandit.update` do; chunks that were learnt before stay learnt.
+    Raises ValueError as `Logged.usable` and `Bandit.update` do. Chunks that were learnt before the error stay learnt.
     """
     if weights not in (None, "ips"):
         raise ValueError(f"weights must be None or 'ips', got {weights!r}")
@@ -80,7 +80,7 @@ def warm_start(
 
 
 def only(gone: int, came: int, value: float, *, cure: str) -> str:
-    """What to say where all rewards that came are one number, and others are missing."""
+    """The warning for a log whose rewards are missing in part, and otherwise all the same number."""
     return (
         f"{gone:,} of {gone + came:,} rewards are missing, and all {came:,} that came are {value:g}. Left out, every "
         f"decision seems to earn {value:g}. Where a reward that does not come is 0, as with clicks, say {cure}"
@@ -88,9 +88,9 @@ def only(gone: int, came: int, value: float, *, cure: str) -> str:
 
 
 def _looked(parts: Iterator[Logged], missing: str | float) -> float | None:
-    """Σs/Σs² of the rows to be learnt, None where all count alike; warns of rewards that are all one number.
+    """Σs/Σs² of the rows to be learnt; None if all rows count the same. Warns if all rewards are the same number.
 
-    Without a column weight and with nothing left out, the first chunk is all that is read.
+    Without a column weight, and if nothing is left out, only the first chunk is read.
     """
     sums, ends, rewards, gone, used = np.zeros(2), (np.inf, 0.0), (np.inf, -np.inf), 0, 0
     for use in parts:
@@ -109,7 +109,7 @@ def _looked(parts: Iterator[Logged], missing: str | float) -> float | None:
 
 
 def _stands(log: Logged) -> np.ndarray:
-    """How many decisions each row stands for (n,): 1 where nothing says so."""
+    """How many decisions each row stands for (n,); 1 in a log without the column weight."""
     s = log.weight
     return np.ones(len(log)) if s is None else s
 

@@ -1,12 +1,12 @@
-"""`Log`: the append-only writer. A decision is a row before it is shown; a late reward joins it by id.
+"""`Log`: the append-only writer. A decision becomes a row before it is shown. A late reward finds it by its id.
 
-Rows wait in a buffer of `buffer` decisions and as many rewards, then go to the disk: many of them as a Parquet part,
-fewer to a journal that becomes a part (`storage`). A kill loses at most the buffer: with buffer=1 every decision and
-every reward is on the disk, synced, before the call returns. An open log that exits in order (`close`, or the end of
-`with`) loses nothing.
+A buffer holds up to `buffer` decisions and as many rewards. Then they go to the disk: many rows as a Parquet part, few
+rows to a journal that becomes a part (`storage`). A kill loses at most the buffer. With buffer=1, every decision and
+every reward is on the disk, synced, before the call returns. A log that is closed (`close`, or the end of `with`) loses
+nothing.
 
-A folder belongs to the process that opened it: after a fork the child is refused, and loses nothing, since its parent
-still has what waited in the buffer.
+A folder belongs to the process that opened it. After a fork, the child is refused. Nothing is lost, since the parent
+still has the buffer.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from dither.ranking import ListDecision
 
 @dataclass(frozen=True, slots=True)
 class Recorded(Decision):
-    """A decision that is in the log: a `Decision`, and the id that its reward needs."""
+    """A decision that is in the log: a `Decision` with the id that its reward needs."""
 
     id: Any = ""  # text; for a batch a tuple of texts
 
@@ -39,20 +39,21 @@ class Log:
 
     Parameters
     ----------
-    path : folder, made where missing, continued where not; None keeps the log in memory
-    bandit : whose decisions these are; needed by `decide`, lines=True and probabilities=True
-    features : log the features of the arms on offer (with disjoint slots the context)
-    lines : log their m and w, where the model has them
-    probabilities : log the probabilities of all arms on offer (Monte Carlo where the policy has no closed form)
-    arm_set : log a digest of the features on offer; None: where they are not logged
-    buffer : decisions, and rewards, that wait for the next part; a kill loses no more than these
+    path : a folder, which is made if it is missing and continued if it is there; None keeps the log in memory
+    bandit : the bandit that decides; needed by `decide`, lines=True and probabilities=True
+    features : whether to log the features of the arms on offer (with disjoint slots the context)
+    lines : whether to log m and w of the arms, where the model has them
+    probabilities : whether to log the probabilities of all arms on offer (Monte Carlo where the policy has no closed
+        form)
+    arm_set : whether to log a digest of the features on offer; None: if the features are not logged
+    buffer : how many decisions, and rewards, wait for the next part; a kill loses no more than these
     rewards : how several rewards of a decision count: "sum", "last" or "list" (`ledger`)
-    policy, preset : what the rows say; policy None: the bandit's, as configured
+    policy, preset : texts that every row has; policy None: the policy and model of the bandit
 
-    With disjoint slots, a slot keeps the id that `arms` gave it first, also when the folder is opened again: it says
-    whose rewards the slot has learnt.
+    With disjoint slots, a slot keeps the id that `arms` gave it first, also when the folder is opened again. The id
+    says whose rewards the slot has learnt.
 
-    Raises ValueError for settings that make no sense, and where another open log writes into the folder.
+    Raises ValueError for impossible settings, and if another open log writes into the folder.
     """
 
     def __init__(
@@ -117,10 +118,10 @@ class Log:
         id : text (for a batch B of them); None makes one
         time : a datetime, an ISO 8601 text or seconds since 1970; None: now
         arms : (K,) ids of the rows of X, or of the slots; None: their positions, or the ids that the slots have
-        extra : columns of the user's own, such as {"user": "u7"}; for a batch each value is a sequence of B.
-            Every decision of a log has the same.
+        extra : your own columns, such as {"user": "u7"}; for a batch each value is a sequence of B. Every decision of
+            a log has the same columns.
 
-        Raises what `choose` raises, and what `record` raises; a decision that was not recorded is not returned.
+        Raises what `choose` and `record` raise. A decision that was not recorded is not returned.
         """
         if self.bandit is None:
             raise ValueError("decide needs a bandit: Log(path, bandit=...), or record(decision, X=...)")
@@ -133,13 +134,13 @@ class Log:
     def record(self, made: Decision, **given: Any) -> Recorded:
         """Record a decision that was made elsewhere, before it is shown, and before the bandit learns anything more.
 
-        X, id, time, mask, arms, extra : as for `decide`; X may be left out where neither features nor lines are logged
-        probabilities : (K,) or (B, K) of all arms; None: asked of the bandit where the log holds them
-        floor : share of uniform choices; None: the bandit's floor
+        X, id, time, mask, arms, extra : as for `decide`; X is not needed if neither features nor lines are logged
+        probabilities : (K,) or (B, K) of all arms; None: if the log holds them, the bandit is asked
+        floor : share of uniform choices; None: the floor of the bandit
 
-        Raises ValueError for an id that was given before, an arm that is not on offer, shapes that do not fit, another
-        id for a slot, or an exact propensity that the bandit, asked for the probabilities, does not give; and in the
-        child of a fork. Then nothing is recorded.
+        Raises ValueError for an id that an earlier decision has, an arm that is not on offer, shapes that do not fit,
+        another id for a slot, and an exact propensity that differs from the probability the bandit gives. Raises
+        ValueError also in the child of a fork. After an error nothing is recorded.
         """
         if isinstance(made, ListDecision):
             raise TypeError(
@@ -170,18 +171,22 @@ class Log:
                 self._slots = before
                 raise
             if put:
-                with contextlib.suppress(OSError):  # the decision is recorded; what waits is said by its own flush
+                with contextlib.suppress(
+                    OSError
+                ):  # the decision is recorded; the next flush tells of rewards that still wait
                     self._put_rewards()
             names = tuple(row["id"] for row in rows)
             known = {f.name: getattr(made, f.name) for f in fields(Decision)}
             return Recorded(**known, id=names[0] if np.ndim(made.arm) == 0 else names)
 
     def reward(self, id: Any, r: float, time: Any = None, *, part: str | None = None) -> str:
-        """A reward for a decision, however late: 'counted', 'known' (the same again) or 'conflict' (another value).
+        """Take a reward for a decision, however late. Returns 'counted', 'known' (the same value again) or 'conflict'.
+
+        A conflict is another value for a part that has one. It is kept, and does not count.
 
         part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once
 
-        Raises LookupError for an id that is not in the log, ValueError for what is no finite number.
+        Raises LookupError for an id that is not in the log, ValueError for a reward that is not a finite number.
         """
         with self._lock:
             self._open()
@@ -198,7 +203,7 @@ class Log:
             return answer
 
     def flush(self) -> None:
-        """Write what waits in the buffer: decisions first, so that no reward is without its decision."""
+        """Write the buffer to the disk: decisions first, so that every reward there has its decision."""
         with self._lock:
             self._own()
             self._put_decisions()
@@ -221,7 +226,7 @@ class Log:
         return {"rewards": self.rewards, "names": self._maker.names, "slots": slots}
 
     def read(self, *, rewards: str | None = None) -> Logged:
-        """All that was recorded, with the rewards that have come: see `dither.log.read`."""
+        """All decisions, with the rewards that have come, as `dither.log.read` gives them."""
         from dither.log import reader
 
         with self._lock:
@@ -233,7 +238,7 @@ class Log:
             return Logged(frame, names=None if names is None else tuple(names))
 
     def close(self) -> None:
-        """Flush, and let another writer have the folder. In the child of a fork: nothing, the log is its parent's."""
+        """Flush, and let another writer have the folder. In the child of a fork this does nothing."""
         with self._lock:
             if not self._closed and self._mine:
                 self.flush()
@@ -273,7 +278,7 @@ class Log:
         return pl.DataFrame(columns)
 
     def _named(self, arms: Any) -> tuple[str, ...] | None:
-        """The ids of disjoint slots; None where they have none but their positions, or where there are no slots."""
+        """The ids of disjoint slots; None if they have only positions, or if there are no slots."""
         slots = None if self.bandit is None else self.bandit.slots
         if slots is None:
             return None
@@ -291,7 +296,7 @@ class Log:
         return names
 
     def _continue(self, folder: Path) -> None:
-        """Take up a folder that is there: its ids, what came for them, and the ids of its slots."""
+        """Continue a folder that is there: read its ids, its rewards and the ids of its slots."""
         found = {what: storage.held(folder, what) for what in ("decisions", "rewards")}
         slots = found["decisions"].about.get("slots")
         if slots is not None:
@@ -318,7 +323,7 @@ class Log:
 
     @property
     def _mine(self) -> bool:
-        """Whether this process opened the folder; a log in memory is everybody's own."""
+        """Whether this process may use the log: it opened the folder, or the log is in memory."""
         return self.path is None or self._owner == os.getpid()
 
     def _open(self) -> None:
@@ -335,7 +340,7 @@ class Log:
             )
 
     def _forked(self) -> None:
-        """In the child of a fork: a lock that no thread of the parent holds, and no hand on the parent's files."""
+        """In the child of a fork: make a lock that no thread of the parent holds, and let go of the parent's files."""
         self._lock = threading.RLock()
         for rows in self._disk.values():
             rows.let_go()

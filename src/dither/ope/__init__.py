@@ -1,6 +1,6 @@
-"""Off-policy evaluation: what a policy would have earned, from another's log.
+"""Off-policy evaluation: what a policy would have earned, from the log of another policy.
 
-Arrays in, an estimate with its interval out; or a log in, verdicts out (`evaluate`).
+The estimators take arrays and give an estimate with its interval. `evaluate` takes a log and gives verdicts.
 """
 
 from dither.ope import learning, synthetic

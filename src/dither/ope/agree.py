@@ -1,10 +1,10 @@
-"""Labels of data frames: rows and columns that are named must be named alike, since everything else goes by place."""
+"""Labels of data frames. Where rows or columns have names, the names must agree, since arrays are matched by place."""
 
 from typing import Any
 
 
 def rows(**given: Any) -> None:
-    """Refuse pandas objects of different indices; what has no index goes by place. Raises ValueError naming both."""
+    """Raise ValueError for pandas objects with different indices; it names both. Other objects are matched by place."""
     named = [(name, x.index) for name, x in given.items() if hasattr(x, "iloc") and hasattr(x, "index")]
     for name, index in named[1:]:
         first, other = named[0]
@@ -16,7 +16,7 @@ def rows(**given: Any) -> None:
 
 
 def columns(**given: Any) -> None:
-    """Refuse frames (n, K) whose columns, one an arm, are named otherwise or stand in another order.
+    """Raise ValueError for frames (n, K) whose columns, one for each arm, have other names or another order.
 
     Columns that are the numbers 0 ... K-1 must stand in that order, since column k is arm k.
     """

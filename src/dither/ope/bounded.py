@@ -1,4 +1,4 @@
-"""Intervals for means of bounded terms, valid for every number of rows, and the bounds that they need.
+"""Intervals for means of bounded terms, and the bounds that they need. They are valid for every number of rows.
 
 bernstein   empirical Bernstein (Maurer, Pontil 2009, Theorem 4)
 betting     hedged capital (Waudby-Smith, Ramdas 2024, Theorem 3 and Section 4.4): valid at all times at once
@@ -10,13 +10,14 @@ Betting on x_1, x_2, ... in [0, 1] with one mean:
     λ_s = √(2 ln(2/α)/(σ̂²_{s-1} s ln(1 + s)))                    predictable (equation 26)
     σ̂²_s = (¼ + Σ_{i<=s} (x_i - μ̂_i)²)/(s + 1),  μ̂_s = (½ + Σ_{i<=s} x_i)/(s + 1)
 
-Under the mean m both are martingales of mean 1, so m is refused for good once max(K⁺, K⁻)/2 >= 1/α (Ville). K⁺ falls in
-m and K⁻ rises: what is left is an interval, whose ends bisection finds. Every pass is over all t at once.
+If the mean is m, both are martingales of mean 1. So m is rejected for good once max(K⁺, K⁻)/2 >= 1/α (Ville). K⁺ falls
+in m and K⁻ rises, so the m that are not rejected form an interval. Bisection finds its ends. Every pass is over all
+t at once.
 
-Weights of rows s make a mean a ratio, with no bound of its own. The value m has E[s (b - m)] = 0, whose terms are
-bounded where s is. Both intervals leave those m that such terms do not refuse, and need a bound on s known beforehand.
-For "betting" row s counts g_s in (0, 1], its weight over that bound: each bet is on g_s (x_s - m) in place of x_s - m,
-which is bounded as before, and λ is that of the g (x - μ̂) seen before.
+With weights s of rows a mean becomes a ratio, which has no bound of its own. But the value m has E[s (b - m)] = 0, and
+these terms are bounded where s is bounded. Both intervals hold the m that such terms do not reject. They need a bound
+on s that is known beforehand. For "betting", row s counts g_s in (0, 1], its weight over that bound. Each bet is then
+on g_s (x_s - m) in place of x_s - m, with the same bounds, and λ comes from the earlier g (x - μ̂).
 """
 
 import math
@@ -34,7 +35,7 @@ STEPS = 50  # halvings of [0, 1]: ends to 1e-15
 
 
 class Seen(NamedTuple):
-    """What the rows show of the bounds."""
+    """The extremes that the rows show."""
 
     weight: float  # the largest weight
     low: float  # the least reward or prediction
@@ -45,13 +46,13 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounded:
-    """How the weights and rewards bound b, for intervals that need it: low <= b <= high.
+    """How bounds on weights and rewards give bounds on b: low <= b <= high. Some intervals need them.
 
-    form : "weighted" (w r), "residual" (m + w (r - m)), "model" (m), or "ratio", which has no such bound
+    form : "weighted" (b = w r), "residual" (b = m + w (r - m)), "model" (b = m), or "ratio", which has no bounds
     """
 
     form: str
-    weight: float | None = None  # the largest that the weight used can be; None: only the caller knows
+    weight: float | None = None  # the largest value of the weight that is used; None: only the caller knows it
 
     def limits(self, weight: float, low: float, high: float) -> tuple[float, float]:
         """The bounds of b for weights in [0, weight] and rewards and predictions in [low, high]."""
@@ -62,7 +63,7 @@ class Bounded:
 
 
 def limits(name: str, method: str, bounded: Bounded, seen: Seen, options: Mapping[str, Any]) -> tuple[Interval, float]:
-    """The bounds of the terms and of the weights of rows, as known beforehand; refused where the rows break them.
+    """The bounds of the terms and of the weights of rows that the caller gives. Raises ValueError if a row breaks one.
 
     name : of the interval; method : of the estimator
     """
@@ -93,7 +94,7 @@ def limits(name: str, method: str, bounded: Bounded, seen: Seen, options: Mappin
 
 
 def _row_limit(this: Option, seen: Seen, options: Mapping[str, Any]) -> float:
-    """The bound on the weights of rows; not needed where all are equal."""
+    """The bound on the weights of rows. If all are equal, the caller need not give one."""
     least, largest = seen.rows
     if least == largest:
         return largest
@@ -136,9 +137,10 @@ def bernstein(
 
 
 def betting(b: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *, more: float) -> Interval:
-    """The last interval of the confidence sequence, of terms b (n,) in order within `ends`, which count g (n,) each.
+    """The last interval of the confidence sequence for the mean of b.
 
-    NaN where every mean is refused; more : to add.
+    b (n,) : terms within `ends`, in order; g (n,) : what each counts; more : is added to both sides. The ends are NaN
+    if every mean is rejected.
     """
     low, high = ends
     lower, upper = (low + (high - low) * end for end in interval((b - low) / (high - low), level=level, g=g))
@@ -146,15 +148,15 @@ def betting(b: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *
 
 
 def counted(s: np.ndarray | None, most: float) -> np.ndarray | None:
-    """s over its bound (n,); None where all are equal, so that rows count alike."""
+    """s over its bound (n,); None if all s are equal, since all rows count the same then."""
     return None if s is None or np.all(s == s[0]) else s / most
 
 
 def interval(x: np.ndarray, *, level: float = 0.95, g: np.ndarray | None = None) -> Interval:
-    """The interval after all of x (n,), values in [0, 1] in order: valid at whatever n one stops, also looking.
+    """The interval after all of x (n,), values in [0, 1] in order. It is valid even if one looks and then stops.
 
-    g (n,) : what each row counts, in (0, 1]; None: all 1. NaN twice where every mean is refused: x then has no constant
-    mean (or it is one of the 1 - level).
+    g (n,) : what each row counts, in (0, 1]; None: all 1. Both ends are NaN if every mean is rejected. Then the mean of
+    x is not constant, or the interval fails, which happens with probability 1 - level.
     """
     lam, need = stakes(x, level, g), math.log(2 / (1 - level))
     low, high = _end(x, lam, need, g), 1 - _end(1 - x, lam, need, g)
@@ -162,13 +164,13 @@ def interval(x: np.ndarray, *, level: float = 0.95, g: np.ndarray | None = None)
 
 
 def sequence(x: np.ndarray, at: np.ndarray, *, level: float = 0.95, g: np.ndarray | None = None) -> np.ndarray:
-    """The intervals after the first t values for each t of `at` (J,): (J, 2). All J hold together at `level`."""
+    """The intervals after the first t values, for each t of `at` (J,): (J, 2). `level` is for all J together."""
     parts = [interval(x[:t], level=level, g=None if g is None else g[:t]) for t in at]
     return np.array(parts).reshape(-1, 2)
 
 
 def stakes(x: np.ndarray, level: float, g: np.ndarray | None = None) -> np.ndarray:
-    """λ (n,): each from the values before it alone."""
+    """λ (n,). Each depends only on earlier values."""
     n = len(x)
     s = np.arange(1, n + 1)
     if g is None:
@@ -182,7 +184,7 @@ def stakes(x: np.ndarray, level: float, g: np.ndarray | None = None) -> np.ndarr
 
 
 def _end(x: np.ndarray, lam: np.ndarray, need: float, g: np.ndarray | None) -> float:
-    """The smallest m that K⁺ has never refused; all below it were."""
+    """The smallest m that K⁺ has never rejected."""
     low, high = 0.0, 1.0
     for _ in range(STEPS):
         m = (low + high) / 2

@@ -1,11 +1,11 @@
 """The policies that a log can be asked about, by how they are written.
 
-uniform            every arm on offer alike
+uniform            every arm on offer with the same probability
 arm:NAME           always that arm: its id, or its position where the log has no ids
-column:NAME        a column of the log: lists of all arms' probabilities, or q, that of the arm shown alone
-column:q,g         besides q, g = Σ_k Q_k M_k: the reward that is predicted for the policy in each row
-FILE.npz           a saved bandit as it stands: its propensities on the logged features
-greedy:FILE.npz    its best guess: the arm of the highest mean
+column:NAME        a column of the log: lists with the probabilities of all arms, or q, the probability of the arm shown
+column:q,g         two columns: q, and g = Σ_k Q_k M_k, the reward that is predicted for the policy in each row
+FILE.npz           a saved bandit as it is: its propensities on the logged features
+greedy:FILE.npz    the best arm of a saved bandit: the arm with the highest mean
 
 From Python a policy may also be a `dither.Bandit`, the array of its probabilities in each row, or a `Policy`.
 """
@@ -24,14 +24,14 @@ from dither.errors import Option, Refused
 from dither.inputs import ROUNDING
 from dither.restoring import load
 
-LOGGING = "logging"  # what ran: always shown, and what the others are compared with
+LOGGING = "logging"  # the policy that ran: it is always shown, and the others are compared with it
 
 
 class Shown(NamedTuple):
     """What a policy does in n rows."""
 
     q: np.ndarray  # (n,) probability of the arm that was shown
-    Q: np.ndarray | None = None  # (n, K) of all arms, 0 where padded; None: only q is known
+    Q: np.ndarray | None = None  # (n, K) probabilities of all arms, 0 where padded; None: only q is known
     g: np.ndarray | None = None  # (n,) predicted reward of the policy, where the log has it
     kind: str = "exact"  # or "monte_carlo"
 
@@ -46,7 +46,7 @@ class Policy(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Which columns of the log it reads."""
+        """The columns of the log that it reads."""
         ...
 
     def shown(self, log: Any) -> Shown:
@@ -56,7 +56,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every arm on offer alike."""
+    """Every arm on offer with the same probability."""
 
     name: str = "uniform"
     columns: tuple[str, ...] = ("K",)
@@ -76,7 +76,7 @@ class Always:
     columns: tuple[str, ...] = ("K", "arms")
 
     def shown(self, log: Any) -> Shown:
-        """1 for that arm; refused in rows where it is not on offer."""
+        """1 for that arm. Raises ValueError if a row does not offer it."""
         mask = log.mask
         if "arms" in log.frame.columns and log.frame["arms"].null_count() < len(log):
             Q = np.zeros(mask.shape)
@@ -93,7 +93,7 @@ class Always:
         return Shown(of_shown(Q, log.a), Q)
 
     def _position(self, catalogue: tuple[str, ...] | None) -> int:
-        """Where it stands in every row of a log that does not list the arms of each."""
+        """The position of the arm in every row, for a log that does not list the arms row by row."""
         if catalogue is not None:
             if self.arm not in catalogue:
                 raise errors.unknown("arm", self.arm, known=catalogue)
@@ -113,11 +113,11 @@ class Column:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The one or two that it names, and what says how many arms there are."""
+        """The one or two columns that it names, and K, which says how many arms there are."""
         return ("K", self.q) if self.g is None else ("K", self.q, self.g)
 
     def shown(self, log: Any) -> Shown:
-        """As they are, checked."""
+        """The probabilities of the column, checked."""
         Q = log.matrix(self.q) if is_list(log, self.q) else number(log, self.q)
         found = _of_arrays(Q, log, f"column {self.q!r}")
         return found if self.g is None else found._replace(g=number(log, self.g))
@@ -134,7 +134,7 @@ class Saved:
     columns: tuple[str, ...] = ("K", "arms", "features")
 
     def shown(self, log: Any) -> Shown:
-        """Its probabilities now; nothing is learnt, and its streams do not move."""
+        """Its probabilities now. The bandit learns nothing, and its streams do not move."""
         log = log.aligned(self.bandit)
         X, mask = log.X, log.mask
         slots = self.bandit.slots
@@ -144,23 +144,22 @@ class Saved:
                     f"{self.name} has slots and one context a row; the log has features of each arm, {X.shape}"
                 )
             refuse(slots != log.K, log, f"all {slots} slots of {self.name} must be on offer in every row")
-        offered = None if mask.all() else mask
+        offered, kind = None if mask.all() else mask, "exact"
         if self.greedy:
             predicts = "predict" in self.bandit.model.abilities
             Q = arrays.share(self.bandit.predict(X) if predicts else self.bandit.mean(X), mask=offered)
-            return Shown(of_shown(Q, log.a), Q)
-        if self._exact(X, mask):
+        elif self._exact(X, mask):
             Q = self.bandit.propensities(X, mask=offered)
-            return Shown(of_shown(Q, log.a), Q)
-        Q = self._drawn(X, mask, log.numbers)
-        return Shown(of_shown(Q, log.a), Q, kind="monte_carlo")
+        else:
+            Q, kind = self._drawn(X, mask, log.numbers), "monte_carlo"
+        return Shown(of_shown(Q, log.a), Q, kind=kind)
 
     def _exact(self, X: np.ndarray, mask: np.ndarray) -> bool:
-        """Whether it knows its probabilities: asked of the first row."""
+        """Whether the bandit has exact probabilities. The first row tells."""
         return not len(X) or self.bandit.propensities(X[0], mask=mask[0], draws=1, detail=True)[2] == "exact"
 
     def _drawn(self, X: np.ndarray, mask: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Monte Carlo probabilities (n, K), each row with chance of its own, whatever the piece that it comes in."""
+        """Monte Carlo probabilities (n, K). The chance of a row does not depend on the piece that holds the row."""
         bandit, Q = copy.copy(self.bandit), np.zeros(mask.shape)
         for i, row in enumerate(numbers.tolist()):
             bandit.decisions = self.bandit.decisions + row
@@ -177,7 +176,7 @@ class Given:
     columns: tuple[str, ...] = ("K",)
 
     def shown(self, log: Any) -> Shown:
-        """Those of the rows of this piece, checked."""
+        """The probabilities in the rows of this piece, checked."""
         if self.Q.ndim not in (1, 2) or len(self.Q) <= log.numbers.max(initial=-1):
             raise ValueError(
                 f"{self.name} must be (n, K) or (n,), with a row for each row of the log; got {self.Q.shape}"
@@ -215,7 +214,7 @@ def parse(text: str, *, draws: int) -> Policy:
 
 
 def policies(given: Mapping[str, Any] | Iterable[Any], *, draws: int) -> tuple[Policy, ...]:
-    """The policies that are asked about, words, bandits, arrays and `Policy`s: named by a mapping, or by number."""
+    """The policies of words, bandits, arrays and `Policy`s. A mapping names them; in a list they are numbered."""
     if isinstance(given, str):
         raise ValueError(f"policies must be a list, or a mapping of names; got {given!r}: write [{given!r}]")
     named = given.items() if isinstance(given, Mapping) else enumerate(given, start=1)
@@ -235,7 +234,7 @@ def _policy(name: str | int, given: Any, draws: int) -> Policy:
 
 
 def _loaded(path: str) -> Bandit:
-    """The bandit of a file; of classes of this library alone, as nothing in a file is executed."""
+    """The bandit of a file. Its classes must be those of this library, since nothing in a file is executed."""
     try:
         return load(path)
     except saving.UnknownClass as reason:
@@ -279,6 +278,6 @@ def of_shown(Q: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 
 def refuse(wrong: np.ndarray, log: Any, rule: str) -> None:
-    """Raise ValueError, naming the first row and how many there are, where some rows are wrong (n,)."""
+    """Raise ValueError if some rows are wrong (n,). The error names the first row and how many there are."""
     if wrong.any():
         raise ValueError(f"{rule}; row {log.numbers[np.argmax(wrong)]} does not ({int(wrong.sum())} such rows)")

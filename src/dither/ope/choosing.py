@@ -1,4 +1,4 @@
-"""The exploration scale c of a bandit, chosen by what a log says."""
+"""Chooses the exploration scale c of a bandit from a log."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,14 +15,14 @@ from dither.ope.rows import row_weights, with_arms
 from dither.policies import FeaturePerturbation
 
 CANDIDATES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of c
-DOUBT, GAP = 1e-3, 0.05  # no support: a mean weight below 1 - GAP, with a P-value below DOUBT
+DOUBT, GAP = 1e-3, 0.05  # the log does not support c if the mean weight is below 1 - GAP with a P-value below DOUBT
 
 
 def effective(s: Any) -> np.ndarray:
-    """Weights of rows s (n,) scaled to sum to (Σs)²/Σs², the rows that equally weighted would say as much (Kish).
+    """Weights of rows s (n,), scaled so that their sum is (Σs)²/Σs²: so many equal weights would say as much (Kish).
 
-    So a model that counts observations is as sure as these rows allow, and not as all the traffic would; a factor
-    common to all s changes nothing. Raises ValueError as the estimators do.
+    Then a model that counts observations is as sure as these rows allow, and not as sure as all the traffic would make
+    it. A factor common to all s changes nothing. Raises ValueError as the estimators do.
     """
     s = np.asarray(row_weights(s, len(np.asarray(s))))
     s = s / np.max(s)
@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
     high: float
     ess: float  # effective sample size, (Σw)²/Σw²
     weight_mean: float  # about 1 where the log supports the policy
-    supported: bool  # whether it is
+    supported: bool  # whether the log supports the policy
     gap: float  # value less that of `best`, paired
     gap_low: float  # its interval, simultaneous over all pairs (Bonferroni)
     gap_high: float
@@ -50,9 +50,9 @@ class ChosenC:
     """What `choose_c` found."""
 
     table: tuple[Candidate, ...]
-    best: float  # c of the highest estimate, among those that the log supports
-    tied: tuple[float, ...]  # the supported c that the log cannot tell from it, itself among them
-    c: float  # the largest for which the log rules out a loss above `loss`
+    best: float  # the c with the highest estimate, among those that the log supports
+    tied: tuple[float, ...]  # `best` and the supported c that the log cannot tell apart from it
+    c: float  # the largest c for which the log excludes a loss above `loss`
     loss: float  # reward of a decision
     rows: tuple[int, int]  # how many rows trained the model, and how many judged
     says: str
@@ -77,27 +77,27 @@ def choose_c(
 ) -> ChosenC:
     """The exploration scale c of feature perturbation, from a log.
 
-    The first `share` of the rows trains the model, the others judge: for each c the choice probabilities that FP
-    would have had on their arm sets, frozen at what the first rows taught, by DR (reward predictions by the same
-    model, which has not seen these rows) or SNIPS. Rows must stand in the order of time.
+    The first `share` of the rows trains the model. The other rows judge each c: FP, frozen after the first rows, has
+    choice probabilities on their arm sets, and DR or SNIPS says what these would have earned. DR takes its reward
+    predictions from the same model, which has not seen these rows. Rows must stand in the order of time.
 
     Parameters
     ----------
     r, a, p, X, mask, weight : as for `fit`; the model learns each row `effective(weight)` times
     cs : candidates, at least two
     model : from `dither.models`; None: Ridge()
-    policy : a `FeaturePerturbation` whose other settings to keep, or another policy with a field c and exact
+    policy : a `FeaturePerturbation`, whose other settings are kept, or another policy with a field c and exact
         propensities; None: FeaturePerturbation()
     estimator : "dr" or "snips"
-    floor : the bandit's
-    share : of the rows, for training
-    loss : reward of a decision to give up for exploring; None: 5 % of the highest estimate's size
-    level : of the intervals; those of the gaps hold for all pairs at once (Bonferroni)
+    floor : the floor of the bandit
+    share : share of the rows for training
+    loss : the reward of a decision that one gives up for exploring; None: 5 % of the size of the highest estimate
+    level : level of the intervals; the intervals of the gaps hold for all pairs at once (Bonferroni)
 
-    What it cannot see: the value that exploring now has for later rounds. The estimate is the reward of one decision
-    of a policy that learns nothing more, so a small c looks better than it is, and the more so the less the model
-    knows. Hence `c`: the largest candidate for which the paired interval rules out a loss above `loss` against the
-    best, so that a log that says little does not recommend much.
+    The log cannot show what exploring now is worth in later rounds. The estimate is the reward of one decision of a
+    policy that learns nothing more. So a small c looks better than it is, most of all where the model knows little.
+    This is why `c` is the largest candidate for which the paired interval excludes a loss above `loss` against the
+    best. A log that says little then does not recommend much exploration.
     """
     log = with_arms(r, a, p, X, mask, weight).standing()
     model = Ridge() if model is None else model

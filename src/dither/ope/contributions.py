@@ -5,14 +5,14 @@
     se² = Σ_g (Σ_{i in g} ψ_i)²/n²                    g a row or a cluster; for means times G/(G-1), G their number
     e_i = n ∂V̂/∂p_i · se(p_i)                        what a Monte Carlo p adds: se² + Σe²/n²
 
-s_i is how many rows of the traffic row i stands for, s̄ its mean: every estimate is over the traffic, divides by Σs, and
-is a ratio where the s_i differ. A factor common to all s cancels. Where all are 1 a mean is a plain mean.
+Row i stands for s_i rows of the traffic, and s̄ is the mean of s. Every estimate is over the traffic: it divides by Σs,
+so it is a ratio where the s_i differ. A factor common to all s cancels. If all s are 1, a mean is a plain mean.
 
-The ratio's se is the delta method's (divisor n, as is usual for a linearised error). Where p comes from independent
-draws for each row, their error is part of the spread of ψ already; adding e² is on the safe side.
+The se of a ratio is that of the delta method (divisor n, as is usual for a linearised error). Where p comes from
+independent draws for each row, the spread of ψ already has their error; to add e² is on the safe side.
 
-`ESTIMATORS` is the table, by name. Each says what it reads (`Estimator`), and an estimator of one's own is one more
-line. The formulas and their sources are in `estimators`.
+`ESTIMATORS` is the table, by name. Each `Estimator` says what it reads. A new estimator is one more line. The formulas
+and their sources are in `estimators`.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class Contributions:
 
     @property
     def of_rewards(self) -> bool:
-        """Whether rewards and weights are all that it reads: no model beside them."""
+        """Whether the estimate reads rewards and weights alone, and no reward model."""
         return self.bounded.form == "weighted" or (self.bounded.form == "ratio" and self.b is None)
 
     def columns(self) -> np.ndarray:
@@ -68,7 +68,7 @@ class Contributions:
 
     @property
     def error(self) -> np.ndarray | None:
-        """e (n,), but for its sign; None where p is exact."""
+        """e (n,), whose sign has no meaning; None where p is exact."""
         if self.errors is None:
             return None
         slip, share = self.errors[:, 0], self.log.share
@@ -102,7 +102,7 @@ def ratio(top: float, bottom: float) -> float:
 
 
 def grouped(x: np.ndarray, group: np.ndarray | None) -> np.ndarray:
-    """Sums of x (n,) or (n, C) over the clusters; x itself where each row stands alone."""
+    """Sums of x (n,) or (n, C) over the clusters; x itself where there are no clusters."""
     if group is None:
         return x
     if x.ndim == 1:
@@ -111,14 +111,14 @@ def grouped(x: np.ndarray, group: np.ndarray | None) -> np.ndarray:
 
 
 def certain_gap(log: Rows) -> np.ndarray:
-    """The mass of Q on arms that could not be shown (n,): from P, else 1 - q where p = 1, all that p alone says."""
+    """The mass of Q on arms that could not be shown (n,): from P; without P it is 1 - q where p = 1, else 0."""
     if log.gap is not None:
         return log.gap
     return np.where(1 - log.p <= CERTAIN, np.maximum(1 - log.w * log.p, 0.0), 0.0)
 
 
 def standard_error(psi: np.ndarray, log: Rows, error: np.ndarray | None, *, ddof: int) -> float:
-    """se of the mean of ψ (n,), by clusters where there are any, widened by e (n,); NaN for one unit."""
+    """se of the mean of ψ (n,), by clusters where there are any, widened by e (n,). NaN for one row or one cluster."""
     n, sums = len(psi), grouped(psi, log.group)
     if len(sums) < 2:
         return float("nan")
@@ -131,15 +131,16 @@ def standard_error(psi: np.ndarray, log: Rows, error: np.ndarray | None, *, ddof
 def unsupported(mean: float, certain: float, *, known: bool) -> float:
     """The mass of the new policy that the log could not show.
 
-    mean : of the weights; certain : what P, or p = 1, says of it (`certain_gap`); known : P was passed, and says it all
+    mean : mean of the weights; certain : the part that P, or p = 1, tells (`certain_gap`); known : whether P is known,
+    which then tells all of it
     """
     return certain if known else max(certain, 1.0 - mean, 0.0)
 
 
 def cusum(psi: np.ndarray) -> float:
-    """P-value of a constant mean of x_1, ..., x_n, given x less its mean (n,), in order of time; asymptotic.
+    """P-value of the claim that x_1, ..., x_n have one mean. psi (n,) : x less its mean, in order of time. Asymptotic.
 
-    D = max_k |Σ_{i<=k} ψ_i|/(sd √n) is the largest of a bridge in the limit, so P(D > d) is Kolmogorov's.
+    D = max_k |Σ_{i<=k} ψ_i|/(sd √n) tends to the maximum of a Brownian bridge, so P(D > d) is that of Kolmogorov.
     """
     spread = float(np.sqrt(psi @ psi))
     if not spread > 0:
@@ -148,7 +149,7 @@ def cusum(psi: np.ndarray) -> float:
 
 
 def seen(log: Rows) -> Seen:
-    """The extremes of a log."""
+    """The extremes that the rows show."""
     parts = [log.r] if log.M is None else [log.r, log.M]
     low, high = min(float(np.min(x)) for x in parts), max(float(np.max(x)) for x in parts)
     rows = (1.0, 1.0) if log.s is None else (float(np.min(log.s)), float(np.max(log.s)))
@@ -159,11 +160,11 @@ def seen(log: Rows) -> Seen:
 class Estimator:
     """An estimator, and what it reads of a log.
 
-    rows : (log, setting) -> `Contributions`, unweighted: weights of rows are applied to what it returns
-    reads : "shown" where it uses of Q and M no more than w, m (of the arm shown) and m̄: then a log that holds these
-        numbers alone will do; "all arms" where it looks at other columns of `Rows.Q` or `Rows.M`
+    rows : (log, setting) -> `Contributions`, unweighted. Weights of rows are applied to what it returns
+    reads : "shown" if the estimator needs of Q and M only w, m (of the arm shown) and m̄. A log with these numbers is
+        then enough. "all arms" if it looks at other columns of `Rows.Q` or `Rows.M`
     predicts : whether it needs M
-    setting : name and range of its setting; None: it has none
+    setting : name, lowest and highest value of its setting; None: it has no setting
     """
 
     rows: Callable[[Rows, Any], Contributions]
@@ -181,7 +182,7 @@ class Estimator:
 
 
 def find(method: "str | Estimator | Callable[..., Contributions]") -> Estimator:
-    """The estimator, or the one of that name; a bare function is taken to read all arms. Raises LookupError."""
+    """The estimator itself, or by its name. A plain function counts as reading all arms. Raises LookupError."""
     if isinstance(method, str) and method not in ESTIMATORS:
         raise errors.unknown("estimator", method, known=ESTIMATORS)
     found: Any = ESTIMATORS[method] if isinstance(method, str) else method
@@ -199,23 +200,12 @@ def _relative(log: Rows) -> np.ndarray | None:
     return None if log.p_se is None else log.p_se / log.p
 
 
-def _plain(
-    method: str, log: Rows, weight: np.ndarray, slope: np.ndarray, limit: float | None, notes=()
-) -> Contributions:
-    """mean weight × r; slope: w ∂weight/∂w."""
-    relative = _relative(log)
-    errors = None if relative is None else _beside(slope * log.r * relative)
-    return Contributions(method, log, weight * log.r, None, None, errors, Bounded("weighted", limit), tuple(notes))
-
-
-def _residual(
-    method: str, log: Rows, weight: np.ndarray, slope: np.ndarray, limit: float | None, notes=()
-) -> Contributions:
-    """mean m̄ + weight × (r - m)."""
-    residual, relative = _left(log), _relative(log)
-    errors = None if relative is None else _beside(slope * residual * relative)
-    b = _model(log) + weight * residual
-    return Contributions(method, log, b, None, None, errors, Bounded("residual", limit), tuple(notes))
+def _mean(form: str, method: str, log: Rows, weight: np.ndarray, slope: np.ndarray, limit: float | None, *notes: str):
+    """A mean: of weight × r (form "weighted"), or of m̄ + weight × (r - m) ("residual"). slope : w ∂weight/∂w (n,)."""
+    y, relative = log.r if form == "weighted" else _left(log), _relative(log)
+    b = weight * y if form == "weighted" else _model(log) + weight * y
+    errors = None if relative is None else _beside(slope * y * relative)
+    return Contributions(method, log, b, None, None, errors, Bounded(form, limit), notes)
 
 
 def _model(log: Rows) -> np.ndarray:
@@ -229,13 +219,14 @@ def _dm(log: Rows, _) -> Contributions:
 
 
 def _ips(log: Rows, _) -> Contributions:
-    return _plain("ips", log, log.w, log.w, None)
+    return _mean("weighted", "ips", log, log.w, log.w, None)
 
 
 def _clipped(log: Rows, clip: float) -> Contributions:
     cut = log.w > clip
     note = f"{int(cut.sum())} of {len(cut)} weights clipped at {clip:g}"
-    return _plain("clipped_ips", log, np.minimum(log.w, clip), np.where(cut, 0.0, log.w), clip, [note])
+    weight, slope = np.minimum(log.w, clip), np.where(cut, 0.0, log.w)
+    return _mean("weighted", "clipped_ips", log, weight, slope, clip, note)
 
 
 def _snips(log: Rows, _) -> Contributions:
@@ -253,25 +244,26 @@ def _normalised(method: str, log: Rows, b: np.ndarray | None, y: np.ndarray) -> 
 
 
 def _beside(b: np.ndarray, u: np.ndarray | None = None, v: np.ndarray | None = None) -> np.ndarray:
-    """Three columns (n, 3), of zeros where there is nothing."""
+    """Three columns side by side, (n, 3). A column that is None is zeros."""
     return np.stack([np.zeros_like(b) if part is None else part for part in (b, u, v)], axis=1)
 
 
 def _dr(log: Rows, _) -> Contributions:
-    return _residual("dr", log, log.w, log.w, None)
+    return _mean("residual", "dr", log, log.w, log.w, None)
 
 
 def _switch(log: Rows, tau: float) -> Contributions:
     weight = np.where(log.w <= tau, log.w, 0.0)
     note = f"{int(np.sum(log.w > tau))} of {len(weight)} rows, of weight above {tau:g}, left to the model"
-    return _residual("switch_dr", log, weight, weight, tau, [note])
+    return _mean("residual", "switch_dr", log, weight, weight, tau, note)
 
 
 def _dros(log: Rows, lam: float) -> Contributions:
     square = log.w * log.w
     total = np.where(square + lam > 0, square + lam, 1.0)
     weight = lam * log.w / total
-    return _residual("dros", log, weight, weight * (lam - square) / total, np.sqrt(lam) / 2, [f"lam={lam:g}"])
+    slope = weight * (lam - square) / total
+    return _mean("residual", "dros", log, weight, slope, np.sqrt(lam) / 2, f"lam={lam:g}")
 
 
 def _sgdr(log: Rows, lam: float) -> Contributions:
@@ -279,7 +271,7 @@ def _sgdr(log: Rows, lam: float) -> Contributions:
     total = np.where(total > 0, total, 1.0)
     weight = log.w / total
     limit = 1 / lam if lam else None
-    return _residual("sgdr", log, weight, weight * (1 - lam) / total, limit, [f"lam={lam:g}"])
+    return _mean("residual", "sgdr", log, weight, weight * (1 - lam) / total, limit, f"lam={lam:g}")
 
 
 ESTIMATORS: dict[str, Estimator] = {

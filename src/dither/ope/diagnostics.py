@@ -1,11 +1,11 @@
-"""Whether the log can tell: weights, support, drift.
+"""Whether the log can answer: weights, support, drift.
 
-ess           (Σsw)²/Σ(sw)²: rows that equally weighted would say as much (Kish); s are the weights of the rows
-weight test   of E[w] = 1, for every law of the weights (`log.bets`)
-support test  of no weight heavier than those seen: where it fails, a part of the new policy is on arms that these rows
-              do not show, because they could not or did so too rarely
+ess           (Σsw)²/Σ(sw)²: so many rows of equal weight would say as much (Kish); s are the weights of the rows
+weight test   tests E[w] = 1, for every law of the weights (`log.bets`)
+support test  tests that no weight is heavier than those seen. If it fails, a part of the new policy is on arms that
+              these rows do not show: they could not, or did so too rarely
 unsupported   mean Σ_k Q_k 1[P_k = 0] where P is known, else max(0, 1 - mean w, mean (1 - q) 1[p = 1])
-drift         of a constant mean of the weighted rewards over time (`contributions.cusum`)
+drift         tests that the weighted rewards have one mean over time (`contributions.cusum`)
 """
 
 from typing import Any
@@ -17,11 +17,11 @@ from dither.log import bets
 from dither.ope import warn
 from dither.ope.contributions import Contributions, certain_gap, cusum, unsupported
 
-DOUBT = 1e-4  # P-value below which a test is taken to have failed
-FEW = 30  # effective rows below which a normal interval is not to be trusted,
-SMALL = 0.3  # or this share of the rows, where there are fewer than 100
-VALID = ("bernstein", "betting", "clopper_pearson")  # intervals that hold for every number of rows
-OF_REWARDS = ("ips", "clipped_ips", "snips")  # estimators whose only spread is that of rewards and weights
+DOUBT = 1e-4  # a test with a P-value below this counts as failed
+FEW = 30  # with fewer effective rows a normal interval is not to be trusted;
+SMALL = 0.3  # with fewer than 100 rows, this share of the rows takes the place of FEW
+VALID = ("bernstein", "betting", "clopper_pearson")  # intervals that are valid for every number of rows
+OF_REWARDS = ("ips", "clipped_ips", "snips")  # estimators whose spread comes from rewards and weights alone
 
 
 def health(made: Contributions, psi: np.ndarray, *, limit: float | None = None) -> dict[str, float]:
@@ -44,25 +44,25 @@ def health(made: Contributions, psi: np.ndarray, *, limit: float | None = None) 
 
 
 def few(found: Any) -> bool:
-    """Whether a few rows carry an estimate: fewer than 30 effective ones, or 30 % of a small log, or 1 % of any."""
+    """Whether few rows carry an estimate: fewer than 30 effective rows (30 % of a small log), or 1 % of any log."""
     return found.ess < max(min(FEW, SMALL * found.n), found.n / 100) and found.method != "dm"
 
 
 def uneven(found: Any) -> bool:
-    """Whether all weights are one number that is not 1: no row then shows what the policy would show less of."""
+    """Whether all weights are the same number, and it is not 1. No row then shows what the policy shows less often."""
     flat = found.weight_sd <= ROUNDING * found.weight_mean
     return found.n > 1 and flat and found.weight_mean > 0 and abs(found.weight_mean - 1) > ROUNDING
 
 
 def thin(found: Any, *, known: bool) -> bool:
-    """Whether a part of the policy is on arms that these rows do not show, as they cannot or do so too rarely."""
+    """Whether a part of the policy is on arms that these rows do not show: they could not, or did so too rarely."""
     return not known and found.support_test < DOUBT
 
 
 def complaints(found: Any, *, known: bool, certain: float) -> list[tuple[type[Warning], str]]:
-    """(class, message) of whatever is wrong with an estimate; each names the cure.
+    """(class, message) of each thing that is wrong with an estimate. Each message names the cure.
 
-    known : P was passed; certain : mean of `contributions.certain_gap`
+    known : whether P is known; certain : mean of `contributions.certain_gap`
     """
     said: list[tuple[type[Warning], str]] = []
     if certain > 1e-3 or thin(found, known=known):
@@ -103,11 +103,11 @@ def complaints(found: Any, *, known: bool, certain: float) -> list[tuple[type[Wa
 
 
 def quiet(found: Any) -> list[tuple[type[Warning], str]]:
-    """What to say where no reward differs, and the interval takes what these rows do not show for impossible."""
+    """The warning where all rewards are the same and the interval treats all other rewards as impossible."""
     if found.se != 0 or found.interval_method in VALID or found.method not in OF_REWARDS:
         return []
     if found.weight_sd <= ROUNDING and abs(found.weight_mean - 1) <= ROUNDING:
-        return []  # the mean of the rows themselves: no other policy is judged
+        return []  # this is the mean of the rows themselves; no other policy is judged
     return [(warn.EventWarning, (
         f"no reward differs from the others: the {found.interval_method} interval does not hold for events that these "
         f"rows do not show. Take interval='clopper_pearson' where weights are equal, or 'betting' with reward_range= "

@@ -13,8 +13,8 @@ w = Q[i, a_i]/p_i, m = M[i, a_i], m̄ = Σ_k Q_ik M_ik. Each returns an `Estimat
     dros         mean m̄ + lam w/(w² + lam) (r - m)            Su et al. 2020, optimistic shrinkage
     sgdr         mean m̄ + w/(1 - lam + lam w) (r - m)         Metelli, Russo, Restelli 2021, s = -1
 
-Of the settings (clip, tau, lam) a sequence may be passed: SLOPE then chooses (`slope`). What each row adds is in
-`contributions`, whose table `ESTIMATORS` has them by name. Options of every estimator: those of the rows
+A setting (clip, tau, lam) may be a sequence: SLOPE then chooses one (`slope`). What each row adds is in
+`contributions`, whose table `ESTIMATORS` has the estimators by name. Every estimator takes the options of the rows
 (`rows.RowOptions`) and those of the interval (`result.IntervalOptions`).
 """
 
@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from dither import errors
 from dither.ope.contributions import Contributions, Estimator, find
-from dither.ope.result import Estimate, IntervalOptions, best, estimate, finish
+from dither.ope.result import Estimate, IntervalOptions, best, estimate
 from dither.ope.rows import RowOptions, read
 
 Setting: TypeAlias = float | Iterable[float]
@@ -40,7 +40,7 @@ def ips(r: Any, a: Any, p: Any, Q: Any, **options: Any) -> Estimate:
 
 
 def clipped_ips(r: Any, a: Any, p: Any, Q: Any, *, clip: Setting, **options: Any) -> Estimate:
-    """IPS with weights of at most `clip` (above 0): less variance, biased towards 0 by what is cut off."""
+    """IPS with weights cut to at most `clip` (above 0): less variance, and a bias towards 0."""
     return _run("clipped_ips", r, a, p, Q, None, options, clip=clip)
 
 
@@ -60,7 +60,7 @@ def sndr(r: Any, a: Any, p: Any, Q: Any, M: Any, **options: Any) -> Estimate:
 
 
 def switch_dr(r: Any, a: Any, p: Any, Q: Any, M: Any, *, tau: Setting, **options: Any) -> Estimate:
-    """DR where the weight is at most `tau` (at least 0), the model alone above."""
+    """DR in rows whose weight is at most `tau` (at least 0); in the other rows the model alone."""
     return _run("switch_dr", r, a, p, Q, M, options, tau=tau)
 
 
@@ -85,9 +85,9 @@ def contributions(
     setting: float | None = None,
     **options: Any,
 ) -> Contributions:
-    """The rows of an estimator, or of the one of that name (`ESTIMATORS`), for `sums` and `estimate`.
+    """What each row adds to an estimator, for `sums` and `estimate`. method : an `Estimator`, or its name.
 
-    setting : of the estimators that have one (clip, tau, lam); options : `rows.RowOptions`
+    setting : its clip, tau or lam, for the estimators that have one; options : `rows.RowOptions`
     """
     found = find(method)
     models, check = found.predicts, found.setting
@@ -109,9 +109,9 @@ def _run(method: str, r: Any, a: Any, p: Any, Q: Any, M: Any, options: dict[str,
         )
     value: Any = next(iter(setting.values()), None)
     if not isinstance(value, Iterable):
-        return finish(contributions(method, r, a, p, Q, M, setting=value, **of_rows), of_interval)
+        return estimate(contributions(method, r, a, p, Q, M, setting=value, **of_rows), **of_interval)
     several = [float(one) for one in value]
     if not several:
         raise ValueError(f"{next(iter(setting))} must be a number or a sequence of at least one, got {value!r}")
     made = [contributions(method, r, a, p, Q, M, setting=one, **of_rows) for one in several]
-    return finish(made[best([estimate(one, warn=False) for one in made])], of_interval)
+    return estimate(made[best([estimate(one, warn=False) for one in made])], **of_interval)

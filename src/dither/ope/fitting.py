@@ -1,10 +1,10 @@
-"""What a log may lack, fitted by any scikit-learn estimator: reward predictions, propensities, the MRDR model.
+"""Fits what a log may lack, by any scikit-learn estimator: reward predictions, propensities, the MRDR model.
 
-`cross_fit` is the one loop that fits and predicts by folds; `predicted` puts what it makes beside a log in memory.
+`cross_fit` is the one loop that fits and predicts by folds. `predicted` adds its predictions to a log in memory.
 
-A row's prediction comes from a model that has not seen the row (`folds`), or, with past=True, from rows before it
-alone, which the estimators for adaptive logs need (`stabilised`): predictions must not know what comes later.
-Features of a row and an arm: [x, one-hot of the arm], [x, features of the arm], or X[i, k] itself.
+The prediction for a row comes from a model that has not seen the row (`folds`). With past=True it comes from earlier
+rows alone. The estimators for adaptive logs need this (`stabilised`): predictions must not know what comes later.
+The regressor sees a row and an arm as [x, one-hot of the arm], as [x, features of the arm], or as X[i, k] itself.
 """
 
 import importlib
@@ -24,7 +24,7 @@ from dither.ope.estimators import dr
 from dither.ope.labels import numbered
 from dither.ope.question import Question, told
 from dither.ope.result import Estimate
-from dither.ope.rows import Propensities, read, row_weights
+from dither.ope.rows import Propensities, numbers, read, row_weights
 
 COLUMN = "predicted"
 MODELS = {  # name -> module of scikit-learn, class
@@ -39,11 +39,12 @@ def cross_fit(
 ) -> np.ndarray:  # fmt: skip
     """Reward predictions M (n, K) by cross-fitting (Chernozhukov et al. 2018).
 
-    r (n,), a (n,), X (n, d) contexts or (n, K, d) features of each arm in each row; arms : K; regressor : fit and
-    predict, cloned for each fold; features (K, e) of the arms, used instead of one-hot; folds of the rows (at least 2),
-    drawn with `seed`, cut between the labels of cluster (n,); weight (n,) of the rows in the fit, such as how many
-    rows of the traffic each stands for.
-    past : folds + 1 blocks in the order of the rows, each predicted by those before it; the first is predicted 0
+    r (n,), a (n,), X (n, d) contexts or (n, K, d) features of each arm in each row; arms : K
+    regressor : has fit and predict; it is cloned for each fold
+    features (K, e) : features of the arms, in place of one-hot
+    folds : number of folds (at least 2), drawn with `seed`; rows with one label of cluster (n,) are in one fold
+    weight (n,) : weights of the rows in the fit, such as how many rows of the traffic each stands for
+    past : cut folds + 1 blocks in the order of the rows; earlier blocks predict each block; the first is predicted 0
     """
     agree.rows(r=r, a=a, X=X, weight=weight, cluster=cluster)
     r, a, X = _checked(r, a, X, arms)
@@ -52,7 +53,7 @@ def cross_fit(
     shown = _design(X, a[:, None], arms, features)[:, 0]
     M = np.zeros((n, arms))
     for train, test in _splits(n, folds, past=past, seed=seed, cluster=cluster):
-        model = _clone(regressor)
+        model = sklearn("base").clone(regressor)
         if weights is None:
             model.fit(shown[train], r[train])
         else:
@@ -70,10 +71,10 @@ def mrdr(
     """More robust DR (Farajtabar, Chow, Ghavamzadeh 2018, Section 4): DR whose model is fitted to its own variance.
 
     The variance of DR given x is that of w (r - m): with Δ = μ - m, Σ_k Q_k²(1/P_k)Δ_k² - (Σ_k Q_k Δ_k)² and noise.
-    A regressor takes one weight a row, so what is minimised is its diagonal, Σ_k Q_k²(1/P_k - 1)Δ_k²: rows weighted
-    w²(1 - p), times what each stands for (weight=). For a policy that plays one arm that is the paper's objective.
-    Cross-fitted as `cross_fit`.
-    All rows must be sound (bad="leave_out" is refused); options : those of `dr`.
+    A regressor takes one weight for each row, so the fit minimises the diagonal, Σ_k Q_k²(1/P_k - 1)Δ_k²: each row has
+    the weight w²(1 - p), times the rows of the traffic that it stands for (weight=). For a policy that plays one arm
+    this is the paper's objective. The model is fitted as in `cross_fit`. No row may break a rule (bad="leave_out" is
+    refused). options : those of `dr`.
     """
     if options.get("bad", "refuse") != "refuse" or options.get("mask") is not None:
         raise ValueError("mrdr fits on all rows that it is given: leave rows out beforehand")
@@ -88,7 +89,8 @@ def mrdr(
         cluster=options.get("cluster"), weight=weight / np.mean(weight),
     )  # fmt: skip
     made = dr(r, a, p, Q, M, seed=seed, **options)
-    return _renamed(made, "mrdr")
+    part = made.contributions
+    return replace(made, method="mrdr", contributions=part and replace(part, method="mrdr"))
 
 
 def propensities_from(
@@ -97,12 +99,13 @@ def propensities_from(
 ) -> Propensities:  # fmt: skip
     """The logging policy's probabilities where none were logged, by cross-fitting any classifier with predict_proba.
 
-    a (n,), X (n, d); an arm that no training row shows gets probability 0. clip : the least p, if asked; counted.
-    weight (n,) : how many rows of the traffic each stands for, in the fit (`sample_weight`): a log that was thinned out
-    by what its rewards were shows other arms than the policy did
+    a (n,), X (n, d) : arms shown and contexts
+    clip : smaller p are raised to this, and counted; None: no p is raised
+    weight (n,) : how many rows of the traffic each row stands for (`sample_weight` of the fit). A log that was thinned
+        by its rewards shows other arms than the policy did
 
-    Rows of an arm that their training rows lack have p = 0, which the estimators refuse, naming the arm. Raises
-    ValueError where the rows of a fold show one arm alone and the classifier refuses to learn from it.
+    An arm that no training row shows gets probability 0. Its rows then have p = 0. The estimators refuse them, and
+    name the arm. Raises ValueError if the rows of a fold show only one arm and the classifier cannot learn from it.
     """
     agree.rows(a=a, X=X, weight=weight, cluster=cluster)
     _, a, X = _checked(np.zeros(np.shape(a)), a, X, arms)
@@ -111,7 +114,7 @@ def propensities_from(
         raise ValueError(f"X must be (n, d), one context a row; got {X.shape}")
     P = np.zeros((len(a), arms))
     for train, test in _splits(len(a), folds, past=False, seed=seed, cluster=cluster):
-        model = _clone(classifier)
+        model = sklearn("base").clone(classifier)
         weights = {} if s is None else {"sample_weight": s[train] / np.mean(s)}
         try:
             model.fit(X[train], a[train], **weights)
@@ -131,10 +134,10 @@ def propensities_from(
 
 
 def predicted(log: Logged, question: Question, model: str, *, seed: int) -> tuple[Logged, Report]:
-    """The rows that can be used, with predictions in the column COLUMN, and the report of those that cannot.
+    """The rows that can be used, with predictions in the column COLUMN; and the report on all rows.
 
-    model : "ridge" or "gbm" (gradient-boosted trees), on the features of an arm, or with one context a row on it and
-        the number of the arm; each fifth of the rows (of the clusters) is predicted by a model of the others
+    model : "ridge" or "gbm" (gradient-boosted trees). It sees the features of an arm, or the context of the row and the
+        number of the arm. Each fifth of the rows (or clusters) is predicted by a model of the others
     """
     log = told(log, question).usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
     if log.report is None or not len(log):
@@ -147,34 +150,20 @@ def predicted(log: Logged, question: Question, model: str, *, seed: int) -> tupl
     return replace(log, frame=log.frame.with_columns(lists)), log.report
 
 
-def reads(question: Question) -> Question:
-    """The question as it is put to the log: features are read, the predictions are not there yet."""
-    return replace(question, predictions="features")
-
-
 def regressor(name: str, seed: int) -> Any:
     """The scikit-learn regressor of that name."""
     if name not in MODELS:
         raise errors.unknown("model", name, known=MODELS)
     module, cls = MODELS[name]
+    return getattr(sklearn(module), cls)(random_state=seed)
+
+
+def sklearn(module: str) -> Any:
+    """A module of scikit-learn, imported where it is used. Raises ImportError, with the cure, where it is missing."""
     try:
-        found = importlib.import_module(f"sklearn.{module}")
-    except ImportError:
-        raise errors.missing_extra("scikit-learn", extra="experiments") from None
-    return getattr(found, cls)(random_state=seed)
-
-
-def _renamed(made: Estimate, method: str) -> Estimate:
-    part = made.contributions
-    return replace(made, method=method, contributions=None if part is None else replace(part, method=method))
-
-
-def _clone(estimator: Any) -> Any:
-    try:
-        from sklearn.base import clone
+        return importlib.import_module(f"sklearn.{module}")
     except ImportError:
         raise errors.missing_extra("scikit-learn", extra="ope") from None
-    return clone(estimator)
 
 
 def _checked(r: Any, a: Any, X: Any, arms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -183,9 +172,7 @@ def _checked(r: Any, a: Any, X: Any, arms: int) -> tuple[np.ndarray, np.ndarray,
     if X.ndim not in (2, 3) or (X.ndim == 3 and X.shape[1] != arms):
         raise ValueError(f"X must be (n, d), or (n, {arms}, d) with features of each arm; got {X.shape}")
     inputs.finite(X, name="X")
-    r = inputs.numbers(r, name="r")
-    if r.shape != X.shape[:1]:
-        raise ValueError(f"r must have shape {X.shape[:1]}, one reward for each row of X; got {r.shape}")
+    r = numbers(r, name="r", shape=X.shape[:1], of="X")
     inputs.finite(r, name="r")
     return r, inputs.whole(a, name="a", below=arms, shape=r.shape), X
 
@@ -209,7 +196,7 @@ def _design(X: np.ndarray, a: np.ndarray, arms: int, features: Any) -> np.ndarra
 
 
 def _splits(n: int, folds: int, *, past: bool, seed: Any, cluster: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit on and rows to predict."""
+    """For each fold, the rows to fit on and the rows to predict."""
     errors.at_least("folds", folds, 2)
     labels = numbered(cluster, n)
     if labels is None:

@@ -4,21 +4,22 @@ normal      value ± z se
 bootstrap   percentiles of the value of resampled rows, blocks or clusters (Efron); none for one of them
 bca         the same, corrected for bias and skewness (Efron 1987), with the jackknife's acceleration
 bernstein, betting   for means of bounded terms, valid for every n (`bounded`)
-asymptotic  value ± what no path of a normal mean leaves (Waudby-Smith et al. 2024, "Time-uniform central limit theory
-            and asymptotic confidence sequences", Theorem 2.2): valid at all times at once, in the limit of long logs
+asymptotic  value ± a boundary that the path of a normal mean does not cross (Waudby-Smith et al. 2024, "Time-uniform
+            central limit theory and asymptotic confidence sequences", Theorem 2.2): valid at all times at once, in the
+            limit of long logs
 clopper_pearson   exact, where weights are equal and rewards take two values
 
-The rest of the file is about events that these rows do not show. Where few rewards differ from the others, the rows'
-spread tells little. Rewards take two values, low and high (0 and 1 as left unsaid); y = 1 where a reward is high.
+The rest of the file is about events that these rows do not show. Where few rewards differ from the others, the spread
+of the rows tells little. Rewards take two values, low and high (default 0 and 1); y = 1 where a reward is high.
 
     equal weights    the policy shows what the log shows in N of n rows, each with one weight. Given N, the number of
                      y = 1 among them is binomial with mean (V - low)/(high - low): Clopper and Pearson (1934), exact
     other weights    w <= W, rows of weight s <= S. V has E[s (w y - v)] = 0, v its place in [low, high], so that
-                     z(v) = (s/S) (w y/W - v/W) + v/W lies in [0, 1] with mean v/W:  v is refused where
+                     z(v) = (s/S) (w y/W - v/W) + v/W lies in [0, 1] with mean v/W:  v is rejected where
                      n kl(z̄(v), v/W) > ln(2/α)  (Chernoff, Hoeffding 1963; two-sided), convex in v
 
-Both need independent rows. What is kept of the rows adds up over parts of a log: a line for each of the values of the
-reward, up to MOST of them, beyond which events are not few.
+Both need independent rows. A `Tally` keeps one line for each value of the reward, up to MOST values; with more values,
+events are not few. The tallies of parts of a log add up.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,17 +34,17 @@ from dither.errors import Option, Refused
 from dither.ope import bounded
 from dither.ope.bounded import Bounded, Interval, Seen
 
-NARROWEST = 1000  # rows at which the asymptotic confidence sequence is narrowest, as left unsaid
-RESAMPLES = 2000  # of the bootstrap, as left unsaid
-MOST = 8  # values of the reward, that are told apart
-FEW = 10  # effective events below which a normal interval is not to be trusted
-EVEN = 1e-9  # relative spread below which weights are one number
+NARROWEST = 1000  # default number of rows at which the asymptotic confidence sequence is narrowest
+RESAMPLES = 2000  # default number of resamples of the bootstrap
+MOST = 8  # so many values of the reward are told apart
+FEW = 10  # with fewer effective events a normal interval is not to be trusted
+EVEN = 1e-9  # weights whose relative spread is below this count as equal
 STEPS = 60  # halvings of [0, 1]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What intervals ask of the rows behind an estimate, whether these are in memory or summed."""
+    """What intervals need of the rows behind an estimate. The rows may be in memory, or only their sums."""
 
     value: float
     se: float
@@ -52,7 +53,7 @@ class Evidence:
     error: float  # what Monte Carlo propensities add to the standard error; 0 where they are exact
     method: str  # the estimator
     bounded: Bounded
-    of_rewards: bool  # whether the estimate reads rewards and weights alone
+    of_rewards: bool  # whether the estimate reads rewards and weights alone, and no reward model
     seen: Callable[[], Seen]
     moments: Callable[[], tuple[np.ndarray, np.ndarray]]  # mean (2,) and covariance (2, 2), divisor n - 1, of s and s b
     terms: Callable[[], tuple[np.ndarray, np.ndarray | None]]  # b and s (n,) in order; s None: all are 1
@@ -68,7 +69,7 @@ def about(value: float, se: float, level: float) -> Interval:
 
 
 def difference(value: float, se: float, level: float) -> tuple[Interval, float]:
-    """A normal interval about a difference, and the two-sided P-value of none."""
+    """A normal interval about a difference, and the two-sided P-value of no difference."""
     z = np.divide(abs(value), se) if se else (np.inf if value else 0.0)
     return about(value, se, level), float(2 * special.ndtr(-z))
 
@@ -79,12 +80,12 @@ def normal(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
 
 
 def asymptotic(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
-    """value ± se √n times the boundary; n are clusters where there are any."""
+    """value ± se √n times the boundary. Where there are clusters, n is their number."""
     return about_always(x.value, x.se, x.units, level, options.get("narrowest", NARROWEST))
 
 
 def about_always(value: float, se: float, n: int, level: float, narrowest: int) -> Interval:
-    """value ± se √(2 (n ρ² + 1)/(n ρ²) ln(√(n ρ² + 1)/α)), ρ² such that it is narrowest at n = `narrowest`."""
+    """value ± se √(2 (n ρ² + 1)/(n ρ²) ln(√(n ρ² + 1)/α)). ρ² makes it narrowest at n = `narrowest`."""
     errors.at_least("narrowest", narrowest, 1)
     alpha = 1 - level
     rho2 = -(float(np.real(special.lambertw(-(alpha**2) / np.e, -1))) + 1) / narrowest
@@ -125,7 +126,7 @@ def _drawn(x: Evidence, options: Mapping[str, Any]) -> np.ndarray:
 
 
 def percentiles(values: np.ndarray, level: float) -> Interval:
-    """The middle of some values; NaN where none is finite."""
+    """The interval that holds the middle share `level` of the finite values; NaN if no value is finite."""
     values = values[np.isfinite(values)]
     if not len(values):
         return np.nan, np.nan
@@ -134,7 +135,7 @@ def percentiles(values: np.ndarray, level: float) -> Interval:
 
 
 def resampled(units: np.ndarray, seed: Any, times: int) -> np.ndarray:
-    """The sums of as many units (G, C) drawn anew with replacement: (times, C); NaN where there is one unit."""
+    """Sums of G units drawn from the G units (G, C) with replacement, (times, C); NaN if there is only one unit."""
     G, rng = len(units), np.random.default_rng(seed)
     if G < 2:
         return np.full((times, units.shape[1]), np.nan)
@@ -145,7 +146,7 @@ def resampled(units: np.ndarray, seed: Any, times: int) -> np.ndarray:
 
 
 def values_of(sums: np.ndarray) -> np.ndarray:
-    """The estimates that sums of sb, su, sv and s (..., 4) give; NaN for 0/0."""
+    """The estimates from the sums of sb, su, sv and s (..., 4); NaN for 0/0."""
     b, u, v, n = np.moveaxis(sums, -1, 0)
     return b / n + np.divide(u, v, out=np.full(v.shape, np.nan), where=v != 0)
 
@@ -157,7 +158,7 @@ def bernstein(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval
 
 
 def betting(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
-    """The confidence sequence's last interval; the rows count in their order."""
+    """The last interval of the confidence sequence. The order of the rows matters."""
     ends, most = bounded.limits("betting", x.method, x.bounded, x.seen(), options)
     b, s = x.terms()
     return bounded.betting(b, bounded.counted(s, most), ends, level, more=about(0.0, x.error, level)[1])
@@ -190,7 +191,7 @@ INTERVALS: dict[str, Callable[[Evidence, float, Mapping[str, Any]], Interval]] =
 
 @dataclass(frozen=True)
 class Tally:
-    """Rewards by value, of n rows and one policy."""
+    """The rewards of n rows by value, with what one policy makes of them."""
 
     n: int
     total: float  # Σs
@@ -203,7 +204,7 @@ class Tally:
 
 
 def tallied(r: np.ndarray, w: np.ndarray, s: np.ndarray | None) -> Tally:
-    """Of rewards r (n,), weights w (n,), weights of the rows s (n,) or None: 1."""
+    """The tally of rewards r (n,), weights w (n,) and weights s (n,) of the rows; None: all s are 1."""
     rows = (1.0, 1.0) if s is None else (float(np.min(s)), float(np.max(s)))
     total = float(len(r)) if s is None else float(np.sum(s))
     above = w > 0
@@ -220,7 +221,7 @@ def tallied(r: np.ndarray, w: np.ndarray, s: np.ndarray | None) -> Tally:
 
 
 def merge_tallies(a: Tally, b: Tally) -> Tally:
-    """Of the rows of both."""
+    """The tally of the rows of both."""
     values = tuple(sorted({*a.values, *b.values})) if a.values and b.values else ()
     if len(values) > MOST:
         values = ()
@@ -235,7 +236,7 @@ def merge_tallies(a: Tally, b: Tally) -> Tally:
 
 
 def few(x: Tally) -> bool:
-    """Whether fewer than FEW effective rows that the policy shows have another reward than most of them."""
+    """Whether, of the rows that the policy shows, fewer than FEW effective ones have another than the usual reward."""
     if not x.values or not sum(x.mass):
         return False
     most = int(np.argmax(x.mass))
@@ -244,7 +245,7 @@ def few(x: Tally) -> bool:
 
 
 def span(x: Tally, given: Interval | None) -> Interval | None:
-    """The two values that rewards can take: as given, 0 and 1 where all are, or the two there are; None: not known."""
+    """The two values that rewards can take: as given, or 0 and 1 if all rewards are, or the only two; else None."""
     if given is not None:
         return float(given[0]), float(given[1])
     if not x.values or len(x.values) > 2:
@@ -253,9 +254,9 @@ def span(x: Tally, given: Interval | None) -> Interval | None:
 
 
 def unseen(x: Tally, level: float, given: Interval | None, *, bound: float | None = None) -> Interval | None:
-    """The interval of the policy's value, whatever the weights; None where the range of rewards is not known.
+    """The interval of the value of the policy, for any weights; None if the range of rewards is not known.
 
-    given : bounds of the rewards; bound : W, a bound on the weights; None: the largest there is
+    given : bounds of the rewards; bound : W, a bound on the weights; None: the largest weight seen
     """
     ends = span(x, given)
     if ends is None or (given is not None and not x.values):
@@ -281,7 +282,10 @@ def _divergence(x: float, m: float) -> float:
 
 
 def _root(excess: Callable[[float], float], inside: float, outside: float) -> float:
-    """Where `excess`, convex and at most 0 at `inside`, passes 0 on the way to `outside`; rounded outwards."""
+    """The place between `inside` and `outside` where `excess` passes 0, rounded outwards.
+
+    `excess` must be convex, and at most 0 at `inside`.
+    """
     for _ in range(STEPS):
         middle = (inside + outside) / 2
         inside, outside = (inside, middle) if excess(middle) > 0 else (middle, outside)
@@ -291,9 +295,9 @@ def _root(excess: Callable[[float], float], inside: float, outside: float) -> fl
 def exact(x: Tally, level: float, given: Interval | None, *, of_shown: bool) -> Interval:
     """Clopper and Pearson's interval.
 
-    of_shown : of the mean reward where the policy shows what the log does; else of the mean of w r
+    of_shown : True for the mean reward of the rows that the policy shows; False for the mean of w r over all rows
 
-    Raises ValueError where weights are not equal or rewards are not two.
+    Raises ValueError if weights differ, or if rewards take other than two values.
     """
     ends, this = span(x, given), Option("interval", "clopper_pearson")
     if ends is None or not set(x.values) <= set(ends):
@@ -320,12 +324,12 @@ def exact(x: Tally, level: float, given: Interval | None, *, of_shown: bool) -> 
 
 
 def _even(x: Tally) -> bool:
-    """Whether all rows count alike, and all weights above 0 are one number."""
+    """Whether all rows have the same weight s, and all w above 0 are the same number."""
     return x.rows[0] == x.rows[1] and (x.weights[1] - x.weights[0]) <= EVEN * x.weights[1]
 
 
 def _values(r: np.ndarray) -> np.ndarray:
-    """The distinct values (V,), none of them where there are more than MOST."""
+    """The distinct values (V,); an empty array if there are more than MOST."""
     found: list[float] = []
     left = r
     while len(left):

@@ -1,4 +1,4 @@
-"""From a log to a verdict: pieces are summed, on several cores; what the sums say is worked out once, at the end."""
+"""From a log to a verdict. The pieces of a log are summed, on several cores; the sums are judged once, at the end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,17 +26,18 @@ INTERVALS = ("normal", "bootstrap", "bernstein", "betting", "clopper_pearson", "
 
 @dataclass(frozen=True)
 class How:
-    """Which interval, and what it must be told. Paired differences have normal intervals but for "bootstrap".
+    """Which interval, and what it must know. Paired differences have normal intervals, or bootstrap ones if asked.
 
-    Where few rewards differ (`intervals.few`), the normal and the bootstrap interval are widened to hold the one for
-    events not seen, and that of a difference to hold what the two intervals leave, each at half of what may miss.
+    If few rewards differ (`intervals.few`), an interval is widened so that it also holds for events that were not seen.
+    The interval of a difference is widened to hold all differences that two such intervals allow. Each of these two
+    fails with half the probability.
     """
 
     interval: str = "normal"
     level: float = 0.95
     reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for "bernstein" and "betting"
-    weight_max: float | None = None  # a bound on the weights known beforehand, such as K/floor: for the same
-    row_weight_max: float | None = None  # a bound on the weights of rows known beforehand: for the same
+    weight_max: float | None = None  # a bound on the weights that is known beforehand, such as K/floor: for these two
+    row_weight_max: float | None = None  # a bound on the weights of rows that is known beforehand: for these two
     resamples: int = intervals.RESAMPLES  # of the bootstrap
     seed: int = 0  # of the bootstrap
 
@@ -53,24 +54,24 @@ class How:
 
     @property
     def bounded(self) -> bool:
-        """Whether the interval is for bounded terms."""
+        """Whether the interval is one for bounded terms."""
         return self.interval in ("bernstein", "betting")
 
     @property
     def bounds(self) -> dict[str, Any]:
-        """What was said beforehand of rewards and weights."""
+        """The bounds on rewards and weights that the user gave."""
         return {name: getattr(self, name) for name in ("reward_range", "weight_max", "row_weight_max")}
 
 
 class Events(NamedTuple):
-    """Few rewards that differ."""
+    """The rewards of a policy by value, where few of them differ from the usual one."""
 
     tally: intervals.Tally
-    held: bool  # whether the interval holds for events not seen; else nothing says what rewards could have come
+    held: bool  # whether the interval holds for events not seen; if not, no one said which rewards are possible
 
 
 class Gap(NamedTuple):
-    """A policy less another, by one estimator on the same rows."""
+    """The value of a policy minus the value of another, by one estimator on the same rows."""
 
     policy: str
     estimator: str
@@ -84,8 +85,8 @@ class Evaluation:
 
     estimates: dict[tuple[str, str], Estimate]  # (policy, estimator); the first is (LOGGING, "mean")
     gaps: tuple[Gap, ...]  # to the logging policy and to the first policy
-    known: dict[str, bool]  # policy -> whether the log tells in every row which arms could not be shown
-    certain: dict[str, float]  # policy -> its mass on arms of which the log tells that they could not be shown
+    known: dict[str, bool]  # policy -> whether every row says which arms could not be shown
+    certain: dict[str, float]  # policy -> its mass on arms that, as the log says, could not be shown
     kinds: dict[str, frozenset[str]]  # of each policy's probabilities; LOGGING: of the logged propensities
     report: Report  # rows read, used, left out, findings
     how: How
@@ -94,7 +95,7 @@ class Evaluation:
     checked: int  # rows in which the logging policy's own weight could be checked to be 1
     rounding: dict[str, float]  # policy -> how far its weights may be off, as columns hold few digits
     saved: tuple[str, ...]  # policies that are saved bandits, which may have learnt from these rows
-    events: dict[str, Events]  # policy -> its rewards by value, where few differ
+    events: dict[str, Events]  # policy -> its rewards by value; only policies for which few rewards differ
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -108,22 +109,22 @@ class Evaluation:
 
     @property
     def logging(self) -> Estimate:
-        """What ran: the mean of the rewards."""
+        """The value of the policy that ran: the mean of the rewards."""
         return self.estimates[LOGGING, "mean"]
 
     def gap(self, policy: str, estimator: str, against: str = LOGGING) -> Difference | None:
-        """The policy less another; None where they were not compared."""
+        """The value of a policy minus that of another; None if the two were not compared."""
         wanted = (policy, estimator, against)
         return next((gap.found for gap in self.gaps if gap[:3] == wanted), None)
 
     def verdicts(self) -> "list[Verdict]":
-        """What the log says of each policy against what ran, in plain words: by the first estimator."""
+        """What the log says about each policy compared with what ran, in plain words, by the first estimator."""
         from dither.ope import verdicts
 
         return verdicts.verdicts(self)
 
     def notes(self) -> list[str]:
-        """What a reader must know besides."""
+        """What a reader must know besides the verdicts."""
         from dither.ope import verdicts
 
         return verdicts.notes(self)
@@ -155,25 +156,27 @@ def evaluate(
 ) -> Evaluation:
     """What other policies would have earned on the traffic of a log: estimates, intervals, and verdicts in plain words.
 
-    log : a file, a folder that `dither.log.Log` wrote or one of Parquet parts, which are read in pieces; or a
+    log : a file, a folder that `dither.log.Log` wrote, or a folder of Parquet parts, which are read in pieces; or a
         `dither.log.Logged` or a frame, in memory
-    policies : words as in `candidates` ("uniform", "arm:NAME", "column:NAME", "bandit.npz"), a `dither.Bandit` as it
-        stands, or the probabilities in each row, (n, K) or (n,) of the arm shown; in a list, or name -> policy
-    estimators : names, with their setting where they have one ("snips", "clipped_ips:5"); None: "snips" and "ips", and
-        "dr" first where there are predictions. The verdict is by the first
-    predictions : a column: lists of the reward predicted for each arm, or the one for the arm shown
+    policies : a list, or a mapping name -> policy. A policy is a word as in `candidates` ("uniform", "arm:NAME",
+        "column:NAME", "bandit.npz"), a `dither.Bandit` as it is, or an array of its probabilities in each row: (n, K),
+        or (n,) for the arm shown
+    estimators : names, with a setting where the estimator has one ("snips", "clipped_ips:5"); None: "snips" and "ips",
+        and before them "dr" if there are predictions. The first one gives the verdict
+    predictions : a column: lists of the reward predicted for each arm, or the reward predicted for the arm shown
     model : "ridge" or "gbm", to make predictions from the features, cross-fitted in memory
-    cluster : a column, such as the user: rows that share it may depend on each other
+    cluster : a column, such as the user. Rows with the same value may depend on each other
     interval, level, reward_range, weight_max, row_weight_max, resamples : see `How`
     missing, invalid, duplicates : see `dither.log.Logged.usable`
     arms : number of arms on offer, where the log does not say it
-    draws : Monte Carlo draws a row, for bandits whose probabilities have no closed form
-    seed : of the bootstrap and of the models; jobs : threads, or processes where a bandit is asked
-    on_progress : told the rows done and the rows of the log
+    draws : Monte Carlo draws for each row, for bandits whose probabilities have no closed form
+    seed : seed of the bootstrap and of the models; jobs : number of threads, or of processes if a policy is a bandit
+    on_progress : is called with the rows done and the rows of the log
     source : how a file is read: format, arm, propensity, reward, kind, options (`dither.log.sources.Source`)
 
-    Raises FileNotFoundError and LookupError for what is not there. Raises ValueError for what excludes each other, rows
-    that break a rule and were not asked to be left out, and a log that cannot answer.
+    Raises FileNotFoundError and LookupError for a file, column or name that does not exist. Raises ValueError for
+    arguments that exclude each other, for rows that break a rule (unless they are to be left out), and for a log that
+    cannot answer.
     """
     errors.at_least("draws", draws, 1)
     errors.at_least("jobs", jobs, 1)
@@ -189,7 +192,7 @@ def evaluate(
     report = None
     if isinstance(log, (str, Path)):
         here = sources.Source(Path(log), arms=arms, text=() if cluster is None else (cluster,), **source)
-        whole = None if model is None else here.whole(fitting.reads(question))
+        whole = None if model is None else here.whole(question.columns - {fitting.COLUMN} | {"features"})
     elif source:
         raise ValueError(f"{next(iter(source))}= is for files, which are read here; name the columns of a frame before")
     else:
@@ -198,7 +201,7 @@ def evaluate(
         whole, report = fitting.predicted(whole, question, model, seed=seed)
     rows = sources.ROWS
     if whole is None:
-        pieces = here.pieces(question, rows=rows)
+        pieces = here.pieces(question.columns, rows=rows)
     else:
         pieces = sources.Pieces(len(whole), sources.split(whole, rows))
     found = judged(
@@ -216,10 +219,10 @@ def judged(
     jobs: int = 1,
     on_progress: Callable[[int], object] = lambda rows: None,
 ) -> Evaluation:
-    """Sum the pieces, in order, and say what they say. on_progress is told the rows read.
+    """Sum the pieces, in order, and judge the sums. on_progress is called with the number of rows read.
 
-    The same pieces give the same bits whatever `jobs`; other pieces of the same log the same numbers to rounding.
-    Raises ValueError for rows that break a rule and were not asked to be left out, and where no row is left.
+    The same pieces give the same bits for every `jobs`. Other pieces of the same log give the same numbers up to
+    rounding. Raises ValueError for rows that break a rule (unless they are to be left out), and if no row is left.
     """
     errors.at_least("jobs", jobs, 1)
     how = how or How()
@@ -235,7 +238,7 @@ def judged(
 
 @np.errstate(all="ignore")
 def conclude(part: Part, question: Question, report: Report, how: How) -> Evaluation:
-    """The estimates and the differences that sums give."""
+    """The evaluation from sums: estimates and differences."""
     sums, names = part.sums, [policy.name for policy in question.policies]
     of = {(who, asked.name): key(who, asked.name) for who in names for asked in question.estimators}
     of = {(LOGGING, "mean"): BASE} | of
@@ -282,7 +285,7 @@ def conclude(part: Part, question: Question, report: Report, how: How) -> Evalua
 
 
 def _few(tallies: dict[str, intervals.Tally], how: How) -> dict[str, Events]:
-    """The policies of which few rewards differ, where the interval comes from the spread of the rows."""
+    """The policies for which few rewards differ. Empty for intervals that do not use the spread of the rows."""
     if how.interval not in ("normal", "bootstrap", "asymptotic"):
         return {}
     rare = {who: tally for who, tally in tallies.items() if intervals.few(tally)}
@@ -290,12 +293,12 @@ def _few(tallies: dict[str, intervals.Tally], how: How) -> dict[str, Events]:
 
 
 def _unseen(who: str, tally: intervals.Tally, how: How, level: float) -> intervals.Interval | None:
-    """The interval of a policy's value that holds for events not seen."""
+    """The interval of the value of a policy that also holds for events that were not seen."""
     return intervals.unseen(tally, level, how.reward_range, bound=how.weight_max if who != LOGGING else None)
 
 
 def _wider(found: Estimate, who: str, events: Events | None, how: How) -> Estimate:
-    """An estimate whose interval also holds for events not seen."""
+    """The estimate with an interval that also holds for events that were not seen."""
     if events is None or not events.held or found.method == "dm":
         return found
     ends = _hull(found.interval, _unseen(who, events.tally, how, how.level))
@@ -305,7 +308,10 @@ def _wider(found: Estimate, who: str, events: Events | None, how: How) -> Estima
 def _wider_gap(
     found: Difference, pair: tuple[str, str], few: dict[str, Events], tallies: dict[str, intervals.Tally], how: How
 ) -> Difference:
-    """A difference whose interval also holds what the intervals of both leave, each at half of what may miss."""
+    """The difference with an interval that also holds all differences between the intervals of both values.
+
+    Each of these two intervals fails with half the probability.
+    """
     rare = [few[who] for who in pair if who in few]
     if not rare or not all(events.held for events in rare):
         return found
@@ -316,12 +322,12 @@ def _wider_gap(
 
 
 def _hull(a: tuple[float, float], b: tuple[float, float] | None) -> tuple[float, float]:
-    """The interval that holds both; a NaN end gives way."""
+    """The smallest interval that holds both. An end that is NaN does not count."""
     return a if b is None else (float(np.fmin(a[0], b[0])), float(np.fmax(a[1], b[1])))
 
 
 def _answers(pieces: Iterable[Logged], question: Question, jobs: int) -> Iterator[tuple[Part | None, Report]]:
-    """The answers in the order of the pieces; never more pieces in memory than one a job and one that waits."""
+    """The answers, in the order of the pieces. Memory holds one piece for each job, and one that waits."""
     if jobs == 1:
         yield from (answer(piece, question) for piece in pieces)
         return
@@ -329,7 +335,7 @@ def _answers(pieces: Iterable[Logged], question: Question, jobs: int) -> Iterato
         import joblib
     except ImportError:
         raise errors.missing_extra("joblib", extra="experiments") from None
-    # NumPy lets threads run side by side, and nothing is copied; a bandit's own Python would hold them up
+    # NumPy lets threads run in parallel, without copies. The Python code of a bandit does not, so it needs processes
     backend = "loky" if any(isinstance(policy, Saved) for policy in question.policies) else "threading"
     work = joblib.Parallel(n_jobs=jobs, backend=backend, return_as="generator", pre_dispatch=jobs + 1)
     yield from work(joblib.delayed(answer)(piece, question) for piece in pieces)

@@ -1,5 +1,5 @@
-"""What tells rows apart or orders them: labels of any one type, none of them missing. NumPy alone would make a list of
-'1' and 1 one label, and NaN a cluster of its own."""
+"""Labels that group rows or order them. All must be of one type, and none may be missing. NumPy alone would take '1'
+and 1 in a list as one label, and NaN as a cluster."""
 
 import numbers
 from typing import Any
@@ -10,7 +10,7 @@ TYPES = (bool, numbers.Real, str, bytes)  # numbers of all types compare as numb
 
 
 def numbered(cluster: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | None:
-    """Labels (n,) as numbers from 0 in the order of the labels, of the rows used; None for None.
+    """Labels (n,) of the rows used, as numbers from 0 in the order of the labels; None for None.
 
     Raises ValueError for missing labels and labels of mixed types, naming the first row and how many there are.
     """
@@ -24,7 +24,7 @@ def numbered(cluster: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray
 
 
 def order(time: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | None:
-    """The places of the rows used in order of time (n,), ties as they are; None for None. Raises as `numbered`."""
+    """The places of the rows used, sorted by time (n,), stably. None for None. Raises as `numbered`."""
     if time is None:
         return None
     times = _values(time, "time", "one for each row", n, rows)

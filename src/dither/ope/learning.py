@@ -4,10 +4,10 @@
     ĝ    = regression of Γ_ik on x_ik               all n K scores
     π(X) = argmax_k ĝ(x_k)
 
-M is cross-fitted: M_i comes from a model that never saw row i, so given exact propensities the scores are unbiased
-whatever the model (Dudík, Langford, Li, "Doubly robust policy evaluation and learning", ICML 2011, Section 3; Athey,
+M is cross-fitted: M_i comes from a model that never saw row i. So with exact propensities the scores are unbiased for
+every model (Dudík, Langford, Li, "Doubly robust policy evaluation and learning", ICML 2011, Section 3; Athey,
 Wager, "Policy learning with observational data", Econometrica 2021, Section 2.1, for the argmax over cross-fitted
-scores). The regression makes it a policy for contexts that the log does not hold.
+scores). The regression gives a policy for contexts that the log does not have.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ import numpy as np
 
 from dither import arrays, errors, inputs
 from dither.ope.choosing import Candidate, ChosenC, choose_c, effective
-from dither.ope.fitting import cross_fit
+from dither.ope.fitting import cross_fit, sklearn
 from dither.ope.rows import ArmRows, with_arms
 
 __all__ = ["Candidate", "ChosenC", "OffPolicy", "choose_c", "effective", "fit", "warm_start"]
@@ -27,7 +27,7 @@ FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class OffPolicy:
-    """The arm of the highest ĝ(x): what `fit` learnt."""
+    """The policy that `fit` learnt: it shows the arm with the highest ĝ(x)."""
 
     regressors: tuple[Any, ...]  # fitted; one for all arms, or one for each
     dim: int
@@ -80,14 +80,14 @@ def fit(
     regressor : any scikit-learn regressor, for M; None: ridge regression with an intercept
     policy_regressor : the same for ĝ; None: as `regressor`
     per_arm : a regressor of its own for each arm, for arms that are the same in every row; each must have been shown
-    clip : weights 1/p above it are cut to it, which biases the scores; how many rows, `OffPolicy.clipped` says
+    clip : weights 1/p above it are cut to it, which biases the scores. `OffPolicy.clipped` counts the rows
     mask : (n, K), True: on offer
-    folds, seed : of the cross-fitting
-    weight : (n,) how many rows of the traffic each row stands for, the same of all if None: both regressions weight
-        their rows by it (`sample_weight`), since the average loss over the traffic is what they minimise. A factor
-        common to all changes nothing: weights are divided by their mean
+    folds, seed : those of the cross-fitting
+    weight : (n,) how many rows of the traffic each row stands for; None: 1. Both regressions weight their rows by it
+        (`sample_weight`), since they minimise the average loss over the traffic. Weights are divided by their mean, so
+        a factor common to all changes nothing
 
-    Evaluate it on rows that it was not made of: its own log flatters it.
+    Evaluate the policy on rows that it did not learn from: on its own log it looks better than it is.
 
     Raises ValueError for propensities outside (0, 1], an arm off offer and wrong shapes, naming rows; ImportError
     without scikit-learn.
@@ -115,7 +115,7 @@ def fit(
 
 
 def dr_scores(log: ArmRows, M: np.ndarray, inverse: np.ndarray) -> np.ndarray:
-    """Γ, (n, K): M (n, K), and for the arm shown what the reward has to say besides; inverse (n,) is 1/p."""
+    """Γ (n, K): M (n, K), corrected for the arm shown by its reward. inverse (n,) : 1/p."""
     rows, scores = np.arange(len(log.a)), M.copy()
     scores[rows, log.a] += inverse * (log.r - M[rows, log.a])
     return scores
@@ -123,7 +123,7 @@ def dr_scores(log: ArmRows, M: np.ndarray, inverse: np.ndarray) -> np.ndarray:
 
 @dataclass
 class _PerArm:
-    """A regressor for each arm, whose number is the last feature: as scikit-learn's `clone` copies estimators."""
+    """A regressor for each arm; the last feature is the number of the arm. scikit-learn's `clone` can copy it."""
 
     regressor: Any
     arms: int
@@ -144,11 +144,10 @@ def _trained(
     regressor: Any, x: np.ndarray, y: np.ndarray, arm: np.ndarray, *, arms: int, s: np.ndarray | None
 ) -> tuple[Any, ...]:
     """Fitted copies: one for all, or one for each of `arms`; s (n,) weights of the rows, or None."""
-    from sklearn.base import clone
 
     def fitted(keep: Any) -> Any:
         weights = {} if s is None else {"sample_weight": s[keep] / np.mean(s)}
-        return clone(regressor).fit(x[keep], y[keep], **weights)
+        return sklearn("base").clone(regressor).fit(x[keep], y[keep], **weights)
 
     if not arms:
         return (fitted(slice(None)),)
@@ -171,12 +170,9 @@ def _predicted(regressors: tuple[Any, ...], X: np.ndarray) -> np.ndarray:
 
 
 def _regressor(given: Any) -> Any:
-    try:
-        from sklearn.linear_model import Ridge
-    except ImportError:
-        raise errors.missing_extra("scikit-learn", extra="ope") from None
+    linear = sklearn("linear_model")
     if given is None:
-        return Ridge(alpha=1.0)
+        return linear.Ridge(alpha=1.0)
     if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "predict")):
         raise TypeError(f"regressor must be a scikit-learn regressor, an instance with fit and predict; got {given!r}")
     return given

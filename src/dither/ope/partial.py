@@ -1,20 +1,20 @@
-"""Estimates of logs larger than memory: sums that add over parts of the log, for several policies at once.
+"""Estimates from logs larger than memory, for several policies at once. The sums of parts of a log add up.
 
     part of the log -> contributions -> sums;  merge(sums, sums) -> sums;  estimates(sums), differences(sums, base)
 
-For each policy the columns sb, su, sv and sw, and one column of s, the weights of the rows (1 where there are none): a
-unit is a row, or the sum over a cluster. Kept are their mean and their sums of squares and products about it, merged as
-Chan, Golub and LeVeque (1979) do: nothing cancels. With c_j the coefficients of policy j's ψ (`contributions`),
-Σψψ' = c S c': the errors of values and differences.
+Each policy has the columns sb, su, sv and sw. One more column is s, the weights of the rows (1 where there are none). A
+unit is a row, or the sum over a cluster. The sums keep the mean of the columns, and their sums of squares and products
+about the mean. These are merged as Chan, Golub and LeVeque (1979) do, so that nothing cancels. With c_j the
+coefficients of ψ of policy j (`contributions`), Σψψ' = c S c' gives the errors of values and differences.
 
-What groups of rows add is kept besides (`Groups`), for clusters, the bootstrap and the test of drift:
+The totals of groups of rows are kept besides (`Groups`), for clusters, the bootstrap and the test of drift:
 
-    Ψ_g = B_g - n_g b̄ + (U_g - ρ V_g) n/Σsv     how a group g leans an estimate; B_g, U_g, V_g its totals, ΣΨ = 0
+    Ψ_g = B_g - n_g b̄ + (U_g - ρ V_g) n/Σsv     how group g moves an estimate; B_g, U_g, V_g its totals, ΣΨ = 0
     se² = G/(G - ddof) Σ_g Ψ_g²/n²              with G clusters, whose rows may stand anywhere in the log
 
-n = Σs are the rows of the traffic, n_g those of a group. Rows are also grouped into at most BLOCKS blocks of 2^k
-successive rows; a log of fewer rows has one row in each. To draw blocks anew is the bootstrap of rows where rows are
-independent, and more careful where they are not.
+n = Σs is the number of rows of the traffic, and n_g the number in a group. Rows are also grouped into at most BLOCKS
+blocks of 2^k successive rows. In a log of fewer rows, each block is one row. If rows are independent, drawing blocks
+anew is the bootstrap of rows. If they are not, it is more careful.
 """
 
 import warnings
@@ -26,6 +26,7 @@ import numpy as np
 from dither import errors
 from dither.log import bets
 from dither.log.bets import Balance
+from dither.log.check import together
 from dither.log.schema import KINDS
 from dither.ope import diagnostics, intervals
 from dither.ope.bounded import Bounded, Seen
@@ -46,7 +47,7 @@ class Groups(NamedTuple):
     width: int = 0  # of blocks: rows each, a power of two, the label row // width; 0: clusters, by the user's labels
 
     def lean(self, j: int) -> np.ndarray:
-        """Ψ of the j-th estimate (G,); NaN where it has no value."""
+        """Ψ of the j-th estimate (G,); NaN if the estimate has no value."""
         n = np.sum(self.n)
         B, U, V = self.T[:, j].T
         total = float(np.sum(V))
@@ -58,7 +59,7 @@ class Groups(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What is known of J policies from the rows so far. C = 1 + 4J. Only `kept` grows with them."""
+    """What is known of J policies from the rows so far. C = 1 + 4J. Only `kept` grows with the number of rows."""
 
     names: tuple[str, ...]  # (J)
     methods: tuple[str, ...]  # (J)
@@ -93,12 +94,11 @@ class Sums(NamedTuple):
 def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any = None, keep: bool = False) -> Sums:
     """The sums of one part of a log: name -> contributions, all of the same rows.
 
-    numbers (n,) : of the rows in the whole log, ascending; "bootstrap" and the test of drift need them
+    numbers (n,) : numbers of the rows in the whole log, ascending; "bootstrap" and the test of drift need them
     cluster (n,) : labels of one type, such as users; the rows of a label may stand in several parts
-    keep : keep the terms of the rows too, which "betting" needs: the parts are then merged in their order
+    keep : whether to keep the terms of the rows, which "betting" needs; the parts must then be merged in their order
 
-    Where the contributions were made with cluster=, all rows of a cluster must be in one part: only then are its sums
-    those of the whole log.
+    If the contributions were made with cluster=, all rows of a cluster must be in one part.
     """
     if not made:
         raise ValueError("sums needs the contributions of at least one policy")
@@ -224,7 +224,6 @@ def merge(a: Sums, b: Sums) -> Sums:
             raise ValueError(f"sums must be made alike: {name} are known of one and not of the other")
     units = a.units + b.units
     gap, share = b.mean - a.mean, b.units / units
-    reasons = a.left_out.keys() | b.left_out.keys()
     return a._replace(
         n=a.n + b.n,
         units=units,
@@ -237,7 +236,7 @@ def merge(a: Sums, b: Sums) -> Sums:
         rows=(min(a.rows[0], b.rows[0]), max(a.rows[1], b.rows[1])),
         ends=np.stack([np.minimum(a.ends[:, 0], b.ends[:, 0]), np.maximum(a.ends[:, 1], b.ends[:, 1])], axis=1),
         kind=KINDS[max(KINDS.index(a.kind), KINDS.index(b.kind))],
-        left_out={reason: a.left_out.get(reason, 0) + b.left_out.get(reason, 0) for reason in sorted(reasons)},
+        left_out=dict(sorted(together(a.left_out, b.left_out).items())),
         tallies=tuple(intervals.merge_tallies(x, y) for x, y in zip(a.tallies, b.tallies, strict=True)),
         blocks=None if a.blocks is None or b.blocks is None else merge_groups(a.blocks, b.blocks),
         clusters=None if a.clusters is None or b.clusters is None else merge_groups(a.clusters, b.clusters),
@@ -279,8 +278,10 @@ def _evidence(s: Sums, j: int, draws: np.ndarray | None) -> Evidence:
 
 
 def resample(s: Sums, *, seed: int | None = None, times: int = intervals.RESAMPLES) -> np.ndarray:
-    """The J estimates of as many blocks, or clusters, drawn anew: (times, J); NaN for 0/0. For `estimates` and
-    `differences` both: draws=."""
+    """The J estimates from blocks, or clusters, drawn anew as many as there are: (times, J); NaN for 0/0.
+
+    `estimates` and `differences` both take them as draws=.
+    """
     return resampled(_drawn_from(s), seed, times=times)
 
 
@@ -302,10 +303,10 @@ def _drawn_from(s: Sums) -> Groups:
 def estimates(
     s: Sums, *, interval: str = "normal", level: float = 0.95, warn: bool = True, **options: Any
 ) -> dict[str, Estimate]:
-    """name -> estimate: value and se as of the whole log in memory.
+    """name -> estimate. Value and se are those of the whole log in memory.
 
     interval, options : as for the estimators (`IntervalOptions`). "bootstrap" and "bca" need sums made with numbers= or
-        cluster=, and "betting" with keep=True; draws (times, J) : from `resample`, to draw once for all that is asked
+        cluster=, and "betting" needs keep=True. draws (times, J) : from `resample`, to draw once for several calls
     """
     errors.within("level", level, *LEVELS)
     if interval not in intervals.INTERVALS:
@@ -331,7 +332,7 @@ def estimates(
 
 
 def differences(s: Sums, base: str, *, level: float = 0.95, draws: np.ndarray | None = None) -> dict[str, Difference]:
-    """name -> value less that of `base`, with the error of the paired difference.
+    """name -> the value minus the value of `base`, with the error of the paired difference.
 
     draws (times, J) : from `resample`; the intervals are then percentiles of the differences of the same resamples
     """
@@ -385,13 +386,13 @@ def _slips(s: Sums) -> np.ndarray:
 
 
 def _covariance(s: Sums) -> np.ndarray:
-    """Σψψ'/n² of the policies, (J, J): without the factors of the divisor and without the errors of p."""
+    """Σψψ'/n² of the policies, (J, J), without the factor of the divisor and without the errors of p."""
     c = _coefficients(s)
     return c @ s.squares @ c.T / s.total**2
 
 
 def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
-    """Standard error of Σ_j c_j V̂_j, c (J,). Of the policies in it alone: 0 × NaN is NaN, and a ratio may be one."""
+    """Standard error of Σ_j c_j V̂_j, c (J,). Only policies with c_j ≠ 0 are read, since V̂ of another may be NaN."""
     used = np.flatnonzero(c)
     slip = float(c[used] @ _slips(s)[np.ix_(used, used)] @ c[used]) / s.total**2
     if s.clusters is not None:
@@ -404,7 +405,7 @@ def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
 
 
 def certain(s: Sums, j: int) -> float:
-    """The mass of policy j on arms that could not be shown, as far as p and P tell it."""
+    """The mass of policy j on arms that could not be shown, as far as p and P say it."""
     return float(s.weights[j, 2]) / s.total
 
 

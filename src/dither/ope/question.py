@@ -1,7 +1,7 @@
-"""What is asked of a log, and the answer of one piece of it: sums that add up over pieces.
+"""What is asked of a log, and the answer of one piece of the log. The answers are sums, which add up over pieces.
 
-A policy gives in each row q, the probability of the arm shown; with reward predictions also m, that of the arm shown,
-and g = Σ_k Q_k M_k. These three are all that the estimators of `dither.ope` use of Q and M.
+A policy gives q in each row, the probability of the arm shown. With reward predictions there are two more numbers: m,
+the prediction for the arm shown, and g = Σ_k Q_k M_k. Most estimators need no more of Q and M than these three.
 """
 
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """Everything that the sums depend on; it travels to other processes."""
+    """Everything that the sums depend on. It is sent to other processes."""
 
     policies: tuple[Policy, ...]
     estimators: tuple[Asked, ...]
@@ -58,7 +58,7 @@ class Question:
     invalid: str = "error"
     duplicates: str = "error"
     arms: int | None = None  # number of arms, where the log does not say
-    keep: bool = False  # keep what each row adds to means: for the intervals that no sums give
+    keep: bool = False  # whether to keep what each row adds to a mean, for intervals that sums cannot give
 
     def __post_init__(self) -> None:
         if not self.estimators:
@@ -90,11 +90,11 @@ class Question:
 
 
 class Part(NamedTuple):
-    """The answer of some rows; answers of parts add up."""
+    """The answer of some rows. The answers of parts of a log add up."""
 
     sums: partial.Sums  # its names: `key`
     checked: int  # rows whose logged probabilities say what the propensity must be (`log.check`)
-    known: tuple[bool, ...]  # of each policy, whether they told in every row what it shows that could not be shown
+    known: tuple[bool, ...]  # of each policy: whether every row says how much of it is on arms that could not be shown
     kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
     rounding: tuple[float, ...]  # of each policy: how far its weights may be off, as columns hold few digits
 
@@ -105,25 +105,23 @@ def key(policy: str, estimator: str) -> str:
 
 
 BASE = key(LOGGING, "mean")  # the mean of the rewards: by weights that are 1
-MOST_ROUNDING = 1e-3  # of a weight, that is put down to the digits of a column
+MOST_ROUNDING = 1e-3  # an error of a weight above this does not come from the digits of a column
 
 
 @np.errstate(all="ignore")
 def answer(log: Logged, question: Question) -> tuple[Part | None, Report]:
-    """The sums of one piece and its report; None where no row of it can be used.
+    """The sums of one piece and its report. The sums are None if none of its rows can be used.
 
-    Raises ValueError where nothing says how many arms were on offer and the answer depends on it.
+    Raises ValueError if the answer depends on how many arms were on offer and nothing says it.
     """
     log = told(log, question)
     log = log.usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
-    if log.report is None:
-        raise RuntimeError("a log that was looked at has a report")
     log = log.standing()
     return (_sums(log, question) if len(log) else None), log.report or Report(0, 0)
 
 
 def add(a: Part | None, b: Part | None) -> Part | None:
-    """The answer of the rows of both, a's first."""
+    """The answer of the rows of both. The rows of a come first."""
     if a is None or b is None:
         return a if b is None else b
     return Part(
@@ -136,7 +134,7 @@ def add(a: Part | None, b: Part | None) -> Part | None:
 
 
 def told(log: Logged, question: Question) -> Logged:
-    """The log with the number of arms that the user says, where it does not say it itself."""
+    """The log with the number of arms: its own, or else the number that the user gave."""
     if log.catalogue is not None or log.known_arms:
         return log
     if question.arms is not None:
@@ -159,7 +157,7 @@ def told(log: Logged, question: Question) -> Logged:
 
 
 def _sums(log: Logged, question: Question) -> Part:
-    """The sums of rows that can be used, at least one."""
+    """The sums of usable rows, of which there is at least one."""
     kinds, se = _errors(log)
     P = log.P if "probabilities" in log.frame.columns else None
     full = 0 if P is None else int(np.count_nonzero(~np.isnan(P).any(axis=1)))
@@ -189,8 +187,9 @@ def _sums(log: Logged, question: Question) -> Part:
 def _rows(log: Logged, shown: Shown, mg: Any, P: Any, se: np.ndarray | None, *, who: str) -> Rows:
     """What the estimators of `dither.ope` start from.
 
-    Two arms stand for all: the one shown, of probability q and prediction m, and the rest, of which g tells the mean
-    prediction (g - qm)/(1 - q). They give the same weights and the same model value g as all K arms do.
+    Two arms take the place of all K. One is the arm shown, with probability q and prediction m. The other has the rest
+    of the probability, and the mean prediction (g - qm)/(1 - q), which g gives. The two have the same weights and the
+    same model value g as all K arms.
     """
     q, n = shown.q, len(log)
     w = q / log.p
@@ -210,7 +209,7 @@ def _rows(log: Logged, shown: Shown, mg: Any, P: Any, se: np.ndarray | None, *, 
 
 
 def _all_arms(rows: Rows, log: Logged, shown: Shown, question: Question, asked: Asked, who: str) -> Rows:
-    """The same rows with all arms, for an estimator that reads them; refused where they are not known."""
+    """The same rows with all arms, for an estimator that reads them. Raises ValueError if they are not known."""
     if shown.Q is None:
         raise ValueError(
             f"the estimator {asked.name} reads the probabilities of all arms, and {who} gives that of the arm shown "
@@ -228,7 +227,7 @@ def _all_arms(rows: Rows, log: Logged, shown: Shown, question: Question, asked: 
 
 
 def _limit(log: Logged, shown: Shown, P: Any) -> float | None:
-    """What no weight can exceed, whatever arm a row shows: from logged probabilities or a logged floor, in all rows."""
+    """A bound on the weights, whatever arm a row shows; None if a row has neither probabilities nor a floor."""
     if log.kind != "exact":
         return None
     with np.errstate(divide="ignore", invalid="ignore"):

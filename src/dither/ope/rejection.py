@@ -1,10 +1,10 @@
 """Replay: what a policy that learns would have earned, from a log of arms chosen at random.
 
-The policy meets the log's contexts in order. A row counts, and is learnt from, where the policy chooses the arm that
-was shown, and then with chance least/p: rows that the log shows often are thinned, so that the rows that count come as
-if the policy had chosen itself (Li, Chu, Langford, Wang 2011 for uniform logs; Dudík et al. 2012, Section 4). Of a
-log that was thinned out, a row that stands for s rows of the traffic counts with chance least s/(p S), S the largest s:
-then the rows that count come as the traffic does.
+The policy meets the contexts of the log in order. If it chooses the arm that was shown, the row counts with probability
+least/p, and the policy learns from it. So the rows that count come as if the policy itself had chosen (Li, Chu,
+Langford, Wang 2011 for uniform logs; Dudík et al. 2012, Section 4). In a thinned log, a row stands for s rows of the
+traffic. It counts with probability least s/(p S), where S is the largest s. Then the rows that count come as the
+traffic does.
 """
 
 from typing import Any
@@ -29,21 +29,21 @@ def replay(
     bandit: Any, X: Any, a: Any = None, r: Any = None, p: Any = None, *, least: float | None = None,
     seed: int | None = None, level: float = 0.95, weight: Any = None, mask: Any = None,
 ) -> Estimate:  # fmt: skip
-    """Play a bandit (which learns: pass a fresh one) against a log; the mean reward of the rows that count.
+    """Play a bandit against a log. The estimate is the mean reward of the rows that count.
 
-    bandit : `choose(X_i).arm` and `update(x, r)`, such as `dither.Bandit`, which is changed
+    bandit : has `choose(X_i).arm` and `update(x, r)`, as `dither.Bandit` has. It learns, so pass a fresh one
     X (n, K, d) arms on offer in each row, or (n, d) contexts for a bandit of disjoint slots; a (n,), r (n,), p (n,).
-        Or a `dither.log.Logged` in place of the four, with its weights and masks; names of features are those that the
-        bandit learnt. Its rows must be usable (`Logged.usable`)
-    least : the least probability with which the log shows any arm, such as floor/K; None: the least p S/s in the log,
-    which is what it is only in a long log
+        Or a `dither.log.Logged` in place of the four, which has its own weights and masks. Its features must have the
+        names that the bandit learnt, and its rows must be usable (`Logged.usable`)
+    least : the smallest probability with which the log shows any arm, such as floor/K. None: the smallest p S/s in the
+        log, which is near the true value only in a long log
     weight (n,) : s, how many rows of the traffic each row stands for; None: 1
     mask (n, K) True: on offer; None: all
-    seed : of the thinning; not needed where p is constant
-    -> Estimate over the rows that count, n of them, in `Contributions.log.rows`; its se takes the rewards as
-    uncorrelated, as they are given the past up to their means, which learning moves
+    seed : seed of the thinning; not needed if p is constant
+    -> Estimate over the n rows that count, which `Contributions.log.rows` lists. Its se takes the rewards as
+    uncorrelated. This is true of rewards less their means given the past; learning moves these means
 
-    Raises ValueError for rows that break a rule, naming the first, and where no row counts.
+    Raises ValueError for rows that break a rule (it names the first), and if no row counts.
     """
     if isinstance(X, Logged):
         if not all(given is None for given in (a, r, p, weight, mask)):

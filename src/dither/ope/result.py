@@ -16,34 +16,34 @@ LEVELS = (1e-6, 1 - 1e-6)  # of intervals
 
 
 class IntervalOptions(TypedDict, total=False):
-    """What may be said about the interval."""
+    """The options of an interval."""
 
-    interval: str  # one of intervals.INTERVALS; as left unsaid "normal"
-    level: float  # 0.95
-    weight_max: float  # a bound on the weights known beforehand, such as K/floor: for "bernstein" and "betting"
-    reward_range: tuple[float, float]  # bounds on rewards and predictions: for the same
-    seed: int | None  # of the bootstrap
-    resamples: int  # of the bootstrap: 2,000
-    row_weight_max: float  # a bound on weight= known beforehand, for "bernstein" and "betting" where it is not constant
-    narrowest: int  # rows at which "asymptotic" is narrowest: 1,000; chosen beforehand
+    interval: str  # one of intervals.INTERVALS; default "normal"
+    level: float  # default 0.95
+    weight_max: float  # a bound on the weights, known beforehand, such as K/floor; for "bernstein" and "betting"
+    reward_range: tuple[float, float]  # bounds on rewards and predictions; for the same two
+    seed: int | None  # seed of the bootstrap
+    resamples: int  # number of resamples of the bootstrap; default 2,000
+    row_weight_max: float  # a bound on weight=, known beforehand; for the same two, if weight= is not constant
+    narrowest: int  # number of rows at which "asymptotic" is narrowest, chosen beforehand; default 1,000
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A policy's value, how well it is known, and whether the log can tell."""
 
-    value: float  # reward; NaN where the formula has none
+    value: float  # mean reward of a decision; NaN where the formula gives none
     se: float  # standard error of the value; NaN for one row
     interval: tuple[float, float]  # at `level`
     n: int  # rows used
     ess: float  # (Σsw)²/Σ(sw)², effective sample size, s the weights of rows; 0 where all weights are 0
-    weight_mean: float  # Σsw/Σs: 1 in expectation, where the log supports the policy and p is right
+    weight_mean: float  # Σsw/Σs; its expectation is 1 if the log supports the policy and p is right
     weight_max: float  # the largest w
-    weight_sd: float  # of w over the traffic: 0 where all weights are one number
-    unsupported: float  # mass of Q on arms that the log could not show: from P, else 1 - weight_mean where above 0
-    weight_test: float  # P-value of a mean weight of 1, valid for every law of the weights (`log.bets`)
-    support_test: float  # P-value of no weight heavier than those seen, where weight_mean is below 1
-    drift: float  # P-value of a constant mean of the weighted rewards over time; NaN without time=
+    weight_sd: float  # standard deviation of w over the traffic; 0 if all weights are equal
+    unsupported: float  # mass of Q on arms that the log could not show: from P, else 1 - weight_mean, at least 0
+    weight_test: float  # P-value of "the mean weight is 1", valid for every law of the weights (`log.bets`)
+    support_test: float  # P-value of "no weight is heavier than those seen"; 1 where weight_mean is 1 or more
+    drift: float  # P-value of "the weighted rewards have one mean over time"; NaN without time=
     level: float
     method: str  # the estimator
     interval_method: str  # one of intervals.INTERVALS
@@ -62,12 +62,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference:
-    """The value of one estimate less another's, on the same rows."""
+    """The value of one estimate minus that of another, on the same rows."""
 
     value: float
     se: float
     interval: tuple[float, float]
-    p_value: float  # of no difference, two-sided, normal
+    p_value: float  # of "there is no difference": two-sided, normal
     level: float
     n: int
 
@@ -79,13 +79,8 @@ class Difference:
         )
 
 
-def finish(made: Contributions, options: dict[str, Any]) -> Estimate:
-    """`estimate` with the options of a call."""
-    return estimate(made, **options)
-
-
 def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estimate:
-    """The estimate of some contributions. options : `IntervalOptions`; warn : say where the log does not carry it."""
+    """The estimate from contributions. options : `IntervalOptions`; warn : whether to warn of a weak log."""
     for name in set(options) - set(IntervalOptions.__annotations__):
         raise TypeError(str(errors.unknown("option", name, known=IntervalOptions.__annotations__)))
     level, how = options.get("level", 0.95), options.get("interval", "normal")
@@ -109,7 +104,7 @@ def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estim
     if warn:
         said = diagnostics.complaints(found, known=log.gap is not None, certain=log.mean(certain_gap(log)))
         for category, message in said or diagnostics.quiet(found):
-            warnings.warn(message, category, stacklevel=5)
+            warnings.warn(message, category, stacklevel=4)
     return found
 
 
@@ -145,7 +140,7 @@ def _evidence(made: Contributions, value: float, se: float) -> Evidence:
 
 
 def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
-    """a - b with the error of the paired difference, from what each row adds to both. Both must use the same rows."""
+    """a - b, with the error of the paired difference, from what each row adds to both. Both must use the same rows."""
     errors.within("level", level, *LEVELS)
     one, two = a.contributions, b.contributions
     if one is None or two is None:
@@ -169,7 +164,7 @@ def confidence_sequence(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The intervals of an estimate over its rows in their order (time= of the estimate, or as they are).
 
-    at : how many times, spaced by their logarithm, or the times themselves
+    at : the number of times, spaced evenly in log t, or the times themselves
     interval : "betting", for means of bounded terms (reward_range=, and weight_max= where the estimator does not bound
         its weights), or "asymptotic", for any estimate of independent rows and long logs (narrowest=)
     -> times (J,), intervals (J, 2): all hold together with probability `level`
@@ -210,8 +205,8 @@ def _so_far(rows: Contributions, t: int, level: float, options: dict[str, Any]) 
 def best(estimates: Sequence[Estimate]) -> int:
     """Which estimate SLOPE chooses (Su, Srinath, Krishnamurthy 2020, Section 3): its place in the list.
 
-    From the widest interval (least bias) to the narrowest, as long as all intervals value ± 2 half-widths have a point
-    in common; the last for which they do.
+    It goes from the widest interval (least bias) to the narrowest. It stops before the intervals value ± 2 half-widths
+    have no point in common, and takes the last one.
     """
     if not estimates:
         raise ValueError("SLOPE needs at least one estimate")
@@ -228,7 +223,7 @@ def best(estimates: Sequence[Estimate]) -> int:
 
 
 def slope(estimates: Sequence[Estimate]) -> Estimate:
-    """The estimate that SLOPE chooses among several of one value, such as one a setting (see `best`)."""
+    """The estimate that SLOPE chooses among several of the same value, such as one for each setting (see `best`)."""
     return estimates[best(estimates)]
 
 

@@ -1,9 +1,9 @@
 """The rows of a log, checked once: what every estimator starts from.
 
     w_i = Q[i, a_i] / p_i       the importance weight, E[w] = 1 where the log supports the new policy
-    s_i                         how many rows of the traffic row i stands for (`weight=`): 1 where none were thinned out
+    s_i                         how many rows of the traffic row i stands for (`weight=`): 1 if the log was not thinned
 
-Nothing is dropped unless asked (`mask=`, `bad="leave_out"`, a weight of 0), and then it is counted by its reason.
+No row is left out unless the caller asks (`mask=`, `bad="leave_out"`, a weight of 0). Such rows are counted by reason.
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ class Propensities(NamedTuple):
 
 
 class RowOptions(TypedDict, total=False):
-    """What may be said about the rows; n rows, K arms."""
+    """The options of the rows; n rows, K arms."""
 
     mask: Any  # (n,) booleans, True: the row is used; the others are left out and counted
-    bad: str  # "refuse" (as left unsaid) rows that break a rule, or "leave_out": drop and count them
-    kind: Any  # of p: "exact" (as left unsaid), "monte_carlo", "estimated"; one word, or (n,) of them
+    bad: str  # "refuse" (default) rows that break a rule, or "leave_out" them, counted
+    kind: Any  # kind of p: "exact" (default), "monte_carlo" or "estimated"; one word, or (n,) words
     p_se: Any  # (n,) standard error of p, independent over the rows; needed by kind="monte_carlo"
     cluster: Any  # (n,) labels, such as users: rows of one label may depend on each other
     P: Any  # (n, K) the logging policy's probabilities of all arms, p among them, for the unsupported mass
@@ -87,7 +87,7 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Rows:
     n, K = Q.shape
     s = row_weights(options.get("weight"), n)
     Q, proper = inputs.shares(Q)
-    P = None if options.get("P") is None else _numbers(options["P"], name="P", shape=(n, K))
+    P = None if options.get("P") is None else numbers(options["P"], name="P", shape=(n, K))
     kind, p_se = _kind(options.get("kind", "exact"), options.get("p_se"), n)
     exact = np.broadcast_to(np.asarray(options.get("kind", "exact"), dtype=object) == "exact", (n,))
     keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact, proper), n, options, s)
@@ -160,14 +160,15 @@ def _shaped(r: Any, a: Any, p: Any, Q: Any, M: Any) -> tuple[Any, ...]:
         raise ValueError(f"Q must be (n, K): the new policy's probability of each arm in each row; got {Q.shape}")
     n = len(Q)
     p = p.p if isinstance(p, Propensities) else p
-    r, a, p = (_numbers(x, name=name, shape=(n,)) for x, name in ((r, "r"), (a, "a"), (p, "p")))
-    return r, a, p, Q, M if M is None else _numbers(M, name="M", shape=Q.shape)
+    r, a, p = (numbers(x, name=name, shape=(n,)) for x, name in ((r, "r"), (a, "a"), (p, "p")))
+    return r, a, p, Q, M if M is None else numbers(M, name="M", shape=Q.shape)
 
 
-def _numbers(x: Any, *, name: str, shape: tuple[int, ...]) -> np.ndarray:
+def numbers(x: Any, *, name: str, shape: tuple[int, ...], of: str = "Q") -> np.ndarray:
+    """Real numbers of a given shape, which is that of the argument `of`; else ValueError."""
     array = inputs.numbers(x, name=name)
     if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, as Q has a row for each decision; got {array.shape}")
+        raise ValueError(f"{name} must have shape {shape}, as {of} has a row for each decision; got {array.shape}")
     return array
 
 
@@ -307,10 +308,7 @@ def with_arms(r: Any, a: Any, p: Any, X: Any, mask: Any, weight: Any = None, *, 
     offered = np.ones((n, K), dtype=bool) if mask is None else inputs.offered(mask, shape=(n, K))
     inputs.finite(X, name="X", mask=offered if slots is None else None)
     X = np.where(offered[..., None], X, 0.0) if slots is None else X
-    r, p = inputs.numbers(r, name="r"), inputs.numbers(p, name="p")
-    for name, array in (("r", r), ("p", p)):
-        if array.shape != (n,):
-            raise ValueError(f"{name} must be ({n},), one for each row of X; got {array.shape}")
+    r, p = (numbers(x, name=name, shape=(n,), of="X") for x, name in ((r, "r"), (p, "p")))
     inputs.finite(r, name="r")
     a = inputs.whole(a, name="a", below=K, shape=(n,))
     bad = ~((p > 0) & (p <= 1 + ROUNDING))

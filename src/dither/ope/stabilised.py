@@ -28,7 +28,7 @@ from dither import errors, inputs
 from dither.ope import agree
 from dither.ope.bounded import Bounded
 from dither.ope.contributions import Contributions
-from dither.ope.result import Estimate, IntervalOptions, finish
+from dither.ope.result import Estimate, IntervalOptions, estimate
 from dither.ope.rows import Propensities, RowOptions, Rows, read
 
 WEIGHTS = ("stablevar", "minvar", "cadr", "uniform")
@@ -81,7 +81,7 @@ def adaptive(
         raise ValueError("weights='cadr' needs policies (J, n, K) and batch (n,): take 'stablevar', which does not")
     h = _weights(log, P, D, weights, batches)
     made = Contributions(f"adaptive {weights}", log, None, h * D, h, None, Bounded("ratio"))
-    return finish(made, {name: value for name, value in options.items() if name in IntervalOptions.__annotations__})
+    return estimate(made, **{name: value for name, value in options.items() if name in IntervalOptions.__annotations__})
 
 
 def _batches(policies: Any, batch: Any, log: Rows, K: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -246,8 +246,8 @@ def probabilities(policy: Any, X: np.ndarray) -> np.ndarray:
         return checked(policy.propensities(X), X.shape[:-1])
     if not callable(policy):
         raise TypeError(
-            f"a policy is a function of X, has 'probabilities' or 'propensities', or is the table of a world "
-            f"with finitely many contexts; got {type(policy).__name__}"
+            f"a policy must be a function of X, or have the method 'probabilities' or 'propensities', or be the table "
+            f"of a world with finitely many contexts; got {type(policy).__name__}"
         )
     return checked(policy(X), X.shape[:-1])
 

@@ -14,12 +14,12 @@ from dither.ope.warn import SupportWarning
 if TYPE_CHECKING:
     from dither.ope.judge import Evaluation
 
-SHARE = 1e-3  # of a policy on arms that could not be shown, which is let pass
-MOST = 100  # times the rows of the log: more are not within reach
-RAN = "what ran"  # how tables, picture and page call the logging policy
+SHARE = 1e-3  # so small a share of a policy on arms that could not be shown is accepted
+MOST = 100  # more rows than this many times those of the log are out of reach
+RAN = "what ran"  # the name of the logging policy in tables, picture and page
 MINUS = "−"
 NOWHERE = "whose rewards nobody knows. Log with floor=, or judge a policy closer to the one that ran."
-LEARNT = (  # of a saved bandit: nothing in it says from which rows it learnt
+LEARNT = (  # for a saved bandit, whose file does not say from which rows it learnt
     "if this bandit learnt from these rows, the estimate leans high and the interval does not cover: judge it on "
     "later rows"
 )
@@ -73,9 +73,9 @@ def verdict(found: "Evaluation", policy: str) -> Verdict:
 
 
 def unsupported(found: Estimate, *, known: bool, certain: float, rounding: float = 0.0) -> str:
-    """Why the log cannot tell the value of a policy; empty where it can. rounding : how far weights may be off.
+    """Why the log cannot tell the value of a policy; "" if it can. rounding : how far weights may be off.
 
-    Few effective rows come before what the weights average: with few, a heavy weight not seen is no rare thing.
+    The number of effective rows is judged before the mean weight: with few such rows, an unseen heavy weight is common.
     """
     if found.method == "dm":
         return ""
@@ -156,7 +156,7 @@ def notes(found: "Evaluation") -> list[str]:
 
 
 def _complaints(found: "Evaluation", policy: str) -> list[str]:
-    """What `dither.ope` would warn of, but for what the verdict says already."""
+    """What `dither.ope` would warn of, without what the verdict already says."""
     estimate = found.estimates[policy, found.estimators[0]]
     known, certain = found.known[policy], found.certain[policy]
     complaints = diagnostics.complaints(estimate, known=known, certain=certain)
@@ -187,13 +187,13 @@ def difference(gap: Difference | None) -> str:
 
 
 def interval(ends: tuple[float, float], *, signed: bool = False) -> str:
-    """[low, high], in as many figures as its width is worth."""
+    """[low, high], with as many digits as its width justifies."""
     low, high = (number(end, ends[1] - ends[0], signed=signed) for end in ends)
     return f"[{low}, {high}]"
 
 
 def number(x: float, width: float | None = None, *, signed: bool = False) -> str:
-    """x to a thousandth of a width at least, or in four figures; a dash for NaN."""
+    """x with digits to a thousandth of `width`, or with four digits; a dash for NaN."""
     if math.isnan(x):
         return "–"
     if width is None or not 0 < width < math.inf:
@@ -215,7 +215,7 @@ def _off(found: Estimate) -> float:
 
 
 def _size(found: Estimate) -> float:
-    """Of the rewards, (mean r²)^½ where rows are independent."""
+    """The size of the rewards, (mean r²)^½, if rows are independent."""
     spread = found.se * math.sqrt(found.n)
     return math.hypot(found.value, spread if math.isfinite(spread) else 0.0)
 
@@ -232,7 +232,7 @@ def _endless(found: "Evaluation", estimate: Estimate) -> str:
 
 
 def _apart(mean: float) -> str:
-    """A mean weight, in as many figures as tell it from 1."""
+    """A mean weight, with enough digits to differ from 1."""
     return next((text for digits in range(3, 17) if float(text := f"{mean:.{digits}g}") != 1), "1")
 
 
@@ -243,7 +243,7 @@ def _ends(gap: Difference) -> str:
 
 
 def _wanted(gap: Difference) -> str:
-    """Rows for an interval of |d|/2, as intervals of width W from n rows narrow with 1/√n: n (2W/|d|)²."""
+    """How many rows give an interval of width |d|/2: n (2W/|d|)², since a width W from n rows falls with 1/√n."""
     width = gap.interval[1] - gap.interval[0]
     rows = gap.n * (2 * width / abs(gap.value)) ** 2 if gap.value else math.inf
     if rows > MOST * gap.n:
@@ -252,7 +252,7 @@ def _wanted(gap: Difference) -> str:
 
 
 def _round(rows: float) -> int:
-    """To two figures, upwards."""
+    """Rounded up to two digits."""
     step = 10 ** max(0, math.floor(math.log10(rows)) - 1)
     return math.ceil(rows / step) * step
 
@@ -262,7 +262,7 @@ def _effective(ess: float) -> str:
 
 
 def _rare(found: "Evaluation", rare: list[str]) -> str:
-    """What few events there are, and what the interval makes of it."""
+    """How few rewards differ, and what the interval assumes of those not seen."""
     event = found.events[rare[0]]
     tally = event.tally
     common = int(np.argmax(tally.mass))
