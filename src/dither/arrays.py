@@ -25,6 +25,12 @@ ROUNDING = 1e-15  # added to that, as a share of the request's largest score: su
 _LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # as a share of the largest score; no `spread` is larger
 
 
+def log(p: Any) -> np.ndarray:
+    """The logarithm of probabilities in NumPy; -inf of 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(p)
+
+
 def namespace(*xs: Array) -> Any:
     """The array API namespace of the arrays. NumPy is nearly always meant, so it is asked for first."""
     if type(xs[0]) is np.ndarray or isinstance(xs[0], np.generic):
@@ -96,6 +102,17 @@ def norms(X: Array) -> Array:
     """Euclidean lengths along the last axis: (..., K, d) -> (..., K); never NaN for finite input below 1e154."""
     xp = namespace(X)
     return xp.sqrt(xp.vecdot(X, X))
+
+
+def largest(x: Any) -> float:
+    """The largest entry of an array, or a number itself; 0 of an array without entries."""
+    if type(x) is float:
+        return x
+    if type(x) is np.ndarray:
+        return float(x.max()) if x.size else 0.0
+    if not getattr(x, "ndim", 0):
+        return float(x)
+    return float(namespace(x).max(x)) if 0 not in x.shape else 0.0
 
 
 def outer(a: Array, b: Array) -> Array:

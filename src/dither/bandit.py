@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
+from dither import arrays, decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
 from dither.models import model as contract
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
@@ -200,7 +200,7 @@ class Bandit:
                 p, se = monte_carlo.estimate(now, view, self._aside(), X, mask, shape=shape, n=draws)
                 kind = "monte_carlo"
                 if log:
-                    p, se = decision.log(p), se / np.where(p > 0, p, np.nan)
+                    p, se = arrays.log(p), se / np.where(p > 0, p, np.nan)
         return (p, se, kind) if detail else p
 
     def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None) -> None:

@@ -287,14 +287,8 @@ def log_propensities(view: Any, *, eps: float, shape: tuple[int, ...], mask=None
     Default: the logarithms of the probabilities, -inf for those that underflow.
     """
     known = hasattr(view, "log_propensities")
-    p = view.log_propensities(mask=mask) if known else log(view.propensities(mask=mask))
-    return np.logaddexp(p + log(1 - eps), log(eps * uniform(shape, mask))) if eps else p
-
-
-def log(p: Any) -> np.ndarray:
-    """The logarithm; -inf of 0."""
-    with np.errstate(divide="ignore"):
-        return np.log(p)
+    p = view.log_propensities(mask=mask) if known else arrays.log(view.propensities(mask=mask))
+    return np.logaddexp(p + arrays.log(1 - eps), arrays.log(eps * uniform(shape, mask))) if eps else p
 
 
 def chosen(view: Any, arm: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:

@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 LARGEST = 1e100  # numbers and settings must be below this: their products with 1/√λ, at most 1e50, have finite squares
 
@@ -14,6 +14,12 @@ def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
     names = list(known)
     best = _nearest(str(name).casefold(), {n.casefold(): n for n in reversed(names)})
     return LookupError(f"no {what} {name!r}: " + (f"did you mean {best!r}?" if best else f"one of {', '.join(names)}"))
+
+
+def among(what: str, name: str, known: Collection[str]) -> None:
+    """Raise `unknown` unless the name is one of those that are known."""
+    if name not in known:
+        raise unknown(what, name, known=known)
 
 
 def _nearest(typed: str, known: dict[str, str]) -> str | None:
@@ -49,8 +55,10 @@ def _number(value: object) -> float:
         return math.nan
 
 
-def at_least(name: str, value: object, least: int) -> None:
-    """Raise ValueError unless the value is a whole number of at least `least`."""
+def at_least(name: str, value: object, least: int, *, or_none: bool = False) -> None:
+    """Raise ValueError unless the value is a whole number of at least `least`. or_none: None is allowed too."""
+    if or_none and value is None:
+        return
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 

@@ -170,11 +170,7 @@ def _at_points(lines: Any) -> Iterator[tuple[float, Share]]:
     m, w, slack, law, *_ = lines
     for z, weight in zip(law.points, law.shares.tolist(), strict=True):
         if weight:
-            yield weight, functools.partial(_share, m, w, z, slack)
-
-
-def _share(m: np.ndarray, w: np.ndarray, z: float, slack: Any, left: np.ndarray) -> np.ndarray:
-    return propensity.shared_at(m, w, z, slack=slack, mask=left)
+            yield weight, lambda left, z=z: propensity.shared_at(m, w, z, slack=slack, mask=left)
 
 
 def propensities(
@@ -265,7 +261,7 @@ def frequencies(now: Moment, view: Any, rng, *, n: int, k: int, arms: int, mask=
     drawn = []
     for size, rule in _redrawn(now, view, rng, n=n, arms=arms):
         u, offered = rng.random((size, 2 * k + 1)), None if mask is None else np.broadcast_to(mask, (size, arms))
-        drawn.append(_mixed(rule(u[:, :k], offered), u, k=k, eps=eps, arms=arms, mask=offered))
+        drawn.append(_mixed(rule(u=u[:, :k], mask=offered), u, k=k, eps=eps, arms=arms, mask=offered))
     return np.concatenate(drawn)
 
 
@@ -280,11 +276,7 @@ def _redrawn(now: Moment, view: Any, rng, *, n: int, arms: int) -> Iterator[tupl
     for start in range(0, n, together):
         size = min(together, n - start)
         chance = decision.draw(now.policy, rng, size, arms=arms, dim=now.dim)
-        yield size, functools.partial(_in_turn, rule, chance)
-
-
-def _in_turn(rule: Callable, chance: tuple, u: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    return rule(*chance, u=u, mask=mask)
+        yield size, functools.partial(rule, *chance)
 
 
 def _estimated(

@@ -224,7 +224,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 def pack(value: Any) -> Any:
     """A configuration as JSON: a dataclass as its class's name and its fields."""
-    if (known := fingerprint(value)) is not None:
+    if (known := contract.fingerprint(value)) is not None:
         return {"given": known}
     if dataclasses.is_dataclass(value):
         return {"class": _name(type(value))} | {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}
@@ -249,14 +249,9 @@ def given(value: Any, model: Any, known: Mapping[str, type]) -> Any:
         return unpack(value, known)
     if model is None:
         raise WrongModel(f"the model is one that a file cannot hold, {saved}: pass it again, load(path, model=...)")
-    if (got := fingerprint(model)) != saved:
+    if (got := contract.fingerprint(model)) != saved:
         raise WrongModel(f"model= is not the model that was saved: it is {got}, and {saved} was saved")
     return model
-
-
-def fingerprint(model: Any) -> str | None:
-    """What a model says of itself where a file cannot hold it; None where it can."""
-    return contract.fingerprint(model)
 
 
 def unpack(value: Any, known: Mapping[str, type]) -> Any:

@@ -8,7 +8,7 @@ the means; `realised` is r(best) - r(chosen), the noise of each arm its own, whi
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,8 +92,7 @@ def simulate(
     """
     errors.at_least("rounds", rounds, 1)
     _environment(env)
-    if batch is not None:
-        errors.at_least("batch", batch, 1)
+    errors.at_least("batch", batch, 1, or_none=True)
     errors.at_least("jobs", jobs, 1)
     if not isinstance(runs, Iterable):
         errors.at_least("runs", runs, 1)
@@ -156,7 +155,7 @@ def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 
     """Refuse models whose `support` does not hold the rewards of the run's first rounds."""
     bounded = [model for model in models if not _holds(model, -math.inf, math.inf)]
     if bounded:
-        world = _World(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
+        world = World(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
         _refuse(env, bounded, world.advance(FIRST).reward)
 
 
@@ -259,18 +258,19 @@ def _lockstep(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once."""
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
-    world = _World(env, runs, seed, xp=xp, device=device)
+    world = World(env, runs, seed, xp=xp, device=device)
     crew = [_Agent(model, policy, world) for model, policy in agents.values()]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
     n = max(1, min(rounds, CHUNK // (8 * world.width * len(runs)), 256))
     mark, t = 0, 0
     while t < rounds:
-        rows = world.advance(min(n, rounds - t))
+        ahead = min(n, rounds - t)
+        rows = world.advance(ahead)
         if bounded:
             _refuse(env, bounded, arrays.numpy(rows.reward))
         for agent in crew:
-            agent.prepare(rows.n)
-        for i in range(rows.n):
+            agent.prepare(ahead)
+        for i in range(ahead):
             t += 1
             scene = rows.at(i)
             for agent in crew:
@@ -280,42 +280,26 @@ def _lockstep(
                     regret[a, :, mark], realised[a, :, mark] = agent.totals()
                 mark = min(mark + 1, len(marks) - 1)
         if done is not None:
-            done.add(rows.n * len(runs))
+            done.add(ahead * len(runs))
     return regret, realised
 
 
-@dataclass(frozen=True)
-class _Scene:
-    """One round of R runs."""
+class Rounds(NamedTuple):
+    """n rounds of R runs; or one round of them, without the axis of n."""
 
-    X: Array  # (R, K, d), or (R, d) with disjoint slots
-    mean: Array  # (R, K)
-    reward: Array  # (R, K)
-    best: Array  # (R,)  the highest mean
-    best_reward: Array  # (R,)  the reward of its arm
-    delay: np.ndarray | None  # (R,)  rounds
+    X: Array  # (R, n, K, d), or (R, n, d) with disjoint slots
+    mean: Array  # (R, n, K)
+    reward: Array  # (R, n, K)
+    best: Array  # (R, n)  the highest mean
+    best_reward: Array  # (R, n)  the reward of the arm of the highest mean
+    delay: np.ndarray | None  # (R, n)  how many rounds late a reward comes; None: none is late
 
-
-@dataclass(frozen=True)
-class _Rows:
-    """n rounds of R runs: as `_Scene`, with n after R."""
-
-    n: int
-    X: Array
-    mean: Array
-    reward: Array
-    best: Array
-    best_reward: Array
-    delay: np.ndarray | None
-
-    def at(self, i: int) -> _Scene:
-        delay = None if self.delay is None else self.delay[:, i]
-        return _Scene(
-            self.X[:, i, ...], self.mean[:, i, :], self.reward[:, i, :], self.best[:, i], self.best_reward[:, i], delay
-        )
+    def at(self, i: int) -> "Rounds":
+        """Round i alone."""
+        return Rounds(*(None if part is None else part[:, i, ...] for part in self))
 
 
-class _World:
+class World:
     """The environment of R runs, each with streams of its own."""
 
     def __init__(self, env: Any, runs: np.ndarray, seed: int, *, xp: Any, device: Any) -> None:
@@ -330,7 +314,7 @@ class _World:
         """One stream a run."""
         return [streams.stream(self.seed, int(run), purpose) for run in self.runs]
 
-    def advance(self, n: int) -> _Rows:
+    def advance(self, n: int) -> Rounds:
         """The next n rounds."""
         env, R = self.env, len(self.runs)
         X, mean = np.empty((R, n, *self.shape)), np.empty((R, n, self.arms))
@@ -352,7 +336,7 @@ class _World:
                 raise ValueError(f"{type(env).__name__}.delays must return {n} whole numbers of at least 0")
         best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
         X, mean, reward, best, best_reward = (self.array(part) for part in (X, mean, reward, best, best_reward))
-        return _Rows(n, X, mean, reward, best, best_reward, delay)
+        return Rounds(X, mean, reward, best, best_reward, delay)
 
     def pay(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
         """The rewards (n, K) of these means."""
@@ -378,7 +362,7 @@ class _World:
 class _Agent:
     """One algorithm in R runs."""
 
-    def __init__(self, model: Any, policy: Any, world: _World) -> None:
+    def __init__(self, model: Any, policy: Any, world: World) -> None:
         self.model, self.policy, self.world = model, policy, world
         R = len(world.runs)
         settings = dict(batch=(R,), xp=world.xp, device=world.device)
@@ -408,7 +392,7 @@ class _Agent:
         size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
         self.block = max(1, int(DRAWN // (size / n)))
 
-    def step(self, t: int, i: int, scene: _Scene) -> None:
+    def step(self, t: int, i: int, scene: Rounds) -> None:
         """Choose, pay, learn."""
         if i >= self.last:
             self.draw(i)

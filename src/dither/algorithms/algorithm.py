@@ -62,7 +62,7 @@ class Algorithm:
         self.source, self.perturbs, self.propensity, self.bound = source, perturbs, propensity, bound
         self.presets: dict[str, Settings] = {preset: {} for preset in PRESETS} | dict(presets or {})
         self.policy_of = dict(policy_of or {})
-        self.told = dict(told) if isinstance(told, Mapping) else dict.fromkeys(told, _as_it_is)
+        self.told = dict(told) if isinstance(told, Mapping) else dict.fromkeys(told, lambda fact: fact)
         self.label = Labels(name, labels or {})
         saving.know(model, policy, *self.policy_of.values())
         self.__name__ = name
@@ -105,17 +105,15 @@ class Algorithm:
         self, dim: int, *, preset: str = "default", disjoint: int | None = None, diagonal: bool = False, **settings: Any
     ) -> tuple[Any, Any]:
         """The model and the policy of these settings, for d features."""
-        if preset not in self.presets:
-            raise errors.unknown("preset", preset, known=self.presets)
-        if disjoint is not None:
-            errors.at_least("disjoint, the number of slots,", disjoint, 1)
+        errors.among("preset", preset, self.presets)
+        errors.at_least("disjoint, the number of slots,", disjoint, 1, or_none=True)
         errors.true_or_false("diagonal", diagonal)
         of_preset = self.presets[preset]
         ambient = dim * (disjoint or 1)
         settings = {**(of_preset(ambient, settings) if callable(of_preset) else of_preset), **settings}
         maker, settings = self.maker(settings, disjoint=disjoint, diagonal=diagonal)
         policy_class = self.policy_of.get(preset, self.policy)
-        of_model, of_policy = maker.settings, _fields(policy_class)
+        of_model, of_policy = maker.settings, fields(policy_class)
         for name, value in settings.items():
             if name not in of_model | of_policy:
                 known = [*of_policy, *of_model, "disjoint", "diagonal", "preset"]
@@ -131,14 +129,14 @@ class Algorithm:
         if diagonal and self.model is not models.Ridge:
             raise ValueError(f"diagonal is for linear models alone; {self.name} runs on {self.model.__name__}")
         kind = models.Diagonal if diagonal else self.model
-        return Maker(kind, _fields(kind)), settings
+        return Maker(kind, fields(kind)), settings
 
     def knows(self, setting: str, *, preset: str = "default") -> bool:
         """Whether its policy has such a setting."""
-        return setting in _fields(self.policy_of.get(preset, self.policy))
+        return setting in fields(self.policy_of.get(preset, self.policy))
 
 
-def _fields(configuration: Any) -> dict[str, Any]:
+def fields(configuration: Any) -> dict[str, Any]:
     """The names of its settings and their types; none for what is no dataclass."""
     known = dataclasses.is_dataclass(configuration)
     return {field.name: field.type for field in dataclasses.fields(configuration)} if known else {}
@@ -148,25 +146,21 @@ def _slotted(model: Any, disjoint: int | None) -> Any:
     """The model for K slots: itself if it has slots of its own, else K copies of it."""
     if disjoint is None:
         return model
-    if "slots" not in _fields(model):
+    if "slots" not in fields(model):
         return models.Disjoint(model, disjoint)
     if model.slots not in (None, disjoint):
         raise ValueError(f"disjoint={disjoint} and {model}, which has {model.slots} slots: leave one of them out")
     return model if model.slots == disjoint else dataclasses.replace(model, slots=disjoint)
 
 
-def _as_it_is(fact: Any) -> Any:
-    return fact
-
-
 def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:
     """What help() shows: dim, then every setting with its default, or its value in the default preset."""
     kw = inspect.Parameter.KEYWORD_ONLY
-    fields = [*dataclasses.fields(model), *dataclasses.fields(policy)]
+    settings = [*dataclasses.fields(model), *dataclasses.fields(policy)]
     parameters = [inspect.Parameter("dim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)]
     set_ = {} if callable(preset) else preset
     parameters += [
-        inspect.Parameter(f.name, kw, default=set_.get(f.name, f.default), annotation=f.type) for f in fields
+        inspect.Parameter(f.name, kw, default=set_.get(f.name, f.default), annotation=f.type) for f in settings
     ]
     own = dict(disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0)
     parameters += [inspect.Parameter(name, kw, default=value) for name, value in own.items()]

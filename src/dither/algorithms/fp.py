@@ -7,14 +7,13 @@ FP(f, dim=5)                              a function X (n, d) -> (n,), never tra
 FP(models.GLM(link="log"), dim=5)         a model of this library
 """
 
-import dataclasses
 import functools
 import inspect
 import numbers
 from typing import Any
 
 from dither import policies
-from dither.algorithms.algorithm import Algorithm, Maker
+from dither.algorithms.algorithm import Algorithm, Maker, fields
 from dither.bandit import Bandit
 from dither.models import model as contract
 from dither.models.regressor import Fixed, Regressor
@@ -39,7 +38,6 @@ class General(Algorithm):
             settings.setdefault("dim", args[0])
         elif args:
             settings.setdefault("model", args[0])
-        _check_instance(settings.get("model"))
         return super().__call__(settings.pop("dim", None), **settings)
 
     def maker(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> tuple[Maker, dict[str, Any]]:
@@ -53,21 +51,16 @@ class General(Algorithm):
         kind, words = _kind(given), f" on {type(given).__name__}"
         if kind is None:
             return Maker(lambda: given, {}, words), settings
-        of_model = {field.name: field.type for field in dataclasses.fields(kind)}
+        of_model = fields(kind)
         for name in ("estimator", "function", "slots"):  # they are what is given, and disjoint=
             of_model.pop(name, None)
         return Maker(functools.partial(kind, given, slots=disjoint), of_model, words), settings
 
 
-def _check_instance(given: Any) -> None:
-    """Refuse a class."""
-    if isinstance(given, type):
-        raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
-
-
 def _kind(given: Any) -> Any:
     """The class of models that makes one of what is given; None where it is one."""
-    _check_instance(given)
+    if isinstance(given, type):
+        raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
     if contract.is_model(given):
         return None
     if hasattr(given, "predict") or hasattr(given, "fit"):

@@ -25,8 +25,7 @@ class Spec:
         given = settings(rest, inside=text)
         preset = given.pop("preset", "default")
         algorithm = find(name)
-        if preset not in algorithm.presets:
-            raise errors.unknown("preset", preset, known=algorithm.presets)
+        errors.among("preset", preset, algorithm.presets)
         return cls(name, tuple(sorted(given.items())), preset)
 
     def __str__(self) -> str:

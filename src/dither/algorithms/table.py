@@ -295,8 +295,7 @@ NOT_BUILT = {
 
 def find(name: str) -> Algorithm:
     """The algorithm of that name, or an error with the nearest one."""
-    if name not in ALGORITHMS:
-        raise errors.unknown("algorithm", name, known=ALGORITHMS)
+    errors.among("algorithm", name, ALGORITHMS)
     return ALGORITHMS[name]
 
 

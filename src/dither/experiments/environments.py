@@ -55,12 +55,10 @@ LOOKED_AT = dict(runs=50, rounds=50)  # what κ* and κ are computed from
 
 def describe(name: str, **given: Any) -> dict[str, Any]:
     """The environment as data: the settings that are given, and the defaults of all others."""
-    if name not in ENVIRONMENTS:
-        raise errors.unknown("environment", name, known=ENVIRONMENTS)
+    errors.among("environment", name, ENVIRONMENTS)
     defaults = {p.name: p.default for p in inspect.signature(ENVIRONMENTS[name]).parameters.values()}
     for setting in given:
-        if setting not in defaults:
-            raise errors.unknown(f"setting of the environment {name}", setting, known=defaults)
+        errors.among(f"setting of the environment {name}", setting, defaults)
     settings = {"name": name} | defaults | given
     if settings.get("data") is not None and settings["checksum"] is None:
         settings["checksum"] = datasets.fingerprint(settings["data"])

@@ -5,7 +5,6 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -14,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 import dither
-from dither import drawing, files, models, noise, policies, propensity
+from dither import drawing, models, noise, policies, propensity
 from dither.experiments.exact import CASES, DRAWS, ESTIMATORS, LOGGERS, Line
 
 SIZES = ((10, 5), (100, 40))  # K, d of the timings
@@ -28,6 +27,7 @@ EXACT = {
     "FP": (drawing.PALETTE[1], "FP's log"),
     "FP matched": (drawing.PALETTE[2], "FP's log, c as costly as TS"),
 }
+DPI = 90  # dots an inch of the picture: small enough for a page
 SHAPES = {"IPS": "o", "DR": "s"}
 
 
@@ -120,13 +120,6 @@ def draw(lines: Sequence[Line], found: Sequence[Cost]) -> Canvas:
             handles.append(Line2D([], [], color="#444444", marker=marker, linestyle="", markersize=4, label=name))
         canvas.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
     return canvas
-
-
-def save(canvas: Canvas, path: Path) -> Path:
-    """Write the picture as PNG, small enough for a page; returns the path."""
-    with mpl.rc_context(drawing.STYLE):
-        files.replace(path, lambda file: canvas.savefig(file, format="png", dpi=90), parents=True)
-    return path
 
 
 def _panel(ax: Any, lines: Sequence[Line], *, bias: bool) -> None:

@@ -18,8 +18,7 @@ FIGURES: dict[str, Figure] = {
 
 def find(name: str) -> Figure:
     """The figure of that name, or an error with the nearest one."""
-    if name not in FIGURES:
-        raise errors.unknown("figure", name, known=FIGURES)
+    errors.among("figure", name, FIGURES)
     return FIGURES[name]
 
 

@@ -65,8 +65,7 @@ class Figure:
     def panel(self, name: str) -> Panel:
         """The panel of that name, or an error with the nearest one."""
         panels = {panel.name: panel for panel in self.panels}
-        if name not in panels:
-            raise errors.unknown(f"panel of {self.name}", name, known=panels)
+        errors.among(f"panel of {self.name}", name, panels)
         return panels[name]
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
+from dither import errors
 from dither.algorithms import ALGORITHMS, Spec
 from dither.drawing import PALETTE, STYLE
 from dither.experiments import published, words
@@ -21,7 +22,7 @@ DASHED = (0, (4, 2))
 
 def draw(figure: Figure, curves: pl.DataFrame, *, band: str = "se", log: bool = False) -> Canvas:
     """The figure as matplotlib holds it; band: "se" (±1 standard error) or "quantiles" (the quartiles)."""
-    words.check_band(band)
+    errors.among("band", band, words.BANDS)
     if curves.is_empty():
         raise ValueError(f"there are no results of {figure.name} to draw")
     with mpl.rc_context(STYLE):

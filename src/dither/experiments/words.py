@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from dither import errors
 from dither.algorithms import Spec
 from dither.envs import Kappas
 from dither.experiments.panels import Figure, Panel, reference, without_shared
@@ -176,12 +175,6 @@ def band(kind: str, runs: list[int]) -> str:
 def short(configuration: str) -> str:
     """A configuration's text without the inside of long rows of numbers."""
     return re.sub(r"\(([-+\d.e]+), (?:[-+\d.e]+, ){3,}([-+\d.e]+)\)", r"(\1, …, \2)", configuration)
-
-
-def check_band(kind: str) -> None:
-    """Refuse a band that is unknown."""
-    if kind not in BANDS:
-        raise errors.unknown("band", kind, known=BANDS)
 
 
 def duration(seconds: float) -> str:

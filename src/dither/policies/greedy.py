@@ -41,8 +41,7 @@ class EpsGreedy(Greedy):
         errors.within("epsilon", self.epsilon, 0, 1)
         if self.decay is not None and self.decay not in DECAYS:
             raise errors.unknown("decay", self.decay, known=DECAYS)
-        if self.horizon is not None:
-            errors.at_least("horizon", self.horizon, 1)
+        errors.at_least("horizon", self.horizon, 1, or_none=True)
 
     def eps(self, t: int) -> float:
         """ε_t."""

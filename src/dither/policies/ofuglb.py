@@ -30,8 +30,7 @@ class OFUGLB:
 
     def __post_init__(self) -> None:
         errors.positive("S", self.S)
-        if self.horizon is not None:
-            errors.at_least("horizon", self.horizon, 1)
+        errors.at_least("horizon", self.horizon, 1, or_none=True)
 
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores (..., K)."""

@@ -73,8 +73,7 @@ class GLMUCB:
             errors.within("rho", self.rho, 0, errors.LARGEST)
         for name in ("k_mu", "c_mu", "R"):
             errors.positive(name, getattr(self, name))
-        if self.horizon is not None:
-            errors.at_least("horizon", self.horizon, 1)
+        errors.at_least("horizon", self.horizon, 1, or_none=True)
 
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores μ(m) + ρ w (..., K)."""
@@ -98,15 +97,13 @@ class GLMUCB:
 
 def check(policy: Any) -> None:
     """Refuse settings of UCB or RandUCB that make no sense."""
-    if policy.radius not in RADII:
-        raise errors.unknown("radius", policy.radius, known=RADII)
+    errors.among("radius", policy.radius, RADII)
     if policy.beta is not None:
         errors.within("beta", policy.beta, 0, errors.LARGEST)
     for name, number in (("sigma", policy.sigma), ("Lam", policy.Lam), ("S", policy.S), ("kappa", policy.kappa)):
         if number is not None:
             errors.positive(name, number)
-    if policy.horizon is not None:
-        errors.at_least("horizon", policy.horizon, 1)
+    errors.at_least("horizon", policy.horizon, 1, or_none=True)
 
 
 def needs(policy: Any) -> frozenset[str]:

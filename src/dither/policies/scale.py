@@ -27,8 +27,7 @@ def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float
         errors.within("c", c, 0, errors.LARGEST)
     errors.positive("sigma", sigma)
     errors.positive("S", S)
-    if horizon is not None:
-        errors.at_least("horizon", horizon, 1)
+    errors.at_least("horizon", horizon, 1, or_none=True)
     if delta is not None and not 0 < delta < 1:
         raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
 

@@ -147,11 +147,9 @@ class Lines(NamedTuple):
 
     def _all(self, mask: Array | None, *, log: bool) -> Array:
         finite = isinstance(self.law, noise.Points)
-        rule: Any
+        rule: Any = propensity.uncoupled
         if self.coupled:
             rule = propensity.points if finite else propensity.envelope
-        else:
-            rule = propensity.uncoupled_points if finite else propensity.uncoupled
         return rule(self.m, self.w, law=self.law, slack=self.slack, mask=mask, log=log)
 
     def _best(self, z: Array, *, u: Array, mask: Array | None) -> Array:
@@ -226,7 +224,9 @@ def means(model: Any, state: Any, X: Array) -> Scores:
         return plain(m)
     known, most = model.rounding(state), None
     if "reach" in model.abilities:
-        most = _largest(known.rho) * _largest(model.reach(state)) * math.sqrt(_largest(arrays.square(X)))
+        most = (
+            arrays.largest(known.rho) * arrays.largest(model.reach(state)) * math.sqrt(arrays.largest(arrays.square(X)))
+        )
     return Scores(m, lambda mask: arrays.top(m, error=known.rho * model.width(state, X), mask=mask), most)
 
 
@@ -246,10 +246,3 @@ def optimistic(lines: Lines) -> Scores:
         return arrays.namespace(m).asarray(share, device=arrays.device(m))
 
     return Scores(m + w, tied, None if slack is None else slack.most(m, w))
-
-
-def _largest(x: Any) -> float:
-    """The largest entry; 0 of none."""
-    if not getattr(x, "ndim", 0):
-        return float(x)
-    return float(arrays.namespace(x).max(x)) if 0 not in x.shape else 0.0

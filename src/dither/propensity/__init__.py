@@ -4,8 +4,7 @@
     decide              choice and probability of one request at once: what a live decision takes
     envelope            all arms, from the upper envelope of the lines, O(K log K), many requests at once
     points              z of finitely many values: the winners at each value
-    uncoupled           a z_i for each arm: P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz
-    uncoupled_points    the same for z_i of finitely many values: sums of products
+    uncoupled           a z_i for each arm: P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz, or sums of products
 
     corners             the envelope itself: which line is highest between which z
     ranks, listed       the ordered lists of the k highest lines over z; the interval of one such list
@@ -19,7 +18,7 @@ the library here.
 """
 
 from dither.propensity.coupled import alone, chosen, confirm, decide, decide_points, drawn, envelope, points, shared_at
-from dither.propensity.independent import drawn_apart, uncoupled, uncoupled_points
+from dither.propensity.independent import drawn_apart, uncoupled
 from dither.propensity.ranks import listed, listed_at, ranks
 from dither.propensity.settled import Sets, Slack, given, settle
 from dither.propensity.upper import Corners, corners
@@ -45,5 +44,4 @@ __all__ = [
     "settle",
     "shared_at",
     "uncoupled",
-    "uncoupled_points",
 ]

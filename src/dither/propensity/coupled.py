@@ -167,13 +167,8 @@ def chosen(
 ) -> np.ndarray:
     """The probability of `arm` (...) under a continuous z. m, w (..., K), mask (..., K) -> (...)"""
     slack = slack or settled.given(m, w, mask)
-    m_arm, w_arm = arrays.pick(m, arm, rank=0)[..., None], arrays.pick(w, arm, rank=0)[..., None]
-    rise, steeper = m_arm - m, w - w_arm  # the arm beats j at z where z * steeper <= rise
-    rivals = True if mask is None else mask
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        z = rise / steeper
-    high = np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf)
-    low = np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf)
+    rise, steeper = against(m, w, arm)
+    low, high = between(rise, steeper, rivals=True if mask is None else mask)
     p = noise.log_mass(law, low, high) if log else noise.mass(law, low, high)
     flat = (-1, m.shape[-1])
     offered = None if mask is None else np.broadcast_to(mask, m.shape).reshape(flat)
@@ -184,6 +179,19 @@ def chosen(
         every = envelope(m, w, law=law, slack=slack, mask=mask, log=log)
         p = np.where(crowded.reshape(m.shape[:-1]), arrays.pick(every, arm, rank=0), p)
     return p
+
+
+def against(m: np.ndarray, w: np.ndarray, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By how much the line of `arm` (...) is higher than each at z = 0, and by how much each is steeper: (..., K)."""
+    return arrays.pick(m, arm, rank=0)[..., None] - m, w - arrays.pick(w, arm, rank=0)[..., None]
+
+
+def between(rise: np.ndarray, steeper: np.ndarray, *, rivals: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Between which z a line is above its rivals, (..., K) bool: it is where z * steeper <= rise. -> low, high (...)"""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        z = rise / steeper
+    high = np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf)
+    return np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf), high
 
 
 def envelope(
@@ -256,7 +264,4 @@ def points(
         if weight:
             p += weight * shared_at(m, w, z, slack=slack, mask=mask)
     p = p / np.sum(p, axis=-1, keepdims=True)
-    if log:
-        with np.errstate(divide="ignore"):
-            return np.log(p)
-    return p
+    return arrays.log(p) if log else p

@@ -45,42 +45,26 @@ def uncoupled(
     m: np.ndarray,
     w: np.ndarray,
     *,
-    law: noise.Law,
+    law: noise.Law | noise.Points,
     slack: Slack | None = None,
     mask: np.ndarray | None = None,
     log: bool = False,
 ) -> np.ndarray:
-    """The probabilities of all arms when each has a z of its own, by quadrature to 1e-9. (..., K) -> (..., K)"""
-    return _by_row(_uncoupled, m, w, law, slack, mask, log)
+    """The probabilities of all arms when each has a z of its own. (..., K) -> (..., K)
 
-
-def uncoupled_points(
-    m: np.ndarray,
-    w: np.ndarray,
-    *,
-    law: noise.Points,
-    slack: Slack | None = None,
-    mask: np.ndarray | None = None,
-    log: bool = False,
-) -> np.ndarray:
-    """The probabilities of all arms when each has a z of its own, of finitely many values. (..., K) -> (..., K)"""
-    return _by_row(_uncoupled_points, m, w, law, slack, mask, log)
-
-
-def _by_row(rule, m: np.ndarray, w: np.ndarray, law, slack, mask: np.ndarray | None, log: bool) -> np.ndarray:
+    Under a continuous law they are good to 1e-9. Under finitely many values they are sums of products.
+    """
+    rule: Any = _of_points if isinstance(law, noise.Points) else _of_density
     p = np.zeros(m.shape)
     known = None if slack is None else Slack(*(np.broadcast_to(e, m.shape) for e in (slack.m, 1.0, slack.omega)))
     for row in np.ndindex(m.shape[:-1]):
         offered = slice(None) if mask is None else np.flatnonzero(mask[row])
         own = None if known is None else Slack(*(part[row][offered] for part in known))
         p[row][offered] = rule(m[row][offered], w[row][offered], law, own)
-    if log:
-        with np.errstate(divide="ignore"):
-            return np.log(p)
-    return p
+    return arrays.log(p) if log else p
 
 
-def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | None) -> np.ndarray:
+def _of_density(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | None) -> np.ndarray:
     error = None if slack is None else slack.m
     m = m - np.max(m)  # the probabilities are those of differences; a common height would cost their digits
     fixed = w <= arrays.ROUNDING * np.max(np.abs(m))  # arms that do not move: the best of them matters, no other
@@ -143,7 +127,7 @@ def _others(F: np.ndarray) -> np.ndarray:
     return below * above
 
 
-def _uncoupled_points(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | None) -> np.ndarray:
+def _of_points(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | None) -> np.ndarray:
     weights = np.array(law.weights) / np.sum(law.weights)
     able = weights > 0
     z = np.array(law.points)[able, None]

@@ -53,15 +53,12 @@ def listed(
     low, high, shared = np.full(m.shape[:-1], -np.inf), np.full(m.shape[:-1], np.inf), np.ones(m.shape[:-1])
     for r in range(arms.shape[-1]):
         arm = arms[..., r]
-        m_arm, w_arm = arrays.pick(m, arm, rank=0)[..., None], arrays.pick(w, arm, rank=0)[..., None]
         one = left & (of == arrays.pick(of, arm, rank=0)[..., None])
         shared *= np.sum(one, axis=-1)
         rivals = left & ~one
-        rise, steeper = m_arm - m, w - w_arm
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            z = rise / steeper
-        high = np.minimum(high, np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf))
-        low = np.maximum(low, np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf))
+        rise, steeper = coupled.against(m, w, arm)
+        own_low, own_high = coupled.between(rise, steeper, rivals=rivals)
+        low, high = np.maximum(low, own_low), np.minimum(high, own_high)
         high = np.where(np.any(rivals & (steeper == 0) & (rise < 0), axis=-1), -np.inf, high)
         left = arrays.replace(left, arm, np.zeros(arm.shape, dtype=bool), rank=0)
     return low, high, shared

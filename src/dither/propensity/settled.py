@@ -42,19 +42,19 @@ class Slack(NamedTuple):
             wide, tall = _size(w), _size(m)
             raw = wide if self.raw is w else _size(self.raw)
         else:
-            wide, tall, raw = (_largest(abs(part)) for part in (w, m, self.raw))
-        return _largest(self.rho) * raw + _largest(self.omega) * wide + 2 * UNIT * (tall + wide)
+            wide, tall, raw = (arrays.largest(abs(part)) for part in (w, m, self.raw))
+        return arrays.largest(self.rho) * raw + arrays.largest(self.omega) * wide + 2 * UNIT * (tall + wide)
 
     def reach(self, m: np.ndarray, w: np.ndarray, z: float) -> float:
         """By how much settling and rounding may move the difference of two scores m + z w. m, w (K,), one request."""
         rho, raw, omega = self
         wide, K, z = _size(w), len(m), abs(z)
-        moved = _largest(rho) * (wide if raw is w else _size(raw)) + z * _largest(omega) * wide
+        moved = arrays.largest(rho) * (wide if raw is w else _size(raw)) + z * arrays.largest(omega) * wide
         return 4 * K * moved + 8 * UNIT * (_size(m) + z * wide)
 
     def share(self) -> float:
         """The largest relative error of a width of one request."""
-        return _largest(self.omega)
+        return arrays.largest(self.omega)
 
 
 def _size(x: Any) -> float:
@@ -63,15 +63,6 @@ def _size(x: Any) -> float:
         return abs(x)
     square = float(x.dot(x))
     return math.sqrt(square) if 1e-280 < square < math.inf else float(np.abs(x).max())
-
-
-def _largest(error: Any) -> float:
-    """The largest of some errors; 0 of none."""
-    if type(error) is float:
-        return error
-    if type(error) is np.ndarray:
-        return float(error.max()) if error.size else 0.0
-    return float(arrays.namespace(error).max(error)) if getattr(error, "ndim", 0) else float(error)
 
 
 def given(m: np.ndarray, w: np.ndarray, mask: np.ndarray | None = None) -> Slack:

@@ -93,8 +93,7 @@ class Checker(Generic[P]):
         """The checks one by one, each with its name: for `pytest.mark.parametrize("check", ..., ids=str)`."""
         case = self.make(*args, **options)
         for name in case.expected:
-            if name not in self.rules:
-                raise errors.unknown("check", name, known=self.rules)
+            errors.among("check", name, self.rules)
         return [Check(name, rule, case) for name, rule in self.rules.items()]
 
 
