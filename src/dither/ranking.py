@@ -169,8 +169,12 @@ def _at_points(lines: Any) -> Iterator[tuple[float, Share]]:
     """Each value of z: its probability, and how the arms that are left share the first place there."""
     m, w, slack, law, *_ = lines
     for z, weight in zip(law.points, law.shares.tolist(), strict=True):
+
+        def share(left: np.ndarray, z: float = z) -> np.ndarray:
+            return propensity.shared_at(m, w, z, slack=slack, mask=left)
+
         if weight:
-            yield weight, lambda left, z=z: propensity.shared_at(m, w, z, slack=slack, mask=left)
+            yield weight, share
 
 
 def propensities(

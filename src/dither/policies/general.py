@@ -122,13 +122,13 @@ class Seen(NamedTuple):
     def scores(self, g: Array) -> Array:
         """f̂(x̃_i): (..., K)."""
         policy, model, state, X, _, slots = self
-        step = self._step(g)
+        xp, step = arrays.namespace(X), self._step(g)
         if policy.mask is False:
             K = step.shape[-2]
-            return model.mean_everywhere(state, X, _broadcast(step, (*step.shape[:-3], K, K, step.shape[-1])))
+            return model.mean_everywhere(state, X, xp.broadcast_to(step, (*step.shape[:-3], K, K, step.shape[-1])))
         moved = (X if slots is None else X[..., None, :]) + step
         if slots is not None and moved.shape[-2] != slots:  # coupled
-            moved = _broadcast(moved, (*moved.shape[:-2], slots, moved.shape[-1]))
+            moved = xp.broadcast_to(moved, (*moved.shape[:-2], slots, moved.shape[-1]))
         return model.mean_at(state, moved)
 
     def redraw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> np.ndarray:
@@ -188,7 +188,3 @@ def _own(Sigma: Any, t: int, *, d: int, c: float) -> Root:
 def _like(A: np.ndarray, X: Array) -> Array:
     """A in the library of X and where X is."""
     return A if type(X) is np.ndarray else arrays.namespace(X).asarray(A, dtype=X.dtype, device=arrays.device(X))
-
-
-def _broadcast(A: Array, shape: tuple[int, ...]) -> Array:
-    return A if A.shape == shape else arrays.namespace(A).broadcast_to(A, shape)
