@@ -1,8 +1,9 @@
 """The lockstep simulator: R runs of any policies in any environment as batched array operations; no I/O.
 
 All policies see the same contexts and the same reward noise (common random numbers). A stream belongs to
-(seed, run, purpose), so run 7 is run 7 whatever the batch, the processes or the policies beside it. Regret is that of
-the means; `realised` is r(best) - r(chosen), the noise of each arm its own, which is what the paper's figures show.
+(seed, run, purpose). So run 7 is the same in every batch, in every number of processes, and beside any other policies.
+`regret` is of the means. `realised` is r(best) - r(chosen), where each arm has noise of its own; the paper's figures
+show this one.
 """
 
 import math
@@ -18,11 +19,11 @@ from dither.arrays import Array
 from dither.models import model as contract
 
 CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and they stay in the cache
-BATCH = 50  # runs in lockstep at most, by default: more share the cost of a call no better
-STATES = 50_000  # entries of F that all runs in lockstep may have, by default: they stay in the cache
-MEMORY = 4 * 10**8  # bytes that the states of all runs in lockstep may reach, by default: models may keep the history
+BATCH = 50  # the most runs in lockstep, by default: with more, a run costs no less
+STATES = 50_000  # the most entries of F in all runs in lockstep, by default: they stay in the cache
+MEMORY = 4 * 10**8  # the most bytes of the states in lockstep, by default: a model may keep its history
 DRAWN = 2**21  # numbers of chance drawn at once for all runs of an algorithm
-FIRST = 32  # rounds of rewards that are looked at before anything runs
+FIRST = 32  # how many rounds of rewards are checked before anything runs
 
 Algorithms = Sequence[str | Spec] | Mapping[str, "str | Spec | tuple[Any, Any]"]
 
@@ -319,7 +320,7 @@ class World:
         env, R = self.env, len(self.runs)
         X, mean = np.empty((R, n, *self.shape)), np.empty((R, n, self.arms))
         if not self.begun:
-            X[:] = np.nan  # to see what `fill` leaves out; it cannot cost much once
+            X[:] = np.nan  # shows what `fill` leaves out; done once, it costs little
         reward = np.empty_like(mean)
         for r, run in enumerate(self.instances):
             more = env.fill(run, self.contexts[r], X[r])
@@ -347,7 +348,7 @@ class World:
         return mean if noise is None else mean + self.rows("reward_noise", noise, n)
 
     def rows(self, method: str, answer: Any, n: int) -> np.ndarray:
-        """What a method of the environment answered, which must be finite and (n, K)."""
+        """What a method of the environment answered. It must be finite and of shape (n, K)."""
         answer = np.asarray(answer)
         if answer.shape != (n, self.arms) or not np.isfinite(answer).all():
             name = f"{type(self.env).__name__}.{method}"
@@ -372,7 +373,7 @@ class _Agent:
         self.training_rngs = world.streams("training") if contract.draws(model) else []
         self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
         self.regret = self.realised = world.array(np.zeros(R))
-        self.block = 1  # rounds whose chance is drawn at once: after the first it is known how many fit
+        self.block = 1  # rounds whose chance is drawn at once; the first shows how many fit
         self.late: dict[int, list] = {}  # round -> what is learnt at its end
 
     def prepare(self, n: int) -> None:

@@ -10,11 +10,11 @@ from dither.bandit import Bandit
 
 PRESETS = ("default", "as_run", "own_paper")
 Given = Mapping[str, Any]
-Settings = Given | Callable[[int, Given], Given]  # what a preset sets, or that from (dimension of θ, what was given)
+Settings = Given | Callable[[int, Given], Given]  # what a preset sets; or (dimension of θ, what the user set) -> that
 
 
 class Labels(dict):
-    """Figure name -> the label that the paper's figure gives the algorithm; elsewhere its own name."""
+    """Figure name -> the label of the algorithm in that figure of the paper. For other figures: its own name."""
 
     def __init__(self, name: str, given: Mapping[str, str]) -> None:
         super().__init__(given)
@@ -28,16 +28,16 @@ class Maker(NamedTuple):
     """How an algorithm makes its model."""
 
     make: Callable[..., Any]  # settings -> model
-    settings: dict[str, Any]  # those that it takes, and their types
+    settings: dict[str, Any]  # name -> type of the settings that `make` takes
     words: str = ""  # what errors say after the name of the algorithm
 
 
 class Algorithm:
     """A constructor of bandits: `LinFP(dim=5, lam=1e-4, c=1.0, floor=0.0, seed=0)` -> Bandit.
 
-    Settings are the fields of its model and of its policy, and besides
+    Settings are the fields of its model and of its policy, and these:
     disjoint : K slots for one shared context, instead of arms with features of their own
-    diagonal : keep the diagonal of V alone (d above some thousands)
+    diagonal : keep only the diagonal of V (for d above some thousands)
     preset : "default", "as_run" or "own_paper"; settings that are passed win over it
     seed, floor, monte_carlo : as for `Bandit`
     """
@@ -98,7 +98,7 @@ class Algorithm:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What its policy, as it is by default, asks of a model."""
+        """What the policy of the default preset asks of a model."""
         return tuple(sorted(self.configure(2)[1].needs))
 
     def configure(
@@ -125,7 +125,7 @@ class Algorithm:
         return _slotted(model, disjoint), policy
 
     def maker(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> tuple[Maker, dict[str, Any]]:
-        """What makes the model, and the settings that are left for it and for the policy."""
+        """What makes the model, and the settings for it and for the policy."""
         if diagonal and self.model is not models.Ridge:
             raise ValueError(f"diagonal is for linear models alone; {self.name} runs on {self.model.__name__}")
         kind = models.Diagonal if diagonal else self.model
@@ -137,13 +137,13 @@ class Algorithm:
 
 
 def fields(configuration: Any) -> dict[str, Any]:
-    """The names of its settings and their types; none for what is no dataclass."""
+    """The names of the settings of a dataclass, and their types; {} for anything else."""
     known = dataclasses.is_dataclass(configuration)
     return {field.name: field.type for field in dataclasses.fields(configuration)} if known else {}
 
 
 def _slotted(model: Any, disjoint: int | None) -> Any:
-    """The model for K slots: itself if it has slots of its own, else K copies of it."""
+    """The model for K slots: the model with its own slots, if it can have them, or else K copies of it."""
     if disjoint is None:
         return model
     if "slots" not in fields(model):

@@ -39,7 +39,7 @@ class Spec:
         return find(self.name)
 
     def told(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Its settings, and of the environment's facts those that the algorithm is told and that are not set."""
+        """Its settings, and those facts of the environment that the algorithm is told and that are not set."""
         algorithm, given = self.algorithm, dict(self.settings)
         known = algorithm.told.items()
         told = {k: of(facts[k]) for k, of in known if k in facts and algorithm.knows(k, preset=self.preset)}

@@ -19,7 +19,7 @@ NAMES = ("oful", "theory")
 
 
 def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float | None) -> None:
-    """Refuse what is none of the four, or not a positive number where one must stand."""
+    """Refuse a c that is none of the four kinds, and settings that are not positive numbers where they must be."""
     if isinstance(c, str):
         if c not in NAMES:
             raise errors.unknown("schedule of c", c, known=("a number", *NAMES))

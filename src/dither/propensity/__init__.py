@@ -9,12 +9,12 @@
     corners             the envelope itself: which line is highest between which z
     ranks, listed       the ordered lists of the k highest lines over z; the interval of one such list
 
-Where they take `log`, they answer log-probabilities, right where the probabilities underflow; -inf for what cannot be.
+With log=True they answer log-probabilities, which are right even where the probabilities underflow; -inf: impossible.
 
-`settled` has the tie rule: lines that rounding cannot tell apart are one line, whose arms share alike. Here w is the
-slope (the width times c_t and σ), not negative, and `slack` says what rounding may have done to m and w. What is drawn,
-by `drawn`, `drawn_apart` and `listed_at`, follows the same sets and corners. Probabilities are NumPy alone: they leave
-the library here.
+`settled` has the tie rule: lines that rounding cannot tell apart are one line, and its arms have equal shares. Here w
+is the slope (the width times c_t and σ); it is not negative. `slack` has the rounding errors of m and w. The functions
+that draw (`drawn`, `drawn_apart`, `listed_at`) follow the same sets and corners as the probabilities. Probabilities
+are NumPy arrays, since they leave the library here.
 """
 
 from dither.propensity.coupled import alone, chosen, confirm, decide, decide_points, drawn, envelope, points, shared_at

@@ -6,8 +6,8 @@
     ranks     all lists, and the interval of each. At z = -inf the flattest line is first; from there on either a line
               of the list overtakes the one before it, or a line from outside overtakes the last
 
-Two lines change places once at most, so the sweep ends. It compares a line from outside with the last of the list
-alone: O(K) a change there, O(k) a change within. Lines of equal slope never meet.
+Two lines change places at most once, so the sweep ends. A line from outside is compared only with the last line of the
+list: such a change costs O(K), a change within the list O(k). Lines of equal slope never meet.
 """
 
 import math
@@ -23,7 +23,7 @@ from dither.propensity.settled import Slack
 def listed_at(
     m: np.ndarray, w: np.ndarray, z: np.ndarray, *, u: np.ndarray, slack: Slack | None = None, mask: Any = None
 ) -> np.ndarray:
-    """The k highest lines at z, in order; those that are one in the order that the uniforms say.
+    """The k highest lines at z, in order. Among lines that are one, the uniforms say the order.
 
     m, w, mask (..., K), z (...), u (..., k) -> (..., k) integers
     """
@@ -65,7 +65,7 @@ def listed(
 
 
 def ranks(m: np.ndarray, w: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All ordered lists of the k highest lines of one request, no two of which are one.
+    """All ordered lists of the k highest lines of one request. No two lines may be one.
 
     m, w (K,), 1 <= k <= K -> lists (L, k) of lines, and the interval of z of each, low and high (L,), in order of z
     """
@@ -95,7 +95,7 @@ def ranks(m: np.ndarray, w: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarr
                 z_in[q] = _crossing(M, W, top[q], top[q + 1])
         if r >= k - 2:
             z_out, comer = _comer(m, w, inside, top[-1])
-        if event > z:  # else rounding: more than two lines through a point change places one by one
+        if event > z:  # else it is rounding: where more than two lines meet, they change places one by one
             z = event
             lists.append(tuple(top))
             starts.append(z)
@@ -105,12 +105,12 @@ def ranks(m: np.ndarray, w: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _crossing(m: list[float], w: list[float], i: int, j: int) -> float:
-    """Where j, at present below i, overtakes it."""
+    """The z at which j, which is below i now, overtakes i."""
     return (m[i] - m[j]) / (w[j] - w[i]) if w[j] > w[i] else math.inf
 
 
 def _comer(m: np.ndarray, w: np.ndarray, inside: np.ndarray, last: int) -> tuple[float, int]:
-    """Where a line from outside first overtakes the last of the list, and which: the steepest of them."""
+    """The first z at which a line from outside overtakes the last of the list; if several do, the steepest."""
     rivals = np.flatnonzero((w > w[last]) & ~inside)
     if not len(rivals):
         return math.inf, -1
