@@ -95,7 +95,7 @@ def outline(env: Mapping[str, Any]) -> Outline:
 
 def kappas(env: Mapping[str, Any], *, seed: int) -> envs.Kappas | None:
     """κ* and κ of the environment that the data describes; None where the link is not curved."""
-    if not hasattr(ENVIRONMENTS[env["name"]], "kappa_star"):  # the class is asked, so that a report needs no data
+    if not hasattr(ENVIRONMENTS[env["name"]], "kappa_star"):  # asks the class, so that a report needs no data
         return None
     return envs.kappas(build(env), seed=seed, **LOOKED_AT)
 

@@ -1,18 +1,18 @@
-"""The paper's figures of logistic bandits, and one of Poisson bandits, which the paper treats and does not run."""
+"""The paper's figures of logistic bandits, and one of Poisson bandits: the paper has their theory and no runs."""
 
 from collections.abc import Iterable
 
 from dither.algorithms import Spec, specs
 from dither.experiments.panels import Figure, Note, Panel, over
 
-# as in the legends of Figures 3 (middle) and H.4 to H.5, whose one difference is LogFPL or LogPHE
+# The legends of Figures 3 (middle), H.4 and H.5: {} is LogFPL in the first, and LogPHE in the others.
 _LEGEND = ("GLMFP", "LogEpsGreedy", "OFUGLB-e", "LogTS", "{}", "RandUCBLog")
 _OURS = specs("LogGreedy", "UCB-GLM")
 _COUNTS = specs(*(f"{spec}:solver=counts" for spec in _OURS))
 
 
 def _paper(perturbed: str, *, settings: str = "") -> tuple[Spec, ...]:
-    """The paper's algorithms with its one of perturbed rewards."""
+    """The paper's algorithms, with the one that perturbs rewards."""
     return specs(*(name.format(perturbed) + settings for name in _LEGEND))
 
 

@@ -6,10 +6,9 @@ from dither.algorithms import Spec, specs
 from dither.experiments.environments import describe
 from dither.experiments.panels import Figure, Note, Panel, with_shared
 
-PAPER = specs("DeepFP", "DeepEpsGreedy", "NeuralUCB", "NeuralTS", "FTPL")  # as in the legend of Figure 3 (bottom)
-GUESSED = specs(
-    "NeuralUCB:preset=as_run", "NeuralTS:preset=as_run"
-)  # of the paper's too: it does not say which they are
+PAPER = specs("DeepFP", "DeepEpsGreedy", "NeuralUCB", "NeuralTS", "FTPL")  # the legend of Figure 3 (bottom)
+# The paper does not say which λ and ν it has, so this reading runs too.
+GUESSED = specs("NeuralUCB:preset=as_run", "NeuralTS:preset=as_run")
 OURS = specs("DeepGreedy")
 SETS = ("shuttle", "isolet", "mushroom")
 SHALLOW = "hidden=100"

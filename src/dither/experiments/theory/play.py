@@ -1,4 +1,4 @@
-"""Runs with all that was known before each round. The streams are those of `simulate`, so the runs are the same too."""
+"""Runs, with everything that was known before each round. The streams and the rounds are those of `simulate`."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
