@@ -1,7 +1,7 @@
 """Environments as plain data: {"name": "linear", "dim": 10, ...}. A new one is one entry of `ENVIRONMENTS`.
 
-The folder in which data lie is no setting, but their content is. A data set is known by its name. A table is known by
-its name and a checksum of its content, so that a changed file has results of its own.
+The folder in which data lie is no setting. Their content is: a data set is known by its name, and a table by its name
+and a checksum of its content. So a changed file has results of its own.
 """
 
 import functools

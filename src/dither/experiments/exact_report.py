@@ -1,4 +1,4 @@
-"""What `dither exact` shows: the cost of a propensity, a picture and a table."""
+"""What `dither exact` shows: what a propensity costs, a picture, and a table."""
 
 import functools
 import itertools
@@ -88,7 +88,7 @@ def _kernel(bandit: dither.Bandit, X: np.ndarray, n: int, rng: np.random.Generat
 
 
 def even(found: Sequence[Cost], size: tuple[int, int]) -> float:
-    """The n at which the arithmetic of Monte Carlo costs as much as that of FP's exact propensity; NaN: not reached."""
+    """The n with which the arithmetic of Monte Carlo takes as long as that of FP's exact propensity; NaN: no such n."""
     mine = [(one.draws, one.kernel) for one in found if (one.arms, one.dim) == size and one.draws]
     for (n, low), (more, high) in itertools.pairwise(mine):
         if low <= 1 < high:
@@ -159,7 +159,7 @@ def _height(line: Line, bias: bool) -> float:
 
 
 def table(lines: Sequence[Line], *, case: str, rules: Sequence[str], draws: Sequence[int]) -> str:
-    """One case in Markdown. Nobody has the exact propensities of TS, so they stand there as the limit n → ∞."""
+    """One case in Markdown. Nobody can log exact propensities of TS, so these are shown as the limit n → ∞."""
     head = "| log | propensities | IPS bias | IPS RMSE | IPS covers | DR bias | DR RMSE | DR covers |"
     rows = [head, "|---|---|---:|---:|---:|---:|---:|---:|"]
     mine = [one for one in lines if one.case == case and one.rule in rules and (one.draws in draws or not one.draws)]

@@ -114,7 +114,7 @@ def needs(policy: Any) -> frozenset[str]:
 
 
 def radius(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
-    """β of UCB or RandUCB: a number, or an array (...) where it depends on the data; d is the dimension of θ."""
+    """β of UCB or RandUCB: a number, or an array (...) where it depends on the data. d is the dimension of θ."""
     twice = policy.sigma if policy.sigma_again else 1.0
     if policy.beta is not None:
         return policy.beta * twice
