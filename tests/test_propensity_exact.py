@@ -153,7 +153,7 @@ def test_logarithms_are_those_of_the_probabilities(lines):
         (propensity.envelope, GAUSSIAN),
         (propensity.envelope, noise.BallMarginal(3)),
         (propensity.points, points),
-        (propensity.uncoupled_points, points),
+        (propensity.uncoupled, points),
     ):
         assert_allclose(np.exp(rule(m, w, law=law, log=True)), rule(m, w, law=law), rtol=1e-12, atol=1e-300)
     log_p = propensity.envelope(m, w, law=GAUSSIAN, log=True)
@@ -265,11 +265,11 @@ def by_hand(m, w, law):
 def test_uncoupled_points_are_all_outcomes(lines):
     m, w = np.array(lines, dtype=float).T / 4
     law = noise.Points((0.0, 0.5, 1.0, 2.0), (0.5, 0.25, 0.125, 0.125))
-    p = propensity.uncoupled_points(m, w, law=law)
+    p = propensity.uncoupled(m, w, law=law)
     assert_allclose(p, by_hand(m, w, law), rtol=1e-12, atol=1e-15)
     assert abs(p.sum() - 1) < 1e-12
     mask = np.arange(len(m) + 1) < len(m)
-    more = propensity.uncoupled_points(np.append(m, 9.0), np.append(w, 9.0), law=law, mask=mask)
+    more = propensity.uncoupled(np.append(m, 9.0), np.append(w, 9.0), law=law, mask=mask)
     assert_allclose(more, np.append(p, 0.0), rtol=1e-12)
     # seen red: arms that tie counted as won by all
 

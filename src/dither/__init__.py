@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """A module of `LATE`, or the algorithm of that name in the table; an unknown name is an AttributeError."""
+        """The module of `LATE` or the algorithm of that name. Raises AttributeError for an unknown name."""
         if name in LATE:
             return importlib.import_module(f"dither.{name}")
         for algorithm in ALGORITHMS.values():
@@ -33,7 +33,7 @@ else:
 
 
 def __dir__() -> list[str]:
-    """All names, whether or not they were asked for."""
+    """All names, also those that nobody has asked for yet."""
     return sorted({*globals(), *LATE, *(algorithm.identifier for algorithm in ALGORITHMS.values())})
 
 

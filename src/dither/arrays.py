@@ -20,9 +20,15 @@ import scipy.special
 from dither import errors
 
 Array = Any  # an array of any library that follows the Python array API
-RELATIVE = 5e-13  # the rounding error of a score, as a share of it, where nothing else is known
-ROUNDING = 1e-15  # added to that, as a share of the request's largest score: sums that cancel keep the error of that
-_LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # as a share of the largest score; no `spread` is larger
+RELATIVE = 5e-13  # the rounding error of a score as a share of the score, where nothing else is known
+ROUNDING = 1e-15  # is added, as a share of the request's largest score: a sum that cancels keeps its error
+_LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # no `spread` is a larger share of the largest score
+
+
+def log(p: Any) -> np.ndarray:
+    """The logarithm of probabilities in NumPy; -inf of 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(p)
 
 
 def namespace(*xs: Array) -> Any:
@@ -43,7 +49,7 @@ def backend(device: str | None) -> Any:
 
 
 def numpy(x: Array) -> np.ndarray:
-    """x as a NumPy array, wherever it was."""
+    """x as a NumPy array, from any library and any device."""
     return x if type(x) is np.ndarray else np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
 
 
@@ -74,7 +80,7 @@ def inner(a: Array, b: Array) -> Array:
 
 
 def square(X: Array) -> Array:
-    """The sum of the squares of all entries; it is at least the ‖x‖² of every row."""
+    """The sum of the squares of all entries. No row has a larger ‖x‖²."""
     return np.vdot(X, X) if type(X) is np.ndarray else namespace(X).sum(X * X)
 
 
@@ -93,9 +99,20 @@ def cholesky(H: Array) -> Array | None:
 
 
 def norms(X: Array) -> Array:
-    """Euclidean lengths along the last axis: (..., K, d) -> (..., K); never NaN for finite input below 1e154."""
+    """Euclidean lengths along the last axis: (..., K, d) -> (..., K). Finite entries below 1e154 never give NaN."""
     xp = namespace(X)
     return xp.sqrt(xp.vecdot(X, X))
+
+
+def largest(x: Any) -> float:
+    """The largest entry of an array, or a number itself; 0 of an array without entries."""
+    if type(x) is float:
+        return x
+    if type(x) is np.ndarray:
+        return float(x.max()) if x.size else 0.0
+    if not getattr(x, "ndim", 0):
+        return float(x)
+    return float(namespace(x).max(x)) if 0 not in x.shape else 0.0
 
 
 def outer(a: Array, b: Array) -> Array:
@@ -211,7 +228,7 @@ def top(s: Array, *, error: Array | float | None = None, mask: Array | None = No
 
 
 def spread(s: Array, *, mask: Array | None = None) -> Array:
-    """The rounding error of scores of which nothing else is known, at most: (..., K) -> (..., K)."""
+    """The largest rounding error of each score, where nothing else is known about it: (..., K) -> (..., K)."""
     xp = namespace(s)
     size = xp.abs(s) if mask is None else xp.where(mask, xp.abs(s), 0.0)
     return RELATIVE * size + ROUNDING * xp.max(size, axis=-1, keepdims=True)
@@ -225,7 +242,7 @@ def share(s: Array, *, error: Array | float | None = None, mask: Array | None = 
 
 
 def _first(s: Array, mask: Array | None) -> Array:
-    """The first arm with the highest score on offer."""
+    """The first of the arms on offer that have the highest score."""
     xp = namespace(s)
     return xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
 

@@ -2,11 +2,11 @@
 
     choose(X) -> Decision       draws; changes nothing but the streams
     update(x, r)                learns; draws nothing
-    propensities(X)             neither
+    propensities(X)             neither draws nor learns
 
-The configuration is frozen and the state a tuple that is replaced whole, so a refused call leaves everything as it
-was. A lock makes every call atomic: one bandit may serve many threads. Its streams are one process's: after a fork the
-child draws from fresh entropy (docs/processes.md).
+The configuration is frozen. The state is a tuple, and a call replaces the whole tuple, so a refused call leaves
+everything as it was. A lock makes every call atomic, so one bandit may serve many threads. The streams of a bandit
+belong to one process: after a fork, the child draws from fresh entropy (docs/processes.md).
 """
 
 import copy
@@ -17,23 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from dither import decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
+from dither import arrays, decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
 from dither.models import model as contract
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
 COUNTS = ("decisions", "observations")
-_STREAMS = {"_chance": "policy", "_ties": "ties", "_training": "training"}  # those that go on; their purposes
+# The streams that go on from call to call, and their purposes.
+_STREAMS = {"_chance": "policy", "_ties": "ties", "_training": "training"}
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What `choose` answers: for one request plain numbers, for B requests arrays (B,)."""
+    """What `choose` answers: plain numbers for one request, arrays (B,) for B requests."""
 
     arm: int | np.ndarray
     propensity: float | np.ndarray  # P(arm) at the moment of the decision; NaN where the kind is "none"
     propensity_kind: str  # "exact", "monte_carlo", "estimated" or "none"
     propensity_se: float | np.ndarray | None  # standard error; None where exact
-    z: float | np.ndarray | None = None  # the scalar drawn, where one moves all arms: (B,); one for each: (K,), (B, K)
+    z: float | np.ndarray | None = None  # what was drawn: one number for all arms, or one for each arm, (K,) or (B, K)
 
 
 class Bandit:
@@ -44,10 +45,11 @@ class Bandit:
     model, policy : configurations from `dither.models` and `dither.policies`, or your own
     dim : d, the number of features
     seed : a whole number; None draws one and records it in `seed`
-    floor : share of choices that is uniform over the arms on offer, so each has at least floor/(their number)
-    monte_carlo : draws spent on the propensity of each decision where the policy has no closed form (Thompson
-        sampling, perturbed history); 0 leaves it NaN, of kind "none". The arm shown counts as one more draw:
-        (1 + hits)/(1 + draws), so no logged propensity is 0.
+    floor : the share of choices that are uniform over the arms on offer. Each of n arms on offer then has a
+        probability of at least floor/n
+    monte_carlo : how many draws the propensity of a decision takes, for a policy without a closed form (Thompson
+        sampling, perturbed history). With 0 draws the propensity is NaN, of kind "none". The arm shown counts as one
+        more draw: (1 + hits)/(1 + draws), so no logged propensity is 0
 
     Raises
     ------
@@ -92,9 +94,10 @@ class Bandit:
         """Choose an arm for one request or for B at once.
 
         X : (K, d) the arms on offer, or (B, K, d); with disjoint slots the context (d,), or (B, d)
-        mask : (K,) or (B, K), True: on offer. Rows ruled out are not read.
+        mask : (K,) or (B, K), True: on offer. Rows of X that are not on offer are not read.
 
-        Raises ValueError for a wrong width, NaN or infinity (naming the place), no arm on offer; then nothing is drawn.
+        Raises ValueError for a wrong width, for NaN or infinity (the error names the place), and where no arm is on
+        offer. Nothing is drawn then.
         """
         with self._whole(draws=True):
             X, mask, single = self._request(X, mask)
@@ -127,11 +130,12 @@ class Bandit:
         return Decision(arm, p, kind, se, z)
 
     def choose_list(self, X: Any, *, k: int, mask: Any = None) -> ranking.ListDecision:
-        """Choose the k best arms in order, for one request or for B at once: the same draw as `choose`, k places.
+        """Choose the k best arms in order, for one request or for B at once. The chance is drawn as in `choose`.
 
         X, mask : as for `choose`; k : how many, at most as many as are on offer in each request
 
-        The floor is a share of lists that are uniform: k of the n arms on offer, each ordered list with (n-k)!/n!.
+        The floor is the share of lists that are uniform. Each ordered list of k of n arms on offer then has the
+        probability (n-k)!/n!.
         """
         with self._whole(draws=True):
             X, mask, single = self._request(X, mask)
@@ -147,11 +151,12 @@ class Bandit:
     def list_propensities(
         self, X: Any, *, k: int, mask: Any = None, draws: int = 10_000, lists: bool = True
     ) -> ranking.ListPropensities:
-        """How probable each list of k arms and each arm's place on it is, for one request; spends no chance.
+        """How probable each list of k arms is, and each arm on the list, for one request. Spends no chance.
 
-        X (K, d), mask (K,) : as for `choose`; draws : as for `propensities`; lists : spell them out
+        X (K, d), mask (K,) : as for `choose`; draws : as for `propensities`
+        lists : whether all lists are spelt out; False: only the probabilities of the arms to be on the list
 
-        Raises ValueError where ties make more lists than can be spelt out (lists=False gives the membership alone).
+        Raises ValueError where ties make more lists than can be spelt out.
         """
         errors.at_least("draws", draws, 1)
         with self._whole():
@@ -162,9 +167,9 @@ class Bandit:
             return ranking.propensities(now, X, mask, k=k, K=shape[-1], rng=rng, n=draws, lists=lists)
 
     def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> explain.Explanation:
-        """Why an arm is shown: each arm's line m + z w, the corners, the slice of z that chooses it. One request.
+        """Why an arm is shown, for one request: each arm's line m + z w, and the interval of z that chooses the arm.
 
-        X (K, d), mask (K,) : as for `choose`; z : a value to be looked at, such as that of a `Decision`
+        X (K, d), mask (K,) : as for `choose`; z : a value to look at, such as that of a `Decision`
 
         Raises TypeError for a policy whose arms are not lines that one z moves.
         """
@@ -181,10 +186,11 @@ class Bandit:
     def propensities(
         self, X: Any, *, mask: Any = None, detail: bool = False, draws: int = 10_000, log: bool = False
     ) -> Any:
-        """The probability with which `choose` would show each arm; spends none of the bandit's chance.
+        """The probability with which `choose` would show each arm. Spends none of the bandit's chance.
 
         X, mask : as for `choose`; draws : for policies without a closed form, Monte Carlo draws a request
-        log : the logarithms, which one z for all arms gives right where the probabilities underflow; -inf: never
+        log : return logarithms; -inf: the arm is never shown. Where one z moves all arms, they are right even where the
+            probabilities underflow
         -> p (K,) or (B, K); with detail=True (p, se, kind): se of p's shape, None where exact; kind as in `Decision`
         """
         errors.at_least("draws", draws, 1)
@@ -201,7 +207,7 @@ class Bandit:
                 p, se = monte_carlo.estimate(now, view, self._aside(), X, mask, shape=shape, n=draws)
                 kind = "monte_carlo"
                 if log:
-                    p, se = decision.log(p), se / np.where(p > 0, p, np.nan)
+                    p, se = arrays.log(p), se / np.where(p > 0, p, np.nan)
         return (p, se, kind) if detail else p
 
     def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None) -> None:
@@ -210,8 +216,9 @@ class Bandit:
         arm : with disjoint slots, the slot that was shown, an int or (n,)
         weight : a number or (n,), not negative: how many observations this one counts as (default 1)
 
-        Raises ValueError for wrong shapes, NaN or infinity, or features too long beside λ; nothing has changed then,
-        but that a `models.Regressor` leaves out earlier rows that spoil its fit.
+        Raises ValueError for wrong shapes, for NaN or infinity, and for features too long beside λ. The bandit is
+        unchanged then. One exception: a `models.Regressor` may leave out earlier rows that spoil its fit; the error
+        says how many.
         """
         with self._lock:
             given = dict(arm=arm, weight=weight, dim=self.dim, columns=self._columns)
@@ -230,7 +237,7 @@ class Bandit:
         return contract.begin(self.model, self.dim, needs=self.policy.needs, rng=lambda: self._stream("weights"))
 
     def _learnt(self, X: np.ndarray, r: np.ndarray, settings: dict[str, Any]) -> Any:
-        """The state after these observations; the model's own chance moves only if it takes them."""
+        """The state after these observations. If the model refuses them, the stream of its own chance goes back."""
         settings |= contract.given_up(self.model)
         if self._training is None and X.ndim == 1:
             return self.model.update(self.state, X, r, **settings)
@@ -243,7 +250,7 @@ class Bandit:
             return contract.update_many(self.model, self.state, X, r, chance=chance, **settings)
 
     def refit(self) -> None:
-        """Fit the model on all that was learnt, whatever its schedule (`models.Regressor`).
+        """Fit the model on all that was learnt, now, without waiting for its schedule (`models.Regressor`).
 
         Raises TypeError for a model that learns every reward as it comes; ValueError where the fit fails.
         """
@@ -251,14 +258,14 @@ class Bandit:
             self.state = contract.refitted(self.model, self.state)
 
     def reseed(self, seed: int | None = None) -> None:
-        """Draw from streams of its own from now on, as a copy must that decides beside its original.
+        """Draw from new streams from now on. A copy that decides beside its original must do so.
 
         seed : a whole number; None: fresh entropy. It is recorded in `seed`, which `save` writes.
 
-        The streams are those of (seed, decisions, observations): a copy of a later moment does not draw the same
-        again under the same seed. What was learnt stays. A fork calls it in the child, with fresh entropy.
+        The new streams depend on (seed, decisions, observations). So copies of different moments draw differently, even
+        under one seed. What was learnt stays. After a fork, the child's bandit does this with fresh entropy.
 
-        Raises ValueError for what is no seed; then nothing has changed.
+        Raises ValueError for a value that is no seed. Nothing has changed then.
         """
         seed = streams.entropy(seed)
         with self._lock:
@@ -269,7 +276,8 @@ class Bandit:
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.
 
-        That is for one process after the other. For one beside the other: `dither.load(path, seed=None)`.
+        This is right where one process follows the other. Where both decide at the same time, the second one loads
+        with `dither.load(path, seed=None)`.
 
         Raises TypeError, before anything is written, for a configuration that a file cannot hold (a function as `c`).
         """
@@ -319,7 +327,7 @@ class Bandit:
         return self._ask("width", X)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the lock: a copy has one of its own."""
+        """Everything but the lock, since a copy needs a lock of its own."""
         with self._lock:
             return {k: copy.deepcopy(v) for k, v in self.__dict__.items() if k != "_lock"}
 
@@ -329,7 +337,7 @@ class Bandit:
         forks.tell(self)
 
     def _forked(self) -> None:
-        """In the child of a fork: streams of its own, and a lock that no thread of the parent holds."""
+        """Called in the child of a fork. Take new streams, and a lock that no thread of the parent holds."""
         self._lock = threading.RLock()
         self.reseed()
 
@@ -357,20 +365,23 @@ class Bandit:
         return X, mask
 
     def _now(self) -> decision.Moment:
-        """What decides at this moment."""
+        """What the next decision depends on."""
         eps = decision.eps(self.policy, self.t, floor=self.floor)
         return decision.Moment(self.policy, self.model, self.state, self.t, eps, self._ambient)
 
     def _aside(self) -> np.random.Generator:
-        """A stream of this moment's own, for Monte Carlo: it spends none of the bandit's chance."""
+        """A stream for Monte Carlo that belongs to this moment. It spends none of the bandit's chance."""
         return self._stream("monte_carlo", self.decisions, self.observations)
 
     def _whole(self, *, draws: bool = False) -> "_Call":
-        """One call alone; where the model is asked and refuses, it leaves no names of columns and no draws spent."""
+        """The context of one call, in which no other call runs.
+
+        If the call fails, the names of the columns are as before. Where scores ask the model, so are the streams.
+        """
         return _Call(self, draws and self._asks)
 
     def _streams(self) -> dict[str, np.random.Generator]:
-        """The streams that go on from call to call; a model without chance of its own has none for its training."""
+        """The streams that go on from call to call. The one for training is there only where the model has chance."""
         return {name: rng for name in _STREAMS if (rng := getattr(self, name)) is not None}
 
     def _stream(self, purpose: str, *more: int) -> np.random.Generator:
@@ -382,7 +393,7 @@ class Bandit:
 
 
 class _Call:
-    """`Bandit._whole`; a class, since a generator would take a tenth of a decision."""
+    """What `Bandit._whole` returns. It is a class, since a generator would take a tenth of the time of a decision."""
 
     __slots__ = ("bandit", "before", "columns", "draws", "lock")
 

@@ -1,4 +1,4 @@
-"""One decision, alone or for many requests at once; and what a policy is, for users who write their own.
+"""One decision, for one request or for many at once. And what a policy is, for users who write their own.
 
     class Mine:  # a frozen dataclass of its settings
         needs = frozenset({"mean"})                            # the abilities that it asks of a model, by name
@@ -10,8 +10,8 @@
         def scores(self, *chance): ...                         # the arm of the highest score is shown
 
 A decision is these three steps. What `draw` makes does not depend on what was learnt, and nothing else draws. A view is
-made once for a request or for many, and all that is known of the choice is asked of it: the scores, and where it can
-tell them the probabilities.
+made once, for one request or for many. It answers all that is asked about the choice: the scores, and the probabilities
+where it can tell them.
 
 `Policy` and `View` are the required parts, `Settings` and `Answers` the optional ones. The functions of this file are
 the only place that looks whether an optional part is there, and each function states the default. `check` refuses what
@@ -27,7 +27,7 @@ from dither.arrays import Array
 from dither.models import model as contract
 
 PAGE = "docs/adding-a-policy.md"
-UNIFORMS = 3  # a request spends: the tie-break, the coin of eps, the arm if it falls
+UNIFORMS = 3  # what a request spends: one for ties, one for the coin of eps, one for the uniform arm
 
 
 class Policy(Protocol):
@@ -36,9 +36,9 @@ class Policy(Protocol):
     needs: frozenset[str]  # names of abilities, as `models.model.Able` lists them
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """The chance of n requests among K = arms: a tuple of arrays with n leading, () for none. dim is that of θ.
+        """The chance of n requests among K = arms: a tuple of arrays whose first axis is n; () for none.
 
-        n requests at once draw what n requests in turn draw.
+        dim is the dimension of θ. n requests at once draw what n requests in turn draw.
         """
 
     def view(self, model: Any, state: Any, X: Array, *, t: int) -> Any:
@@ -53,20 +53,20 @@ class View(Protocol):
 
 
 class Settings(Protocol):
-    """What a policy may have besides."""
+    """The optional parts of a policy."""
 
-    asks: bool  # its scores ask the model, which may refuse what was drawn: then the draws are given back
-    spent: bool  # its chance is spent in training: no draw of a decision shows its probability
+    asks: bool  # True: the scores ask the model, which may refuse what was drawn; then the draws are given back
+    spent: bool  # True: the chance is spent in training, so no draw of a decision shows its probability
 
     def eps(self, t: int) -> float:
         """The share of uniform choices in round t."""
 
     def refuse(self, model: Any, *, dim: int) -> str | None:
-        """Why it does not run on a model that gives all that it needs, for d = dim features; None where it does."""
+        """Why the policy cannot run on a model that gives all it needs, with d = dim features; None: it can."""
 
 
 class Answers(Protocol):
-    """What a view may answer besides. mask (..., K), True: on offer; u are uniforms that decide among tied arms."""
+    """The optional parts of a view. mask (..., K), True: on offer; u are uniforms that decide among tied arms."""
 
     lines: Any  # `policies.views.Lines` m + z w that one z of a known law moves; None where there are none
     numbers: int  # how many numbers one arm takes while it is scored
@@ -87,23 +87,23 @@ class Answers(Protocol):
         """Their logarithms, right where the probabilities underflow."""
 
     def chosen(self, arm: Array, *, mask: Array | None = None) -> Array:
-        """The probability of `arm` (...), where that is cheaper than all of them: (...)."""
+        """The probability of `arm` (...), where that is cheaper than the probabilities of all arms: (...)."""
 
     def z(self, *chance: Array) -> Array:
-        """The scalar that moved all arms (...), or one for each (..., K): `Decision.z`."""
+        """The scalar that moved all arms (...), or one for each arm (..., K). It becomes `Decision.z`."""
 
     def redraw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> Array:
         """The scores (n, K) of n decisions on the view of one request, where that is cheaper than to draw them."""
 
 
 REQUIRED = ("needs", "draw", "view")
-MOVED = (  # what policies had until the view answered for itself
+MOVED = (  # methods that policies had before, and that views have now
     *("scores", "best", "in_turn", "decide", "propensities", "log_propensities", "chosen", "z", "redraw", "as_lines"),
 )
 
 
 class Moment(NamedTuple):
-    """What decides at one moment."""
+    """What a decision at one moment depends on."""
 
     policy: Any
     model: Any
@@ -176,7 +176,7 @@ def look(model: Any, state: Any, *, dim: int) -> None:
 
 
 def faults(policy: Any) -> list[str]:
-    """What keeps `policy` from being one, each in words; [] where nothing does."""
+    """The reasons why `policy` is no policy, in words; [] where it is one."""
     if isinstance(policy, type):
         return [f"a policy is an instance: pass {policy.__name__}() for {policy.__name__}"]
     name, found = type(policy).__name__, []
@@ -193,20 +193,20 @@ def faults(policy: Any) -> list[str]:
 
 
 def _needs(policy: Any) -> frozenset[str]:
-    """The abilities that it asks for; none where `faults` says that these are no names."""
+    """The abilities that the policy asks for; none where `needs` is no set of names, which `faults` says."""
     needs = getattr(policy, "needs", None)
     return frozenset(needs) if isinstance(needs, (frozenset, set)) else frozenset()
 
 
 def view(policy: Any, model: Any, state: Any, X: Array, *, t: int) -> Any:
-    """What the policy sees in round t; of a model that makes features, the linear model `beneath`."""
+    """What the policy sees in round t. Where the model makes features, that is the linear model `beneath` them."""
     if "beneath" in model.abilities:
         model, state, X = model.beneath(state, X)
     return policy.view(model, state, X, t=t)
 
 
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-    """What the policy draws for n requests, which must be a tuple: an array would be taken for one."""
+    """What the policy draws for n requests. It must be a tuple: an array would be read as a tuple of its rows."""
     chance = policy.draw(rng, n, arms=arms, dim=dim)
     if type(chance) is not tuple or [kind for kind in chance if len(kind) != n]:
         name = type(policy).__name__
@@ -221,7 +221,7 @@ def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
 
 
 def asks(policy: Any) -> bool:
-    """Whether its scores ask the model, which may refuse what was drawn. Default: no."""
+    """Whether the scores ask the model, which may refuse what was drawn. Default: no."""
     return getattr(policy, "asks", False)
 
 
@@ -254,7 +254,7 @@ def choose(view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None
 def decide(
     view: Any, chance: tuple, u: np.ndarray, *, eps: float, arms: int, mask: np.ndarray | None
 ) -> tuple[int, float] | None:
-    """The arm of one request and its probability at once, u (3,); None where that takes the general way."""
+    """The arm of one request and its probability at once, u (3,). None: `choose` and `chosen` must tell."""
     if not hasattr(view, "decide") or (eps and u[1] < eps):
         return None
     arm, p = view.decide(*chance, u=u[0], mask=mask)
@@ -262,14 +262,14 @@ def decide(
 
 
 def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
-    """The arms that the policy itself shows: u (...) for ties. -> (...) integers. Default: of the highest score."""
+    """The arms that the policy itself shows: u (...) for ties. -> (...) integers. Default: by score."""
     if hasattr(view, "best"):
         return view.best(*chance, u=u, mask=mask)
     return arrays.argmax(scores(view, chance), u=u, mask=mask)
 
 
 def mixed(arm: Array, u: Array, *, eps: float, arms: int, mask: Array | None) -> Array:
-    """The arms shown, of which a share eps is any arm on offer: arm (...), u (..., 3)."""
+    """The arms shown: `arm` (...), or with probability eps any arm on offer. u (..., 3)"""
     if not eps:
         return arm
     fallen = u[..., 1] < eps
@@ -281,7 +281,7 @@ def mixed(arm: Array, u: Array, *, eps: float, arms: int, mask: Array | None) ->
 
 
 def z(view: Any, chance: tuple) -> Any:
-    """The scalar that moved the arms, (...) or a number; (..., K) where each has one. Default: None, there is none."""
+    """The scalar that moved the arms, (...) or a number; (..., K) where each arm has one. Default: None."""
     return view.z(*chance) if hasattr(view, "z") else None
 
 
@@ -291,7 +291,7 @@ def plain(z: Any) -> Any:
 
 
 def lines(view: Any) -> Any:
-    """The lines that one z moves. Default: None, there are none."""
+    """The lines that one z moves. Default: None."""
     return getattr(view, "lines", None)
 
 
@@ -327,18 +327,12 @@ def log_propensities(view: Any, *, eps: float, shape: tuple[int, ...], mask=None
     Default: the logarithms of the probabilities, -inf for those that underflow.
     """
     known = hasattr(view, "log_propensities")
-    p = view.log_propensities(mask=mask) if known else log(view.propensities(mask=mask))
-    return np.logaddexp(p + log(1 - eps), log(eps * uniform(shape, mask))) if eps else p
-
-
-def log(p: Any) -> np.ndarray:
-    """The logarithm; -inf of 0."""
-    with np.errstate(divide="ignore"):
-        return np.log(p)
+    p = view.log_propensities(mask=mask) if known else arrays.log(view.propensities(mask=mask))
+    return np.logaddexp(p + arrays.log(1 - eps), arrays.log(eps * uniform(shape, mask))) if eps else p
 
 
 def chosen(view: Any, arm: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The probability of `arm` (...) of a view that is `exact`; shape (..., K). Default: out of those of all arms."""
+    """The probability of `arm` (...) of a view that is `exact`; shape (..., K). Default: taken from `propensities`."""
     if hasattr(view, "chosen"):
         p = view.chosen(arm, mask=mask)
     else:
@@ -349,7 +343,10 @@ def chosen(view: Any, arm: np.ndarray, *, eps: float, shape: tuple[int, ...], ma
 
 
 def _whole(rule: Any, mask: np.ndarray | None) -> np.ndarray:
-    """The probabilities (..., K), refused where they are no distribution: a policy of one's own would be believed."""
+    """The probabilities (..., K), refused where they do not sum to 1.
+
+    Nothing later would notice such a mistake in a user's own policy.
+    """
     p = rule(mask=mask)
     total = np.sum(p, axis=-1)
     if not np.all(np.abs(total - 1) < inputs.ROUNDING):

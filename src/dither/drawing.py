@@ -14,10 +14,10 @@ PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4
 STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
 
 
-def save(canvas: Canvas, path: Path) -> Path:
+def save(canvas: Canvas, path: Path, *, dpi: int = 160) -> Path:
     """Write the picture whole, or write nothing. The suffix of the path is the format."""
     with mpl.rc_context(STYLE):
-        files.replace(path, lambda file: canvas.savefig(file, format=path.suffix[1:], dpi=160), parents=True)
+        files.replace(path, lambda file: canvas.savefig(file, format=path.suffix[1:], dpi=dpi), parents=True)
     return path
 
 

@@ -4,20 +4,26 @@ import dataclasses
 import difflib
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 LARGEST = 1e100  # numbers and settings must be below this: their products with 1/√λ, at most 1e50, have finite squares
 
 
 def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
-    """The error of a name that is in no table. It names the nearest match, or all that there are."""
+    """The error of a name that is in no table. It says the nearest match, or else all known names."""
     names = list(known)
     best = _nearest(str(name).casefold(), {n.casefold(): n for n in reversed(names)})
     return LookupError(f"no {what} {name!r}: " + (f"did you mean {best!r}?" if best else f"one of {', '.join(names)}"))
 
 
+def among(what: str, name: str, known: Collection[str]) -> None:
+    """Raise `unknown` unless the name is one of those that are known."""
+    if name not in known:
+        raise unknown(what, name, known=known)
+
+
 def _nearest(typed: str, known: dict[str, str]) -> str | None:
-    """The known name that is closest: spelt nearly the same, else of the same beginning, else a little alike."""
+    """The closest known name: one spelt nearly the same, else one with the same beginning, else one a little alike."""
     begins = [n for n in known if len(typed) > 2 and n.startswith(typed[:4])]
     found = difflib.get_close_matches(typed, known, n=1, cutoff=0.75) or begins
     found = found or difflib.get_close_matches(typed, known, n=1, cutoff=0.6)
@@ -25,9 +31,9 @@ def _nearest(typed: str, known: dict[str, str]) -> str | None:
 
 
 def missing_extra(package: str, *, extra: str) -> ImportError:
-    """The error of a package that an extra brings.
+    """The error of a missing package that an extra would install.
 
-    The cure names a checkout, since no index has the library.
+    The cure names a checkout, since no package index has the library.
     """
     return ImportError(
         f"this needs {package}, which is not installed and comes with dither[{extra}]: run pip install '.[{extra}]' "
@@ -49,8 +55,10 @@ def _number(value: object) -> float:
         return math.nan
 
 
-def at_least(name: str, value: object, least: int) -> None:
-    """Raise ValueError unless the value is a whole number of at least `least`."""
+def at_least(name: str, value: object, least: int, *, or_none: bool = False) -> None:
+    """Raise ValueError unless the value is a whole number of at least `least`. or_none: None is allowed too."""
+    if or_none and value is None:
+        return
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
@@ -68,7 +76,7 @@ def true_or_false(name: str, value: object) -> None:
 
 
 def lacks(model: object, *abilities: str, policy: object) -> TypeError:
-    """A policy that asks a model for what the model does not give."""
+    """The error of a policy that asks a model for something that the model does not give."""
     shown = repr(model) if dataclasses.is_dataclass(model) else type(model).__name__
     return TypeError(
         f"{type(policy).__name__} needs {' and '.join(map(repr, abilities))} of its model, which {shown} does not "
@@ -91,11 +99,11 @@ def not_finite(what: str) -> ValueError:
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A setting that a refusal names: what cures it. Python writes it `name=value`, the command line `--name value`."""
+    """A setting that would cure a refusal. Python writes it `name=value`, the command line `--name value`."""
 
     name: str
-    value: object = None  # what to set it to; None: `means` says it, or nothing
-    means: str = ""  # what the user puts there, such as "NUMBER"
+    value: object = None  # the value to set; None: the user finds it, and `means` says what it is
+    means: str = ""  # such as "NUMBER"
 
     def __str__(self) -> str:
         return f"{self.name}={self.means if self.value is None else repr(self.value)}"
@@ -104,7 +112,7 @@ class Option:
 class Refused(ValueError):
     """A refusal that an option cures. args : texts and `Option`s, in the order in which they are said.
 
-    Whoever has other words for options writes the message anew from `args`, and need not look for names in a text.
+    The command line writes options in another way. It makes the message anew from `args`, without a search in a text.
     """
 
     def __str__(self) -> str:
@@ -112,10 +120,10 @@ class Refused(ValueError):
 
 
 def said(error: Exception) -> tuple[object, ...]:
-    """What an error says, as `Refused` takes it."""
+    """What an error says, in the form that `Refused` takes."""
     return error.args if isinstance(error, Refused) else (str(error),)
 
 
 def gone(name: str, successor: str) -> AttributeError:
-    """A name that had a double: the one that stays."""
+    """The error of a name that was removed because another name does the same. It says which one to take."""
     return AttributeError(f"{name} is no more, since there were two of its kind: take {successor}")

@@ -12,17 +12,17 @@ from dither import errors, noise, propensity
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """The lines m_i + z w_i of one request, and the slice of z in which each arm is the best. NaN where it never is."""
+    """The lines m_i + z w_i of one request, and the interval of z in which each arm is the best; NaN: in none."""
 
     m: np.ndarray  # (K,)  height at z = 0: the mean
     w: np.ndarray  # (K,)  slope: the width times the scale
-    low: np.ndarray  # (K,)  the arm is the best for z between low
-    high: np.ndarray  # (K,)  and high; arms that are one line have one slice and share its probability
+    low: np.ndarray  # (K,)  the arm is the best for low <= z < high
+    high: np.ndarray  # (K,)  arms that are one line have one interval and share its probability
     propensity: np.ndarray  # (K,)  with the uniform share, as `Bandit.propensities`
     corners: np.ndarray  # (C,)  z_1 < z_2 < ..., where the best arm changes
-    law: Any  # of z
+    law: Any  # the law of z
     uniform: float  # the share of choices that is uniform, whatever z
-    z: float | None  # the one that was asked about
+    z: float | None  # the value that was asked about; None: none was
     best: tuple[int, ...]  # the arms that are the highest at z: several where they tie, none where no z was given
 
     def table(self, *, arms: int = 20) -> str:
@@ -59,7 +59,7 @@ class Explanation:
             ax = pyplot.subplots(figsize=(7, 4), layout="constrained")[1]
         z = self._grid()
         able = ~np.isnan(self.low)
-        # At most 200 of the others: of more, nobody could tell.
+        # At most 200 of the arms that cannot win: nobody could tell more lines apart.
         for i in np.flatnonzero(~able)[:200]:
             ax.plot(z, self.m[i] + z * self.w[i], color="0.85", linewidth=0.8, zorder=1)
         for i in np.flatnonzero(able):
@@ -81,7 +81,7 @@ class Explanation:
         return ax
 
     def _grid(self) -> np.ndarray:
-        """The z worth drawing: all but 1e-4 on either side, all points, and z itself."""
+        """The values of z to draw: all but a probability of 1e-4 on either side, or all points; and z itself."""
         if isinstance(self.law, noise.Points):
             low, high = min(self.law.points), max(self.law.points)
         else:
@@ -94,7 +94,7 @@ class Explanation:
         return np.unique(np.r_[np.linspace(low - margin, high + margin, 400), self.corners.clip(low, high)])
 
     def _density(self, z: np.ndarray) -> np.ndarray:
-        """The density of z, its highest value 1; of finitely many values, a spike each."""
+        """The density of z, scaled so that its highest value is 1; with finitely many values, a spike at each."""
         if isinstance(self.law, noise.Points):
             shape = np.zeros(len(z))
             np.add.at(shape, np.argmin(np.abs(z - np.array(self.law.points)[:, None]), axis=1), self.law.weights)
@@ -129,7 +129,7 @@ def _row(mask: np.ndarray | None) -> np.ndarray | None:
 
 
 def no_lines(policy: Any) -> TypeError:
-    """A policy whose arms are not lines that one z moves."""
+    """The error of a policy whose arms are not lines that one z moves."""
     return TypeError(
         f"explain needs arms that one z moves along lines, which {type(policy).__name__} as it is set does not have: "
         f"FeaturePerturbation and RandUCB with coupled=True have; propensities(X) says what this policy does"

@@ -1,7 +1,7 @@
 """Tell objects that belong to one process that they were forked: a bandit has streams, a log has a file.
 
-They are told in the child, before anything else runs there. The parent is not touched. A call of such an object costs
-nothing more, because the system runs the hook once a fork.
+They are told in the child, before anything else runs there. The parent is not touched. The system runs the hook once a
+fork, so the other calls of such an object cost nothing more.
 """
 
 import os

@@ -16,7 +16,7 @@ from dither import errors
 from dither.errors import LARGEST
 from dither.models import model as contract
 
-ROUNDING = 1e-6  # how far a probability may be off that was written with six digits, or in float32
+ROUNDING = 1e-6  # how far off a probability may be that was written with six digits or in float32
 MOST_OFF = 1e-3  # how far the sum of the probabilities of many arms may be from 1
 EXACT = 1e-12  # probabilities whose sum is as near to 1 as this are left as they are
 
@@ -35,8 +35,8 @@ class Named:
 def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
     """X as float64 (..., dim) in C order, and its column names. X is not copied where it is that already.
 
-    The order matters because products round differently in another: with one order equal values give equal bits,
-    however they lay in memory. The values are not checked.
+    The order matters, because products round differently in another order. In C order equal values give equal bits, in
+    whatever order the user had them in memory. The values themselves are not checked.
     """
     if type(X) is np.ndarray and X.dtype == np.float64:
         array = X
@@ -57,7 +57,7 @@ def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple
 def request(
     X: Any, mask: Any, *, dim: int, slots: int | None, columns: list[str] | None
 ) -> tuple[np.ndarray, np.ndarray | None, bool, list[str] | None]:
-    """X and the mask, checked, whether they are one request rather than B, and the column names."""
+    """Check X and the mask. -> X, the mask, whether they are one request and not B, the column names."""
     X, columns = features(X, name="X", dim=dim, columns=columns)
     alone = 1 if slots is not None else 2
     if X.ndim not in (alone, alone + 1):
@@ -73,7 +73,7 @@ def request(
 
 
 def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """X with an offered row in the place of each that is ruled out, so that no model reads it, whatever it holds."""
+    """X, where a row on offer stands in place of every row that is not. So no model reads what such a row holds."""
     if X.ndim == 2:
         X = X.copy()
         X[~mask] = X[mask.argmax()]
@@ -85,7 +85,7 @@ def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
 def observation(
     model: Any, x: Any, r: Any, *, arm: Any, weight: Any, dim: int, columns: list[str] | None
 ) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], list[str] | None]:
-    """x and r, checked, of one observation or of n, what `update` of the model takes besides, and the column names."""
+    """Check one observation or n. -> x, r, the other arguments of the model's `update`, the column names."""
     X, columns = features(x, name="x", dim=dim, columns=columns)
     if X.ndim > 2:
         raise ValueError(f"x must be ({dim},) or (n, {dim}), got {X.shape}")
@@ -156,10 +156,10 @@ def finite(array: np.ndarray, *, name: str, mask: np.ndarray | None = None, axes
 
 
 def shares(Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities Q (..., K) scaled to sum to 1, and where they did sum to 1 up to rounding (...).
+    """Probabilities Q (..., K) scaled to sum to 1, and whether they did sum to 1 up to rounding (...).
 
-    A sum may be off by K times `ROUNDING`, as numbers are that were written with six digits. Such rows are normalised
-    and not left out: which rows these are depends on the policy, so that to leave them out would bias an estimate.
+    A sum may be off by K times `ROUNDING`, which is what writing with six digits does. Such rows are normalised and not
+    left out. Which rows these are depends on the policy, so an estimate without them would be biased.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         total = np.sum(Q, axis=-1)
@@ -264,8 +264,8 @@ def _columns(X: Any) -> list[str] | None:
 def _in_order(X: Any, names: list[str], *, name: str, columns: list[str] | None) -> tuple[np.ndarray, list[str]]:
     """The values of a data frame in the order of `columns`, and `columns`; None: they are the names of this frame.
 
-    narwhals is used where a frame cannot turn itself into NumPy, and for no other: it takes twice (Polars) to eight
-    times as long (pandas) as `to_numpy`.
+    narwhals is used only where a frame cannot turn itself into NumPy, because it takes twice (Polars) to eight times
+    (pandas) as long as `to_numpy`.
     """
     columns = columns or names
     if len(set(names)) < len(names):

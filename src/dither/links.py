@@ -12,8 +12,8 @@ L_μ = sup μ' and M_μ = sup |μ''|/μ' are over the domain |η| <= B.
 Probit is not the canonical link of the Bernoulli law. Its g is the one with g' = Φ, so that its loss is a
 quasi-likelihood: it is convex and has the same mean, but it is not the log-likelihood.
 
-`concordance` is M_μ as the paper tabulates it, the M that holds for all η where there is one. `rounded` says how large
-the rounding error of μ is: as that many roundings of η. Everything is finite for |η| <= 700; beyond that the log link
+`concordance` is M_μ as the paper tabulates it: the M that holds for all η, where there is one. `rounded` is the
+rounding error of μ, counted in roundings of η. Everything is finite for |η| <= 700; beyond that the log link
 gives e^{±700}.
 """
 

@@ -1,6 +1,7 @@
-"""How often decisions that are drawn again show each arm: the probabilities of policies that know none.
+"""Monte Carlo: decisions are drawn again, and it is counted how often they show each arm.
 
-What is drawn belongs to streams of its own, so that asking spends none of a bandit's chance.
+This serves policies that cannot tell their probabilities. The draws come from a stream of their own, so asking spends
+none of a bandit's chance.
 """
 
 from collections.abc import Iterator
@@ -12,8 +13,8 @@ from dither import arrays, decision
 from dither.arrays import Array
 from dither.decision import Moment
 
-DECISIONS_TOGETHER = 1000  # of one request that are ranked at once
-BLOCK = 2**24  # numbers that are drawn at once for them
+DECISIONS_TOGETHER = 1000  # how many decisions of one request are ranked at once
+BLOCK = 2**24  # how many numbers are drawn at once for them
 
 
 def estimate(
@@ -21,8 +22,8 @@ def estimate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The probabilities (..., K) from n draws a request, and their standard errors; view of X, shape (..., K).
 
-    The uniform part is known and not drawn. An arm that was never or always drawn is not known to be impossible or
-    certain: the standard error is that of (hits + 1)/(n + 2).
+    The uniform part is known, so it is not drawn. An arm that was never drawn may still be possible, and one that was
+    always drawn need not be certain. So the standard error is that of (hits + 1)/(n + 2).
     """
     hits = _hits(now, view, rng, X, mask, shape=shape, n=n, eps=0.0)
     se = (1 - now.eps) * standard_error(hits, n=n)
@@ -43,10 +44,10 @@ def shown(
     shape: tuple[int, ...],
     n: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The estimate for the arm shown (...), which counts as one draw more: never 0.
+    """The estimate for the arm shown (...). That arm counts as one more draw, so the estimate is never 0.
 
-    The coin of the uniform part is drawn too. An estimate that knows that part has a least value of its own; to count
-    the shown arm on top of that would overstate small probabilities.
+    The uniform coin is drawn too. To add its known share ε/K and then count the shown arm would overstate small
+    probabilities.
     """
     hits = arrays.pick(_hits(now, view, rng, X, mask, shape=shape, n=n, eps=now.eps), arm, rank=0)
     certain = decision.offered(shape, mask) == 1
@@ -54,7 +55,7 @@ def shown(
 
 
 def standard_error(hits: np.ndarray, *, n: int) -> np.ndarray:
-    """Of the share hits/n: that of (hits + 1)/(n + 2), never 0."""
+    """The standard error of the share hits/n. It is computed at (hits + 1)/(n + 2), so it is never 0."""
     smooth = (hits + 1) / (n + 2)
     return np.sqrt(smooth * (1 - smooth) / n)
 
@@ -93,10 +94,10 @@ def frequencies(now: Moment, view: Any, rng, *, n: int, arms: int, mask=None, ep
 def again(now: Moment, view: Any, rng: np.random.Generator, *, n: int, arms: int, rule: Any) -> Iterator[Array]:
     """The scores of n decisions of one request, as many together as memory allows: (., K).
 
-    rule : draws scores, as `redraw` of a view; None: what the policy draws is scored
+    rule : draws scores, as `redraw` of a view does; None: what the policy draws is scored
 
-    Only so many numbers as fit a `BLOCK` are drawn at once. The uniforms that the caller takes from the same stream
-    come after the scores of all that are together, so the blocks change no number.
+    As many numbers are drawn at once as fit a `BLOCK`. The caller takes uniforms from the same stream, after the scores
+    of all decisions that are together. So the size of a block changes no number.
     """
     together, block = min(DECISIONS_TOGETHER, max(1, BLOCK // arms)), max(1, BLOCK // _numbers(now, view, arms=arms))
     for start in range(0, n, together):
@@ -111,11 +112,11 @@ def again(now: Moment, view: Any, rng: np.random.Generator, *, n: int, arms: int
 
 
 def sample(now: Moment, *, arms: int) -> tuple[np.ndarray, ...]:
-    """The chance of one request, drawn from a stream of no account: how much there is of it."""
+    """The chance of one request, from a stream that serves nothing else. It shows how much a request draws."""
     return decision.draw(now.policy, np.random.Generator(np.random.SFC64(0)), 1, arms=arms, dim=now.dim)
 
 
 def _numbers(now: Moment, view: Any, *, arms: int) -> int:
-    """How many numbers one decision takes: those drawn, once for each arm they move, or all arms while scored."""
+    """How many numbers one decision takes: what is drawn, once for each arm it moves, or the arms while scored."""
     moved = sum(np.size(kind) * (arms if np.shape(kind)[1:2] == (1,) else 1) for kind in sample(now, arms=arms))
     return max(moved, arms * decision.numbers(view), 1)

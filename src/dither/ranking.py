@@ -1,11 +1,12 @@
 """Lists of the k best arms: how they are drawn, and how probable each list and each arm's place on it is.
 
-The scores of one draw rank all arms. Where arms tie, uniform draws put them in order, one a place: the best arm is
-chosen as `decision.choose` chooses, then the best of what is left. With probability eps (the policy's own share and the
-floor) the list is a uniform draw without replacement of the arms on offer: each ordered list then has (n-k)!/n! of n.
+The scores of one draw rank all arms. The best arm is chosen as `decision.choose` chooses, then the best of the arms
+that are left, and so on. Where arms tie, a uniform draw for each place decides. With probability eps (the policy's own
+share and the floor together) the list is uniform. Each ordered list of k of n arms on offer then has the probability
+(n-k)!/n!.
 
-Exact for lines that one z moves (the interval of z in which the list stands, `propensity.ranks`) and for policies
-without chance; else Monte Carlo.
+The probabilities are exact for lines that one z moves, where the list stands in an interval of z (`propensity.ranks`),
+and for policies without chance. For all others they are Monte Carlo.
 """
 
 import functools
@@ -20,9 +21,9 @@ import numpy as np
 from dither import arrays, decision, errors, monte_carlo, noise, propensity
 from dither.decision import Moment
 
-MOST = 100_000  # lists that are spelt out
-Share = Callable[[np.ndarray], np.ndarray]  # of the arms that are left (..., K): the probability of each to be first
-Places = list[np.ndarray]  # the arms in order, those that tie together; the last are as many as reach the k-th place
+MOST = 100_000  # at most so many lists are spelt out
+Share = Callable[[np.ndarray], np.ndarray]  # which arms are left (..., K) -> how probable each is as the first
+Places = list[np.ndarray]  # the arms in order; arms that tie are one array; the last array reaches the k-th place
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class ListPropensities:
     membership: np.ndarray  # (K,)  P(the arm is on the list); sums to k
     lists: np.ndarray  # (L, k) int  the lists that the policy itself draws, the most probable first
     propensity: np.ndarray  # (L,)  their probabilities
-    other: float  # P of any one list that is not among them: what the uniform choices give it
+    other: float  # P of any one list that is not in `lists`: uniform choices alone show it
     kind: str  # "exact", "monte_carlo" or "none": the numbers are NaN
     membership_se: np.ndarray | None  # (K,)  standard errors; None where exact
     propensity_se: np.ndarray | None  # (L,)
@@ -76,7 +77,7 @@ def decide(
         return ListDecision(arms, chosen(view, arms, **of), "exact", None, z)
     if not (known and n):
         return ListDecision(arms, np.full(len(X), np.nan), "none", None, z)
-    # Lists of whole decisions, the uniform ones among them: `monte_carlo.shown` says why.
+    # Whole decisions are drawn, with the uniform coin: `monte_carlo.shown` says why.
     counted = drawn_again(now, again, X, mask, n=n, k=k, K=K, eps=now.eps)
     hits = np.array([np.sum(np.all(lists == own, axis=-1)) for own, lists in zip(arms, counted, strict=True)])
     return ListDecision(arms, (1 + hits) / (1 + n), "monte_carlo", monte_carlo.standard_error(hits, n=n), z)
@@ -143,7 +144,7 @@ def chosen(view: Any, arms: np.ndarray, *, eps: float, shape: tuple[int, ...], m
 
 
 def _shares(view: Any, left: np.ndarray) -> np.ndarray:
-    """How the arms that are left share the first place, of a policy without chance."""
+    """How the arms that are left share the first place, for a policy without chance."""
     if decision.exact(view):
         return view.propensities(mask=left)
     return arrays.share(decision.scores(view, ()), mask=left)
@@ -169,12 +170,12 @@ def _at_points(lines: Any) -> Iterator[tuple[float, Share]]:
     """Each value of z: its probability, and how the arms that are left share the first place there."""
     m, w, slack, law, *_ = lines
     for z, weight in zip(law.points, law.shares.tolist(), strict=True):
+
+        def share(left: np.ndarray, z: float = z) -> np.ndarray:
+            return propensity.shared_at(m, w, z, slack=slack, mask=left)
+
         if weight:
-            yield weight, functools.partial(_share, m, w, z, slack)
-
-
-def _share(m: np.ndarray, w: np.ndarray, z: float, slack: Any, left: np.ndarray) -> np.ndarray:
-    return propensity.shared_at(m, w, z, slack=slack, mask=left)
+            yield weight, share
 
 
 def propensities(
@@ -265,7 +266,7 @@ def frequencies(now: Moment, view: Any, rng, *, n: int, k: int, arms: int, mask=
     drawn = []
     for size, rule in _redrawn(now, view, rng, n=n, arms=arms):
         u, offered = rng.random((size, 2 * k + 1)), None if mask is None else np.broadcast_to(mask, (size, arms))
-        drawn.append(_mixed(rule(u[:, :k], offered), u, k=k, eps=eps, arms=arms, mask=offered))
+        drawn.append(_mixed(rule(u=u[:, :k], mask=offered), u, k=k, eps=eps, arms=arms, mask=offered))
     return np.concatenate(drawn)
 
 
@@ -280,11 +281,7 @@ def _redrawn(now: Moment, view: Any, rng, *, n: int, arms: int) -> Iterator[tupl
     for start in range(0, n, together):
         size = min(together, n - start)
         chance = decision.draw(now.policy, rng, size, arms=arms, dim=now.dim)
-        yield size, functools.partial(_in_turn, rule, chance)
-
-
-def _in_turn(rule: Callable, chance: tuple, u: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    return rule(*chance, u=u, mask=mask)
+        yield size, functools.partial(rule, *chance)
 
 
 def _estimated(

@@ -7,8 +7,8 @@
 Files that are packed with gzip, bzip2 or xz are unpacked. The content of a file says how it is packed, not its name.
 
 In a CSV file blanks around a value do not count, a value in NOTHING is missing, and a line without a value is no row.
-All values of a column decide its type together: whole numbers, numbers, true and false, or else text. A column stays
-text where a whole number has a leading zero (`007` is a name), and where the caller says so.
+A column has the narrowest type that fits all its values: whole numbers, numbers, true and false, or else text. It stays
+text if a whole number has a leading zero (`007` is a name), and if the caller says so.
 """
 
 import bz2

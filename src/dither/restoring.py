@@ -1,4 +1,4 @@
-"""A bandit out of a file, or out of what a store of one's own kept: it goes on where it was saved."""
+"""Load a bandit from a file, or from bytes that you kept elsewhere. It goes on where it was saved."""
 
 from typing import Any, Literal
 
@@ -12,16 +12,16 @@ from dither.models import model as contract
 def load(
     path: Any, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
 ) -> Bandit:
-    """The bandit that `save` wrote; it goes on as if nothing had happened, or beside the one that goes on.
+    """The bandit that `save` wrote. It goes on as if nothing had happened, or with a new seed beside others.
 
     known : classes of your own that its model or policy is made of
     model : the model again, where a file cannot hold it: a module or an estimator of your own
     seed : "saved": its streams go on to the bit, which is right for one process alone. A copy that decides beside
-        others takes None, fresh entropy, or a whole number of its own (`Bandit.reseed`).
+        others takes None (fresh entropy) or a whole number of its own (`Bandit.reseed`).
 
-    Raises FileNotFoundError; ValueError for anything that is not a whole file of this format, for another model
-    than the one that was saved, for a class that is not in `known`, or for what is no seed. Nothing is executed. What
-    your own classes raise while they are made again comes as it is.
+    Raises FileNotFoundError. Raises ValueError for anything that is not a whole file of this format, for another model
+    than the one that was saved, for a class that is not in `known`, and for a value that is no seed. Nothing is
+    executed. An error of your own classes, while they are made again, is passed on as it is.
     """
     return _loaded(saving.read(path), known, model, seed)
 

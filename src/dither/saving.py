@@ -30,7 +30,7 @@ KNOWN: dict[str, type] = {  # the classes that a file may name; `know` adds thos
     if isinstance(cls, type) and dataclasses.is_dataclass(cls)
 }
 T = TypeVar("T")
-_DAMAGED = (  # what making something of a file that was not written by `write` may raise, besides ValueError
+_DAMAGED = (  # what may be raised, besides ValueError, where a file was not written by `write`
     *(zipfile.BadZipFile, tokenize.TokenError, EOFError, LookupError, NotImplementedError, RuntimeError),
     *(TypeError, AttributeError, OverflowError, RecursionError, MemoryError),
 )
@@ -90,13 +90,13 @@ class Content:
         known: Mapping[str, type] = KNOWN,
         own: bool = False,
     ) -> T:
-        """What `rule` makes of the header and the arrays, of which it must leave none.
+        """What `rule` makes of the header and the arrays. It must take all arrays out.
 
         known : the classes that the file may hold, a `table`
         own : an object of the user's takes part
 
-        Raises ValueError for what `rule` refuses. What a class of the user's raises comes as it is: it is theirs to
-        see, and no sign of a damaged file.
+        Raises ValueError for what `rule` refuses. An error of a user's own class is passed on as it is, because it is
+        no sign of a damaged file.
         """
         held = [_find(name, known) for name in _classes(self.header)]
         own = own or not all(_of_library(cls) for cls in held if cls is not None)
@@ -119,7 +119,7 @@ class Content:
 
 
 def _classes(value: Any) -> set[str]:
-    """The names of all classes in what `pack` wrote; none of what is nested too deep to have been written."""
+    """The names of all classes in what `pack` wrote. There is no recursion, so no depth of nesting is too deep."""
     found: set[str] = set()
     rest = [value]
     while rest:
@@ -161,7 +161,7 @@ def read(path: str | os.PathLike) -> Content:
 
 
 def from_bytes(data: bytes) -> Content:
-    """The same of what `to_bytes` gave."""
+    """The content of the bytes that `to_bytes` gave. Raises ValueError as `read` does."""
     return _read(io.BytesIO(data), f"what was passed ({len(data)} bytes)")
 
 
@@ -190,7 +190,7 @@ def _damaged(where: str, reason: Exception) -> ValueError:
 
 
 def _arrays(file: IO[bytes]) -> dict[str, np.ndarray]:
-    """The arrays by name; nothing is read before it is known to be as long as it says, and no longer than the file."""
+    """The arrays by name. An array is read only when its length is known to be true and no longer than the file."""
     if not zipfile.is_zipfile(file):
         raise ValueError("it is no zip archive")
     size = file.seek(0, os.SEEK_END)
@@ -226,7 +226,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 def pack(value: Any) -> Any:
     """A configuration as JSON: a dataclass as its class's name and its fields."""
-    if (known := fingerprint(value)) is not None:
+    if (known := contract.fingerprint(value)) is not None:
         return {"given": known}
     if dataclasses.is_dataclass(value):
         return {"class": _name(type(value))} | {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}
@@ -243,7 +243,7 @@ def pack(value: Any) -> Any:
 
 
 def given(value: Any, model: Any, known: Mapping[str, type]) -> Any:
-    """The model that `pack` wrote; where a file holds its fingerprint alone, the model given, if it is that one."""
+    """The model that `pack` wrote. Where a file has only its fingerprint: the model passed, if that is its own."""
     saved = value.get("given") if isinstance(value, dict) else None
     if saved is None and model is not None:
         raise WrongModel("the file holds its model whole: leave model= out")
@@ -251,14 +251,9 @@ def given(value: Any, model: Any, known: Mapping[str, type]) -> Any:
         return unpack(value, known)
     if model is None:
         raise WrongModel(f"the model is one that a file cannot hold, {saved}: pass it again, load(path, model=...)")
-    if (got := fingerprint(model)) != saved:
+    if (got := contract.fingerprint(model)) != saved:
         raise WrongModel(f"model= is not the model that was saved: it is {got}, and {saved} was saved")
     return model
-
-
-def fingerprint(model: Any) -> str | None:
-    """What a model says of itself where a file cannot hold it; None where it can."""
-    return contract.fingerprint(model)
 
 
 def unpack(value: Any, known: Mapping[str, type]) -> Any:

@@ -1,14 +1,15 @@
 """The lockstep simulator: R runs of any policies in any environment as batched array operations; no I/O.
 
 All policies see the same contexts and the same reward noise (common random numbers). A stream belongs to
-(seed, run, purpose), so run 7 is run 7 whatever the batch, the processes or the policies beside it. Regret is that of
-the means; `realised` is r(best) - r(chosen), the noise of each arm its own, which is what the paper's figures show.
+(seed, run, purpose). So run 7 is the same in every batch, in every number of processes, and beside any other policies.
+`regret` is of the means. `realised` is r(best) - r(chosen), where each arm has noise of its own; the paper's figures
+show this one.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,11 +19,11 @@ from dither.arrays import Array
 from dither.models import model as contract
 
 CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and they stay in the cache
-BATCH = 50  # runs in lockstep at most, by default: more share the cost of a call no better
-STATES = 50_000  # entries of F that all runs in lockstep may have, by default: they stay in the cache
-MEMORY = 4 * 10**8  # bytes that the states of all runs in lockstep may reach, by default: models may keep the history
+BATCH = 50  # the most runs in lockstep, by default: with more, a run costs no less
+STATES = 50_000  # the most entries of F in all runs in lockstep, by default: they stay in the cache
+MEMORY = 4 * 10**8  # the most bytes of the states in lockstep, by default: a model may keep its history
 DRAWN = 2**21  # numbers of chance drawn at once for all runs of an algorithm
-FIRST = 32  # rounds of rewards that are looked at before anything runs
+FIRST = 32  # how many rounds of rewards are checked before anything runs
 
 Algorithms = Sequence[str | Spec] | Mapping[str, "str | Spec | tuple[Any, Any]"]
 
@@ -92,8 +93,7 @@ def simulate(
     """
     errors.at_least("rounds", rounds, 1)
     _environment(env)
-    if batch is not None:
-        errors.at_least("batch", batch, 1)
+    errors.at_least("batch", batch, 1, or_none=True)
     errors.at_least("jobs", jobs, 1)
     if not isinstance(runs, Iterable):
         errors.at_least("runs", runs, 1)
@@ -156,7 +156,7 @@ def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 
     """Refuse models whose `support` does not hold the rewards of the run's first rounds."""
     bounded = [model for model in models if not _holds(model, -math.inf, math.inf)]
     if bounded:
-        world = _World(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
+        world = World(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
         _refuse(env, bounded, world.advance(FIRST).reward)
 
 
@@ -259,18 +259,19 @@ def _lockstep(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once."""
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
-    world = _World(env, runs, seed, xp=xp, device=device)
+    world = World(env, runs, seed, xp=xp, device=device)
     crew = [_Agent(model, policy, world) for model, policy in agents.values()]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
     n = max(1, min(rounds, CHUNK // (8 * world.width * len(runs)), 256))
     mark, t = 0, 0
     while t < rounds:
-        rows = world.advance(min(n, rounds - t))
+        ahead = min(n, rounds - t)
+        rows = world.advance(ahead)
         if bounded:
             _refuse(env, bounded, arrays.numpy(rows.reward))
         for agent in crew:
-            agent.prepare(rows.n)
-        for i in range(rows.n):
+            agent.prepare(ahead)
+        for i in range(ahead):
             t += 1
             scene = rows.at(i)
             for agent in crew:
@@ -280,42 +281,26 @@ def _lockstep(
                     regret[a, :, mark], realised[a, :, mark] = agent.totals()
                 mark = min(mark + 1, len(marks) - 1)
         if done is not None:
-            done.add(rows.n * len(runs))
+            done.add(ahead * len(runs))
     return regret, realised
 
 
-@dataclass(frozen=True)
-class _Scene:
-    """One round of R runs."""
+class Rounds(NamedTuple):
+    """n rounds of R runs; or one round of them, without the axis of n."""
 
-    X: Array  # (R, K, d), or (R, d) with disjoint slots
-    mean: Array  # (R, K)
-    reward: Array  # (R, K)
-    best: Array  # (R,)  the highest mean
-    best_reward: Array  # (R,)  the reward of its arm
-    delay: np.ndarray | None  # (R,)  rounds
+    X: Array  # (R, n, K, d), or (R, n, d) with disjoint slots
+    mean: Array  # (R, n, K)
+    reward: Array  # (R, n, K)
+    best: Array  # (R, n)  the highest mean
+    best_reward: Array  # (R, n)  the reward of the arm of the highest mean
+    delay: np.ndarray | None  # (R, n)  how many rounds late a reward comes; None: none is late
 
-
-@dataclass(frozen=True)
-class _Rows:
-    """n rounds of R runs: as `_Scene`, with n after R."""
-
-    n: int
-    X: Array
-    mean: Array
-    reward: Array
-    best: Array
-    best_reward: Array
-    delay: np.ndarray | None
-
-    def at(self, i: int) -> _Scene:
-        delay = None if self.delay is None else self.delay[:, i]
-        return _Scene(
-            self.X[:, i, ...], self.mean[:, i, :], self.reward[:, i, :], self.best[:, i], self.best_reward[:, i], delay
-        )
+    def at(self, i: int) -> "Rounds":
+        """Round i alone."""
+        return Rounds(*(None if part is None else part[:, i, ...] for part in self))
 
 
-class _World:
+class World:
     """The environment of R runs, each with streams of its own."""
 
     def __init__(self, env: Any, runs: np.ndarray, seed: int, *, xp: Any, device: Any) -> None:
@@ -330,12 +315,12 @@ class _World:
         """One stream a run."""
         return [streams.stream(self.seed, int(run), purpose) for run in self.runs]
 
-    def advance(self, n: int) -> _Rows:
+    def advance(self, n: int) -> Rounds:
         """The next n rounds."""
         env, R = self.env, len(self.runs)
         X, mean = np.empty((R, n, *self.shape)), np.empty((R, n, self.arms))
         if not self.begun:
-            X[:] = np.nan  # to see what `fill` leaves out; it cannot cost much once
+            X[:] = np.nan  # shows what `fill` leaves out; done once, it costs little
         reward = np.empty_like(mean)
         for r, run in enumerate(self.instances):
             more = env.fill(run, self.contexts[r], X[r])
@@ -352,7 +337,7 @@ class _World:
                 raise ValueError(f"{type(env).__name__}.delays must return {n} whole numbers of at least 0")
         best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
         X, mean, reward, best, best_reward = (self.array(part) for part in (X, mean, reward, best, best_reward))
-        return _Rows(n, X, mean, reward, best, best_reward, delay)
+        return Rounds(X, mean, reward, best, best_reward, delay)
 
     def pay(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
         """The rewards (n, K) of these means."""
@@ -363,7 +348,7 @@ class _World:
         return mean if noise is None else mean + self.rows("reward_noise", noise, n)
 
     def rows(self, method: str, answer: Any, n: int) -> np.ndarray:
-        """What a method of the environment answered, which must be finite and (n, K)."""
+        """What a method of the environment answered. It must be finite and of shape (n, K)."""
         answer = np.asarray(answer)
         if answer.shape != (n, self.arms) or not np.isfinite(answer).all():
             name = f"{type(self.env).__name__}.{method}"
@@ -378,7 +363,7 @@ class _World:
 class _Agent:
     """One algorithm in R runs."""
 
-    def __init__(self, model: Any, policy: Any, world: _World) -> None:
+    def __init__(self, model: Any, policy: Any, world: World) -> None:
         self.model, self.policy, self.world = model, policy, world
         R = len(world.runs)
         settings = dict(batch=(R,), xp=world.xp, device=world.device)
@@ -388,7 +373,7 @@ class _Agent:
         self.training_rngs = world.streams("training") if contract.draws(model) else []
         self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
         self.regret = self.realised = world.array(np.zeros(R))
-        self.block = 1  # rounds whose chance is drawn at once: after the first it is known how many fit
+        self.block = 1  # rounds whose chance is drawn at once; the first shows how many fit
         self.late: dict[int, list] = {}  # round -> what is learnt at its end
 
     def prepare(self, n: int) -> None:
@@ -408,7 +393,7 @@ class _Agent:
         size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
         self.block = max(1, int(DRAWN // (size / n)))
 
-    def step(self, t: int, i: int, scene: _Scene) -> None:
+    def step(self, t: int, i: int, scene: Rounds) -> None:
         """Choose, pay, learn."""
         if i >= self.last:
             self.draw(i)

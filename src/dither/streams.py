@@ -1,7 +1,7 @@
-"""Random streams: one for each (seed, run, purpose), so that a run does not know its neighbours.
+"""Random streams: one for each (seed, run, purpose), so that a run does not depend on the runs beside it.
 
 A stream is a `numpy.random.Generator` on SFC64 (7.5 ns a normal). One call for n rounds draws the same as n calls for
-one round each. So a purpose has one kind of draw alone: the order of two kinds could depend on n.
+one round each. So each purpose has only one kind of draw: with two kinds, their order would depend on n.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ PURPOSES |= {"weights": 8, "training": 9}
 
 
 def stream(seed: int, run: int, purpose: str, *more: int) -> np.random.Generator:
-    """The stream of one purpose in one run. `more`, such as the number of a decision, derives streams below it."""
+    """The stream of one purpose in one run. `more`, such as the number of a decision, derives further streams."""
     sequence = np.random.SeedSequence(seed, spawn_key=(run, PURPOSES[purpose], *more))
     return np.random.Generator(np.random.SFC64(sequence))
 

@@ -21,7 +21,7 @@ def map_arrays(rule: Callable[..., Array], tree: Any, *others: Any) -> Any:
 
 
 def take(tree: Any, runs: list[int]) -> Any:
-    """The tree with the entries `runs` of the leading axis of every array; of one run it is a view."""
+    """The tree with the entries `runs` of the leading axis of every array. It is a view where one run is taken."""
     if len(runs) == 1:
         return map_arrays(lambda A: A[runs[0] : runs[0] + 1, ...], tree)
     return map_arrays(lambda A: arrays.namespace(A).stack([A[i, ...] for i in runs]), tree)

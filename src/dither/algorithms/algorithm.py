@@ -10,11 +10,11 @@ from dither.bandit import Bandit
 
 PRESETS = ("default", "as_run", "own_paper")
 Given = Mapping[str, Any]
-Settings = Given | Callable[[int, Given], Given]  # what a preset sets, or that from (dimension of θ, what was given)
+Settings = Given | Callable[[int, Given], Given]  # what a preset sets; or (dimension of θ, what the user set) -> that
 
 
 class Labels(dict):
-    """Figure name -> the label that the paper's figure gives the algorithm; elsewhere its own name."""
+    """Figure name -> the label of the algorithm in that figure of the paper. For other figures: its own name."""
 
     def __init__(self, name: str, given: Mapping[str, str]) -> None:
         super().__init__(given)
@@ -28,16 +28,16 @@ class Maker(NamedTuple):
     """How an algorithm makes its model."""
 
     make: Callable[..., Any]  # settings -> model
-    settings: dict[str, Any]  # those that it takes, and their types
+    settings: dict[str, Any]  # name -> type of the settings that `make` takes
     words: str = ""  # what errors say after the name of the algorithm
 
 
 class Algorithm:
     """A constructor of bandits: `LinFP(dim=5, lam=1e-4, c=1.0, floor=0.0, seed=0)` -> Bandit.
 
-    Settings are the fields of its model and of its policy, and besides
+    Settings are the fields of its model and of its policy, and these:
     disjoint : K slots for one shared context, instead of arms with features of their own
-    diagonal : keep the diagonal of V alone (d above some thousands)
+    diagonal : keep only the diagonal of V (for d above some thousands)
     preset : "default", "as_run" or "own_paper"; settings that are passed win over it
     seed, floor, monte_carlo : as for `Bandit`
     """
@@ -62,7 +62,7 @@ class Algorithm:
         self.source, self.perturbs, self.propensity, self.bound = source, perturbs, propensity, bound
         self.presets: dict[str, Settings] = {preset: {} for preset in PRESETS} | dict(presets or {})
         self.policy_of = dict(policy_of or {})
-        self.told = dict(told) if isinstance(told, Mapping) else dict.fromkeys(told, _as_it_is)
+        self.told = dict(told) if isinstance(told, Mapping) else dict.fromkeys(told, lambda fact: fact)
         self.label = Labels(name, labels or {})
         saving.know(model, policy, *self.policy_of.values())
         self.__name__ = name
@@ -98,24 +98,22 @@ class Algorithm:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What its policy, as it is by default, asks of a model."""
+        """What the policy of the default preset asks of a model."""
         return tuple(sorted(self.configure(2)[1].needs))
 
     def configure(
         self, dim: int, *, preset: str = "default", disjoint: int | None = None, diagonal: bool = False, **settings: Any
     ) -> tuple[Any, Any]:
         """The model and the policy of these settings, for d features."""
-        if preset not in self.presets:
-            raise errors.unknown("preset", preset, known=self.presets)
-        if disjoint is not None:
-            errors.at_least("disjoint, the number of slots,", disjoint, 1)
+        errors.among("preset", preset, self.presets)
+        errors.at_least("disjoint, the number of slots,", disjoint, 1, or_none=True)
         errors.true_or_false("diagonal", diagonal)
         of_preset = self.presets[preset]
         ambient = dim * (disjoint or 1)
         settings = {**(of_preset(ambient, settings) if callable(of_preset) else of_preset), **settings}
         maker, settings = self.maker(settings, disjoint=disjoint, diagonal=diagonal)
         policy_class = self.policy_of.get(preset, self.policy)
-        of_model, of_policy = maker.settings, _fields(policy_class)
+        of_model, of_policy = maker.settings, fields(policy_class)
         for name, value in settings.items():
             if name not in of_model | of_policy:
                 known = [*of_policy, *of_model, "disjoint", "diagonal", "preset"]
@@ -127,36 +125,32 @@ class Algorithm:
         return _slotted(model, disjoint), policy
 
     def maker(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> tuple[Maker, dict[str, Any]]:
-        """What makes the model, and the settings that are left for it and for the policy."""
+        """What makes the model, and the settings for it and for the policy."""
         if diagonal and self.model is not models.Ridge:
             raise ValueError(f"diagonal is for linear models alone; {self.name} runs on {self.model.__name__}")
         kind = models.Diagonal if diagonal else self.model
-        return Maker(kind, _fields(kind)), settings
+        return Maker(kind, fields(kind)), settings
 
     def knows(self, setting: str, *, preset: str = "default") -> bool:
         """Whether its policy has such a setting."""
-        return setting in _fields(self.policy_of.get(preset, self.policy))
+        return setting in fields(self.policy_of.get(preset, self.policy))
 
 
-def _fields(configuration: Any) -> dict[str, Any]:
-    """The names of its settings and their types; none for what is no dataclass."""
+def fields(configuration: Any) -> dict[str, Any]:
+    """The names of the settings of a dataclass, and their types; {} for anything else."""
     known = dataclasses.is_dataclass(configuration)
     return {field.name: field.type for field in dataclasses.fields(configuration)} if known else {}
 
 
 def _slotted(model: Any, disjoint: int | None) -> Any:
-    """The model for K slots: itself if it has slots of its own, else K copies of it."""
+    """The model for K slots: the model with its own slots, if it can have them, or else K copies of it."""
     if disjoint is None:
         return model
-    if "slots" not in _fields(model):
+    if "slots" not in fields(model):
         return models.Disjoint(model, disjoint)
     if model.slots not in (None, disjoint):
         raise ValueError(f"disjoint={disjoint} and {model}, which has {model.slots} slots: leave one of them out")
     return model if model.slots == disjoint else dataclasses.replace(model, slots=disjoint)
-
-
-def _as_it_is(fact: Any) -> Any:
-    return fact
 
 
 def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:
@@ -173,11 +167,11 @@ def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:
             f"{model.__name__} and {policy.__name__} would have two settings of one name, {', '.join(twice)}: call the "
             f"field of yours otherwise ({', '.join(['dim', *own])} are taken too)"
         )
-    fields = [*dataclasses.fields(model), *dataclasses.fields(policy)]
+    settings = [*dataclasses.fields(model), *dataclasses.fields(policy)]
     parameters = [inspect.Parameter("dim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)]
     set_ = {} if callable(preset) else preset
     parameters += [
-        inspect.Parameter(f.name, kw, default=set_.get(f.name, f.default), annotation=f.type) for f in fields
+        inspect.Parameter(f.name, kw, default=set_.get(f.name, f.default), annotation=f.type) for f in settings
     ]
     parameters += [inspect.Parameter(name, kw, default=value) for name, value in own.items()]
     return inspect.Signature(parameters, return_annotation=Bandit)

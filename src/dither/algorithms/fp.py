@@ -7,14 +7,13 @@ FP(f, dim=5)                              a function X (n, d) -> (n,), never tra
 FP(models.GLM(link="log"), dim=5)         a model of this library
 """
 
-import dataclasses
 import functools
 import inspect
 import numbers
 from typing import Any
 
 from dither import policies
-from dither.algorithms.algorithm import Algorithm, Maker
+from dither.algorithms.algorithm import Algorithm, Maker, fields
 from dither.bandit import Bandit
 from dither.models import model as contract
 from dither.models.regressor import Fixed, Regressor
@@ -25,8 +24,8 @@ class General(Algorithm):
 
     model : a scikit-learn estimator, a function X (n, d) -> (n,), or a model of `dither.models`; None: `models.Ridge`
 
-    Settings are the fields of the policy, of `models.Regressor` for an estimator, of `models.Fixed` for a function and
-    of `models.Ridge` where no model is given, and besides
+    Settings are the fields of the policy, and those of `models.Regressor` for an estimator, of `models.Fixed` for a
+    function, or of `models.Ridge` where no model is given. And these:
     disjoint : K slots for one shared context, instead of arms with features of their own
     seed, floor, monte_carlo : as for `Bandit`
     """
@@ -39,11 +38,10 @@ class General(Algorithm):
             settings.setdefault("dim", args[0])
         elif args:
             settings.setdefault("model", args[0])
-        _check_instance(settings.get("model"))
         return super().__call__(settings.pop("dim", None), **settings)
 
     def maker(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> tuple[Maker, dict[str, Any]]:
-        """What makes the model of what is given as `model`, and the settings that are left."""
+        """What makes the model from `model=`, and the other settings."""
         settings = dict(settings)
         given = settings.pop("model", None)
         if given is None:
@@ -53,25 +51,20 @@ class General(Algorithm):
         kind, words = _kind(given), f" on {type(given).__name__}"
         if kind is None:
             return Maker(lambda: given, {}, words), settings
-        of_model = {field.name: field.type for field in dataclasses.fields(kind)}
-        for name in ("estimator", "function", "slots"):  # they are what is given, and disjoint=
+        of_model = fields(kind)
+        for name in ("estimator", "function", "slots"):  # `model=` and `disjoint=` stand for them
             of_model.pop(name, None)
         return Maker(functools.partial(kind, given, slots=disjoint), of_model, words), settings
 
 
-def _check_instance(given: Any) -> None:
-    """Refuse a class."""
+def _kind(given: Any) -> Any:
+    """The class that makes a model of what is given; None where it is a model already."""
     if isinstance(given, type):
         raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
-
-
-def _kind(given: Any) -> Any:
-    """The class of models that makes one of what is given; None where it is one."""
-    _check_instance(given)
     if contract.is_model(given):
         return None
     if hasattr(given, "predict") or hasattr(given, "fit"):
-        return Regressor  # which says what it lacks
+        return Regressor  # it says what an estimator lacks
     if callable(given):
         return Fixed
     raise TypeError(

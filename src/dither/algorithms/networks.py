@@ -1,10 +1,12 @@
 """The algorithms on networks, as `table.py` has the others (paper, Section 7.2 and Appendix H.1.2).
 
-All share one network and its training, those of the paper's Figure 3: 2 x 50 units, one step of Adam a round on the 32
-most recent observations. NeuralUCB's and NeuralTS's λ and ν are not in the paper: "as_run" has the defaults of the
-code that its text follows, "default" those of that code's published runs, and "own_paper" λ = ν = 1 (?), which their
-papers tune; nothing else of those papers is in it (full U, a pull towards θ_0, a start where f is 0). For networks of
-width m and the papers' own λ', ν' the bonus here is theirs where λ = m λ', ν = ν'²/m.
+All share the network and the training of the paper's Figure 3: 2 x 50 units, and in each round one step of Adam on the
+32 most recent observations.
+
+The paper does not state λ and ν of NeuralUCB and NeuralTS. The preset "as_run" has the defaults of the code that the
+paper's text follows. "default" has the values of that code's published runs. "own_paper" has λ = ν = 1, which is a
+guess, since those two papers tune both. It has nothing else of those papers: no full U, no pull towards θ_0, no start
+where f is 0. For a network of width m, the bonus here is that of their λ' and ν' where λ = m λ' and ν = ν'²/m.
 """
 
 from dither import models, policies
@@ -96,7 +98,8 @@ NETWORKS = (
         perturbs="parameter",
         propensity="Monte Carlo",
         model=models.NeuralLinear,
-        presets={"own_paper": _RIQUELME},  # but for RMSProp, two pulls of each arm first and a regression for each arm
+        # "own_paper" leaves out RMSProp, the two first pulls of each arm, and the regression for each arm.
+        presets={"own_paper": _RIQUELME},
         told=("horizon",),
     ),
     Algorithm(

@@ -25,8 +25,7 @@ class Spec:
         given = settings(rest, inside=text)
         preset = given.pop("preset", "default")
         algorithm = find(name)
-        if preset not in algorithm.presets:
-            raise errors.unknown("preset", preset, known=algorithm.presets)
+        errors.among("preset", preset, algorithm.presets)
         return cls(name, tuple(sorted(given.items())), preset)
 
     def __str__(self) -> str:
@@ -40,7 +39,7 @@ class Spec:
         return find(self.name)
 
     def told(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Its settings, and of the environment's facts those that the algorithm is told and that are not set."""
+        """Its settings, and those facts of the environment that the algorithm is told and that are not set."""
         algorithm, given = self.algorithm, dict(self.settings)
         known = algorithm.told.items()
         told = {k: of(facts[k]) for k, of in known if k in facts and algorithm.knows(k, preset=self.preset)}

@@ -1,8 +1,8 @@
 """`ALGORITHMS`: one dict, name -> constructor. The CLI, the docs, the tests and the errors' near matches all read it.
 
-Presets say where the default, the code that the paper's curves follow ("as_run") and the method's own paper
-("own_paper") differ; what a preset does not name is the default of the policy or of the model. Bounds are as Table A.1
-of the paper gives them, for linear models as its text does.
+There are three presets: the default, the code that the paper's curves follow ("as_run"), and the method's own paper
+("own_paper"). A preset has only the settings that differ. All others are the defaults of the policy or of the model.
+Bounds are those of the paper's Table A.1; for linear models, those of its text.
 """
 
 import copyreg
@@ -20,12 +20,12 @@ GREEK = "ε-Greedy"
 
 
 def _ancestor(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The Gram matrix of the code that the curves follow, 1e-4 I + Σ x x'/σ²: that of λ = σ² 1e-4, over σ²."""
+    """The code that the curves follow has the Gram matrix 1e-4 I + Σ x x'/σ². That is V/σ² with λ = σ² 1e-4."""
     return {"lam": 1e-4 * given.get("sigma", 1.0) ** 2}
 
 
 def _level(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """OFUGLB's estimate over ‖θ‖ <= S; its ridge of 1e-6 stands for none and makes it unique."""
+    """OFUGLB's estimate over ‖θ‖ <= S. OFUGLB has no ridge; 1e-6 is used so that the minimiser is unique."""
     S = given.get("S", 1.0)
     errors.positive("S", S)
     return {"constrain": S, "ridge": 1e-6}
@@ -38,7 +38,7 @@ def _relaxed(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _li(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """UCB-GLM's bonus; own paper: with the least slope of μ for ‖θ‖ <= S rather than its largest."""
+    """UCB-GLM's bonus. The preset "own_paper" takes the least slope of μ for ‖θ‖ <= S, not the largest."""
     return {"radius": "ucb-glm", "sigma": 0.5, "gram": True}
 
 
@@ -52,7 +52,7 @@ def _filippi_own(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _above(S: float) -> float:
-    """What OFUGLB's authors are told of ‖θ*‖ in simulations."""
+    """The bound on ‖θ*‖ that OFUGLB's authors use in their simulations."""
     return S + 1
 
 
@@ -295,8 +295,7 @@ NOT_BUILT = {
 
 def find(name: str) -> Algorithm:
     """The algorithm of that name, or an error with the nearest one."""
-    if name not in ALGORITHMS:
-        raise errors.unknown("algorithm", name, known=ALGORITHMS)
+    errors.among("algorithm", name, ALGORITHMS)
     return ALGORITHMS[name]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dither import datasets
+from dither import datasets, errors
 from dither.algorithms import spec
 from dither.cli import analysis, inventory, render, terminal
 from dither.experiments import asked, environments, figures, run, words
@@ -166,7 +166,7 @@ def _run(figure: Figure, *, seed: int, out: Path, band: str, log: bool, **how: A
     """
     from dither.experiments import outputs, tables  # matplotlib takes a second to import
 
-    words.check_band(band)
+    errors.among("band", band, words.BANDS)
     console = terminal.console()
     of_codes: list[str] = []
 

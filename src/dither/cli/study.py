@@ -27,7 +27,8 @@ def exact(
     IPS and DR are computed from logs of feature perturbation, which has exact propensities, and from logs of Thompson
     sampling, which has Monte Carlo ones, at equal cost.
     """
-    from dither.experiments import exact as experiment  # matplotlib takes a second to import
+    from dither import drawing  # matplotlib takes a second to import
+    from dither.experiments import exact as experiment
     from dither.experiments import exact_report
 
     found: list[experiment.Line] = []
@@ -54,7 +55,7 @@ def exact(
     console = terminal.console()
     console.print(page, markup=False, highlight=False)
     paths = [
-        exact_report.save(exact_report.draw(found, costs), out / "exact.png"),
+        drawing.save(exact_report.draw(found, costs), out / "exact.png", dpi=exact_report.DPI),
         files.text(out / "exact.md", page),
         files.text(out / "exact.csv", _csv([experiment.Line._fields, *found])),
     ]

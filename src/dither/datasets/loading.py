@@ -28,8 +28,7 @@ def load(name: str, *, folder: str | Path | None = None, cache: str | Path | Non
     Returns a `Dataset`. Warns where the rows from OpenML are not those of the originals. Raises LookupError for another
     name, FileNotFoundError for a missing file, ValueError for a damaged file, OSError without a network.
     """
-    if name not in SOURCES:
-        raise errors.unknown("data set", name, known=SOURCES)
+    errors.among("data set", name, SOURCES)
     source, here = SOURCES[name], located(folder)
     if here is None:
         X, y = _from_openml(source, cache=cache)

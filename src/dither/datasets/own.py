@@ -48,8 +48,7 @@ def table(
     """
     if data is None:
         raise ValueError("name the table: a CSV or Parquet file, or openml:ID (data=, or --data)")
-    if missing not in MISSING_RULES:
-        raise errors.unknown("rule for missing values", missing, known=MISSING_RULES)
+    errors.among("rule for missing values", missing, MISSING_RULES)
     fill = pipeline(preprocessing).fill
     if checksum is not None and checksum != (found := fingerprint(data, cache=cache)):
         raise ValueError(f"{data} has changed: its checksum is {found} and not {checksum}; start the command again")
@@ -85,8 +84,7 @@ def _frame(data: str | Path, target: str | None, *, cache: str | Path | None) ->
     target = stated if target is None else target
     if target is None:
         raise ValueError(f"name the column of labels (target=, or --target): {data} has {', '.join(frame.columns)}")
-    if target not in frame.columns:
-        raise errors.unknown(f"column of {data}", target, known=frame.columns)
+    errors.among(f"column of {data}", target, frame.columns)
     if frame.width == 1:
         raise ValueError(f"{data} has no column besides the target {target}: nothing to learn from")
     return frame, target

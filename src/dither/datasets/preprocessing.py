@@ -43,8 +43,7 @@ PREPROCESSING: dict[str, Pipeline] = {
 
 def pipeline(name: str) -> Pipeline:
     """The pipeline of that name, or an error with the nearest one."""
-    if name not in PREPROCESSING:
-        raise errors.unknown("preprocessing", name, known=PREPROCESSING)
+    errors.among("preprocessing", name, PREPROCESSING)
     return PREPROCESSING[name]
 
 

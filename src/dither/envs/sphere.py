@@ -25,8 +25,7 @@ def check(env: Any) -> None:
     """Raise ValueError for fields that make no sense."""
     errors.at_least("dim", env.dim, 1)
     errors.at_least("arms", env.arms, 1)
-    if env.contexts is not None:
-        errors.at_least("contexts", env.contexts, 1)
+    errors.at_least("contexts", env.contexts, 1, or_none=True)
     errors.positive("norm", env.norm)
 
 

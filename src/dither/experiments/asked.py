@@ -1,8 +1,8 @@
 """What was asked for in a folder of results: one small JSON file a request, so that a report knows what to show.
 
-Requests add up: panels and algorithms asked for one after another stand in one figure. A panel that was asked for
-again in another setting (other rounds), or a figure with another seed, replaces the earlier one. A request also holds
-the codes whose results it takes, for a report shows what the request did.
+Requests add up: panels and algorithms that were asked for one after another stand in one figure. If a panel is asked
+for again with other rounds, it replaces the earlier panel. If a figure is asked for with another seed, it replaces the
+earlier figure. A request also says from which codes it takes results, so a report shows the same results.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from dither.experiments.panels import Figure, Panel
 FOLDER = "asked"
 
 
-Codes = Mapping[str, Sequence[str]]  # key of a cell -> the codes whose results are taken, the first of them first
+Codes = Mapping[str, Sequence[str]]  # key of a cell -> the codes whose results are taken; the first of them wins
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Request:
 
 
 def record(out: Path, figure: Figure, *, seed: int, codes: Codes | None = None) -> None:
-    """Remember that the figure was asked for."""
+    """Write down that the figure was asked for."""
     request = {"seed": seed, "figure": to_data(figure), "codes": {k: list(v) for k, v in (codes or {}).items()}}
     text = json.dumps(request, indent=1, ensure_ascii=False)
     name = f"{figure.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
@@ -70,6 +70,6 @@ def _joined(old: Figure, new: Figure) -> Figure:
 
 
 def _place(known):
-    """A sorting key: the place in `known`, and what is not in it last (sorting is stable)."""
+    """A sorting key: the place in `known`. What is not in `known` comes last, in the order it had."""
     places = {name: i for i, name in enumerate(known)}
     return lambda name: places.get(name, len(places))

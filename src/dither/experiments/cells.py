@@ -1,7 +1,7 @@
-"""What a result is: a cell = (environment, horizon, algorithm with settings and preset, seed), and a run of it.
+"""What a result is: a run of a cell = (environment, horizon, algorithm with settings and preset, seed).
 
-A cell is known by its content, not by its place in a figure, so results outlive a longer or reordered figure and two
-figures that share a cell share its results.
+A cell is known by its content and not by its place in a figure. So results stay valid when a figure gets longer or is
+reordered, and two figures that share a cell share its results.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ def of_panel(panel: Panel, *, seed: int) -> dict[str, Cell]:
 
 
 def _canonical(value: Any) -> Any:
-    """1.0 as 1: equal settings are one cell, however they were written."""
+    """The value with 1 in place of 1.0: equal settings are one cell, however they were written."""
     if isinstance(value, Mapping):
         return {k: _canonical(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,8 +1,8 @@
 """About how long a run takes: an estimate from the sizes alone, so that neither torch nor the data are needed.
 
-The constants were fitted to a few runs, five of them at once, on a core of a 2.x GHz server. The estimate is good to a
-factor of two or three. It is made for `dither figures`, which lists every figure at once, and for the shares of the
-parts in a progress bar, which tells the time left from the time that has passed.
+The constants were fitted to a few runs, five at a time, on a core of a 2.x GHz server. The estimate is good to a factor
+of two or three. It has two uses. `dither figures` lists the time of every figure. And a progress bar needs the share of
+each part, to tell the time left from the time that has passed.
 
 A round of a network is estimated from its layers:
 
@@ -42,7 +42,7 @@ def seconds(panel: Panel, *, algorithms: Iterable[Spec], runs: int) -> float:
 
 
 def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
-    """Of all rounds of one run, on one core."""
+    """About how many microseconds all rounds of one run take on one core."""
     if settings(spec):
         return rounds * _network(env, spec)
     d = env.dim
@@ -53,7 +53,7 @@ def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
     counts = model.solver == "counts"
     if counts and env.fixed:
         return rounds * (step + 130 + 17 * d)
-    reads = counts or spec.algorithm.perturbs == "reward"  # all of its history, in every round
+    reads = counts or spec.algorithm.perturbs == "reward"  # it reads all of its history in every round
     return rounds * (step + 12 * d + reads * ROW * d * rounds / 2) + min(rounds, SOLVED) * (240 + 4.5 * d)
 
 

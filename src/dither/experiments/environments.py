@@ -1,7 +1,7 @@
 """Environments as plain data: {"name": "linear", "dim": 10, ...}. A new one is one entry of `ENVIRONMENTS`.
 
-The folder in which data lie is no setting, but their content is. A data set is known by its name. A table is known by
-its name and a checksum of its content, so that a changed file has results of its own.
+The folder in which data lie is no setting. Their content is: a data set is known by its name, and a table by its name
+and a checksum of its content. So a changed file has results of its own.
 """
 
 import functools
@@ -55,12 +55,10 @@ LOOKED_AT = dict(runs=50, rounds=50)  # what κ* and κ are computed from
 
 def describe(name: str, **given: Any) -> dict[str, Any]:
     """The environment as data: the settings that are given, and the defaults of all others."""
-    if name not in ENVIRONMENTS:
-        raise errors.unknown("environment", name, known=ENVIRONMENTS)
+    errors.among("environment", name, ENVIRONMENTS)
     defaults = {p.name: p.default for p in inspect.signature(ENVIRONMENTS[name]).parameters.values()}
     for setting in given:
-        if setting not in defaults:
-            raise errors.unknown(f"setting of the environment {name}", setting, known=defaults)
+        errors.among(f"setting of the environment {name}", setting, defaults)
     settings = {"name": name} | defaults | given
     if settings.get("data") is not None and settings["checksum"] is None:
         settings["checksum"] = datasets.fingerprint(settings["data"])
@@ -97,7 +95,7 @@ def outline(env: Mapping[str, Any]) -> Outline:
 
 def kappas(env: Mapping[str, Any], *, seed: int) -> envs.Kappas | None:
     """κ* and κ of the environment that the data describes; None where the link is not curved."""
-    if not hasattr(ENVIRONMENTS[env["name"]], "kappa_star"):  # the class is asked, so that a report needs no data
+    if not hasattr(ENVIRONMENTS[env["name"]], "kappa_star"):  # asks the class, so that a report needs no data
         return None
     return envs.kappas(build(env), seed=seed, **LOOKED_AT)
 

@@ -6,8 +6,8 @@ so that every value is exact. Other policies are judged from the logs by IPS and
 p̂ of the arms shown:
 
     exact         p                        for FP, the Gaussian mass between two corners
-    smooth        (1 + k)/(1 + n)          k of n fresh decisions agree with the arm shown, which counts as one more;
-                                           this is what a `Bandit` logs
+    smooth        (1 + k)/(1 + n)          k of n fresh decisions agree with the arm shown, which counts as one
+                                           more draw; this is what a `Bandit` logs
     left out      k/n                      rows with k = 0 are left out
     guarded       max(k/n, 1e-6)
     floor known   (1 - ε) j/n + ε/K        j of n draws without the uniform coin agree; never 0 with a floor ε > 0
@@ -19,7 +19,7 @@ chance (`expected`). The simulation must agree with them. The smooth rule has E[
     E[IPS] = V - mean over contexts of Σ_a Q_a μ_a (1 - p_a)^{n+1}
 
 The probabilities of Thompson sampling have no closed form. Here it is the policy whose probabilities are the
-frequencies of 200,000 draws a context. Arms and k are drawn from these frequencies alike, so that the simulation agrees
+frequencies of 200,000 draws a context. Both the arms and k are drawn from these frequencies, so the simulation agrees
 with itself.
 
 `exact_report.costs` measures what a propensity costs. FP needs the widths, O(K d²). Monte Carlo needs n draws of θ̃ and
@@ -53,7 +53,7 @@ class Case:
     """A question that is put to the logs: what is another policy worth?"""
 
     name: str
-    says: str
+    says: str  # in words
     floor: float = 0.0  # ε of the logging policies
 
     def target(self, here: synthetic.World) -> np.ndarray:
@@ -133,8 +133,8 @@ def frequencies(ts: dither.Bandit, X: np.ndarray, *, draws: int) -> np.ndarray:
 def loggers(here: synthetic.World, *, draws: int = REFERENCE) -> tuple[dict[str, np.ndarray], float]:
     """The probabilities (contexts, K) of `LOGGERS`, and the c of "FP matched".
 
-    FP and TS have c = 1; "FP matched" has the c with which FP earns what TS does.
-    draws : how many a context takes for TS
+    FP and TS have c = 1. "FP matched" has the c with which FP earns as much as TS.
+    draws : how many draws a context takes for TS
     """
     X, mu = _finite(here)
 

@@ -1,11 +1,10 @@
-"""What `dither exact` shows: the cost of a propensity, a picture and a table."""
+"""What `dither exact` shows: what a propensity costs, a picture, and a table."""
 
 import functools
 import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -14,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 import dither
-from dither import drawing, files, models, noise, policies, propensity
+from dither import drawing, models, noise, policies, propensity
 from dither.experiments.exact import CASES, DRAWS, ESTIMATORS, LOGGERS, Line
 
 SIZES = ((10, 5), (100, 40))  # K, d of the timings
@@ -28,6 +27,7 @@ EXACT = {
     "FP": (drawing.PALETTE[1], "FP's log"),
     "FP matched": (drawing.PALETTE[2], "FP's log, c as costly as TS"),
 }
+DPI = 90  # dots an inch of the picture: small enough for a page
 SHAPES = {"IPS": "o", "DR": "s"}
 
 
@@ -88,7 +88,7 @@ def _kernel(bandit: dither.Bandit, X: np.ndarray, n: int, rng: np.random.Generat
 
 
 def even(found: Sequence[Cost], size: tuple[int, int]) -> float:
-    """The n at which the arithmetic of Monte Carlo costs as much as that of FP's exact propensity; NaN: not reached."""
+    """The n with which the arithmetic of Monte Carlo takes as long as that of FP's exact propensity; NaN: no such n."""
     mine = [(one.draws, one.kernel) for one in found if (one.arms, one.dim) == size and one.draws]
     for (n, low), (more, high) in itertools.pairwise(mine):
         if low <= 1 < high:
@@ -120,13 +120,6 @@ def draw(lines: Sequence[Line], found: Sequence[Cost]) -> Canvas:
             handles.append(Line2D([], [], color="#444444", marker=marker, linestyle="", markersize=4, label=name))
         canvas.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
     return canvas
-
-
-def save(canvas: Canvas, path: Path) -> Path:
-    """Write the picture as PNG, small enough for a page; returns the path."""
-    with mpl.rc_context(drawing.STYLE):
-        files.replace(path, lambda file: canvas.savefig(file, format="png", dpi=90), parents=True)
-    return path
 
 
 def _panel(ax: Any, lines: Sequence[Line], *, bias: bool) -> None:
@@ -166,7 +159,7 @@ def _height(line: Line, bias: bool) -> float:
 
 
 def table(lines: Sequence[Line], *, case: str, rules: Sequence[str], draws: Sequence[int]) -> str:
-    """One case in Markdown. Nobody has the exact propensities of TS, so they stand there as the limit n → ∞."""
+    """One case in Markdown. Nobody can log exact propensities of TS, so these are shown as the limit n → ∞."""
     head = "| log | propensities | IPS bias | IPS RMSE | IPS covers | DR bias | DR RMSE | DR covers |"
     rows = [head, "|---|---|---:|---:|---:|---:|---:|---:|"]
     mine = [one for one in lines if one.case == case and one.rule in rules and (one.draws in draws or not one.draws)]

@@ -1,4 +1,4 @@
-"""The figures as data: `FIGURES` has all, and what is asked of one is a smaller one. Nothing here runs anything."""
+"""The figures as data. `FIGURES` has them all; `select` makes a smaller figure of one. Nothing here runs anything."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -18,8 +18,7 @@ FIGURES: dict[str, Figure] = {
 
 def find(name: str) -> Figure:
     """The figure of that name, or an error with the nearest one."""
-    if name not in FIGURES:
-        raise errors.unknown("figure", name, known=FIGURES)
+    errors.among("figure", name, FIGURES)
     return FIGURES[name]
 
 
@@ -42,7 +41,7 @@ def select(
 
 
 def check(figure: Figure) -> None:
-    """Raise what a panel's environment or algorithms would raise, before anything runs."""
+    """Raise the errors that a panel's environment or algorithms would raise later, before anything runs."""
     for panel in figure.panels:
         errors.at_least("rounds", panel.rounds, 1)
         env = build(panel.env)

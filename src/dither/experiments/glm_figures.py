@@ -1,17 +1,25 @@
-"""The paper's figures of logistic bandits, and one of Poisson bandits, which the paper treats and does not run."""
+"""The paper's figures of logistic bandits, and one of Poisson bandits: the paper has their theory and no runs."""
+
+from collections.abc import Iterable
 
 from dither.algorithms import Spec, specs
-from dither.experiments.panels import Figure, Note, over
+from dither.experiments.panels import Figure, Note, Panel, over
 
-# as in the legends of Figures 3 (middle) and H.4 to H.5, whose one difference is LogFPL or LogPHE
+# The legends of Figures 3 (middle), H.4 and H.5: {} is LogFPL in the first, and LogPHE in the others.
 _LEGEND = ("GLMFP", "LogEpsGreedy", "OFUGLB-e", "LogTS", "{}", "RandUCBLog")
 _OURS = specs("LogGreedy", "UCB-GLM")
 _COUNTS = specs(*(f"{spec}:solver=counts" for spec in _OURS))
 
 
 def _paper(perturbed: str, *, settings: str = "") -> tuple[Spec, ...]:
-    """The paper's algorithms with its one of perturbed rewards."""
+    """The paper's algorithms, with the one that perturbs rewards."""
     return specs(*(name.format(perturbed) + settings for name in _LEGEND))
+
+
+def _one_set(dims: Iterable[int], *, norm: float) -> tuple[Panel, ...]:
+    """A panel for each number of features, with one fixed set of arms."""
+    algorithms = _paper("LogPHE", settings=":solver=counts") + _COUNTS
+    return over(dims, "logistic", contexts=1, norm=norm, rounds=20_000, algorithms=algorithms)
 
 
 _UNTUNED = Note("What a name does not set is the algorithm's default: nothing was tuned, to the setting or to a curve.")
@@ -53,14 +61,7 @@ FIGURES = (
     Figure(
         "h4",
         "Figure H.4: logistic bandits, one fixed set of arms, ‖θ*‖ = 1",
-        over(
-            (10, 20, 40),
-            "logistic",
-            contexts=1,
-            norm=1.0,
-            rounds=20_000,
-            algorithms=_paper("LogPHE", settings=":solver=counts") + _COUNTS,
-        ),
+        _one_set((10, 20, 40), norm=1.0),
         compares="order",
         extra=_COUNTS,
         notes=(
@@ -73,14 +74,7 @@ FIGURES = (
     Figure(
         "h5",
         "Figure H.5: logistic bandits, one fixed set of arms, ‖θ*‖ = 4",
-        over(
-            (5, 10, 20),
-            "logistic",
-            contexts=1,
-            norm=4.0,
-            rounds=20_000,
-            algorithms=_paper("LogPHE", settings=":solver=counts") + _COUNTS,
-        ),
+        _one_set((5, 10, 20), norm=4.0),
         compares="order",
         extra=_COUNTS,
         notes=(_FIXED, _LABELS, _UNTUNED),

@@ -56,7 +56,7 @@ class Sources:
         return path is not None and not INSTALLED & set(path.parts) and not any(map(path.is_relative_to, PYTHON))
 
     def _path(self, name: str) -> Path | None:
-        """The source file of a module; None for one that has none, or that is no module."""
+        """The source file of a module; None: it has none, or there is no such module."""
         if name not in self._paths:
             self._paths[name] = self._find(name)
         return self._paths[name]
@@ -89,7 +89,7 @@ class Sources:
         return self._trees[name]
 
     def _hash(self, name: str) -> tuple[str, str]:
-        """The hash of the module's file, and that of what was loaded from it where the two differ."""
+        """The hash of the module's file. Where other code was loaded from it, the hash of that code too, or else ''."""
         if name not in self._hashes:
             tree = self._tree(name)
             compiled = {repr(code(inner)) for inner in _codes(compile(tree, name, "exec", dont_inherit=True))}
@@ -119,7 +119,7 @@ class Sources:
                     yield from self._whole(inner if self._path(inner) is not None else base)
 
     def _whole(self, name: str) -> Iterator[str]:
-        """The module; of a package of the library all modules in it, since it may look a name up when it is used."""
+        """The module. For a package of the library all modules in it: it may look a name up only when that is used."""
         yield name
         path = self._path(name)
         if path is not None and path.name == "__init__.py" and name.partition(".")[0] == LIBRARY:

@@ -6,10 +6,9 @@ from dither.algorithms import Spec, specs
 from dither.experiments.environments import describe
 from dither.experiments.panels import Figure, Note, Panel, with_shared
 
-PAPER = specs("DeepFP", "DeepEpsGreedy", "NeuralUCB", "NeuralTS", "FTPL")  # as in the legend of Figure 3 (bottom)
-GUESSED = specs(
-    "NeuralUCB:preset=as_run", "NeuralTS:preset=as_run"
-)  # of the paper's too: it does not say which they are
+PAPER = specs("DeepFP", "DeepEpsGreedy", "NeuralUCB", "NeuralTS", "FTPL")  # the legend of Figure 3 (bottom)
+# The paper does not say which λ and ν it has, so this reading runs too.
+GUESSED = specs("NeuralUCB:preset=as_run", "NeuralTS:preset=as_run")
 OURS = specs("DeepGreedy")
 SETS = ("shuttle", "isolet", "mushroom")
 SHALLOW = "hidden=100"
@@ -59,6 +58,13 @@ _OUTPUT = Note(
     "The paper's text ends its networks in a softmax over their one output, which is constantly 1. Here the output is "
     "the number itself and the loss is squared; the paper states no loss."
 )
+_UNSTATED = {  # what the paper does not say besides -> of which algorithms
+    "": specs("DeepFP"),
+    ", nor ε": specs("DeepEpsGreedy"),
+    ", nor λ and ν": (*specs("NeuralUCB", "NeuralTS"), *GUESSED),
+    ", nor the noise on the rewards": specs("FTPL"),
+}
+_ALWAYS = (_CERTAIN, _OUTPUT, _HORIZON, _PRESETS, _SLOT, _COLLAPSE)
 
 FIGURES = (
     Figure(
@@ -92,28 +98,11 @@ FIGURES = (
                 "these panels; neural-tuning shows what tuning finds."
             ),
             Note("NeuralTS leaves the drawing of the mushroom panel after round 9,957: its end is a lower bound."),
-            Note(
-                "The paper states neither the loss nor the preprocessing.",
-                algorithms=specs("DeepFP"),
+            *(
+                Note(f"The paper states neither the loss nor the preprocessing{more}.", algorithms=algorithms)
+                for more, algorithms in _UNSTATED.items()
             ),
-            Note(
-                "The paper states neither the loss nor the preprocessing, nor ε.",
-                algorithms=specs("DeepEpsGreedy"),
-            ),
-            Note(
-                "The paper states neither the loss nor the preprocessing, nor λ and ν.",
-                algorithms=(*specs("NeuralUCB", "NeuralTS"), *GUESSED),
-            ),
-            Note(
-                "The paper states neither the loss nor the preprocessing, nor the noise on the rewards.",
-                algorithms=specs("FTPL"),
-            ),
-            _CERTAIN,
-            _OUTPUT,
-            _HORIZON,
-            _PRESETS,
-            _SLOT,
-            _COLLAPSE,
+            *_ALWAYS,
         ),
     ),
     Figure(
@@ -127,12 +116,7 @@ FIGURES = (
         notes=(
             Note("No value was read off this figure."),
             Note("The preprocessing is not in the paper: each set runs twice, as in fig3-neural."),
-            _CERTAIN,
-            _OUTPUT,
-            _HORIZON,
-            _PRESETS,
-            _SLOT,
-            _COLLAPSE,
+            *_ALWAYS,
         ),
     ),
     Figure(
@@ -156,12 +140,7 @@ FIGURES = (
                 "3 x 3 convolutions of 32 and 64 filters, 2 x 2 pooling after each, one hidden layer of 128 units and "
                 "one output. Pixels lie between 0 and 1; the paper does not say how they were scaled."
             ),
-            _CERTAIN,
-            _OUTPUT,
-            _HORIZON,
-            _PRESETS,
-            _SLOT,
-            _COLLAPSE,
+            *_ALWAYS,
         ),
     ),
     Figure(

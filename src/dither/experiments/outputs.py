@@ -1,4 +1,4 @@
-"""The files of a figure: two tables, a PNG and a PDF. They hold all that was asked of it in the folder."""
+"""The files of a figure: two tables, a PNG and a PDF. They show everything that was asked of it in the folder."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from dither.experiments.store import Store
 
 
 class Made(NamedTuple):
-    """What they were made from (`tables.curves`), and where everything was written."""
+    """What the files were made from (`tables.curves`), and their paths."""
 
     curves: pl.DataFrame
     paths: list[Path]
 
 
 def write(request: Request, out: Path, *, band: str = "se", log: bool = False) -> Made:
-    """Make them from what is stored."""
+    """Make the files from the stored results."""
     figure = request.figure
     curves = tables.curves(figure, Store(out / STORE), seed=request.seed, codes=request.codes)
     values, differences = tables.values(figure, curves), tables.differences(figure, curves)

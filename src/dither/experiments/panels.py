@@ -1,7 +1,7 @@
 """What a figure is: panels, each an environment, a horizon and algorithms. Nothing here runs anything.
 
-Every figure shows the regret of the means: the paper's curves are the realised regret, r(best) - r(chosen), whose
-expectation is the same and whose error is larger. The store keeps both, and `shows="realised"` shows the other.
+Every figure shows the regret of the means. The paper's curves show the realised regret, r(best) - r(chosen): it has the
+same expectation and a larger error. The store keeps both, and `shows="realised"` shows the realised one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,19 +13,19 @@ from dither.algorithms import Spec
 from dither.algorithms.spec import settings
 from dither.experiments.environments import describe
 
-REFERENCES = ("LinFP", "GLMFP", "DeepFP")  # feature perturbation: the others are compared with a panel's first of these
+REFERENCES = ("LinFP", "GLMFP", "DeepFP")  # feature perturbation: a panel compares the others with the first of these
 
 
 @dataclass(frozen=True)
 class Note:
-    """What is known about a figure, or about some algorithms in some of its panels (none named: all of them)."""
+    """What is known about a figure, or about some algorithms in some panels; () for panels: in all."""
 
     text: str
     algorithms: tuple[Spec, ...] = ()
     panels: tuple[str, ...] = ()
 
     def explains(self, panel: str, algorithm: Spec) -> bool:
-        """Whether it is a reason why this algorithm may differ from its published curve in this panel."""
+        """Whether the note says why this algorithm may differ from its published curve in this panel."""
         return algorithm in self.algorithms and (not self.panels or panel in self.panels)
 
 
@@ -50,28 +50,28 @@ class Figure:
     runs: int = 100
     shows: str = "regret"  # "regret" (of the means) or "realised"
     compares: str = "values"  # with what is published: "values" and their order, or the "order" alone
-    x: str = "round"  # the horizontal axis; or "setting", the values of each algorithm's one that varies, or a setting
-    # of the environment: the last regret against it
-    extra: tuple[Spec, ...] = ()  # of the algorithms, those that the paper's figure does not have
+    # The horizontal axis: "round"; or the last regret against "setting", which is the one setting of each algorithm
+    # that varies, or against a named setting of the environment.
+    x: str = "round"
+    extra: tuple[Spec, ...] = ()  # those of the algorithms that the paper's figure does not have
     notes: tuple[Note, ...] = ()
-    each: bool = False  # the runs are few and may fail one by one: every run is shown, and their sd
+    each: bool = False  # the runs are few, and single ones may fail: every run is shown, and their sd
     shared: str = ""  # settings, as a spec writes them, that all algorithms have and that tables do not repeat
 
     @property
     def algorithms(self) -> tuple[Spec, ...]:
-        """Those of all panels, each once."""
+        """The algorithms of all panels, each once."""
         return tuple(dict.fromkeys(name for panel in self.panels for name in panel.algorithms))
 
     def panel(self, name: str) -> Panel:
         """The panel of that name, or an error with the nearest one."""
         panels = {panel.name: panel for panel in self.panels}
-        if name not in panels:
-            raise errors.unknown(f"panel of {self.name}", name, known=panels)
+        errors.among(f"panel of {self.name}", name, panels)
         return panels[name]
 
 
 def with_shared(spec: Spec, shared: str) -> Spec:
-    """The spec with the settings that all algorithms of a figure have, if it can have them; its own settings win."""
+    """The spec with the shared settings of a figure, if its algorithm has such settings. Its own settings win."""
     given = settings(shared)
     if not given.keys() <= spec.algorithm.__signature__.parameters.keys():
         return spec
@@ -79,13 +79,13 @@ def with_shared(spec: Spec, shared: str) -> Spec:
 
 
 def without_shared(spec: Spec, shared: str) -> Spec:
-    """The spec without those of these settings that it has as they are."""
+    """The spec without the shared settings, where it has the same values."""
     known = settings(shared).items()
     return replace(spec, settings=tuple(item for item in spec.settings if item not in known))
 
 
 def reference(algorithms: Iterable[Spec]) -> Spec:
-    """Of these, the one that the others are compared with: the first feature perturbation, or else the first."""
+    """The algorithm that the others are compared with: the first feature perturbation, or else the first."""
     found = list(algorithms)
     return next((spec for spec in found if spec.name in REFERENCES), found[0])
 

@@ -1,4 +1,4 @@
-"""Plots of a figure: an axes a panel, mean and band over the runs, the published points dashed in the same colour."""
+"""Plots of a figure: axes for each panel, mean and band over the runs, and the published curve dashed in its colour."""
 
 import math
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
+from dither import errors
 from dither.algorithms import ALGORITHMS, Spec
 from dither.drawing import PALETTE, STYLE
 from dither.experiments import published, words
@@ -21,7 +22,7 @@ DASHED = (0, (4, 2))
 
 def draw(figure: Figure, curves: pl.DataFrame, *, band: str = "se", log: bool = False) -> Canvas:
     """The figure as matplotlib holds it; band: "se" (±1 standard error) or "quantiles" (the quartiles)."""
-    words.check_band(band)
+    errors.among("band", band, words.BANDS)
     if curves.is_empty():
         raise ValueError(f"there are no results of {figure.name} to draw")
     with mpl.rc_context(STYLE):
@@ -81,7 +82,7 @@ def _over_rounds(ax: Any, figure: Figure, panel: Panel, rows: pl.DataFrame, *, l
 
 
 def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band: str) -> None:
-    """The last regret of each algorithm against its values in their order, whose units differ; flat if it has one."""
+    """The last regret of each algorithm against the rank of its setting, as units differ; flat if it has one value."""
     most = 0
     for of in _values(panel.algorithms).values():
         mine = pl.concat([rows.filter(algorithm=str(spec)) for spec in of])
@@ -102,7 +103,7 @@ def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band
 
 
 def _values(specs: Iterable[Spec]) -> dict[str, dict[Spec, Any]]:
-    """Algorithm -> its specs, sorted by the setting they differ in, with its value (None: they differ in none)."""
+    """Algorithm -> its specs and the value of the one setting in which they differ, sorted by it; None: no such one."""
     found: dict[str, dict[Spec, Any]] = {}
     for spec in specs:
         found.setdefault(spec.name, {})[spec] = None
@@ -146,7 +147,7 @@ def _band(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
 
 
 def _looks(figure: Figure) -> dict[Spec, dict[str, str]]:
-    """A colour an algorithm, the same in every figure while the palette lasts, and a marker a setting of it."""
+    """A colour for each algorithm, if possible the same in every figure, and a marker for each of its settings."""
     looks: dict[Spec, dict[str, str]] = {}
     of_base: dict[str, list[Spec]] = {}
     for spec in figure.algorithms:

@@ -3,10 +3,10 @@
 `published.csv` holds numbers read off the vector graphics of Figures 2b and 3 of Yi and Oh, "Feature perturbation"
 (NeurIPS 2025): figure, panel, algorithm as in the legend without "(ours)", round, regret_mean, and regret_low and
 regret_high where an error bar is drawn. They are good to 0.1 % of the height of a panel. The regret is the realised
-one, and the bars fit ±1 standard error over 100 runs, in the neural panels over 5. In Figure 2b, d is the axis: one row
-a d. A curve belongs to an algorithm by its label, whichever preset it has.
+one. The bars fit ±1 standard error over 100 runs, and over 5 runs in the neural panels. In Figure 2b, d is the axis: it
+has one row for each d. A curve belongs to an algorithm by its label, whichever preset the algorithm has.
 
-A curve that leaves the drawing has one row more, at the last round of the panel, with clipped = 1: a lower bound.
+A curve that leaves the drawing has one more row, at the last round of the panel, with clipped = 1. It is a lower bound.
 """
 
 import functools
@@ -31,16 +31,16 @@ class End(NamedTuple):
 
 @functools.cache
 def rows() -> pl.DataFrame:
-    """All that was read off."""
+    """All numbers that were read off."""
     text = resources.files("dither.experiments").joinpath("published.csv").read_bytes()
     schema = {"round": pl.Int64, "regret_mean": pl.Float64, "regret_low": pl.Float64, "regret_high": pl.Float64}
     return pl.read_csv(text, schema_overrides=schema)
 
 
 def curve(figure: Figure, panel: Panel, *, algorithm: Spec) -> pl.DataFrame:
-    """Columns round, mean, se (null where no bar stands near), bound; no rows where the paper has no such curve.
+    """Columns round, mean, se (null: the curve has no bars), bound. No rows where the paper has no such curve.
 
-    Only the figure's own algorithms at its own horizon have one: other settings are another experiment.
+    Only the figure's own algorithms at its own horizon have a curve. Other settings are another experiment.
     """
     if not _is_the_papers(figure, panel, algorithm=algorithm):
         return rows().clear().select("round", mean="regret_mean", se="regret_low", bound=pl.lit(False))
@@ -62,13 +62,13 @@ def last(figure: Figure, panel: Panel, *, algorithm: Spec) -> End | None:
 
 
 def ends(figure: Figure, panel: Panel) -> list[int]:
-    """The rounds at which a panel is looked at: where its published curves end, and its horizon."""
+    """The rounds at which a panel is compared: the ends of its published curves, and its horizon."""
     found = (last(figure, panel, algorithm=spec) for spec in panel.algorithms)
     return sorted({end.round for end in found if end is not None} | {panel.rounds})
 
 
 def marks(panel: Panel) -> set[int]:
-    """The rounds at which ours must be recorded: where curves of this environment and horizon end in any figure."""
+    """The rounds that a run must record: the ends of all published curves of this environment and horizon."""
     same = ((f, p) for f in FIGURES.values() for p in f.panels if (p.env, p.rounds) == (panel.env, panel.rounds))
     return {t for f, p in same for t in ends(f, p)}
 

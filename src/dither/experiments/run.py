@@ -1,8 +1,8 @@
 """Compute what is missing of a figure and store it: blocks of runs, in processes that share the folder.
 
-The algorithms of a panel that miss the same runs are simulated together, so the contexts are drawn once. Which runs
-are missing is read from the store: an interrupted command, more runs, another algorithm or another block size compute
-what is not there and nothing else. What other code has stored is not there, unless it is accepted.
+The algorithms of a panel that miss the same runs are simulated together, so the contexts are drawn once. The store says
+which runs are missing. So after an interrupted command, with more runs, with another algorithm or with another block
+size, only the missing runs are computed. Runs that other code has stored count as missing, unless they are accepted.
 """
 
 import tempfile
@@ -26,8 +26,8 @@ from dither.simulate import configured, recorded, simulate
 
 STORE = "store"  # the folder of the results, below that of the figures
 BLOCK = 10  # runs in a file, by default
-NAMELESS = "unknown"  # begins the code of what has no fingerprint: no later command finds its results
-AT_ONCE = 5  # blocks in lockstep where the user leaves the size of a block open: half the time of one
+NAMELESS = "unknown"  # the code of what has no fingerprint begins so: no later command finds its results
+AT_ONCE = 5  # so many blocks run in lockstep where the user sets no size: half the time of one by one
 
 Progress = Callable[[float, float], None]  # (work done, work in all), in estimated seconds of one core
 
@@ -61,11 +61,11 @@ def reproduce(
     on_progress: Progress | None = None,
     on_other_code: Callable[[str], None] | None = None,
 ) -> int:
-    """Make the store in `out` hold these runs (None: the figure's number); how many blocks had to be computed.
+    """Make the store in `out` hold these runs (None: the figure's number). -> how many blocks had to be computed
 
-    `figures.select` narrows a figure to some panels, algorithms or rounds. `block` runs are computed at once
-    and stand in a file (None: 10 in a file, up to 50 at once); `jobs` processes share the blocks. Stored runs that
-    other code made are computed anew, or taken as they are if `accept`; `on_other_code` is told which at the start.
+    `figures.select` narrows a figure to some panels, algorithms or rounds. `block` runs are computed at once and stored
+    in one file (None: 10 in a file, up to 50 at once). `jobs` processes share the blocks. Stored runs that other code
+    made are computed anew, or with accept=True taken as they are. `on_other_code` is told which, at the start.
     """
     runs = figure.runs if runs is None else runs
     size = BLOCK if block is None else block
@@ -97,7 +97,7 @@ def reproduce(
 
 
 def _others(figure: Figure, store: Store, codes: asked.Codes, *, runs: int, seed: int) -> dict[str, list[str]]:
-    """Key of a cell -> the other codes that have runs which this one lacks, the newest first."""
+    """Key of a cell -> other codes that have stored runs which this code lacks; the newest code comes first."""
     found = {}
     for panel in figure.panels:
         for cell in of_panel(panel, seed=seed).values():
@@ -110,7 +110,7 @@ def _others(figure: Figure, store: Store, codes: asked.Codes, *, runs: int, seed
 def _of_codes(
     figure: Figure, now: dict[str, str | None], others: dict[str, list[str]], *, seed: int, accept: bool
 ) -> Iterator[str]:
-    """Sentences on what other code has stored, and on what has no source."""
+    """Sentences about runs that other code has stored, and about algorithms without a source."""
     named = {cell.key: name for panel in figure.panels for name, cell in of_panel(panel, seed=seed).items()}
 
     def of(keys: Iterable[str]) -> str:
@@ -134,7 +134,7 @@ def _of_codes(
 def missing(
     figure: Figure, store: Store, codes: asked.Codes, *, runs: int, seed: int, block: int, size: int
 ) -> Iterator[Block]:
-    """What the store lacks of these codes, in blocks of at most `block` runs to be stored `size` in a file."""
+    """The runs of these codes that the store lacks, in blocks of at most `block` runs, `size` of them in a file."""
     for panel in figure.panels:
         cells = of_panel(panel, seed=seed)
         wanted: dict[range, dict[str, Cell]] = {}
@@ -173,7 +173,8 @@ def _in_parallel(store: Store, blocks: list[Block], *, tell: Callable[[float], N
     except ImportError:
         raise errors.missing_extra("joblib", extra="experiments") from None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        meter = Path(scratch) / "meter"  # a number a block, how much of it is done, written by whoever computes it
+        # A number for each block: the share that is done, which the process that computes the block writes.
+        meter = Path(scratch) / "meter"
         np.zeros(max(len(blocks), 1)).tofile(meter)
         work = np.array([block.work for block in blocks])
         with (
@@ -186,7 +187,7 @@ def _in_parallel(store: Store, blocks: list[Block], *, tell: Callable[[float], N
 
 
 class _Watch:
-    """Calls a function now and then, from a thread, and once at the end."""
+    """Calls a function from a thread every 0.3 s, and once at the end."""
 
     def __init__(self, look: Callable[[], None], *, every: float = 0.3) -> None:
         self.look, self.every, self.stop = look, every, threading.Event()
@@ -206,7 +207,7 @@ class _Watch:
 
 
 def _metered(store: Store, block: Block, *, meter: Path, i: int) -> None:
-    """`_compute` in a process of its own, which has read the sources later than the command did."""
+    """`_compute` in another process. It has read the sources later than the command, so they are compared."""
     for key, found in code.fingerprints(block.cells.values()).items():
         if found is not None and found != block.codes[key][0]:
             names = words.listed(list(block.cells))
@@ -220,10 +221,10 @@ def _metered(store: Store, block: Block, *, meter: Path, i: int) -> None:
 
 
 def _compute(store: Store, block: Block, *, tell: Callable[[float], None]) -> None:
-    """Simulate a block and store it, a file an algorithm and `size` runs."""
+    """Simulate a block and store it: a file for each algorithm and each `size` runs."""
     env = build(block.panel.env)
     specs = {name: cell.algorithm for name, cell in block.cells.items()}
-    with threadpoolctl.threadpool_limits(1):  # one thread of BLAS: the matrices are small, and sums keep their order
+    with threadpoolctl.threadpool_limits(1):  # BLAS has one thread: the matrices are small, and sums keep their order
         results = simulate(
             env,
             specs,

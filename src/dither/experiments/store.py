@@ -6,9 +6,9 @@
     metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, versions and time
 
 A file is written under a temporary name and renamed, so a kill loses at most the block in progress. The path of a file
-says everything that its rows depend on, so processes that share a folder replace a file only by the same rows. Results
-of other code stay in their own folders: whoever goes back to that code finds them again. Earlier versions did not
-record the code. Their files lie directly in the folder of the cell, and their code is UNRECORDED.
+says everything that its rows depend on. So if processes share a folder, one replaces a file of another only by the same
+rows. Results of other code stay in their own folders: a user who goes back to that code finds them again. Earlier
+versions did not record the code. Their files lie directly in the folder of the cell, and their code is UNRECORDED.
 """
 
 import json
@@ -36,7 +36,7 @@ class Store:
         self.folder = Path(folder)
 
     def codes(self, cell: Cell) -> list[str]:
-        """The codes of which runs of the cell are stored; the code of the newest file comes first."""
+        """The codes that have stored runs of the cell. The code of the newest file comes first."""
         folder = self.folder / cell.key
         found = {UNRECORDED, *(inner.name for inner in folder.glob("[!.]*") if inner.is_dir())}
         newest = {code: max((about["created"] for _, about in self._files(cell, code)), default="") for code in found}

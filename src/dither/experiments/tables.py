@@ -2,15 +2,17 @@
 
 round       where the published curves of the panel end, and its horizon
 value       'within' if |ours - published| is at most 10 % of the published value, or at most three combined
-standard errors √(se² + se_published²); else 'differs'; a lower bound that ours keeps decides nothing: 'undecided';
-'order only' in a figure whose values are not compared
+standard errors √(se² + se_published²); else 'differs'; 'undecided' where the published value is a lower bound that ours
+keeps; 'order only' in a figure whose values are not compared
 difference  regret - regret of the reference in the same run, which saw the same contexts and noise; mean and 95 %
 t-interval over the runs
 order       'agrees' or 'disagrees' with the sign of the published difference; 'undecided' where the interval
 holds 0; '-' where nothing is published
-lowest      whether the regret is below that of every other algorithm there: all those intervals lie below 0
-each        where the figure shows every run: the regrets of the runs in their order, with * after a collapsed one,
-which lost more than twice as much as the median run over the last tenth of the rounds, and more than 20
+lowest      whether the regret is below that of every other algorithm there: the intervals of all differences lie
+below 0
+each        where the figure shows every run: the regrets of the runs in their order, with * after a collapsed run. A
+run has collapsed if over the last tenth of the rounds it lost more than twice as much as the median run, and more
+than 20
 """
 
 import math
@@ -31,14 +33,14 @@ CLOSE = 0.10  # of the published value
 ERRORS = 3.0  # combined standard errors
 LEVEL = 0.95  # of the intervals
 COLLAPSED = 2.0  # times the median run's regret over the last tenth
-LEAST = 20.0  # regret over the last tenth up to which no run has collapsed: it may be chance
+LEAST = 20.0  # a run that lost no more than this over the last tenth has not collapsed: it may be chance
 EACH = 20  # runs at most that are shown one by one
 
 
 def curves(figure: Figure, store: Store, *, seed: int, codes: Codes) -> pl.DataFrame:
-    """Columns panel, algorithm, run, round, regret, of the kind of regret that the figure shows.
+    """Columns panel, algorithm, run, round, and regret of the kind that the figure shows.
 
-    All that is stored of the codes named for each cell, or of the newest where none is named.
+    They hold all stored runs of the codes that are named for each cell, or of the newest code where none is named.
     """
     frames = [
         store.read(cell, codes.get(cell.key)).select(
@@ -116,7 +118,7 @@ def differences(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
 
 
 def interval(x: np.ndarray) -> tuple[float, float | None, float | None]:
-    """The mean and its t-interval; None for the ends where one value alone tells nothing of the spread."""
+    """The mean and the ends of its t-interval. The ends are None for one value, which says nothing of the spread."""
     mean, se = float(x.mean()), _se(x)
     if se is None:
         return mean, None, None
@@ -153,12 +155,12 @@ def _each(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str, found: 
 
 
 def collapsed(late: np.ndarray) -> np.ndarray:
-    """Which runs (R,) have, of their regrets over the last tenth (R,)."""
+    """Which runs (R,) have collapsed, from their regrets over the last tenth of the rounds (R,)."""
     return (late > COLLAPSED * np.median(late)) & (late > LEAST)
 
 
 def _lowest(curves: pl.DataFrame, panel: Panel, t: int) -> str | None:
-    """The algorithm whose regret is lower than that of every other one for certain; None where there is no such one."""
+    """The algorithm whose regret is certainly lower than that of every other one; None where there is none."""
     found = {name: _at(curves, panel, t, algorithm=name) for name in map(str, panel.algorithms)}
     found = {name: regret for name, regret in found.items() if regret}
     if len(found) < 2:
@@ -179,7 +181,7 @@ def _end(figure: Figure, panel: Panel, t: int, *, algorithm: Spec) -> published.
 
 
 def _gap(end: published.End | None, base: published.End | None) -> float | None:
-    """The published difference; with bounds, as far as it decides an order."""
+    """The published difference; None where there is none, or where a bound leaves its sign open."""
     if end is None or base is None:
         return None
     gap = end.mean - base.mean

@@ -1,4 +1,4 @@
-"""What the tables say, in plain words."""
+"""What the tables say, in sentences."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from dither import errors
 from dither.algorithms import Spec
 from dither.envs import Kappas
 from dither.experiments.panels import Figure, Panel, reference, without_shared
@@ -43,7 +42,7 @@ def collapsed(rows: pl.DataFrame) -> str:
 
 
 def of_each(rows: pl.DataFrame) -> str:
-    """The lowest setting of each algorithm that has three or more, and of how many; empty where none has."""
+    """A sentence on the best setting of each algorithm with three settings or more; empty where none has so many."""
     settings: dict[str, list[dict]] = {}
     for row in rows.sort("regret").iter_rows(named=True):
         settings.setdefault(row["algorithm"].partition(":")[0], []).append(row)
@@ -59,7 +58,7 @@ def accepted(names: list[str]) -> str:
 
 
 def earlier(figure: Figure, whole: Figure) -> str:
-    """A sentence on what a folder's files show of a figure beside what was asked now; empty where that is all."""
+    """A sentence on what the files of a figure show from earlier requests; empty where they show nothing more."""
     asked = {panel.name: panel.algorithms for panel in figure.panels}
     more = [panel.name for panel in whole.panels if panel.name not in asked]
     for panel in whole.panels:
@@ -71,7 +70,7 @@ def earlier(figure: Figure, whole: Figure) -> str:
 def briefly(
     figure: Figure, values: pl.DataFrame, differences: pl.DataFrame
 ) -> tuple[Figure, pl.DataFrame, pl.DataFrame]:
-    """The same without the settings that all algorithms of the figure have, which are said once."""
+    """The same figure and tables, where names leave out the settings that all algorithms share."""
     if not figure.shared:
         return figure, values, differences
 
@@ -88,17 +87,17 @@ def briefly(
 
 
 def shared(figure: Figure) -> str:
-    """The settings that all algorithms of the figure have."""
+    """A sentence with the settings that all algorithms of the figure share."""
     return f"All with {figure.shared.replace(',', ', ')}." if figure.shared else ""
 
 
 def published(row: dict) -> str:
-    """The published value, or what it is known to lie above."""
+    """The published value, or its lower bound."""
     return ("> " if row["bound"] else "") + number(row["published"])
 
 
 def kappas(found: Kappas) -> str:
-    """The constants of an environment, and over what."""
+    """κ* and κ of an environment, and over which runs and rounds they were taken."""
     return (
         f"κ* = {found.star:.3g} ± {found.se:.1g} (average μ' at the best arm, over the first {found.rounds} rounds of "
         f"{found.runs} runs), κ = {found.least:.3g} (smallest μ' of their arms for ‖θ‖ ≤ S)"
@@ -106,7 +105,7 @@ def kappas(found: Kappas) -> str:
 
 
 def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> str:
-    """Who has the lowest regret at round t, and who is below the reference (feature perturbation) for certain."""
+    """Which algorithm has the lowest regret at round t, and which lie certainly below the reference."""
     rows = values.filter(panel=panel.name, round=t).sort("regret")
     if rows.is_empty():
         return "No results yet."
@@ -174,14 +173,8 @@ def band(kind: str, runs: list[int]) -> str:
 
 
 def short(configuration: str) -> str:
-    """A configuration's text without the inside of long rows of numbers."""
+    """The text of a configuration, where long tuples of numbers are cut short."""
     return re.sub(r"\(([-+\d.e]+), (?:[-+\d.e]+, ){3,}([-+\d.e]+)\)", r"(\1, …, \2)", configuration)
-
-
-def check_band(kind: str) -> None:
-    """Refuse a band that is unknown."""
-    if kind not in BANDS:
-        raise errors.unknown("band", kind, known=BANDS)
 
 
 def duration(seconds: float) -> str:

@@ -4,9 +4,11 @@
     x̃_i'θ̂ = m_i + z c w_i,    m_i = x_i'θ̂,        z ~ N(0, 1)      the same, one scalar a request: form="scalar"
 
 z = ζ'u with u = θ̂/‖θ̂‖ is N(0, 1) whatever u is. The paper's form divides by zero at θ̂ = 0; the scalar form is its
-limit there, and the vector form takes u = (1, 0, ..., 0). Coupled: one z for all arms (paper); uncoupled: one for each,
-which costs a factor log K in the bound (Appendix E, footnote). Ball: ζ uniform in the ball of radius √d (Appendix B).
-Custom: z has a law of your own, of which the theory says nothing.
+limit there, and the vector form takes u = (1, 0, ..., 0).
+
+Coupled: one z for all arms (paper). Uncoupled: one z for each arm, which costs a factor log K in the bound (Appendix E,
+footnote). Ball: ζ is uniform in the ball of radius √d (Appendix B). Custom: z has a law of your own, about which the
+theory says nothing.
 """
 
 from dataclasses import dataclass
@@ -59,7 +61,8 @@ class FeaturePerturbation:
     def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines m + z c_t w, and u where ζ must be projected on it."""
         by = self.sigma * self.c if type(self.c) is float else scale.value(self, model, state, t, d=X.shape[-1])
-        d = contract.ambient(model, X.shape[-1]) if isinstance(self.noise, Ball) else 1  # other laws know no dimension
+        # Only the law of a ball depends on the dimension.
+        d = contract.ambient(model, X.shape[-1]) if isinstance(self.noise, Ball) else 1
         along = direction(model.flat(state)) if self.form == "vector" else None
         law = self.noise.marginal(d)
         return views.lines(model, state, X, by=by, law=law, coupled=self.coupled, along=along)

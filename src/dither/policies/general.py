@@ -4,15 +4,16 @@
 
 Σ_t is I/t ("1/t", the paper's example), I ("constant"), diag(s_j²)/t with s_j the sd of feature j in what was learnt
 ("spread"), a variance, or what a function of t returns: a variance, one for each feature, or a matrix. One variance for
-all features means something only where all have one unit: a jitter of 1 is nothing to a column in thousands and all
-there is to one in hundredths, so either standardise the features or take "spread".
+all features makes sense only where all features have one unit. A jitter of 1 is nothing for a column in thousands, and
+far too much for a column in hundredths. So standardise the features, or take "spread".
 
 ζ is N(0, I) or uniform in the ball of radius √d: one for each arm, as in the paper's networks, or one for all
-(coupled). With slots it moves the arm's own slot alone (Appendix H.1.2); mask=False moves all K d numbers, a tuple of
-booleans those features alone. The probabilities have no closed form: propensities are Monte Carlo.
+(coupled). With slots, ζ moves only the features of the arm's own slot (Appendix H.1.2). mask=False moves all K d
+numbers. A tuple of booleans says which features move. The probabilities have no closed form: propensities are Monte
+Carlo.
 
-In a linear model s_i = x_i'θ̂ + c ζ_i'Σ_t^{1/2}θ̂: coupled, all arms move alike and the choice is greedy. That is why
-`FeaturePerturbation` there moves arm i by its width w_i.
+In a linear model s_i = x_i'θ̂ + c ζ_i'Σ_t^{1/2}θ̂. If it is coupled, all arms move alike, and the choice is greedy. That
+is why `FeaturePerturbation` moves arm i of a linear model by its width w_i.
 """
 
 import math
@@ -34,8 +35,8 @@ LARGEST_VARIANCE = 1e15
 class Root(NamedTuple):
     """A square root of c² Σ_t."""
 
-    scale: Any  # a number, or sds (d,), or (..., 1, d)
-    matrix: np.ndarray | None = None  # (d, d) besides
+    scale: Any  # a number, or standard deviations (d,) or (..., 1, d)
+    matrix: np.ndarray | None = None  # (d, d)  a further factor; None: there is none
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,11 @@ class GeneralFeaturePerturbation:
     """On any model with `mean_at`."""
 
     Sigma: str | float | Callable[[int], Any] = "1/t"  # Σ_t: a name, a constant variance, or a function of t
-    c: float = 1.0  # what the sds are multiplied by
+    c: float = 1.0  # a factor of the standard deviations
     noise: Gaussian | Ball = Gaussian()
     coupled: bool = False  # one ζ for all arms
-    mask: bool | tuple[bool, ...] = True  # the arm's own features; False: of all slots; or which features
-    asks = True  # the model, in `scores`
+    mask: bool | tuple[bool, ...] = True  # what moves: the arm's own features; False: all slots'; or these features
+    asks = True  # `scores` asks the model
 
     def __post_init__(self) -> None:
         if isinstance(self.Sigma, str):
@@ -73,16 +74,16 @@ class GeneralFeaturePerturbation:
         return frozenset({"mean", "mean_everywhere" if self.mask is False else "mean_at"} | more)
 
     def refuse(self, model: Any, *, dim: int) -> str | None:
-        """Why it does not run on a model that has all it needs: `mask` names other features than there are."""
+        """Why it cannot run, though the model has all it needs: `mask` has another length than d; None: it can."""
         if isinstance(self.mask, tuple) and len(self.mask) != dim:
             return f"mask must say for each of {dim} features if it moves, got {len(self.mask)} entries"
         return None
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: normals g (n, K, dim), coupled (n, 1, dim), float32, for a ball 2 more; `scores` makes ζ of them.
+        """Normals g of n requests, of which `scores` makes ζ: float32 (n, K, dim), or (n, 1, dim) if coupled.
 
-        dim : at least the d features that move (models of K slots may say K d: then the first ones are used);
-        mask=False draws a block for every slot of each arm
+        dim : at least d, the number of features that move. A model with K slots may say K d: the first d are used then.
+        A ball takes 2 numbers more along the last axis. mask=False draws a block for every slot of each arm.
         """
         shape: tuple[int, ...] = (n, 1 if self.coupled else arms)
         if self.mask is False and isinstance(self.noise, Ball):
@@ -122,13 +123,13 @@ class Seen(NamedTuple):
     def scores(self, g: Array) -> Array:
         """f̂(x̃_i): (..., K)."""
         policy, model, state, X, _, slots = self
-        step = self._step(g)
+        xp, step = arrays.namespace(X), self._step(g)
         if policy.mask is False:
             K = step.shape[-2]
-            return model.mean_everywhere(state, X, _broadcast(step, (*step.shape[:-3], K, K, step.shape[-1])))
+            return model.mean_everywhere(state, X, xp.broadcast_to(step, (*step.shape[:-3], K, K, step.shape[-1])))
         moved = (X if slots is None else X[..., None, :]) + step
         if slots is not None and moved.shape[-2] != slots:  # coupled
-            moved = _broadcast(moved, (*moved.shape[:-2], slots, moved.shape[-1]))
+            moved = xp.broadcast_to(moved, (*moved.shape[:-2], slots, moved.shape[-1]))
         return model.mean_at(state, moved)
 
     def redraw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> np.ndarray:
@@ -163,7 +164,7 @@ class Seen(NamedTuple):
 
 
 def _own(Sigma: Any, t: int, *, d: int, c: float) -> Root:
-    """c times the square root of what a function of one's own returned for d features."""
+    """c times the square root of what a user's function returned for d features."""
     try:
         Sigma = np.asarray(Sigma, dtype=np.float64)
     except (TypeError, ValueError):
@@ -186,9 +187,5 @@ def _own(Sigma: Any, t: int, *, d: int, c: float) -> Root:
 
 
 def _like(A: np.ndarray, X: Array) -> Array:
-    """A in the library of X and where X is."""
+    """A in the library of X, on the device of X."""
     return A if type(X) is np.ndarray else arrays.namespace(X).asarray(A, dtype=X.dtype, device=arrays.device(X))
-
-
-def _broadcast(A: Array, shape: tuple[int, ...]) -> Array:
-    return A if A.shape == shape else arrays.namespace(A).broadcast_to(A, shape)

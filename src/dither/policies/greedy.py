@@ -1,6 +1,6 @@
-"""The arm of the highest mean, always or but for a share ε_t of uniform choices.
+"""The arm of the highest mean, always, or in all choices but a share ε_t that is uniform.
 
-    Greedy      no exploration: always worth a row beside those that explore
+    Greedy      no exploration: every comparison should have it beside those that explore
     EpsGreedy   ε_t = min(1, ε √(T/t)/2), ε = 0.05: the schedule that the paper's curves follow (decay="half");
                 ε_t = min(1, ε √(T/t)), the one of its text (decay="text", Appendix H.1.1); constant ε (decay=None)
 
@@ -41,8 +41,7 @@ class EpsGreedy(Greedy):
         errors.within("epsilon", self.epsilon, 0, 1)
         if self.decay is not None and self.decay not in DECAYS:
             raise errors.unknown("decay", self.decay, known=DECAYS)
-        if self.horizon is not None:
-            errors.at_least("horizon", self.horizon, 1)
+        errors.at_least("horizon", self.horizon, 1, or_none=True)
 
     def eps(self, t: int) -> float:
         """ε_t."""

@@ -1,13 +1,13 @@
-"""Policies for networks whose scores are lines in a z of each arm's own, and the one whose chance is in its training.
+"""Policies for networks: a bonus, lines with a z for each arm, and one whose chance is in the training.
 
     NeuralUCB        s_i = f(x_i) + b_i                       Zhou, Li, Gu 2020, diagonal form
     NeuralTS         s_i = f(x_i) + b_i z_i, z_i ~ N(0, 1)    Zhang, Zhou, Li, Gu 2021, diagonal form
                      b_i = √(λν Σ_p (∂f/∂θ_p)²/U_p),  U = λ + Σ (∂f/∂θ)² of the arms shown
-    Sensitivity      s_i = f(x_i) + c z_i ‖∇_x f(x_i)‖/√t     DeepFP to first order: f made straight
+    Sensitivity      s_i = f(x_i) + c z_i ‖∇_x f(x_i)‖/√t     DeepFP to first order: f replaced by its tangent
     PerturbedLeader  s_i = f(x_i), f trained on noisy rewards  FTPL (Kveton et al. 2020)
 
-A z for each arm leaves one integral of a product of normal cdfs, so the probabilities are exact. Those of FTPL are
-spent in its training: they are of kind "none".
+Where each arm has a z, a probability is one integral of a product of normal cdfs, so it is exact. The chance of FTPL is
+spent in its training, so its probabilities are of kind "none".
 """
 
 import math
@@ -86,7 +86,7 @@ class PerturbedLeader:
     """On a network that is trained on rewards with noise (`Network(a=...)`)."""
 
     needs = frozenset({"mean", "reward_noise"})
-    spent = True  # its chance is in the training: no draw of a decision shows its probability
+    spent = True  # the chance is in the training, so no draw of a decision shows its probability
     draw = views.nothing
 
     def view(self, model, state, X: Array, *, t: int) -> views.Drawn:

@@ -2,8 +2,8 @@
 
     C_t = {‖θ‖ <= S, L_t(θ) - L_t(θ̂_t) <= W_t²},  θ̂_t the minimiser of L_t over ‖θ‖ <= S,     s_i = max_{θ ∈ C_t} x_i'θ
 
-One convex problem an arm and round, solved by SciPy's SLSQP from θ̂, each evaluation reading the history: for small
-problems. `optimism.UCB(radius="ofuglb")` is its ellipsoidal relaxation, OFUGLB-e.
+Every arm of every round is one convex problem. SciPy's SLSQP solves it from θ̂, and each evaluation reads the history.
+So this is for small problems. `optimism.UCB(radius="ofuglb")` is its ellipsoidal relaxation, OFUGLB-e.
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,7 @@ class OFUGLB:
 
     def __post_init__(self) -> None:
         errors.positive("S", self.S)
-        if self.horizon is not None:
-            errors.at_least("horizon", self.horizon, 1)
+        errors.at_least("horizon", self.horizon, 1, or_none=True)
 
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores (..., K)."""
@@ -70,9 +69,9 @@ def _highest(arms: np.ndarray, rows: tuple, theta: np.ndarray, *, level: float, 
     found = np.empty(len(arms))
     for i, x in enumerate(arms):
         if longest[i] == 0 or loss(S * x / np.linalg.norm(x)) - least <= level:
-            found[i] = longest[i]  # where the ball alone bounds the score
+            found[i] = longest[i]  # the ball alone bounds the score
             continue
-        from scipy import optimize  # half of what `import dither` would take, and used here alone
+        from scipy import optimize  # it would double the time of `import dither`, and only this needs it
 
         answer = optimize.minimize(
             lambda v, x=x: -(v @ x),

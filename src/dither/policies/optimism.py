@@ -7,8 +7,8 @@ UCB      s_i = m_i + β w_i
     radius="ofuglb"     β_t = √(2 (1 + S M_μ)(1 + W_t²)), L_t = (1 + S/2)(t - 1) for logit        `theory.ofuglb_e`
 GLMUCB   s_i = μ(m_i) + ρ ‖x_i‖ in the norm of V⁻¹, the bonus outside μ                          `theory.glm_ucb`
 
-LinUCB = OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011) is UCB with the first two; UCB-GLM (Li, Lu, Zhou 2017) with the
-third and widths in V = λI + Σ xx' (gram=True); OFUGLB-e (Lee, Yun, Jun 2024) with the fourth.
+LinUCB = OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011) is UCB with the first or the second radius. UCB-GLM (Li, Lu,
+Zhou 2017) has the third, and widths in V = λI + Σ xx' (gram=True). OFUGLB-e (Lee, Yun, Jun 2024) has the fourth.
 """
 
 import math
@@ -36,9 +36,9 @@ class UCB:
     S: float | None = 1.0  # bound on ‖θ*‖; None: √d
     horizon: int | None = None  # T; None: t
     Lam: float = 1.0  # Λ in β
-    sigma_again: bool = False  # σ w for w: the ancestor code counts σ twice (preset as_run)
+    sigma_again: bool = False  # σ w in place of w: the code that the curves follow counts σ twice (preset as_run)
     kappa: float = 0.25  # κ of "ucb-glm", the least μ'
-    gram: bool = False  # widths in V, where the model's own are in another matrix
+    gram: bool = False  # widths in the norm of V⁻¹, where the model's own have another matrix
 
     def __post_init__(self) -> None:
         check(self)
@@ -73,8 +73,7 @@ class GLMUCB:
             errors.within("rho", self.rho, 0, errors.LARGEST)
         for name in ("k_mu", "c_mu", "R"):
             errors.positive(name, getattr(self, name))
-        if self.horizon is not None:
-            errors.at_least("horizon", self.horizon, 1)
+        errors.at_least("horizon", self.horizon, 1, or_none=True)
 
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores μ(m) + ρ w (..., K)."""
@@ -98,15 +97,13 @@ class GLMUCB:
 
 def check(policy: Any) -> None:
     """Refuse settings of UCB or RandUCB that make no sense."""
-    if policy.radius not in RADII:
-        raise errors.unknown("radius", policy.radius, known=RADII)
+    errors.among("radius", policy.radius, RADII)
     if policy.beta is not None:
         errors.within("beta", policy.beta, 0, errors.LARGEST)
     for name, number in (("sigma", policy.sigma), ("Lam", policy.Lam), ("S", policy.S), ("kappa", policy.kappa)):
         if number is not None:
             errors.positive(name, number)
-    if policy.horizon is not None:
-        errors.at_least("horizon", policy.horizon, 1)
+    errors.at_least("horizon", policy.horizon, 1, or_none=True)
 
 
 def needs(policy: Any) -> frozenset[str]:
@@ -117,7 +114,7 @@ def needs(policy: Any) -> frozenset[str]:
 
 
 def radius(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
-    """β of UCB or RandUCB: a number, or an array (...) where it depends on the data; d is the dimension of θ."""
+    """β of UCB or RandUCB: a number, or an array (...) where it depends on the data. d is the dimension of θ."""
     twice = policy.sigma if policy.sigma_again else 1.0
     if policy.beta is not None:
         return policy.beta * twice

@@ -58,7 +58,7 @@ class ThompsonSampling:
         return (rng.standard_normal((n, dim)),)
 
     def view(self, model, state, X: Array, *, t: int) -> Seen:
-        """All that a draw will need."""
+        """Everything that the scores of a draw need."""
         d = X.shape[-1]
         if self.c != "anytime":
             return Seen(model, state, X, scale.value(self, model, state, t, d=d))

@@ -1,14 +1,15 @@
 """Perturbed history in generalised linear models: refit on perturbed rewards in each round, act greedily on it.
 
-    PerturbedRewards   r_s + z_s, z_s ~ N(0, a²) fresh for the whole history: only Σ z_s x_s ~ N(0, a² Σ xx') enters
+    PerturbedRewards   r_s + z_s, z_s ~ N(0, a²), fresh in each round. Only Σ z_s x_s ~ N(0, a² Σ xx') is drawn
                        (GLM-FPL: Kveton, Zaheer, Szepesvári, Li, Ghavamzadeh, Boutilier 2020; LogFPL)
     PseudoSuccesses    every x seen n times gets ⌈a n⌉ pseudo-trials, of which Binomial(⌈a n⌉, ½) succeed (Kveton,
                        Szepesvári, Ghavamzadeh, Boutilier, UAI 2019; LogPHE: another algorithm than LogFPL)
     LossPerturbation   a term w'θ in the loss, w ~ N(0, γ²Ĥ): the same as rewards r_s - γ √μ'(x_s'θ̂) z_s and a draw for
                        the ridge (EVILL: Janz, Liu, Ayoub, Szepesvári 2024)
 
-r + z may lie outside the link's support: then λ alone bounds the refit, which may be very long and is found all the
-same. A refit reads the history: O(t d) to O(t d²) a round, so time grows with t, but for `solver="counts"`.
+r + z may lie outside the link's support. Then only λ keeps the refit finite: it may be very long, and it is found all
+the same. A refit reads the history, which takes O(t d) to O(t d²) a round. So the time of a round grows with t, except
+with `solver="counts"`.
 """
 
 from dataclasses import dataclass
@@ -87,11 +88,11 @@ class PseudoSuccesses:
         errors.true_or_false("forced", self.forced)
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: a seed for each, (n,); how many pseudo-trials it must bring is known only then."""
+        """n requests: a seed for each, (n,). How many pseudo-trials it serves is known only when it is scored."""
         return (rng.integers(0, 2**63, size=n),)
 
     def refuse(self, model: Any, *, dim: int) -> str | None:
-        """Why it does not run on a model that has all it needs: successes and failures are rewards of 1 and 0."""
+        """Why it cannot run: it adds successes and failures, so rewards must lie in [0, 1]; None: it can."""
         if contract.support(model) == (0.0, 1.0):
             return None
         return f"LogPHE adds successes and failures: rewards must lie in [0, 1], not {contract.support(model)}"
@@ -119,7 +120,7 @@ class PseudoSuccesses:
 
 
 def _scores(model: Any, theta: Array, X: Array, *, t: int | None) -> Array:
-    """x_i'θ̃; or, where t is given, 1 for the arm whose turn it is in the first rounds."""
+    """x_i'θ̃. Where t is given, the first rounds show one arm each: it scores 1, and the others 0."""
     scores = model.scores(theta, X)
     K, d = scores.shape[-1], theta.shape[-1]
     if t is None or t > min(K, d):

@@ -1,11 +1,12 @@
 """Perturbed-history exploration (Kveton, Szepesvári, Ghavamzadeh, Boutilier, UAI 2019): refit on perturbed rewards.
 
-PerturbedHistory   θ̃ = V⁻¹(Σ r x + √(a/4) N(0, Σ x x')): the pseudo-rewards centred and in their Gaussian form,
-                   where the factor 1/(1 + a) of the refit does not matter to the argmax; O(d²), no history
-PseudoRewards      the paper's own: every distinct x seen n times gets Binomial(⌈a n⌉, ½) pseudo-rewards, fresh in
-                   each round; θ̃ = (Σ (n + ⌈a n⌉) x x' + Λ)⁻¹ Σ x (Σ r + Binomial), with Λ = (1 + a) λI the
-                   paper's refit for whole a, with Λ = λI the authors' code; for rewards in [0, 1]; O(t) a round, so
-                   memory grows with the history
+PerturbedHistory   θ̃ = V⁻¹(Σ r x + √(a/4) N(0, Σ x x')). The pseudo-rewards are centred and have their Gaussian form.
+                   The factor 1/(1 + a) of the refit is left out, since it does not change the argmax. O(d²) a round,
+                   and no history is kept.
+PseudoRewards      The paper's own, for rewards in [0, 1]. Every distinct x that was seen n times gets
+                   Binomial(⌈a n⌉, ½) pseudo-rewards, fresh in each round:
+                   θ̃ = (Σ (n + ⌈a n⌉) x x' + Λ)⁻¹ Σ x (Σ r + Binomial). With Λ = (1 + a) λI it is the paper's refit
+                   for whole a; with Λ = λI it is the authors' code. O(t) a round, and the history is kept.
 """
 
 import math
@@ -55,11 +56,11 @@ class PseudoRewards:
         errors.within("jitter", self.jitter, 0, 1)
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: a seed for each, (n,); how many pseudo-rewards it must bring is known only then."""
+        """n requests: a seed for each, (n,). How many pseudo-rewards it serves is known only when it is scored."""
         return (rng.integers(0, 2**63, size=n),)
 
     def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
-        """x_i'θ̃ of what is drawn, in a loop over the requests: each has a history of its own length."""
+        """x_i'θ̃ of what is drawn. There is a loop over the requests, since their histories differ in length."""
         xp, history, (K, d) = arrays.namespace(X), model.history(state), X.shape[-2:]
 
         def scores(seeds: Array) -> Array:

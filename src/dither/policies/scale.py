@@ -19,7 +19,7 @@ NAMES = ("oful", "theory")
 
 
 def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float | None) -> None:
-    """Refuse what is none of the four, or not a positive number where one must stand."""
+    """Refuse a c that is none of the four kinds, and settings that are not positive numbers where they must be."""
     if isinstance(c, str):
         if c not in NAMES:
             raise errors.unknown("schedule of c", c, known=("a number", *NAMES))
@@ -27,8 +27,7 @@ def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float
         errors.within("c", c, 0, errors.LARGEST)
     errors.positive("sigma", sigma)
     errors.positive("S", S)
-    if horizon is not None:
-        errors.at_least("horizon", horizon, 1)
+    errors.at_least("horizon", horizon, 1, or_none=True)
     if delta is not None and not 0 < delta < 1:
         raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
 

@@ -2,7 +2,7 @@
 
     s_i = m_i + a β w_i,   a from 20 points on [0, 1] with half-Gaussian weights, β the radius of LinUCB
 
-Coupled: one a for all arms. Uncoupled: one for each, with exact probabilities all the same (sums of products).
+Coupled: one a for all arms. Uncoupled: one a for each arm; the probabilities are exact too (sums of products).
 With a ~ N(0, 1) and β = c it is LinFP (paper, Appendix A): `RandUCB(law=noise.Gaussian(), beta=c)`.
 """
 
@@ -27,7 +27,7 @@ class RandUCB:
     S: float | None = 1.0  # bound on ‖θ*‖; None: √d
     horizon: int | None = None  # T; None: t
     Lam: float = 1.0  # Λ in β
-    sigma_again: bool = False  # σ w for w (preset as_run)
+    sigma_again: bool = False  # σ w in place of w (preset as_run)
     kappa: float = 0.25  # κ of radius="ucb-glm"
     gram: bool = False  # widths in V, as RandUCBLog has them
     coupled: bool = True  # one a for all arms

@@ -1,12 +1,12 @@
 """The views that policies share: what there is before chance enters, and what follows from it.
 
-    Scores   nothing is drawn: the arm of the highest score is shown, arms that tie share alike
+    Scores   nothing is drawn: the arm of the highest score is shown, and arms that tie have equal shares
     Lines    m_i + z w_i: one z for all arms, or one for each; the probabilities are exact
     Drawn    a view made of functions, for scores of any other form
 
-Lines under one continuous z: those that rounding cannot tell apart are one, and the interval of z decides. Under
-finitely many values of z: the scores at each value decide. Under a continuous z for each arm: arms that move never tie.
-`decision.View` lists what a view may answer.
+With one continuous z for all arms, lines that rounding cannot tell apart are one line, and the interval of z decides.
+With finitely many values of z, the scores at each value decide. With a continuous z for each arm, arms that move never
+tie. `decision.Answers` lists what a view may answer.
 """
 
 import math
@@ -24,16 +24,16 @@ NORMAL = noise.Gaussian()
 class Drawn(NamedTuple):
     """Scores that are a function of what was drawn, and probabilities where they are known."""
 
-    scores: Callable[..., Array]  # what `draw` made, each array with `...` for its leading n -> (..., K)
+    scores: Callable[..., Array]  # what `draw` made, each array with `...` in place of n -> (..., K)
     propensities: Callable[..., Array] | None = None  # mask= (..., K) or None -> (..., K), sums to 1; None: not known
 
 
 class Scores(NamedTuple):
-    """Scores that nothing moves, and which of them tie: asked where scores lie near each other."""
+    """Scores that nothing moves, and a function that says which of them tie where they lie near each other."""
 
     s: Array  # (..., K)
     tied: Callable[[Array | None], Array]  # mask (..., K) or None -> which tie for the highest score, (..., K) bool
-    most: float | None = None  # no score is off by more; None: not known
+    most: float | None = None  # no score has a larger error; None: not known
 
     def scores(self) -> Array:
         """The scores, (..., K)."""
@@ -71,14 +71,14 @@ class Scores(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Scores m_i + z w_i. Under chance they are moved by z, one number for all arms (coupled) or one for each."""
+    """Scores m_i + z w_i. z is drawn: one number for all arms (coupled), or one for each arm."""
 
     m: Array  # (..., K)  height at z = 0: the mean; reward
     w: Array  # (..., K)  slope: the width times the scale, not negative; reward
-    slack: propensity.Slack | None = None  # what rounding may have done to both; None: what it does to any number
+    slack: propensity.Slack | None = None  # the rounding errors of m and w; None: those of any number
     law: Any = NORMAL  # of z: one of `dither.noise`, as its `marginal` gives it
     coupled: bool = True  # one z for all arms
-    along: Array | None = None  # (..., dim of θ)  where a vector ζ is drawn: z = ζ'along
+    along: Array | None = None  # (..., dim of θ)  where a vector ζ is drawn: z = ζ'along; None: z itself is drawn
 
     @property
     def lines(self) -> "Lines | None":
@@ -147,11 +147,9 @@ class Lines(NamedTuple):
 
     def _all(self, mask: Array | None, *, log: bool) -> Array:
         finite = isinstance(self.law, noise.Points)
-        rule: Any
+        rule: Any = propensity.uncoupled
         if self.coupled:
             rule = propensity.points if finite else propensity.envelope
-        else:
-            rule = propensity.uncoupled_points if finite else propensity.uncoupled
         return rule(self.m, self.w, law=self.law, slack=self.slack, mask=mask, log=log)
 
     def _best(self, z: Array, *, u: Array, mask: Array | None) -> Array:
@@ -165,7 +163,7 @@ class Lines(NamedTuple):
         return propensity.drawn_apart(m, w, z, u=u, slack=slack, mask=mask)
 
     def _over(self, batch: tuple[int, ...]) -> "Lines":
-        """The lines of one request, for many draws at once: `batch` leading axes; as they are where they have them."""
+        """The lines with the leading axes `batch`: those of one request are repeated for many draws at once."""
         if self.m.shape[:-1] == batch:
             return self
         xp, shape = arrays.namespace(self.m), (*batch, self.m.shape[-1])
@@ -175,7 +173,7 @@ class Lines(NamedTuple):
         return self._replace(m=m, w=w, slack=self.slack._replace(raw=xp.broadcast_to(self.slack.raw, shape)))
 
     def _kept(self, arms: np.ndarray) -> "Lines":
-        """The lines of some arms of one request, of which z is known."""
+        """The lines of some arms of one request, where z is known."""
         m, w, slack = self.m[arms], self.w[arms], self.slack
         if slack is not None:
             rho, raw, omega = (part[arms] if np.size(part) > 1 else part for part in slack)
@@ -189,7 +187,7 @@ def nothing(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: in
 
 
 def check(law: Any, *, name: str, coupled: bool) -> None:
-    """Refuse a law of your own that lacks what drawing, or a z for each arm, takes."""
+    """Refuse a custom law without quantiles, which drawing needs, or without the density that uncoupled arms need."""
     if not isinstance(law, noise.Custom):
         return
     if law.ppf is None:
@@ -220,23 +218,25 @@ def times(scale: Any, w: Array) -> Array:
 
 
 def means(model: Any, state: Any, X: Array) -> Scores:
-    """The means of a model as scores: an error of x'θ̂ is at most ρ w, and w is at most `reach` times ‖x‖."""
+    """The means of a model as scores. The error of x'θ̂ is at most ρ w, and w is at most `reach` times ‖x‖."""
     m = model.mean(state, X)
     if not {"rounding", "width"} <= model.abilities:
         return plain(m)
     known, most = model.rounding(state), None
     if "reach" in model.abilities:
-        most = _largest(known.rho) * _largest(model.reach(state)) * math.sqrt(_largest(arrays.square(X)))
+        most = (
+            arrays.largest(known.rho) * arrays.largest(model.reach(state)) * math.sqrt(arrays.largest(arrays.square(X)))
+        )
     return Scores(m, lambda mask: arrays.top(m, error=known.rho * model.width(state, X), mask=mask), most)
 
 
 def plain(s: Array) -> Scores:
-    """Scores of which nothing is known but that they are rounded."""
+    """Scores about which only one thing is known: they are rounded."""
     return Scores(s, lambda mask: arrays.top(s, mask=mask))
 
 
 def optimistic(lines: Lines) -> Scores:
-    """The scores m + w of lines at z = 1, of which parallel ones are told apart by their means."""
+    """The scores m + w of lines at z = 1. Parallel lines are compared by their means."""
     m, w, slack, *_ = lines
 
     def tied(mask: Array | None) -> Array:
@@ -246,10 +246,3 @@ def optimistic(lines: Lines) -> Scores:
         return arrays.namespace(m).asarray(share, device=arrays.device(m))
 
     return Scores(m + w, tied, None if slack is None else slack.most(m, w))
-
-
-def _largest(x: Any) -> float:
-    """The largest entry; 0 of none."""
-    if not getattr(x, "ndim", 0):
-        return float(x)
-    return float(arrays.namespace(x).max(x)) if 0 not in x.shape else 0.0

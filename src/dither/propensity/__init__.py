@@ -4,22 +4,21 @@
     decide              choice and probability of one request at once: what a live decision takes
     envelope            all arms, from the upper envelope of the lines, O(K log K), many requests at once
     points              z of finitely many values: the winners at each value
-    uncoupled           a z_i for each arm: P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz
-    uncoupled_points    the same for z_i of finitely many values: sums of products
+    uncoupled           a z_i for each arm: P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz, or sums of products
 
     corners             the envelope itself: which line is highest between which z
     ranks, listed       the ordered lists of the k highest lines over z; the interval of one such list
 
-Where they take `log`, they answer log-probabilities, right where the probabilities underflow; -inf for what cannot be.
+With log=True they answer log-probabilities, which are right even where the probabilities underflow; -inf: impossible.
 
-`settled` has the tie rule: lines that rounding cannot tell apart are one line, whose arms share alike. Here w is the
-slope (the width times c_t and σ), not negative, and `slack` says what rounding may have done to m and w. What is drawn,
-by `drawn`, `drawn_apart` and `listed_at`, follows the same sets and corners. Probabilities are NumPy alone: they leave
-the library here.
+`settled` has the tie rule: lines that rounding cannot tell apart are one line, and its arms have equal shares. Here w
+is the slope (the width times c_t and σ); it is not negative. `slack` has the rounding errors of m and w. The functions
+that draw (`drawn`, `drawn_apart`, `listed_at`) follow the same sets and corners as the probabilities. Probabilities
+are NumPy arrays, since they leave the library here.
 """
 
 from dither.propensity.coupled import alone, chosen, confirm, decide, decide_points, drawn, envelope, points, shared_at
-from dither.propensity.independent import drawn_apart, uncoupled, uncoupled_points
+from dither.propensity.independent import drawn_apart, uncoupled
 from dither.propensity.ranks import listed, listed_at, ranks
 from dither.propensity.settled import Sets, Slack, given, settle
 from dither.propensity.upper import Corners, corners
@@ -45,5 +44,4 @@ __all__ = [
     "settle",
     "shared_at",
     "uncoupled",
-    "uncoupled_points",
 ]

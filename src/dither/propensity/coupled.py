@@ -1,7 +1,8 @@
 """One z for all arms: choice and choice probabilities from the intervals of z on which a line m + z w is the highest.
 
-The lines are those that `settled` leaves: what rounding cannot tell apart is one line. The argmax of m + z w only
-proposes an arm, since z w absorbs m in floating point. The interval that gives the probability confirms it.
+The lines are those that `settled` leaves: lines that rounding cannot tell apart are one line. The argmax of m + z w
+only proposes an arm, because in floating point z w may absorb m. The interval that gives the probability confirms the
+arm.
 """
 
 import math
@@ -13,8 +14,8 @@ from dither import arrays, errors, noise
 from dither.propensity import settled, upper
 from dither.propensity.settled import Slack
 
-APART = 1e6  # errors by which the widths at a corner must differ, else it is asked whether others are near them
-CLEAR = 1e-6  # of a width: what they must differ by besides, for a corner to be good to 1e-9
+APART = 1e6  # widths at a corner that differ by fewer errors than this are compared with all others
+CLEAR = 1e-6  # a corner is good to 1e-9 where the two widths differ by this share of a width
 
 
 def decide(
@@ -22,11 +23,11 @@ def decide(
 ) -> tuple[int, float] | None:
     """The arm that is highest at z and its probability, for one request, in as few passes as will do.
 
-    At z the arm leads j by gap_j, and j gains on it by w_j - w_arm for each unit of z; so the arm's interval ends where
-    the quickest chaser on either side has closed its gap. m, w (K,)
-    None where rounding may matter: another score is as near as settling may move it, or another width is near that of
-    the arm or, at a corner that this may move, near that of the other line.
-    Then `confirm` must decide.
+    At z the arm leads j by gap_j, and j gains w_j - w_arm on it for each unit of z. So the arm's interval ends where
+    the quickest line on either side has closed its gap. m, w (K,)
+    None where rounding may matter; then `confirm` must decide. That is where another score is so near that settling may
+    move it to the top, where another width is near the arm's, or where a corner may move because another width is near
+    that of the line beyond the corner.
     """
     slack = slack or settled.given(m, w)
     s = m + z * w
@@ -36,12 +37,12 @@ def decide(
     reach, least = slack.reach(m, w, z), max(4 * len(m) * slack.share(), CLEAR) * w.item(arm)
     apart = np.abs(gain)
     apart[arm] = math.inf
-    # `item` at `argmin`: `min` goes by way of Python.
+    # `item` at `argmin` is quicker than `min`, which goes through Python.
     if not gap.item(gap.argmin()) > reach or apart.item(apart.argmin()) <= least:
         return None
     pace = gain / gap
     i, j = int(pace.argmin()), int(pace.argmax())
-    # The corners from m itself: s has lost digits of it where z w is small beside m.
+    # The corners are computed from m and w themselves, because s is rounded and has lost some of their digits.
     own, slower, faster = m.item(arm), gain.item(i), gain.item(j)
     near = max(APART * reach / (len(m) * (1 + abs(z))), CLEAR * w.item(arm))
     if (-near < slower < 0 or 0 < faster < near) and not _apart(w, (i, j), slack):
@@ -52,7 +53,7 @@ def decide(
 
 
 def alone(m: np.ndarray, w: np.ndarray, arm: int, *, law: noise.Law, slack: Slack | None = None) -> float | None:
-    """The probability of one arm of one request, m, w (K,); None where lines may be one, and `chosen` must tell."""
+    """The probability of one arm of one request, m, w (K,). None: lines may be one, so `chosen` must tell."""
     slack = slack or settled.given(m, w)
     if not _apart(w, (arm,), slack):
         return None
@@ -69,7 +70,7 @@ def alone(m: np.ndarray, w: np.ndarray, arm: int, *, law: noise.Law, slack: Slac
 def confirm(
     m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Law, u: float, slack: Slack | None = None
 ) -> tuple[int, float]:
-    """The general way of `decide`: the settled line whose interval contains z, and its share of that mass."""
+    """What `decide` answers, by the general way: the settled line whose interval has z, and its share of the mass."""
     slack = settled.rows(slack or settled.given(m, w), slice(None), m.shape)
     sets = settled.settle(m[None], w[None], slack=slack)
     hull = upper.corners(sets.m, sets.w)
@@ -80,13 +81,13 @@ def confirm(
 
 
 def _apart(w: np.ndarray, arms: tuple[int, ...], slack: Slack) -> bool:
-    """Whether no width lies near those of some arms: none that settling joins with them, none that blurs a corner."""
+    """Whether all other widths are far from those of some arms: none is joined with them, and none blurs a corner."""
     least = max(4 * len(w) * slack.share(), CLEAR)
     return all(np.count_nonzero(np.abs(w - w[i]) <= least * w[i]) == 1 for i in set(arms))
 
 
 def drawn(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: Any = None, points: bool = False) -> Any:
-    """The arms that are highest at z; in a set of lines that are one, the arm that the uniform u says.
+    """The arms that are highest at z. Where several lines are one, the uniform u picks the arm.
 
     m, w, mask (..., K), z, u (...), of any array library; points: z has finitely many values -> (...) integers
     The scores decide most requests; the intervals of the settled lines (points: their scores) decide the others.
@@ -108,7 +109,7 @@ def drawn(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: A
 
 
 def _leading(m: Any, w: Any, z: Any, *, slack: Slack, mask: Any) -> tuple[Any, np.ndarray]:
-    """The arms of the highest scores (...), and in which requests (B,) another's is as near as rounding may move it."""
+    """The arms of the highest scores (...), and in which requests (B,) rounding may have put another one first."""
     xp, K = arrays.namespace(m), m.shape[-1]
     s = m + z[..., None] * w
     offered = s if mask is None else xp.where(mask, s, -xp.inf)
@@ -167,23 +168,31 @@ def chosen(
 ) -> np.ndarray:
     """The probability of `arm` (...) under a continuous z. m, w (..., K), mask (..., K) -> (...)"""
     slack = slack or settled.given(m, w, mask)
-    m_arm, w_arm = arrays.pick(m, arm, rank=0)[..., None], arrays.pick(w, arm, rank=0)[..., None]
-    rise, steeper = m_arm - m, w - w_arm  # the arm beats j at z where z * steeper <= rise
-    rivals = True if mask is None else mask
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        z = rise / steeper
-    high = np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf)
-    low = np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf)
+    rise, steeper = against(m, w, arm)
+    low, high = between(rise, steeper, rivals=True if mask is None else mask)
     p = noise.log_mass(law, low, high) if log else noise.mass(law, low, high)
     flat = (-1, m.shape[-1])
     offered = None if mask is None else np.broadcast_to(mask, m.shape).reshape(flat)
     wary = settled.rows(slack, slice(None), m.shape)
     wary = wary._replace(omega=np.maximum(wary.omega, CLEAR))
     crowded = settled.crowded(w.reshape(flat), slack=wary, mask=offered)
-    if crowded.any():  # some lines may be one, or meet in a blurred corner: the envelope of the settled ones tells
+    if crowded.any():  # some lines may be one or meet in a blurred corner: the envelope of the settled lines tells
         every = envelope(m, w, law=law, slack=slack, mask=mask, log=log)
         p = np.where(crowded.reshape(m.shape[:-1]), arrays.pick(every, arm, rank=0), p)
     return p
+
+
+def against(m: np.ndarray, w: np.ndarray, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By how much the line of `arm` (...) is higher than each at z = 0, and by how much each is steeper: (..., K)."""
+    return arrays.pick(m, arm, rank=0)[..., None] - m, w - arrays.pick(w, arm, rank=0)[..., None]
+
+
+def between(rise: np.ndarray, steeper: np.ndarray, *, rivals: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Between which z a line is above its rivals, (..., K) bool: it is where z * steeper <= rise. -> low, high (...)"""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        z = rise / steeper
+    high = np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf)
+    return np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf), high
 
 
 def envelope(
@@ -258,7 +267,4 @@ def points(
         if weight:
             p += weight * shared_at(m, w, z, slack=slack, mask=mask)
     p = p / np.sum(p, axis=-1, keepdims=True)
-    if log:
-        with np.errstate(divide="ignore"):
-            return np.log(p)
-    return p
+    return arrays.log(p) if log else p

@@ -3,8 +3,8 @@
     continuous z   P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz, over the winning score, to 1e-9
     points         P(i) = Σ_v f_i(v) ∫_0^1 Π_{j≠i} (F_j(v-) + t f_j(v)) dt, over the values v of the winning score
 
-where f_j(v) = P(s_j = v), F_j(v-) = P(s_j < v); the integral shares the win among those that tie at v, since
-1/(1+T) = ∫ t^T dt, and is a polynomial's, so that Gauss and Legendre's rule makes no error.
+where f_j(v) = P(s_j = v) and F_j(v-) = P(s_j < v). The integral shares the win among the arms that tie at v, since
+1/(1+T) = ∫ t^T dt. The integrand is a polynomial, so Gauss and Legendre's rule makes no error.
 """
 
 import functools
@@ -16,12 +16,12 @@ import numpy as np
 from dither import arrays, noise
 from dither.propensity.settled import Slack
 
-MANY = 8  # arms from which panels of their own cost more than to find common ones
+MANY = 8  # with more arms, common panels cost less than panels for each arm
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
 def drawn_apart(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: Any = None) -> Any:
-    """The arms that are highest when each has moved by its own z; among arms that cannot move, ties are u's to settle.
+    """The arms that are highest after each has moved by its own z. Among arms that cannot move, u settles ties.
 
     m, w, z, mask (..., K), u (...), of any array library -> (...) integers
     """
@@ -31,7 +31,7 @@ def drawn_apart(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, m
     size = xp.abs(m) if mask is None else xp.where(mask, xp.abs(m), 0.0)
     still = w <= arrays.ROUNDING * xp.max(size, axis=-1, keepdims=True)
     s = m + z * w
-    if arrays.some(still):  # of arms that do not move, those that tie for the best have one score, the others none
+    if arrays.some(still):  # among arms that do not move, those that tie for the best get one score, the others -inf
         own = still if mask is None else still & mask
         any_still = xp.any(own, axis=-1, keepdims=True)
         among = xp.where(any_still, own, xp.ones_like(own))
@@ -45,45 +45,29 @@ def uncoupled(
     m: np.ndarray,
     w: np.ndarray,
     *,
-    law: noise.Law,
+    law: noise.Law | noise.Points,
     slack: Slack | None = None,
     mask: np.ndarray | None = None,
     log: bool = False,
 ) -> np.ndarray:
-    """The probabilities of all arms when each has a z of its own, by quadrature to 1e-9. (..., K) -> (..., K)"""
-    return _by_row(_uncoupled, m, w, law, slack, mask, log)
+    """The probabilities of all arms when each has a z of its own. (..., K) -> (..., K)
 
-
-def uncoupled_points(
-    m: np.ndarray,
-    w: np.ndarray,
-    *,
-    law: noise.Points,
-    slack: Slack | None = None,
-    mask: np.ndarray | None = None,
-    log: bool = False,
-) -> np.ndarray:
-    """The probabilities of all arms when each has a z of its own, of finitely many values. (..., K) -> (..., K)"""
-    return _by_row(_uncoupled_points, m, w, law, slack, mask, log)
-
-
-def _by_row(rule, m: np.ndarray, w: np.ndarray, law, slack, mask: np.ndarray | None, log: bool) -> np.ndarray:
+    Under a continuous law they are good to 1e-9. Under finitely many values they are sums of products.
+    """
+    rule: Any = _of_points if isinstance(law, noise.Points) else _of_density
     p = np.zeros(m.shape)
     known = None if slack is None else Slack(*(np.broadcast_to(e, m.shape) for e in (slack.m, 1.0, slack.omega)))
     for row in np.ndindex(m.shape[:-1]):
         offered = slice(None) if mask is None else np.flatnonzero(mask[row])
         own = None if known is None else Slack(*(part[row][offered] for part in known))
         p[row][offered] = rule(m[row][offered], w[row][offered], law, own)
-    if log:
-        with np.errstate(divide="ignore"):
-            return np.log(p)
-    return p
+    return arrays.log(p) if log else p
 
 
-def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | None) -> np.ndarray:
+def _of_density(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | None) -> np.ndarray:
     error = None if slack is None else slack.m
-    m = m - np.max(m)  # the probabilities are those of differences; a common height would cost their digits
-    fixed = w <= arrays.ROUNDING * np.max(np.abs(m))  # arms that do not move: the best of them matters, no other
+    m = m - np.max(m)  # only differences matter, and a common height would cost their digits
+    fixed = w <= arrays.ROUNDING * np.max(np.abs(m))  # arms that do not move: only the best of them matters
     if np.all(fixed):
         return arrays.share(m, error=error)
     p = np.zeros(m.shape)
@@ -118,9 +102,9 @@ def _uncoupled(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | None
 
 
 def _even(M: np.ndarray, W: np.ndarray, panels: tuple[float, ...], low: float, high: float) -> np.ndarray:
-    """Panel ends from low to high, a panel as long as those of the narrowest arm that moves in it: for analytic laws.
+    """Panel ends from low to high, for analytic laws. A panel is as long as that of the narrowest arm that moves in it.
 
-    The arms' own panel ends would be K times as many, of which only the spacing matters.
+    The panel ends of all arms would be K times as many, and only their spacing matters.
     """
     last, step = M + W * panels[-1], panels[2] - panels[1]
     ends = [low]
@@ -143,7 +127,7 @@ def _others(F: np.ndarray) -> np.ndarray:
     return below * above
 
 
-def _uncoupled_points(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | None) -> np.ndarray:
+def _of_points(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | None) -> np.ndarray:
     weights = np.array(law.weights) / np.sum(law.weights)
     able = weights > 0
     z = np.array(law.points)[able, None]
@@ -180,7 +164,7 @@ def _on_unit(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _levels(s: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The scores in order, those that no gap separates as one: the least and the largest of each."""
+    """The scores in order, where scores without a gap between them are one level. -> its least, its largest score"""
     order = np.argsort(s - error, axis=None)
     low, high = (s - error).ravel()[order], np.maximum.accumulate((s + error).ravel()[order])
     start = np.flatnonzero(np.r_[True, low[1:] > high[:-1]])

@@ -6,8 +6,8 @@
     ranks     all lists, and the interval of each. At z = -inf the flattest line is first; from there on either a line
               of the list overtakes the one before it, or a line from outside overtakes the last
 
-Two lines change places once at most, so the sweep ends. It compares a line from outside with the last of the list
-alone: O(K) a change there, O(k) a change within. Lines of equal slope never meet.
+Two lines change places at most once, so the sweep ends. A line from outside is compared only with the last line of the
+list: such a change costs O(K), a change within the list O(k). Lines of equal slope never meet.
 """
 
 import math
@@ -23,7 +23,7 @@ from dither.propensity.settled import Slack
 def listed_at(
     m: np.ndarray, w: np.ndarray, z: np.ndarray, *, u: np.ndarray, slack: Slack | None = None, mask: Any = None
 ) -> np.ndarray:
-    """The k highest lines at z, in order; those that are one in the order that the uniforms say.
+    """The k highest lines at z, in order. Among lines that are one, the uniforms say the order.
 
     m, w, mask (..., K), z (...), u (..., k) -> (..., k) integers
     """
@@ -53,22 +53,19 @@ def listed(
     low, high, shared = np.full(m.shape[:-1], -np.inf), np.full(m.shape[:-1], np.inf), np.ones(m.shape[:-1])
     for r in range(arms.shape[-1]):
         arm = arms[..., r]
-        m_arm, w_arm = arrays.pick(m, arm, rank=0)[..., None], arrays.pick(w, arm, rank=0)[..., None]
         one = left & (of == arrays.pick(of, arm, rank=0)[..., None])
         shared *= np.sum(one, axis=-1)
         rivals = left & ~one
-        rise, steeper = m_arm - m, w - w_arm
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            z = rise / steeper
-        high = np.minimum(high, np.min(z, axis=-1, where=rivals & (steeper > 0), initial=np.inf))
-        low = np.maximum(low, np.max(z, axis=-1, where=rivals & (steeper < 0), initial=-np.inf))
+        rise, steeper = coupled.against(m, w, arm)
+        own_low, own_high = coupled.between(rise, steeper, rivals=rivals)
+        low, high = np.maximum(low, own_low), np.minimum(high, own_high)
         high = np.where(np.any(rivals & (steeper == 0) & (rise < 0), axis=-1), -np.inf, high)
         left = arrays.replace(left, arm, np.zeros(arm.shape, dtype=bool), rank=0)
     return low, high, shared
 
 
 def ranks(m: np.ndarray, w: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All ordered lists of the k highest lines of one request, no two of which are one.
+    """All ordered lists of the k highest lines of one request. No two lines may be one.
 
     m, w (K,), 1 <= k <= K -> lists (L, k) of lines, and the interval of z of each, low and high (L,), in order of z
     """
@@ -98,7 +95,7 @@ def ranks(m: np.ndarray, w: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarr
                 z_in[q] = _crossing(M, W, top[q], top[q + 1])
         if r >= k - 2:
             z_out, comer = _comer(m, w, inside, top[-1])
-        if event > z:  # else rounding: more than two lines through a point change places one by one
+        if event > z:  # else it is rounding: where more than two lines meet, they change places one by one
             z = event
             lists.append(tuple(top))
             starts.append(z)
@@ -108,12 +105,12 @@ def ranks(m: np.ndarray, w: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _crossing(m: list[float], w: list[float], i: int, j: int) -> float:
-    """Where j, at present below i, overtakes it."""
+    """The z at which j, which is below i now, overtakes i."""
     return (m[i] - m[j]) / (w[j] - w[i]) if w[j] > w[i] else math.inf
 
 
 def _comer(m: np.ndarray, w: np.ndarray, inside: np.ndarray, last: int) -> tuple[float, int]:
-    """Where a line from outside first overtakes the last of the list, and which: the steepest of them."""
+    """The first z at which a line from outside overtakes the last of the list; if several do, the steepest."""
     rivals = np.flatnonzero((w > w[last]) & ~inside)
     if not len(rivals):
         return math.inf, -1

@@ -1,11 +1,13 @@
 """Lines that rounding cannot tell apart are one line: the tie rule of arms that are lines m + z w.
 
-Two numbers have a gap between them where they differ by more than the rounding errors of both. Then
-    widths without a gap in their chain are one width: such lines are parallel;
-    among those, means without a gap in their chain are one mean: such lines are one line, a set that shares alike.
+Two numbers have a gap between them where they differ by more than the rounding errors of both. Numbers in order form a
+chain as long as no gap comes.
+    Widths of one chain are one width: their lines are parallel.
+    Among parallel lines, means of one chain are one mean: these lines are one line. Its arms are a set and have equal
+    shares.
 
-Chains do not depend on the order of the arms, and so do neither the sets nor the one m and one w of each. Means are
-compared among parallel lines alone, because lines of two widths differ wherever their means may lie.
+Chains do not depend on the order of the arms. So neither the sets nor the m and w of each set depend on it. Means are
+compared only among parallel lines, because lines of two widths differ, whatever their means are.
 """
 
 import math
@@ -19,10 +21,10 @@ UNIT = float(np.finfo(float).eps)
 
 
 class Slack(NamedTuple):
-    """What rounding may have done to lines m + z w: |error of m| <= rho * raw, |error of w| <= omega * w."""
+    """The rounding errors of lines m + z w: |error of m| <= rho * raw, |error of w| <= omega * w."""
 
     rho: Any  # a number, or what broadcasts to (..., K)
-    raw: Any  # (..., K)  the widths without the scale, or what rho stands for a share of
+    raw: Any  # (..., K)  the widths without the scale, or whatever rho is a share of
     omega: Any  # a number, or what broadcasts to (..., K)
 
     @property
@@ -37,24 +39,24 @@ class Slack(NamedTuple):
         return self.m + size * self.omega * w + 2 * UNIT * (xp.abs(m) + size * w)
 
     def most(self, m: Any, w: Any) -> float:
-        """A number that no error of a score m + w is larger than. m, w (..., K)"""
+        """No error of a score m + w is larger than this number. m, w (..., K)"""
         if m.ndim == 1 and type(m) is np.ndarray:
             wide, tall = _size(w), _size(m)
             raw = wide if self.raw is w else _size(self.raw)
         else:
-            wide, tall, raw = (_largest(abs(part)) for part in (w, m, self.raw))
-        return _largest(self.rho) * raw + _largest(self.omega) * wide + 2 * UNIT * (tall + wide)
+            wide, tall, raw = (arrays.largest(abs(part)) for part in (w, m, self.raw))
+        return arrays.largest(self.rho) * raw + arrays.largest(self.omega) * wide + 2 * UNIT * (tall + wide)
 
     def reach(self, m: np.ndarray, w: np.ndarray, z: float) -> float:
         """By how much settling and rounding may move the difference of two scores m + z w. m, w (K,), one request."""
         rho, raw, omega = self
         wide, K, z = _size(w), len(m), abs(z)
-        moved = _largest(rho) * (wide if raw is w else _size(raw)) + z * _largest(omega) * wide
+        moved = arrays.largest(rho) * (wide if raw is w else _size(raw)) + z * arrays.largest(omega) * wide
         return 4 * K * moved + 8 * UNIT * (_size(m) + z * wide)
 
     def share(self) -> float:
         """The largest relative error of a width of one request."""
-        return _largest(self.omega)
+        return arrays.largest(self.omega)
 
 
 def _size(x: Any) -> float:
@@ -65,17 +67,8 @@ def _size(x: Any) -> float:
     return math.sqrt(square) if 1e-280 < square < math.inf else float(np.abs(x).max())
 
 
-def _largest(error: Any) -> float:
-    """The largest of some errors; 0 of none."""
-    if type(error) is float:
-        return error
-    if type(error) is np.ndarray:
-        return float(error.max()) if error.size else 0.0
-    return float(arrays.namespace(error).max(error)) if getattr(error, "ndim", 0) else float(error)
-
-
 def given(m: np.ndarray, w: np.ndarray, mask: np.ndarray | None = None) -> Slack:
-    """The errors of lines of which nothing is known but that they are rounded."""
+    """The errors of lines about which only one thing is known: they are rounded."""
     return Slack(arrays.spread(m, mask=mask), 1.0, arrays.RELATIVE + arrays.ROUNDING)
 
 
@@ -117,8 +110,8 @@ def settle(m: np.ndarray, w: np.ndarray, *, slack: Slack, mask: np.ndarray | Non
 def top(sets: Sets, z: Any, *, slack: Slack) -> np.ndarray:
     """The arms that tie for the highest score at z (B,): which, (B, K) bool.
 
-    Of parallel lines the highest mean alone can win, whatever their common width may be worth. Among those that are
-    left, scores tie where a chain without a gap joins them.
+    Of parallel lines only the one with the highest mean can win, whatever the error of their width. Among the lines
+    that are left, scores tie where they are in one chain.
     """
     offered = sets.of >= 0
     row, arm = np.nonzero(offered)

@@ -2,20 +2,21 @@
 
     z_ij = (m_i - m_j)/(w_j - w_i)     where the steeper line j overtakes i
 
-With the lines in order of slope, line j between i and k is nowhere highest if it overtakes i no sooner than k overtakes
-it, z_ij >= z_jk. Each pass leaves out every line that its two neighbours prove idle, in all requests together; half
-of what is idle goes in a pass, as a rule, and where nobody goes the rest is the envelope. Where too few go, a stack
-ends it, line by line (Andrew's monotone chain). Sorting apart, the cost is O(K) however many lines can win.
+Take the lines in order of slope, and a line j between i and k. If j overtakes i no sooner than k overtakes j, z_ij >=
+z_jk, then j is nowhere the highest: it is idle. Each pass leaves out every line that its two neighbours prove idle, in
+all requests together. As a rule a pass removes half of the idle lines. Where a pass removes none, the rest is the
+envelope. Where it removes too few, a stack finishes, line by line (Andrew's monotone chain). Apart from sorting, the
+cost is O(K), however many lines can win.
 
-Both ends of a line's interval come from differences of the given m and w, which floating point has to half an ulp, so
-corners are right to a few ulps, and a line that is left out wrongly has an interval that is empty but for rounding.
+Both ends of a line's interval come from differences of the given m and w, and floating point has these to half an ulp.
+So corners are right to a few ulps. If a line is left out wrongly, its interval is empty up to rounding.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-_FEW = 20  # lines that the stack takes at once: below, a pass costs more than it saves
+_FEW = 20  # so few lines go to the stack at once: a pass would cost more than it saves
 
 
 class Corners(NamedTuple):
@@ -84,7 +85,7 @@ def _intervals(m: np.ndarray, w: np.ndarray, row: np.ndarray) -> tuple[np.ndarra
     """Between which z each line is above its two neighbours."""
     z = np.empty(len(m) + 1)
     z[0], z[-1] = -np.inf, np.inf
-    # Of equal slopes: inf where the later is lower, -inf where it is higher.
+    # Where slopes are equal: inf if the later line is lower, -inf if it is higher.
     np.divide(m[:-1] - m[1:], w[1:] - w[:-1], out=z[1:-1])
     if np.isnan(z.min()):
         z[np.isnan(z)] = -np.inf  # one line twice: the later stays

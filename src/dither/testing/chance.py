@@ -1,7 +1,7 @@
 """Whether counts can be those of stated probabilities: binomial tails, at one level over all that a check compares.
 
-A right part fails with probability `LEVEL` at most for each check; the seeds are fixed, so it fails always or never.
-There is no slack where a probability is 0 or 1.
+A part without a mistake fails a check with a probability of at most `LEVEL`. The seeds are fixed, so it fails always or
+never. There is no slack where a probability is 0 or 1.
 """
 
 import numpy as np

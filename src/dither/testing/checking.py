@@ -1,7 +1,7 @@
 """How checks are run: each alone, by its name, with expected failures that must fail.
 
 A check is a function of one case. It returns where the case passes or where the rule does not concern it, and raises
-AssertionError where it fails. Whatever else it raises is a failure too: a part must take what the checks ask of it.
+AssertionError where it fails. Any other error is a failure too, since a part must be able to do what the checks ask.
 """
 
 import functools
@@ -93,8 +93,7 @@ class Checker(Generic[P]):
         """The checks one by one, each with its name: for `pytest.mark.parametrize("check", ..., ids=str)`."""
         case = self.make(*args, **options)
         for name in case.expected:
-            if name not in self.rules:
-                raise errors.unknown("check", name, known=self.rules)
+            errors.among("check", name, self.rules)
         return [Check(name, rule, case) for name, rule in self.rules.items()]
 
 
@@ -132,5 +131,5 @@ def farthest(found: Any, wanted: Any) -> str:
 
 
 def _said(error: Exception) -> str:
-    """What a failure says; of what was not meant as one, its kind too."""
+    """What a failure says. For an error that no check raised on purpose, its kind too."""
     return str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"

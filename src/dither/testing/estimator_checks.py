@@ -1,4 +1,4 @@
-"""Checks of estimators for off-policy evaluation: sums that add up, weights that count rows, and what is read."""
+"""Checks of estimators for off-policy evaluation: sums add up, weights count rows, and nothing else is read."""
 
 import dataclasses
 import itertools
@@ -104,7 +104,7 @@ def weights(case: Question) -> None:
 
 
 def clusters(case: Question) -> None:
-    """Rows that come twice, each pair one cluster, are known as well as the rows once."""
+    """If every row comes twice and each pair is one cluster, the estimate and its standard error stay the same."""
     log = case.log()
     twice = np.repeat(np.arange(case.rows), 2)
     found, once = case.estimate(_rows(log, twice), cluster=twice), case.estimate(log)

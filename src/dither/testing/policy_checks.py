@@ -1,4 +1,4 @@
-"""Checks of policies: what they choose, what they say of it, and what they may not change."""
+"""Checks of policies: what they choose, the probabilities that they state, and what they may not change."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ LISTED = 8  # requests whose probabilities are compared
 
 
 def draw(case: Trial) -> None:
-    """`draw` gives arrays with n leading, and n draws at once are n draws in turn."""
+    """`draw` gives arrays whose first axis is n, and n draws at once are n draws in turn."""
     n, rule = 6, case.policy.draw
     whole = rule(np.random.default_rng(3), n, arms=case.K, dim=case.ambient)
     name = type(case.policy).__name__
@@ -62,7 +62,7 @@ def probabilities(case: Trial) -> None:
 
 
 def frequencies(case: Trial) -> None:
-    """Arms are chosen as often as `propensities` says: fresh and learnt, with a floor and without."""
+    """Arms are chosen as often as `propensities` says, before and after learning, with a floor and without."""
     for learnt in (False, True):
         for floor in (0.0, 0.2):
             _compare(case, case.bandit(learnt=learnt, floor=floor), case.request(), tests=4 * case.K)

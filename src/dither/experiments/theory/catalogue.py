@@ -27,8 +27,7 @@ def check(names: Iterable[str], *, more: int, seed: int) -> tuple[str, ...]:
     errors.at_least("seed", seed, 0)
     chosen = list(names) or list(NAMES)
     for name in chosen:
-        if name not in NAMES:
-            raise errors.unknown("part of the theory", name, known=NAMES)
+        errors.among("part of the theory", name, NAMES)
     return tuple(name for name in NAMES if name in chosen)
 
 

@@ -19,12 +19,12 @@ from dither.experiments.theory.play import Setting, Size, fp, play, setting
 DELTAS = (0.01, 0.05, 0.1, 0.2, 0.5)
 SHOWN = 0.1  # the δ of the quantiles
 NORMS = {"linear": 1.0, "logistic": 2.0}  # S
-NO_RIDGE = 1e-6  # the λ in the loss of the constrained estimate: it stands for none, but a solver needs one
+NO_RIDGE = 1e-6  # λ of the constrained estimate, in place of 0: the solver needs a λ above 0
 MARKS = 40  # the most rounds at which the estimates are looked at
 
 
 class Seen(NamedTuple):
-    """What was seen in T rounds of R runs, and at the P rounds at which the estimates were looked at."""
+    """What was seen in T rounds of R runs. The estimates were looked at in P of these rounds."""
 
     L: np.ndarray  # (P, R)  L_t
     off: dict[str, np.ndarray]  # estimate -> (P, R)  ‖θ̂ - θ*‖ in the norm of Ĥ

@@ -1,11 +1,12 @@
-"""Runs with all that was known before each round. The streams are those of `simulate`, so the runs are the same too."""
+"""Runs, with everything that was known before each round. The streams and the rounds are those of `simulate`."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays, decision, envs, links, models, policies, streams
+from dither import arrays, decision, envs, links, models, policies
+from dither.simulate import World
 
 CHUNK = 64  # rounds drawn at once
 
@@ -53,31 +54,23 @@ def setting(name: str, size: Size, *, S: float, lam: float = 1e-4, contexts: int
 
 def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterator[Round]:
     """The rounds in turn. The model learns a reward after its round was taken from the iterator."""
-    runs = range(size.runs)
-    started = [env.start(streams.stream(seed, run, "instance")) for run in runs]
-    theta = np.stack([run.theta for run in started])
-    contexts, noise, chances, ties = (
-        [streams.stream(seed, run, purpose) for run in runs] for purpose in ("contexts", "noise", "policy", "ties")
-    )
+    world = World(env, np.arange(size.runs), seed, xp=arrays.backend(None), device=None)
+    theta = np.stack([run.theta for run in world.instances])
+    chances, ties = world.streams("policy"), world.streams("ties")
     state = model.init(env.dim, batch=(size.runs,), needs=policy.needs)
     done = 0
     while done < size.rounds:
         n = min(CHUNK, size.rounds - done)
-        X, mean = np.empty((size.runs, n, env.arms, env.dim)), np.empty((size.runs, n, env.arms))
-        reward = np.empty_like(mean)
-        for i, run in enumerate(started):
-            more = env.fill(run, contexts[i], X[i])
-            mean[i] = env.means(run, X[i], more)
-            reward[i] = _rewards(env, noise[i], mean[i])
+        rounds = world.advance(n)
         drawn = [decision.draw(policy, rng, n, arms=env.arms, dim=env.dim) for rng in chances]
         chance = tuple(np.stack(kind) for kind in zip(*drawn, strict=True))
         u = np.stack([rng.random((n, decision.UNIFORMS)) for rng in ties])
         for k in range(n):
-            here, mine = X[:, k], tuple(kind[:, k] for kind in chance)
+            here, mine = rounds.X[:, k], tuple(kind[:, k] for kind in chance)
             t = done + k + 1
             view = policy.view(model, state, here, t=t)
             arm = decision.choose(view, mine, u[:, k], eps=decision.eps(policy, t))
-            x, r = arrays.pick(here, arm, rank=1), arrays.pick(reward[:, k], arm, rank=0)
+            x, r = arrays.pick(here, arm, rank=1), arrays.pick(rounds.reward[:, k], arm, rank=0)
             yield Round(t, here, arrays.dot(here, theta), state, mine, arm, x, r, theta)
             state = model.update(state, x, r)
         done += n
@@ -86,10 +79,3 @@ def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterato
 def fp(c: Any = 1.0) -> policies.FeaturePerturbation:
     """Feature perturbation with c_t = c."""
     return policies.FeaturePerturbation(c=c)
-
-
-def _rewards(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-    if hasattr(env, "rewards"):
-        return env.rewards(rng, mean)
-    noise = env.reward_noise(rng, len(mean))
-    return mean if noise is None else mean + noise
