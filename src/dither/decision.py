@@ -263,7 +263,7 @@ def decide(
 
 def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
     """The arms that the policy itself shows: u (...) for ties. -> (...) integers. Default: by score."""
-    if hasattr(view, "best"):
+    if chooses(view):
         return view.best(*chance, u=u, mask=mask)
     return arrays.argmax(scores(view, chance), u=u, mask=mask)
 
@@ -295,9 +295,20 @@ def lines(view: Any) -> Any:
     return getattr(view, "lines", None)
 
 
-def ordered(view: Any) -> Any:
-    """The rule that puts the k best arms in order. Default: None, by score."""
-    return getattr(view, "in_turn", None)
+def chooses(view: Any) -> bool:
+    """Whether the view says itself which arm is shown. Default: no, the arm of the highest score is."""
+    return hasattr(view, "best")
+
+
+def ordered(view: Any, *, arms: int) -> Any:
+    """The rule that puts the k best arms in order. Default: `best`, then the best of what is left; None: by score."""
+    if hasattr(view, "in_turn") or not chooses(view):
+        return getattr(view, "in_turn", None)
+
+    def rule(*chance: Array, u: Array, mask: Array | None = None) -> Array:
+        return arrays.in_turn(lambda u, left: view.best(*chance, u=u, mask=left), u, arms, mask)
+
+    return rule
 
 
 def redrawn(view: Any) -> Any:

@@ -4,7 +4,8 @@ This serves policies that cannot tell their probabilities. The draws come from a
 none of a bandit's chance.
 """
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -82,12 +83,21 @@ def _hits(
 
 def frequencies(now: Moment, view: Any, rng, *, n: int, arms: int, mask=None, eps: float = 0.0) -> np.ndarray:
     """How often n decisions of one request show each arm, (K,) of counts; eps: the share of uniform choices."""
-    counts = np.zeros(arms)
-    for s in again(now, view, rng, n=n, arms=arms, rule=decision.redrawn(view)):
-        allowed = None if mask is None else np.broadcast_to(mask, s.shape)
-        u = rng.random((len(s), decision.UNIFORMS))
-        arm = decision.mixed(arrays.argmax(s, u=u[..., 0], mask=allowed), u, eps=eps, arms=arms, mask=allowed)
-        counts += np.bincount(arm, minlength=arms)
+    counts, rule = np.zeros(arms), decision.redrawn(view)
+
+    def count(size: int, best: Callable[..., np.ndarray]) -> None:
+        allowed = None if mask is None else np.broadcast_to(mask, (size, arms))
+        u = rng.random((size, decision.UNIFORMS))
+        arm = decision.mixed(best(u=u[..., 0], mask=allowed), u, eps=eps, arms=arms, mask=allowed)
+        counts[:] += np.bincount(arm, minlength=arms)
+
+    if rule is None and decision.chooses(view):
+        for start in range(0, n, DECISIONS_TOGETHER):
+            size = min(DECISIONS_TOGETHER, n - start)
+            count(size, functools.partial(view.best, *decision.draw(now.policy, rng, size, arms=arms, dim=now.dim)))
+        return counts
+    for s in again(now, view, rng, n=n, arms=arms, rule=rule):
+        count(len(s), functools.partial(arrays.argmax, s))
     return counts
 
 

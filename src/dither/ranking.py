@@ -94,7 +94,7 @@ def drawn_again(
 
 def choose(view: Any, chance: tuple, u: np.ndarray, *, k: int, eps: float, arms: int, mask=None) -> np.ndarray:
     """The lists shown: chance as `draw` gave it, u (..., 2k + 1) uniforms, mask (..., K). -> (..., k) integers"""
-    rule = decision.ordered(view)
+    rule = decision.ordered(view, arms=arms)
     if rule is not None:
         listed = rule(*chance, u=u[..., :k], mask=mask)
     else:
@@ -272,7 +272,7 @@ def frequencies(now: Moment, view: Any, rng, *, n: int, k: int, arms: int, mask=
 
 def _redrawn(now: Moment, view: Any, rng, *, n: int, arms: int) -> Iterator[tuple[int, Callable]]:
     """n decisions of one request in parts: how many, and (u (., k), mask) -> their lists (., k)."""
-    rule = decision.ordered(view)
+    rule = decision.ordered(view, arms=arms)
     if rule is None:
         for s in monte_carlo.again(now, view, rng, n=n, arms=arms, rule=None):
             yield len(s), functools.partial(_by_score, s)
