@@ -381,6 +381,31 @@ class Shared(Mine):
         return np.broadcast_to(m[:1], m.shape) if m.ndim == 2 and state.theta.ndim == 2 else m
 
 
+class OneRequest(Mine):
+    def mean(self, state, X):
+        return np.einsum("kd,d->k", X, state.theta)
+
+
+class Bare(Mine):
+    def init(self, dim):
+        return super().init(dim)
+
+
+class Counting(NamedTuple):
+    theta: Any
+    n: Any
+
+
+class NoArray(Mine):
+    def init(self, dim, *, batch=(), **_):
+        return Counting(np.zeros((*batch, dim)), 0)
+
+
+class NoTupleState(Mine):
+    def init(self, dim, *, batch=(), **_):
+        return {"theta": np.zeros((*batch, dim))}
+
+
 class Two(Mine):
     def mean(self, state, X):
         return super().mean(state, X)[..., :2]
@@ -388,7 +413,10 @@ class Two(Mine):
 
 BAD_MODELS = [
     ("shapes", NoBatch(), "one entry for each run"),
-    ("shapes", Two(), "one for each arm"),
+    ("shapes", Two(), "for each arm"),
+    ("shapes", Bare(), r"init takes no batch, needs, xp, device\. Write init\(self, dim, \*, batch=\(\), \*\*_\)"),
+    ("shapes", NoArray(), r"no array: \{'state\.n': 'int'\}"),
+    ("shapes", NoTupleState(), "init returns a dict"),
     ("purity", InPlace(), "writes into the state"),
     ("update_many", FirstAlone(), "n observations at once"),
     ("order", Forgets(), "another order"),
@@ -583,6 +611,34 @@ def test_what_a_part_raises_is_a_failure_with_its_cause():
     with pytest.raises(testing.CheckFailed, match="KeyError: 'colour'") as failed:
         next(c for c in testing.check_policy.checks(Raises()) if c.name == "batch")()
     assert isinstance(failed.value.__cause__, KeyError)
+
+
+def test_a_method_that_raises_is_named_with_its_promise_and_nothing_else_is_run():
+    with pytest.raises(testing.CheckFailed) as failed:
+        testing.check_model(OneRequest())
+    said = str(failed.value)
+    assert list(failed.value.failures) == ["shapes"]  # seen red: no gate
+    assert "OneRequest.mean raised ValueError: " in said  # seen red: the first frame that belongs to the model
+    assert "It was given X (4, 5, 3). The rule is: All arrays of a state have the leading axes" in said
+    assert "What `mean` promises: The score m_i of each arm: X (..., K, d) -> (..., K)." in said
+    assert re.search(r"The other \d+ checks are not run before shapes passes", said)
+
+
+def test_a_gate_that_is_expected_to_fail_stops_nothing():
+    with pytest.raises(testing.CheckFailed) as failed:
+        testing.check_model(Two(), expected_failed_checks={"shapes": "two arms are enough"})
+    assert "lockstep" in failed.value.failures  # seen red: no look at `expected`
+    assert "shapes" not in failed.value.failures
+
+
+@pytest.mark.parametrize("check", [testing.check_model, lambda kind: testing.check_policy(Softmax(), kind)])
+def test_a_class_in_place_of_a_model_is_refused_once(check):
+    with pytest.raises(TypeError, match=r"^a model is an instance: pass Mine\(\) for Mine"):
+        check(Mine)  # seen red: no look in `Trial`
+
+
+def test_a_model_inside_a_model_is_known_to_its_file():
+    testing.check_model(models.Disjoint(Mine(), 2))  # seen red: only the outer class known
 
 
 def test_it_works_without_a_test_runner():

@@ -6,7 +6,7 @@ from typing import Any
 import array_api_compat.numpy
 import numpy as np
 
-from dither import models, policies
+from dither import models, policies, trees
 from dither.bandit import Bandit
 from dither.models import model as contract
 from dither.testing.checking import checker, close, farthest, require
@@ -17,8 +17,17 @@ SPREADING = policies.EpsGreedy(decay=None, epsilon=0.5)  # asks for means alone,
 
 def shapes(case: Trial) -> None:
     """All arrays of a state have the leading axes of `init(batch=)`, and answers have a number for each arm."""
+    kept = ("batch", "needs", "xp", "device", *(("rng",) if contract.draws(case.model) else ()))
+    lacking = [name for name in kept if not contract.takes(type(case.model).init, name)]
+    require(not lacking, f"init takes no {', '.join(lacking)}", cure="Write init(self, dim, *, batch=(), **_): the "
+            "arguments that your model does not need go into **_")  # fmt: skip
     for batch in ((), (3,)):
         state = _fresh(case, batch)
+        require(hasattr(state, "_fields"), f"init returns a {type(state).__name__}", cure="A state is a NamedTuple of "
+                "arrays, or of such tuples")  # fmt: skip
+        odd = {name: type(A).__name__ for name, A in trees.leaves(state, "state").items() if not hasattr(A, "shape")}
+        require(not odd, f"init gives what is no array: {odd}", cure="All that is learnt is an array: a number is "
+                "np.zeros(batch)")  # fmt: skip
         wrong = {name: A.shape for name, A in leaves(state).items() if A.shape[: len(batch)] != batch}
         require(
             not wrong,
@@ -267,7 +276,8 @@ def lockstep(case: Trial) -> None:
 
 
 @checker(
-    shapes, purity, update_many, order, weights, refused, width, predict, learning, seed, save_and_load, slots, lockstep
+    *(purity, update_many, order, weights, refused, width, predict, learning, seed, save_and_load, slots, lockstep),
+    gate=shapes,
 )
 def check_model(
     model: Any,

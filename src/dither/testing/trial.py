@@ -1,15 +1,16 @@
 """What the checks of policies and of models start from: arms, rewards that a model takes, bandits that have learnt."""
 
 import copy
+import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from dither import arrays, envs, errors, streams, trees
+from dither import arrays, decision, envs, errors, streams, trees
 from dither.bandit import Bandit, Decision
 from dither.models import model as contract
 from dither.restoring import from_bytes
@@ -38,6 +39,14 @@ class Trial:
         errors.at_least("dim", self.dim, 1)
         errors.at_least("draws", self.draws, 20)
         errors.at_least("requests", self.requests, 5)
+        if isinstance(self.model, type) or isinstance(self.policy, type):
+            decision.check(self.policy, self.model, dim=self.dim)  # refuses them as `Bandit` does
+
+    def promise(self, method: str) -> str | None:
+        """What a method of the model takes and gives, as its contract says."""
+        kinds = (contract.Model, contract.Able, contract.Optional)
+        rule = next((getattr(kind, method) for kind in kinds if hasattr(kind, method)), None)
+        return " ".join(str(inspect.getdoc(rule)).split("\n\n")[0].split()) if callable(rule) else None
 
     @property
     def slots(self) -> int | None:
@@ -114,7 +123,8 @@ class Trial:
 
     def again(self, bandit: Bandit) -> Bandit:
         """The bandit out of its file."""
-        known = (type(self.model), type(self.policy), *self.known)
+        held = (type(value) for value in vars(self.model).values() if is_dataclass(value))  # as `Disjoint` holds one
+        known = (type(self.model), type(self.policy), *held, *self.known)
         whole = contract.fingerprint(self.model) is None
         return from_bytes(bandit.to_bytes(), known=known, model=None if whole else self.model)
 
