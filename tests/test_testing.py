@@ -411,6 +411,51 @@ class Two(Mine):
         return super().mean(state, X)[..., :2]
 
 
+class Doubled(Mine):
+    def scores(self, theta, X):
+        return 2 * super().scores(theta, X)
+
+
+class Twice(Doubled):
+    def mean(self, state, X):
+        return 2 * super().mean(state, X)
+
+
+class Squared(Mine):
+    def width(self, state, X):
+        return super().width(state, X) ** 2
+
+
+class OfV(Mine):
+    def sample(self, state, eta):
+        return np.linalg.solve(state.F.mT, eta)
+
+
+class WrongSide(Mine):
+    def sample(self, state, eta):
+        return np.linalg.cholesky(state.F @ state.F.mT).mT @ eta
+
+
+class Around(Mine):
+    def sample(self, state, eta):
+        return state.theta + super().sample(state, eta)
+
+
+class Long(Mine):
+    def perturb(self, state, eta):
+        return eta
+
+
+class Falling(Mine):
+    def logdet(self, state):
+        return -super().logdet(state)
+
+
+class Seven(Mine):
+    def logdet(self, state):
+        return np.zeros(7)
+
+
 BAD_MODELS = [
     ("shapes", NoBatch(), "one entry for each run"),
     ("shapes", Two(), "for each arm"),
@@ -423,6 +468,15 @@ BAD_MODELS = [
     ("weights", NoWeight(), "a weight of 3"),
     ("refused", Overwrites(), "is refused, and the state has changed"),
     ("width", Narrow(), "a width is -"),
+    ("scores", Doubled(), r"scores\(state.theta, X\) is not mean"),
+    ("scores", Twice(), "is not x'θ"),
+    ("sample", Squared(), "is not the width"),
+    ("sample", OfV(), "is not the width"),
+    ("sample", WrongSide(), "is not the width"),
+    ("sample", Around(), "sample of η = 0 .* The policy adds θ̂ itself"),
+    ("sample", Long(), r"perturb of η = 0 has shape \(6,\)"),
+    ("logdet", Falling(), "logdet after the first rewards is -"),
+    ("logdet", Seven(), "logdet before the first rewards is"),
     ("predict", Linear(), "the predicted rewards reach"),
     ("learning", Deaf(), "after 20 rewards"),
     ("seed", Restless(), "know different things"),

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import array_api_compat.numpy
 import numpy as np
 
 from dither import models, policies, trees
 from dither.bandit import Bandit
 from dither.models import model as contract
+from dither.testing.ability_checks import logdet, predict, sample, scores, width
 from dither.testing.checking import checker, close, farthest, require
 from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
 
@@ -22,7 +22,7 @@ def shapes(case: Trial) -> None:
     require(not lacking, f"init takes no {', '.join(lacking)}", cure="Write init(self, dim, *, batch=(), **_): the "
             "arguments that your model does not need go into **_")  # fmt: skip
     for batch in ((), (3,)):
-        state = _fresh(case, batch)
+        state = case.fresh(batch)
         require(hasattr(state, "_fields"), f"init returns a {type(state).__name__}", cure="A state is a NamedTuple of "
                 "arrays, or of such tuples")  # fmt: skip
         odd = {name: type(A).__name__ for name, A in trees.leaves(state, "state").items() if not hasattr(A, "shape")}
@@ -55,10 +55,10 @@ def purity(case: Trial) -> None:
     """`update`, `mean` and what else is asked leave the state, the arrays passed in and the model as they were."""
     X, r = case.lesson()
     model, rng = twin(case.model), np.random.default_rng(5)
-    state = _fresh(case, ())
+    state = case.fresh()
     for i in range(3):
         before = leaves(state)
-        new = _updated(case, state, read_only(X[i]), r[i], i, rng)
+        new = case.taught(state, read_only(X[i]), r[i], i, rng)
         changed = differing(before, leaves(state))
         require(
             changed is None,
@@ -136,35 +136,6 @@ def refused(case: Trial) -> None:
         require(_refuses(case, what, features, reward), f"{what} is taken", cure="State `support`, the least and the "
                 "largest reward")  # fmt: skip
     _refuses(case, "what overflows", x * 1e99, min(high, 1e99))  # it may be taken
-
-
-def width(case: Trial) -> None:
-    """Widths are finite and not negative."""
-    if "width" not in case.model.abilities:
-        return
-    for learnt in (False, True):
-        w = case.bandit(learnt=learnt).width(case.asked(8))
-        require(
-            np.all((w >= 0) & (w < np.inf)),
-            f"a width is {float(np.ravel(w)[np.argmax(np.ravel(~((w >= 0) & (w < np.inf))))]):.3g}",
-            cure="A width is a length, such as ‖F'x‖ of a factor F: differences of squares can fall below 0",
-        )
-
-
-def predict(case: Trial) -> None:
-    """Predicted rewards are rewards: they lie in `support`."""
-    low, high = case.support
-    for learnt in (False, True):
-        b = case.bandit(learnt=learnt)
-        if "predict" not in case.model.abilities:
-            return
-        found = b.predict(case.asked(8))
-        require(
-            np.all((found >= low) & (found <= high)),
-            f"the predicted rewards reach from {found.min():.4g} to {found.max():.4g}, and `support` says "
-            f"[{low:g}, {high:g}]",
-            cure="`predict` gives expected rewards, `mean` may be on another scale",
-        )
 
 
 def learning(case: Trial) -> None:
@@ -276,7 +247,8 @@ def lockstep(case: Trial) -> None:
 
 
 @checker(
-    *(purity, update_many, order, weights, refused, width, predict, learning, seed, save_and_load, slots, lockstep),
+    *(purity, update_many, order, weights, refused, learning, seed, save_and_load, slots, lockstep),
+    *(width, predict, scores, sample, logdet),
     gate=shapes,
 )
 def check_model(
@@ -308,25 +280,6 @@ def check_model(
         model, policies.Greedy(), type(model).__name__, dim=dim, requests=requests, seed=seed, rtol=rtol, known=known,
         env=env, expected=dict(expected_failed_checks or {}),
     )  # fmt: skip
-
-
-def _fresh(case: Trial, batch: tuple[int, ...]) -> Any:
-    """A first state with these leading axes; each run has chance of its own."""
-
-    def rng() -> Any:
-        made = [np.random.default_rng(i) for i in range(batch[0] if batch else 1)]
-        return made if batch else made[0]
-
-    settings = {"batch": batch, "xp": array_api_compat.numpy, "device": None} if batch else {}
-    return contract.begin(case.model, case.dim, needs=frozenset(case.policy.needs), rng=rng, **settings)
-
-
-def _updated(case: Trial, state: Any, x: np.ndarray, r: Any, i: int, rng: np.random.Generator) -> Any:
-    """The state after one more observation, by the model's own `update`."""
-    chance = {}
-    if contract.draws(case.model):
-        chance["chance"] = tuple(kind[0] for kind in case.model.draw(rng, 1))
-    return case.model.update(state, x, np.asarray(r), **case.slot(i), **chance)
 
 
 def _weighs(case: Trial) -> bool:

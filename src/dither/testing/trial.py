@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
+import array_api_compat.numpy
 import numpy as np
 from scipy import special
 
@@ -107,6 +108,24 @@ class Trial:
             X, r = self.lesson()
             made.update(X[:2], r[:2], **self.slot(np.arange(2)))
         return made
+
+    def fresh(self, batch: tuple[int, ...] = (), *, needs: frozenset[str] | None = None) -> Any:
+        """A first state with these leading axes; each run has chance of its own. needs: None, those of the policy."""
+
+        def rng() -> Any:
+            made = [np.random.default_rng(i) for i in range(batch[0] if batch else 1)]
+            return made if batch else made[0]
+
+        settings = {"batch": batch, "xp": array_api_compat.numpy, "device": None} if batch else {}
+        needs = frozenset(self.policy.needs) if needs is None else needs
+        return contract.begin(self.model, self.dim, needs=needs, rng=rng, **settings)
+
+    def taught(self, state: Any, x: np.ndarray, r: Any, i: Any, rng: np.random.Generator) -> Any:
+        """The state after one more observation, in slot i where there are slots, by the model's own `update`."""
+        chance = {}
+        if contract.draws(self.model):
+            chance["chance"] = tuple(kind[0] for kind in self.model.draw(rng, 1))
+        return self.model.update(state, x, np.asarray(r), **self.slot(i), **chance)
 
     def lesson(self) -> tuple[np.ndarray, np.ndarray]:
         """Arms (9, d) and their rewards (9,). The first two are arms 0 and 1 of `request`."""
