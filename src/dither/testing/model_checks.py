@@ -91,7 +91,9 @@ def update_many(case: Trial) -> None:
     for i in range(len(X)):
         b.update(X[i], r[i], **case.slot(i))
     require(a.t == b.t == len(X) + 1, f"{len(X)} observations make t={a.t}", cure="Count every observation once")
-    _agree(case, a, b, "n observations at once", cure="Leave `update_many` out: then they are taken one by one")
+    own = hasattr(case.model, "update_many")
+    _agree(case, a, b, "n observations at once", cure="Leave `update_many` out: then they are taken one by one" if own
+           else "`update` must read its arguments alone, and keep nothing outside the state")  # fmt: skip
     b.update(np.empty((0, case.dim)), np.empty(0), **case.slot(np.arange(0)))
     _agree(case, a, b, "no observations", cure="An empty batch teaches nothing")
 
@@ -119,8 +121,9 @@ def weights(case: Trial) -> None:
         a.update(X[i], r[i], weight=float(times), **case.slot(i))
         for _ in range(times):
             b.update(X[i], r[i], **case.slot(i))
-    _agree(case, a, b, "a weight of 3 and three observations", cure="Let `update` add weight times the observation; "
-           "or leave weight= out of its signature: then it is refused")  # fmt: skip
+    _agree(case, a, b, "a weight of 3 and three observations", cure="A weight of 3 must do "
+           "what three updates do: learn the observation three times, and forget three times in a model that "
+           "forgets. Or leave weight= out of the signature of `update`: then it is refused")  # fmt: skip
 
 
 def refused(case: Trial) -> None:
@@ -176,6 +179,16 @@ def seed(case: Trial) -> None:
 def save_and_load(case: Trial) -> None:
     """A bandit out of its file knows the same, and goes on learning as if nothing had happened."""
     a = case.bandit()
+    fresh = leaves(case.bandit(learnt=False).state)
+    for name, A in leaves(a.state).items():
+        first = fresh.get(name, np.empty(0))
+        grows = not {"history", "buffer"}.isdisjoint(name.split(".")) and A.ndim == first.ndim
+        require(
+            A.dtype == first.dtype and (A.shape == first.shape or grows),
+            f"{name} is {first.dtype}{first.shape} in `init` and {A.dtype}{A.shape} after `update`",
+            cure="An array keeps its type and its shape. It may grow only in a field named history or buffer, or in "
+            "a NamedTuple under that name",
+        )
     b = case.again(a)
     changed = differing(leaves(a.state), leaves(b.state))
     require(changed is None, f"the file gives another state ({changed})", cure="The state must hold all that is learnt")
@@ -224,12 +237,15 @@ def slots(case: Trial) -> None:
         require(
             close(slot, own, rtol=1e-6, atol=1e-9) or contract.draws(case.model),
             f"slot 1 of {name} is not what the model alone is: mean {farthest(slot, own)}",
-            cure="Write `update` and `mean` for `...` leading axes: each slot is an entry of the last of them",
+            cure="Write `update` and `mean` for `...` leading axes: each slot is an entry of the last of them. Slots "
+            "fill the shorter histories with rows of zeros: keep a count or a weight for each row, and ignore rows "
+            "where it is 0",
         )
 
 
 def lockstep(case: Trial) -> None:
-    """In `simulate` a run is the same alone and in a batch, and is what a live bandit does."""
+    """In lockstep a run learns and shows what it does alone, and what a live bandit does."""
+    _same_states(case)
     agents = {"mine": (case.model, SPREADING)}
     whole = case.simulated(agents, runs=3)[0]
     alone = case.simulated(agents, runs=[2], batch=1)[0]
@@ -280,6 +296,34 @@ def check_model(
         model, policies.Greedy(), type(model).__name__, dim=dim, requests=requests, seed=seed, rtol=rtol, known=known,
         env=env, expected=dict(expected_failed_checks or {}),
     )  # fmt: skip
+
+
+def _same_states(case: Trial) -> None:
+    """What run 0 of three in lockstep learns is what it learns alone, and what a live bandit learns."""
+    three = _in_lockstep(case, 3)
+    for what, other, rtol in (("alone", _in_lockstep(case, 1), 1e-12), ("live", _in_lockstep(case, None), 1e-6)):
+        for name, A in other.items():
+            found, wanted = three[name][0], A if what == "live" else A[0]
+            require(
+                close(found, wanted, rtol=rtol, atol=1e-3 * rtol),
+                f"{name} of run 0 of three is not that of run 0 {what}: {farthest(found, wanted)}",
+                cure="Compute each run from its own entries: the leading axes are the runs, none for a live bandit",
+            )
+
+
+def _in_lockstep(case: Trial, runs: int | None) -> dict[str, np.ndarray]:
+    """The arrays that so many runs learn, each from rows and with chance of its own; None: of a live bandit."""
+    X, r = case.lesson()
+    X, r = X.reshape(3, 3, case.dim), r.reshape(3, 3)  # run, round
+    state, rngs = case.fresh(() if runs is None else (runs,)), [np.random.default_rng(10 + k) for k in range(3)]
+    for t in range(3):
+        some = 0 if runs is None else slice(runs)
+        given = case.slot(np.arange(t, t + 3)[some])
+        if contract.draws(case.model):
+            drawn = zip(*(case.model.draw(rng, 1) for rng in rngs), strict=True)
+            given["chance"] = tuple(np.concatenate(kind)[some] for kind in drawn)
+        state = case.model.update(state, X[some, t], np.asarray(r[some, t]), **given)
+    return leaves(state)
 
 
 def _weighs(case: Trial) -> bool:
