@@ -344,7 +344,7 @@ class Overwrites(Mine):
 
 class Narrow(Mine):
     def width(self, state, X):
-        return -super().width(state, X)
+        return super().width(state, X) * (-1 if state.theta.any() else 1)  # before the first reward, `Bandit` looks
 
 
 class Linear(models.GLM):
