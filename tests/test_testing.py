@@ -344,7 +344,7 @@ class Overwrites(Mine):
 
 class Narrow(Mine):
     def width(self, state, X):
-        return -super().width(state, X)
+        return super().width(state, X) * (-1 if state.theta.any() else 1)  # before the first reward, `Bandit` looks
 
 
 class Linear(models.GLM):
@@ -381,25 +381,154 @@ class Shared(Mine):
         return np.broadcast_to(m[:1], m.shape) if m.ndim == 2 and state.theta.ndim == 2 else m
 
 
+class OneRequest(Mine):
+    def mean(self, state, X):
+        return np.einsum("kd,d->k", X, state.theta)
+
+
+class Bare(Mine):
+    def init(self, dim):
+        return super().init(dim)
+
+
+class Counting(NamedTuple):
+    theta: Any
+    n: Any
+
+
+class NoArray(Mine):
+    def init(self, dim, *, batch=(), **_):
+        return Counting(np.zeros((*batch, dim)), 0)
+
+
+class NoTupleState(Mine):
+    def init(self, dim, *, batch=(), **_):
+        return {"theta": np.zeros((*batch, dim))}
+
+
+class Mixed(Mine):
+    def update(self, state, x, r, *, weight=None):
+        new = super().update(state, x, r, weight=weight)
+        return new._replace(theta=new.theta - 1e-3 * new.theta.mean(axis=0)) if new.theta.ndim > 1 else new
+
+
+class Shown(NamedTuple):
+    x: Any  # (..., n, d)
+    r: Any  # (..., n)
+
+
+class Past(NamedTuple):
+    history: Any
+
+
+class Growing(NamedTuple):
+    rows: Any
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """A smooth mean of the rewards nearby: without a count it takes the zeros of other slots as rewards."""
+
+    kind: ClassVar[Any] = Past
+    abilities = frozenset({"mean"})
+
+    def init(self, dim, *, batch=(), **_):
+        return self.kind(Shown(np.zeros((*batch, 0, dim)), np.zeros((*batch, 0))))
+
+    def update(self, state, x, r):
+        h = state[0]
+        x, r = np.concatenate([h.x, x[..., None, :]], axis=-2), np.concatenate([h.r, r[..., None]], axis=-1)
+        return self.kind(Shown(x, r))
+
+    def mean(self, state, X):
+        h = state[0]
+        near = np.exp(-np.sum((X[..., :, None, :] - h.x[..., None, :, :]) ** 2, axis=-1))
+        return np.sum(near * h.r[..., None, :], axis=-1) / (1 + near.sum(axis=-1))
+
+
+class Rows(Nearby):
+    kind = Growing
+
+
 class Two(Mine):
     def mean(self, state, X):
         return super().mean(state, X)[..., :2]
 
 
+class Doubled(Mine):
+    def scores(self, theta, X):
+        return 2 * super().scores(theta, X)
+
+
+class Twice(Doubled):
+    def mean(self, state, X):
+        return 2 * super().mean(state, X)
+
+
+class Squared(Mine):
+    def width(self, state, X):
+        return super().width(state, X) ** 2
+
+
+class OfV(Mine):
+    def sample(self, state, eta):
+        return np.linalg.solve(state.F.mT, eta)
+
+
+class WrongSide(Mine):
+    def sample(self, state, eta):
+        return np.linalg.cholesky(state.F @ state.F.mT).mT @ eta
+
+
+class Around(Mine):
+    def sample(self, state, eta):
+        return state.theta + super().sample(state, eta)
+
+
+class Long(Mine):
+    def perturb(self, state, eta):
+        return eta
+
+
+class Falling(Mine):
+    def logdet(self, state):
+        return -super().logdet(state)
+
+
+class Seven(Mine):
+    def logdet(self, state):
+        return np.zeros(7)
+
+
 BAD_MODELS = [
     ("shapes", NoBatch(), "one entry for each run"),
-    ("shapes", Two(), "one for each arm"),
+    ("shapes", Two(), "for each arm"),
+    ("shapes", Bare(), r"init takes no batch, needs, xp, device\. Write init\(self, dim, \*, batch=\(\), \*\*_\)"),
+    ("shapes", NoArray(), r"no array: \{'state\.n': 'int'\}"),
+    ("shapes", NoTupleState(), "init returns a dict"),
     ("purity", InPlace(), "writes into the state"),
     ("update_many", FirstAlone(), "n observations at once"),
     ("order", Forgets(), "another order"),
     ("weights", NoWeight(), "a weight of 3"),
     ("refused", Overwrites(), "is refused, and the state has changed"),
     ("width", Narrow(), "a width is -"),
+    ("scores", Doubled(), r"scores\(state.theta, X\) is not mean"),
+    ("scores", Twice(), "is not x'θ"),
+    ("sample", Squared(), "is not the width"),
+    ("sample", OfV(), "is not the width"),
+    ("sample", WrongSide(), "is not the width"),
+    ("sample", Around(), "sample of η = 0 .* The policy adds θ̂ itself"),
+    ("sample", Long(), r"perturb of η = 0 has shape \(6,\)"),
+    ("logdet", Falling(), "logdet after the first rewards is -"),
+    ("logdet", Seven(), "logdet before the first rewards is"),
     ("predict", Linear(), "the predicted rewards reach"),
     ("learning", Deaf(), "after 20 rewards"),
     ("seed", Restless(), "know different things"),
     ("save_and_load", Unloadable(), "never"),
+    ("save_and_load", Rows(), r"state\.rows\.x is float64\(0, 3\) in `init` and .* only in a field named history"),
     ("slots", Deeper(), "slot 1 of Disjoint"),
+    ("slots", Nearby(), "rows of zeros: keep a count or a weight"),
+    ("lockstep", Mixed(), "state.theta of run 0 of three is not that of run 0 alone"),
     ("lockstep", Shared(), "beside it"),
 ]
 
@@ -408,7 +537,7 @@ BAD_MODELS = [
 def test_a_model_that_breaks_a_rule_is_found(check, model, says):
     said = found(testing.check_model.checks(model), check)
     assert re.search(says, said), said
-    # seen red: each check with `return` as its first line
+    # seen red: each check with `return` as its first line; no `_same_states`; no look at how arrays grow
 
 
 def test_a_model_that_keeps_the_rules_passes():
@@ -583,6 +712,36 @@ def test_what_a_part_raises_is_a_failure_with_its_cause():
     with pytest.raises(testing.CheckFailed, match="KeyError: 'colour'") as failed:
         next(c for c in testing.check_policy.checks(Raises()) if c.name == "batch")()
     assert isinstance(failed.value.__cause__, KeyError)
+
+
+def test_a_method_that_raises_is_named_with_its_promise_and_nothing_else_is_run():
+    with pytest.raises(testing.CheckFailed) as failed:
+        testing.check_model(OneRequest())
+    said = str(failed.value)
+    assert list(failed.value.failures) == ["shapes"]  # seen red: no gate
+    assert "OneRequest.mean raised ValueError: " in said  # seen red: the first frame that belongs to the model
+    assert "It was given X (4, 5, 3). The rule is: All arrays of a state have the leading axes" in said
+    assert "What `mean` promises: The score m_i of each arm: X (..., K, d) -> (..., K)." in said
+    assert re.search(r"The other \d+ checks are not run before shapes passes", said)
+
+
+def test_a_gate_that_is_expected_to_fail_stops_nothing():
+    with pytest.raises(testing.CheckFailed) as failed:
+        testing.check_model(Two(), expected_failed_checks={"shapes": "two arms are enough"})
+    assert "lockstep" in failed.value.failures  # seen red: a gate that stops whatever it finds
+    with pytest.raises(testing.CheckFailed) as failed:
+        testing.check_model(Forgets(), expected_failed_checks={"shapes": "no reason"})
+    assert {"shapes", "order"} <= set(failed.value.failures)  # seen red: no look at `expected`
+
+
+@pytest.mark.parametrize("check", [testing.check_model, lambda kind: testing.check_policy(Softmax(), kind)])
+def test_a_class_in_place_of_a_model_is_refused_once(check):
+    with pytest.raises(TypeError, match=r"^a model is an instance: pass Mine\(\) for Mine"):
+        check(Mine)  # seen red: no look in `Trial`
+
+
+def test_a_model_inside_a_model_is_known_to_its_file():
+    testing.check_model(models.Disjoint(Mine(), 2))  # seen red: only the outer class known
 
 
 def test_it_works_without_a_test_runner():

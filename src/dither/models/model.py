@@ -248,13 +248,14 @@ def given_up(model: Any) -> dict[str, bool]:
 
 def weighs(model: Any) -> None:
     """Refuse a weight, with TypeError, where the signature of `update` has none."""
-    if not _takes(type(model).update, "weight"):
+    if not takes(type(model).update, "weight"):
         name = type(model).__name__
         raise TypeError(f"{name} takes no weight: leave weight= out, or give {name}.update the argument ({PAGE})")
 
 
 @functools.cache
-def _takes(rule: Callable[..., Any], name: str) -> bool:
+def takes(rule: Callable[..., Any], name: str) -> bool:
+    """Whether a function has an argument of this name, or takes any."""
     parameters = inspect.signature(rule).parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 

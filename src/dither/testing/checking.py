@@ -2,12 +2,15 @@
 
 A check is a function of one case. It returns where the case passes or where the rule does not concern it, and raises
 AssertionError where it fails. Any other error is a failure too, since a part must be able to do what the checks ask.
+The report then names the method of the part that raised the error, the shapes of its arguments, and the rule.
 """
 
 import functools
+import inspect
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, ParamSpec, Protocol
+from typing import Any, Generic, ParamSpec, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -44,6 +47,15 @@ class Case(Protocol):
         ...
 
 
+@runtime_checkable
+class Promised(Protocol):
+    """A case that knows what the methods of its part promise."""
+
+    def promise(self, method: str) -> str | None:
+        """What this method takes and gives, in words; None where nothing is known of it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Check:
     """One check of one part: call it. It raises `CheckFailed`, or returns None."""
@@ -64,17 +76,22 @@ class Check:
         except Exception as error:
             if reason is not None:
                 return
-            raise CheckFailed(self.case.part, {self.name: _said(error)}) from error
+            raise CheckFailed(self.case.part, {self.name: _said(error, self.rule, self.case)}) from error
         if reason is not None:
             text = f"it is expected to fail ({reason}), and it passes: take it out of expected_failed_checks"
             raise CheckFailed(self.case.part, {self.name: text})
 
 
 class Checker(Generic[P]):
-    """A function that checks one kind of part. It runs every check and raises one `CheckFailed` of all that failed."""
+    """A function that checks one kind of part. It runs every check and raises one `CheckFailed` of all that failed.
 
-    def __init__(self, make: Callable[P, Case], rules: Mapping[str, Callable[[Any], None]]) -> None:
-        self.make, self.rules = make, dict(rules)
+    gate : the name of a check that the others build on: where it fails, they are not run
+    """
+
+    def __init__(
+        self, make: Callable[P, Case], rules: Mapping[str, Callable[[Any], None]], gate: str | None = None
+    ) -> None:
+        self.make, self.rules, self.gate = make, dict(rules), gate
         functools.update_wrapper(self, make)
 
     def __call__(self, *args: P.args, **options: P.kwargs) -> None:
@@ -86,6 +103,9 @@ class Checker(Generic[P]):
                 check()
             except CheckFailed as failed:
                 failures |= failed.failures
+                if check.name == self.gate and check.name not in check.case.expected:
+                    failures[check.name] += f"\nThe other {len(checks) - 1} checks are not run before {check} passes."
+                    break
         if failures:
             raise CheckFailed(checks[0].case.part, failures)
 
@@ -97,11 +117,18 @@ class Checker(Generic[P]):
         return [Check(name, rule, case) for name, rule in self.rules.items()]
 
 
-def checker(*rules: Callable[[Any], None]) -> Callable[[Callable[P, Case]], Checker[P]]:
-    """Make a `Checker` of the function that builds the case; the checks are called as their functions are."""
+def checker(
+    *rules: Callable[[Any], None], gate: Callable[[Any], None] | None = None
+) -> Callable[[Callable[P, Case]], Checker[P]]:
+    """Make a `Checker` of the function that builds the case; the checks are called as their functions are.
+
+    gate : the check that comes first; where it fails, the others are not run
+    """
+    first = () if gate is None else (gate,)
 
     def made(make: Callable[P, Case]) -> Checker[P]:
-        return Checker(make, {rule.__name__: rule for rule in rules})
+        named = {rule.__name__: rule for rule in (*first, *rules)}
+        return Checker(make, named, None if gate is None else gate.__name__)
 
     return made
 
@@ -130,6 +157,32 @@ def farthest(found: Any, wanted: Any) -> str:
     return f"{float(found[place]):.9g} against {float(wanted[place]):.9g}{where}" if apart.size else "nothing"
 
 
-def _said(error: Exception) -> str:
-    """What a failure says. For an error that no check raised on purpose, its kind too."""
-    return str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"
+def _said(error: Exception, rule: Callable[[Any], None], case: Case) -> str:
+    """What a failure says; of an error that no check raised on purpose, the method that raised it and the rule."""
+    if isinstance(error, AssertionError) and str(error):
+        return str(error)
+    text = f"{type(error).__name__}: {error}"
+    said = [f"The rule is: {inspect.getdoc(rule)}"]
+    if (place := _raised(error, case)) is not None:
+        owner, method, given = place
+        text = f"{owner}.{method} raised {text}" + (f". It was given {given}" if given else "")
+        promised = case.promise(method) if isinstance(case, Promised) else None
+        said += [f"What `{method}` promises: {promised}"] if promised else []
+    return ". ".join([text, *(one.rstrip(".") for one in said)])
+
+
+def _raised(error: Exception, case: Case) -> tuple[str, str, str] | None:
+    """The last method of the part that was entered: its class, its name and the shapes that it was given."""
+    parts = [getattr(case, name) for name in ("model", "policy", "env") if hasattr(case, name)]
+    found = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        of = frame.f_locals.get("self")
+        if any(of is part for part in parts) and hasattr(type(of), frame.f_code.co_name):
+            found = type(of).__name__, frame.f_code.co_name, _shapes(frame.f_locals, frame.f_code)
+    return found
+
+
+def _shapes(values: Mapping[str, Any], code: Any) -> str:
+    """The shapes of the arrays among the arguments of a call, as in "x (3,), r ()"."""
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return ", ".join(f"{name} {values[name].shape}" for name in names if hasattr(values.get(name), "shape"))

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import array_api_compat.numpy
 import numpy as np
 
-from dither import models, policies
+from dither import models, policies, trees
 from dither.bandit import Bandit
 from dither.models import model as contract
+from dither.testing.ability_checks import logdet, predict, sample, scores, width
 from dither.testing.checking import checker, close, farthest, require
 from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
 
@@ -17,8 +17,17 @@ SPREADING = policies.EpsGreedy(decay=None, epsilon=0.5)  # asks for means alone,
 
 def shapes(case: Trial) -> None:
     """All arrays of a state have the leading axes of `init(batch=)`, and answers have a number for each arm."""
+    kept = ("batch", "needs", "xp", "device", *(("rng",) if contract.draws(case.model) else ()))
+    lacking = [name for name in kept if not contract.takes(type(case.model).init, name)]
+    require(not lacking, f"init takes no {', '.join(lacking)}", cure="Write init(self, dim, *, batch=(), **_): the "
+            "arguments that your model does not need go into **_")  # fmt: skip
     for batch in ((), (3,)):
-        state = _fresh(case, batch)
+        state = case.fresh(batch)
+        require(hasattr(state, "_fields"), f"init returns a {type(state).__name__}", cure="A state is a NamedTuple of "
+                "arrays, or of such tuples")  # fmt: skip
+        odd = {name: type(A).__name__ for name, A in trees.leaves(state, "state").items() if not hasattr(A, "shape")}
+        require(not odd, f"init gives what is no array: {odd}", cure="All that is learnt is an array: a number is "
+                "np.zeros(batch)")  # fmt: skip
         wrong = {name: A.shape for name, A in leaves(state).items() if A.shape[: len(batch)] != batch}
         require(
             not wrong,
@@ -46,10 +55,10 @@ def purity(case: Trial) -> None:
     """`update`, `mean` and what else is asked leave the state, the arrays passed in and the model as they were."""
     X, r = case.lesson()
     model, rng = twin(case.model), np.random.default_rng(5)
-    state = _fresh(case, ())
+    state = case.fresh()
     for i in range(3):
         before = leaves(state)
-        new = _updated(case, state, read_only(X[i]), r[i], i, rng)
+        new = case.taught(state, read_only(X[i]), r[i], i, rng)
         changed = differing(before, leaves(state))
         require(
             changed is None,
@@ -82,7 +91,9 @@ def update_many(case: Trial) -> None:
     for i in range(len(X)):
         b.update(X[i], r[i], **case.slot(i))
     require(a.t == b.t == len(X) + 1, f"{len(X)} observations make t={a.t}", cure="Count every observation once")
-    _agree(case, a, b, "n observations at once", cure="Leave `update_many` out: then they are taken one by one")
+    own = hasattr(case.model, "update_many")
+    _agree(case, a, b, "n observations at once", cure="Leave `update_many` out: then they are taken one by one" if own
+           else "`update` must read its arguments alone, and keep nothing outside the state")  # fmt: skip
     b.update(np.empty((0, case.dim)), np.empty(0), **case.slot(np.arange(0)))
     _agree(case, a, b, "no observations", cure="An empty batch teaches nothing")
 
@@ -110,8 +121,9 @@ def weights(case: Trial) -> None:
         a.update(X[i], r[i], weight=float(times), **case.slot(i))
         for _ in range(times):
             b.update(X[i], r[i], **case.slot(i))
-    _agree(case, a, b, "a weight of 3 and three observations", cure="Let `update` add weight times the observation; "
-           "or leave weight= out of its signature: then it is refused")  # fmt: skip
+    _agree(case, a, b, "a weight of 3 and three observations", cure="A weight of 3 must do "
+           "what three updates do: learn the observation three times, and forget three times in a model that "
+           "forgets. Or leave weight= out of the signature of `update`: then it is refused")  # fmt: skip
 
 
 def refused(case: Trial) -> None:
@@ -127,35 +139,6 @@ def refused(case: Trial) -> None:
         require(_refuses(case, what, features, reward), f"{what} is taken", cure="State `support`, the least and the "
                 "largest reward")  # fmt: skip
     _refuses(case, "what overflows", x * 1e99, min(high, 1e99))  # it may be taken
-
-
-def width(case: Trial) -> None:
-    """Widths are finite and not negative."""
-    if "width" not in case.model.abilities:
-        return
-    for learnt in (False, True):
-        w = case.bandit(learnt=learnt).width(case.asked(8))
-        require(
-            np.all((w >= 0) & (w < np.inf)),
-            f"a width is {float(np.ravel(w)[np.argmax(np.ravel(~((w >= 0) & (w < np.inf))))]):.3g}",
-            cure="A width is a length, such as ‖F'x‖ of a factor F: differences of squares can fall below 0",
-        )
-
-
-def predict(case: Trial) -> None:
-    """Predicted rewards are rewards: they lie in `support`."""
-    low, high = case.support
-    for learnt in (False, True):
-        b = case.bandit(learnt=learnt)
-        if "predict" not in case.model.abilities:
-            return
-        found = b.predict(case.asked(8))
-        require(
-            np.all((found >= low) & (found <= high)),
-            f"the predicted rewards reach from {found.min():.4g} to {found.max():.4g}, and `support` says "
-            f"[{low:g}, {high:g}]",
-            cure="`predict` gives expected rewards, `mean` may be on another scale",
-        )
 
 
 def learning(case: Trial) -> None:
@@ -196,6 +179,16 @@ def seed(case: Trial) -> None:
 def save_and_load(case: Trial) -> None:
     """A bandit out of its file knows the same, and goes on learning as if nothing had happened."""
     a = case.bandit()
+    fresh = leaves(case.bandit(learnt=False).state)
+    for name, A in leaves(a.state).items():
+        first = fresh.get(name, np.empty(0))
+        grows = not {"history", "buffer"}.isdisjoint(name.split(".")) and A.ndim == first.ndim
+        require(
+            A.dtype == first.dtype and (A.shape == first.shape or grows),
+            f"{name} is {first.dtype}{first.shape} in `init` and {A.dtype}{A.shape} after `update`",
+            cure="An array keeps its type and its shape. It may grow only in a field named history or buffer, or in "
+            "a NamedTuple under that name",
+        )
     b = case.again(a)
     changed = differing(leaves(a.state), leaves(b.state))
     require(changed is None, f"the file gives another state ({changed})", cure="The state must hold all that is learnt")
@@ -244,12 +237,15 @@ def slots(case: Trial) -> None:
         require(
             close(slot, own, rtol=1e-6, atol=1e-9) or contract.draws(case.model),
             f"slot 1 of {name} is not what the model alone is: mean {farthest(slot, own)}",
-            cure="Write `update` and `mean` for `...` leading axes: each slot is an entry of the last of them",
+            cure="Write `update` and `mean` for `...` leading axes: each slot is an entry of the last of them. Slots "
+            "fill the shorter histories with rows of zeros: keep a count or a weight for each row, and ignore rows "
+            "where it is 0",
         )
 
 
 def lockstep(case: Trial) -> None:
-    """In `simulate` a run is the same alone and in a batch, and is what a live bandit does."""
+    """In lockstep a run learns and shows what it does alone, and what a live bandit does."""
+    _same_states(case)
     agents = {"mine": (case.model, SPREADING)}
     whole = case.simulated(agents, runs=3)[0]
     alone = case.simulated(agents, runs=[2], batch=1)[0]
@@ -267,7 +263,9 @@ def lockstep(case: Trial) -> None:
 
 
 @checker(
-    shapes, purity, update_many, order, weights, refused, width, predict, learning, seed, save_and_load, slots, lockstep
+    *(purity, update_many, order, weights, refused, learning, seed, save_and_load, slots, lockstep),
+    *(width, predict, scores, sample, logdet),
+    gate=shapes,
 )
 def check_model(
     model: Any,
@@ -300,23 +298,32 @@ def check_model(
     )  # fmt: skip
 
 
-def _fresh(case: Trial, batch: tuple[int, ...]) -> Any:
-    """A first state with these leading axes; each run has chance of its own."""
+def _same_states(case: Trial) -> None:
+    """What run 0 of three in lockstep learns is what it learns alone, and what a live bandit learns."""
+    three = _in_lockstep(case, 3)
+    for what, other, rtol in (("alone", _in_lockstep(case, 1), 1e-12), ("live", _in_lockstep(case, None), 1e-6)):
+        for name, A in other.items():
+            found, wanted = three[name][0], A if what == "live" else A[0]
+            require(
+                close(found, wanted, rtol=rtol, atol=1e-3 * rtol),
+                f"{name} of run 0 of three is not that of run 0 {what}: {farthest(found, wanted)}",
+                cure="Compute each run from its own entries: the leading axes are the runs, none for a live bandit",
+            )
 
-    def rng() -> Any:
-        made = [np.random.default_rng(i) for i in range(batch[0] if batch else 1)]
-        return made if batch else made[0]
 
-    settings = {"batch": batch, "xp": array_api_compat.numpy, "device": None} if batch else {}
-    return contract.begin(case.model, case.dim, needs=frozenset(case.policy.needs), rng=rng, **settings)
-
-
-def _updated(case: Trial, state: Any, x: np.ndarray, r: Any, i: int, rng: np.random.Generator) -> Any:
-    """The state after one more observation, by the model's own `update`."""
-    chance = {}
-    if contract.draws(case.model):
-        chance["chance"] = tuple(kind[0] for kind in case.model.draw(rng, 1))
-    return case.model.update(state, x, np.asarray(r), **case.slot(i), **chance)
+def _in_lockstep(case: Trial, runs: int | None) -> dict[str, np.ndarray]:
+    """The arrays that so many runs learn, each from rows and with chance of its own; None: of a live bandit."""
+    X, r = case.lesson()
+    X, r = X.reshape(3, 3, case.dim), r.reshape(3, 3)  # run, round
+    state, rngs = case.fresh(() if runs is None else (runs,)), [np.random.default_rng(10 + k) for k in range(3)]
+    for t in range(3):
+        some = 0 if runs is None else slice(runs)
+        given = case.slot(np.arange(t, t + 3)[some])
+        if contract.draws(case.model):
+            drawn = zip(*(case.model.draw(rng, 1) for rng in rngs), strict=True)
+            given["chance"] = tuple(np.concatenate(kind)[some] for kind in drawn)
+        state = case.model.update(state, X[some, t], np.asarray(r[some, t]), **given)
+    return leaves(state)
 
 
 def _weighs(case: Trial) -> bool:

@@ -1,15 +1,17 @@
 """What the checks of policies and of models start from: arms, rewards that a model takes, bandits that have learnt."""
 
 import copy
+import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
+import array_api_compat.numpy
 import numpy as np
 from scipy import special
 
-from dither import arrays, envs, errors, streams, trees
+from dither import arrays, decision, envs, errors, streams, trees
 from dither.bandit import Bandit, Decision
 from dither.models import model as contract
 from dither.restoring import from_bytes
@@ -38,6 +40,14 @@ class Trial:
         errors.at_least("dim", self.dim, 1)
         errors.at_least("draws", self.draws, 20)
         errors.at_least("requests", self.requests, 5)
+        if isinstance(self.model, type) or isinstance(self.policy, type):
+            decision.check(self.policy, self.model, dim=self.dim)  # refuses them as `Bandit` does
+
+    def promise(self, method: str) -> str | None:
+        """What a method of the model takes and gives, as its contract says."""
+        kinds = (contract.Model, contract.Able, contract.Optional)
+        rule = next((getattr(kind, method) for kind in kinds if hasattr(kind, method)), None)
+        return " ".join(str(inspect.getdoc(rule)).split("\n\n")[0].split()) if callable(rule) else None
 
     @property
     def slots(self) -> int | None:
@@ -99,6 +109,24 @@ class Trial:
             made.update(X[:2], r[:2], **self.slot(np.arange(2)))
         return made
 
+    def fresh(self, batch: tuple[int, ...] = (), *, needs: frozenset[str] | None = None) -> Any:
+        """A first state with these leading axes; each run has chance of its own. needs: None, those of the policy."""
+
+        def rng() -> Any:
+            made = [np.random.default_rng(i) for i in range(batch[0] if batch else 1)]
+            return made if batch else made[0]
+
+        settings = {"batch": batch, "xp": array_api_compat.numpy, "device": None} if batch else {}
+        needs = frozenset(self.policy.needs) if needs is None else needs
+        return contract.begin(self.model, self.dim, needs=needs, rng=rng, **settings)
+
+    def taught(self, state: Any, x: np.ndarray, r: Any, i: Any, rng: np.random.Generator) -> Any:
+        """The state after one more observation, in slot i where there are slots, by the model's own `update`."""
+        chance = {}
+        if contract.draws(self.model):
+            chance["chance"] = tuple(kind[0] for kind in self.model.draw(rng, 1))
+        return self.model.update(state, x, np.asarray(r), **self.slot(i), **chance)
+
     def lesson(self) -> tuple[np.ndarray, np.ndarray]:
         """Arms (9, d) and their rewards (9,). The first two are arms 0 and 1 of `request`."""
         rng = self.rng()
@@ -114,7 +142,8 @@ class Trial:
 
     def again(self, bandit: Bandit) -> Bandit:
         """The bandit out of its file."""
-        known = (type(self.model), type(self.policy), *self.known)
+        held = (type(value) for value in vars(self.model).values() if is_dataclass(value))  # as `Disjoint` holds one
+        known = (type(self.model), type(self.policy), *held, *self.known)
         whole = contract.fingerprint(self.model) is None
         return from_bytes(bandit.to_bytes(), known=known, model=None if whole else self.model)
 
