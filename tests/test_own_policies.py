@@ -13,7 +13,7 @@ from dither import models, testing
 
 def shares(m, gamma, mask):
     """1/(K + γ gap) for each arm on offer but the best, and the rest for the best."""
-    on = np.ones(m.shape, dtype=bool) if mask is None else np.broadcast_to(mask, m.shape)
+    on = np.ones(m.shape, dtype=bool) if mask is None else mask & np.ones(m.shape, dtype=bool)
     gap = np.max(np.where(on, m, -np.inf), axis=-1, keepdims=True) - m
     best = on & (gap == 0)
     p = np.where(on & ~best, 1 / (on.sum(axis=-1, keepdims=True) + gamma * np.abs(gap)), 0.0)
@@ -113,10 +113,10 @@ def test_the_public_check_passes_it_and_finds_a_wrong_logarithm_and_a_wrong_list
             order = np.argsort(-np.where(True if mask is None else mask, self.m, -np.inf), axis=-1)
             return np.broadcast_to(order, (*u.shape[:-1], order.shape[-1]))[..., : u.shape[-1]]
 
-    for view, check in ((Off, "logarithms"), (ByScore, "lists")):
+    for wrong, check in ((Off, "logarithms"), (ByScore, "lists")):
 
         class Wrong(InverseGap):
-            kind = view
+            kind = wrong
 
             def view(self, model, state, X, *, t):
                 return self.kind(model.mean(state, X), self.gamma)

@@ -187,6 +187,16 @@ def first(self, noise, *, u, mask=None):
     return np.argmax(np.where(True if mask is None else mask, self.m, -np.inf), axis=-1) + 0 * u.astype(int)
 
 
+def halved(self, *, mask=None):
+    with np.errstate(divide="ignore"):
+        return np.log(self.propensities(mask=mask)) - np.log(2)
+
+
+def by_number(self, noise, *, u, mask=None):
+    left = np.broadcast_to(True if mask is None else mask, (*u.shape[:-1], self.m.shape[-1]))
+    return np.argsort(~left, axis=-1, kind="stable")[..., : u.shape[-1]]
+
+
 def none_masked(self, noise, *, u, mask=None):
     return np.argmax(self.scores(noise), axis=-1)
 
@@ -259,6 +269,8 @@ BAD_POLICIES = [
     ("masked_arms", seeing(best=none_masked)(), "not on offer were chosen"),
     ("permuted_arms", seeing(scores=by_place, propensities=place_known)(), "another order have other"),
     ("ties", seeing(best=first)(), "arm 0 was chosen 20000 of 20000"),
+    ("logarithms", seeing(log_propensities=halved)(), "logarithms of others"),
+    ("lists", seeing(in_turn=by_number)(), "lists of one arm show"),
     ("floor", Changing(), "floor="),
     ("batch", seeing(scores=by_batch)(), "with another arm than alone"),
     ("shapes", seeing(decide=of_numpy)(), "answered with int64"),

@@ -13,6 +13,7 @@ from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
 
 ABOUT = 1e-12  # how far the sum of probabilities may be from 1
 LISTED = 8  # requests whose probabilities are compared
+LISTS = 4000  # lists of one request that are drawn
 
 
 def draw(case: Trial) -> None:
@@ -192,6 +193,42 @@ def ties(case: Trial) -> None:
     _compare(case, b, X, tests=4)
 
 
+def logarithms(case: Trial) -> None:
+    """Logarithms of probabilities are those of the probabilities, where both are exact."""
+    b = case.bandit()
+    for mask in (None, case.masks(1)[0]):
+        p, _, kind = _detail(case, b, case.request(), mask=mask)
+        if kind != "exact":
+            return
+        found = np.exp(b.propensities(case.request(), mask=mask, log=True))
+        require(
+            close(found, p, rtol=1e-6, atol=1e-12),
+            f"propensities(log=True) are the logarithms of others: {farthest(found, p)}",
+            cure="Let `log_propensities` of the view be the logarithm of `propensities`, or leave it out",
+        )
+
+
+def lists(case: Trial) -> None:
+    """Lists of one arm come as often as `propensities` says; a list of two names two arms, both on offer."""
+    b, X = case.bandit(), case.request()
+    mask, n = np.arange(case.K) != 1, min(case.draws, LISTS)
+    p, se, kind = _detail(case, b, X, mask=mask)
+    many, given = np.broadcast_to(X, (n, *X.shape)), np.tile(mask, (n, 1))
+    shown = b.choose_list(many, k=1, mask=given)
+    hits = np.bincount(shown.arms[:, 0], minlength=case.K)
+    require(
+        kind == "none" or not chance.apart(hits, n, p, se, tests=case.K).any(),
+        f"lists of one arm show {np.round(hits / n, 4).tolist()}, and propensities says {np.round(p, 4).tolist()}",
+        cure="Let the first place of `in_turn` be what `best` shows, or leave `in_turn` out",
+    )
+    two = b.choose_list(many[:200], k=2, mask=given[:200]).arms
+    require(
+        np.all(two[:, 0] != two[:, 1]) and np.all(mask[two]),
+        "a list of two names an arm twice, or one that is not on offer",
+        cure="Let `best` and `in_turn` of the view choose among the arms of `mask` alone",
+    )
+
+
 def floor(case: Trial) -> None:
     """A floor mixes the choice with the uniform one: (1 - floor) p + floor/K."""
     X = case.request()
@@ -369,8 +406,8 @@ def lockstep(case: Trial) -> None:
 
 
 @checker(
-    draw, probabilities, frequencies, logged_propensity, monte_carlo, masked_arms, permuted_arms, ties, floor, batch,
-    shapes, purity, seed, save_and_load, streams, lockstep,
+    draw, probabilities, frequencies, logged_propensity, monte_carlo, masked_arms, permuted_arms, ties,
+    logarithms, lists, floor, batch, shapes, purity, seed, save_and_load, streams, lockstep,
 )  # fmt: skip
 def check_policy(
     policy: Any,
