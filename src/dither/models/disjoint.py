@@ -2,6 +2,9 @@
 
 The same as one model on the Kd-vectors (x; 0; ...; 0), (0; x; ...; 0), ..., whose V is block diagonal, at 1/K² of the
 cost: a slot is a leading axis of the inner model's state. The context x (..., d) stands where other models take X.
+
+All slots are in one array, so a history that grows is as long as the longest: the shorter ones are filled with rows of
+zeros. A model with a history keeps a count or a weight for each row, and ignores the rows where it is 0.
 """
 
 from collections.abc import Callable
@@ -37,7 +40,12 @@ ABILITIES = frozenset(  # those that K slots have where one has them; each slot 
 
 @dataclass(frozen=True)
 class Disjoint:
-    """`slots` copies of `model`; state: that of `model` with shapes (..., K, *)."""
+    """`slots` copies of `model`; state: that of `model` with shapes (..., K, *).
+
+    The mean of a model with `scores` is computed as x'θ̂, one product for all slots: such a model's own `mean` is not
+    asked. `dither.testing.check_model` checks that the two agree. A slot with a shorter history than others has rows
+    of zeros after its own, which the model must ignore.
+    """
 
     model: Any
     slots: int

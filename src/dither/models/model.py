@@ -56,8 +56,8 @@ class Model(Protocol):
     def update(self, state: Any, x: Array, r: Array, *, weight: Array | None = None) -> Any:
         """The state after one more observation: x (..., d) the arm that was shown, r (...) its reward.
 
-        weight (...) : how many observations this one counts as; a model may leave the argument out, and then a weight
-            is refused
+        weight (...) : how many observations this one counts as: a weight w must do what w updates do; a model may leave
+            the argument out, and then a weight is refused
         """
 
     def mean(self, state: Any, X: Array) -> Array:
@@ -88,7 +88,10 @@ class Able(Protocol):
         """θ̂ as one vector, (..., ambient(d))."""
 
     def scores(self, theta: Array, X: Array) -> Array:
-        """x_i'θ for any θ of the shape of `state.theta`, which the state then has: X as for `mean` -> (..., K)."""
+        """x_i'θ for any θ of the shape of `state.theta`, which the state then has: X as for `mean` -> (..., K).
+
+        At `state.theta` it is the mean: `models.Disjoint` computes x'θ̂ in place of `mean` where a model has `scores`.
+        """
 
     def sample(self, state: Any, eta: Array) -> Array:
         """N(0, V⁻¹) in the shape of θ̂, from η ~ N(0, I) (..., ambient(d))."""

@@ -1,5 +1,6 @@
 """Checks of what a model can do besides `mean`: each is run where the model has the abilities that it compares."""
 
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +84,7 @@ def sample(case: Trial) -> None:
     model, state, X = asked = _known(case, {*drawing, "scores", "width"})
     for name in drawing:
         shape = asked.theta.shape if name in ("sample", "perturb") else (case.dim,)
-        zero = np.asarray(getattr(model, name)(state, np.zeros(DRAWN[name] * case.ambient)))
+        zero = np.asarray(methodcaller(name, state, np.zeros(DRAWN[name] * case.ambient))(model))
         require(
             zero.shape == shape and not zero.any(),
             f"{name} of η = 0 has shape {zero.shape} and reaches {np.max(np.abs(zero), initial=0.0):.4g}",

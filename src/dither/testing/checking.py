@@ -177,8 +177,9 @@ def _raised(error: Exception, case: Case) -> tuple[str, str, str] | None:
     found = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
         of = frame.f_locals.get("self")
-        if any(of is part for part in parts) and hasattr(type(of), frame.f_code.co_name):
-            found = type(of).__name__, frame.f_code.co_name, _shapes(frame.f_locals, frame.f_code)
+        name = frame.f_code.co_name
+        if any(of is part for part in parts) and hasattr(type(of), name) and not name.startswith("_"):
+            found = type(of).__name__, name, _shapes(frame.f_locals, frame.f_code)
     return found
 
 

@@ -91,9 +91,8 @@ def update_many(case: Trial) -> None:
     for i in range(len(X)):
         b.update(X[i], r[i], **case.slot(i))
     require(a.t == b.t == len(X) + 1, f"{len(X)} observations make t={a.t}", cure="Count every observation once")
-    own = hasattr(case.model, "update_many")
-    _agree(case, a, b, "n observations at once", cure="Leave `update_many` out: then they are taken one by one" if own
-           else "`update` must read its arguments alone, and keep nothing outside the state")  # fmt: skip
+    _agree(case, a, b, "n observations at once", cure="An `update_many` of your own must do what so many updates do: "
+           "without it they are taken one by one. And `update` must keep nothing outside the state")  # fmt: skip
     b.update(np.empty((0, case.dim)), np.empty(0), **case.slot(np.arange(0)))
     _agree(case, a, b, "no observations", cure="An empty batch teaches nothing")
 
