@@ -68,6 +68,9 @@ def test_the_right_one_runs():
 def test_first_answers_of_a_wrong_form_are_refused_where_a_bandit_is_made(methods, error, says):
     with pytest.raises(error, match=says):
         dither.Bandit(wrong(**methods), policies.FeaturePerturbation(), dim=3, seed=0)
+    pair = {"wrong": (wrong(**methods), policies.FeaturePerturbation())}
+    with pytest.raises(error, match=says):
+        dither.simulate(dither.envs.Linear(dim=3, arms=4), pair, runs=2, rounds=5, seed=0)
     # seen red: `decision.look` left out; without its line on negative widths
 
 
@@ -101,6 +104,17 @@ def test_an_update_that_returns_something_else_is_refused_and_changes_nothing():
         bandit.update(np.ones(2), 1.0)
     assert bandit.observations == 0
     # seen red: the state taken as it came
+
+
+def test_an_update_that_gives_nan_is_named():
+    def update(self, state, x, r):
+        return state._replace(theta=state.theta * np.nan)
+
+    bandit = dither.Bandit(wrong(update=update), policies.Greedy(), dim=2, seed=0)
+    with pytest.raises(ValueError, match=r"Wrong.update gave NaN or infinity"):
+        bandit.update(np.ones(2), 1.0)
+    assert bandit.observations == 0
+    # seen red: the error of features that are too large
 
 
 class GrowingState(NamedTuple):

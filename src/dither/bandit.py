@@ -228,7 +228,7 @@ class Bandit:
                 own, new = type(self.state).__name__, type(state).__name__
                 raise TypeError(f"{type(self.model).__name__}.update must return the new state, {own}; got {new}")
             if not contract.finite(state):
-                raise errors.overflow()
+                raise errors.overflow(type(self.model).__name__ if decision.of_user(self.model) else None)
             self.state, self._columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
 

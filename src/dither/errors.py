@@ -84,16 +84,21 @@ def lacks(model: object, *abilities: str, policy: object) -> TypeError:
     )
 
 
-def overflow() -> ValueError:
-    """The error of an estimate that is not finite."""
+def overflow(own: str | None = None) -> ValueError:
+    """The error of an estimate that is not finite; own : the name of the user's model that made it."""
+    if own is not None:
+        return ValueError(
+            f"{own}.update gave NaN or infinity: the estimate overflows, so scale x and r down, or {own}.update divides "
+            f"by 0"
+        )
     return ValueError("x and r are too large for float64: the estimate overflows; scale them down")
 
 
 def not_finite(what: str) -> ValueError:
     """The error of scores, means or widths that no arm can be chosen by."""
     return ValueError(
-        f"{what} must be finite, and NaN or infinity came: let the model and the policy return a number for every arm, "
-        f"before the first reward too"
+        f"{what} must be finite, and NaN or infinity came: let the model and the policy give finite numbers, before "
+        f"the first reward too"
     )
 
 
