@@ -88,8 +88,8 @@ def overflow(own: str | None = None) -> ValueError:
     """The error of an estimate that is not finite; own : the name of the user's model that made it."""
     if own is not None:
         return ValueError(
-            f"{own}.update gave NaN or infinity: the estimate overflows, so scale x and r down, or {own}.update divides "
-            f"by 0"
+            f"{own}.update gave NaN or infinity: the estimate overflows, so scale x and r down; or {own}.update "
+            f"divides by 0"
         )
     return ValueError("x and r are too large for float64: the estimate overflows; scale them down")
 
