@@ -38,6 +38,7 @@ class General(Algorithm):
             settings.setdefault("dim", args[0])
         elif args:
             settings.setdefault("model", args[0])
+        _instance(settings.get("model"))  # before the error that asks for dim
         return super().__call__(settings.pop("dim", None), **settings)
 
     def maker(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> tuple[Maker, dict[str, Any]]:
@@ -57,10 +58,15 @@ class General(Algorithm):
         return Maker(functools.partial(kind, given, slots=disjoint), of_model, words), settings
 
 
-def _kind(given: Any) -> Any:
-    """The class that makes a model of what is given; None where it is a model already."""
+def _instance(given: Any) -> None:
+    """Refuse a class."""
     if isinstance(given, type):
         raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
+
+
+def _kind(given: Any) -> Any:
+    """The class that makes a model of what is given; None where it is a model already."""
+    _instance(given)
     if contract.is_model(given):
         return None
     if hasattr(given, "predict") or hasattr(given, "fit"):
