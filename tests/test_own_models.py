@@ -71,7 +71,7 @@ def test_first_answers_of_a_wrong_form_are_refused_where_a_bandit_is_made(method
     pair = {"wrong": (wrong(**methods), policies.FeaturePerturbation())}
     with pytest.raises(error, match=says):
         dither.simulate(dither.envs.Linear(dim=3, arms=4), pair, runs=2, rounds=5, seed=0)
-    # seen red: `decision.look` left out; without its line on negative widths
+    # seen red: `look` left out; without its line on negative widths
 
 
 def nan_later(self, state, X):

@@ -69,7 +69,8 @@ class Bandit:
         self.seed = streams.entropy(seed)
         self.slots = contract.slots(model)
         self.state = self._begun()
-        decision.look(model, self.state, dim=self.dim)
+        if contract.of_user(model):
+            contract.look(model, self.state, dim=self.dim)
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         self._columns: list[str] | None = None
@@ -228,7 +229,7 @@ class Bandit:
                 own, new = type(self.state).__name__, type(state).__name__
                 raise TypeError(f"{type(self.model).__name__}.update must return the new state, {own}; got {new}")
             if not contract.finite(state):
-                raise errors.overflow(type(self.model).__name__ if decision.of_user(self.model) else None)
+                raise errors.overflow(type(self.model).__name__ if contract.of_user(self.model) else None)
             self.state, self._columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
 
@@ -298,7 +299,7 @@ class Bandit:
                 **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
             }
             content = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
-            if decision.of_user(self.model):
+            if contract.of_user(self.model):
                 saving.fits(self._begun(), content, model=self.model)
         return header, content
 

@@ -137,44 +137,6 @@ def check(policy: Any, model: Any, *, dim: int) -> None:
         raise ValueError(reason)
 
 
-def of_user(model: Any) -> bool:
-    """Whether a model is of a class outside this library, whose answers no test of ours has seen."""
-    return type(model).__module__.partition(".")[0] != "dither"
-
-
-def look(model: Any, state: Any, *, dim: int) -> None:
-    """Refuse a model of the user's whose first state, means or widths have a wrong form. Two arms are asked about.
-
-    Raises TypeError for a wrong type or shape; ValueError for what is not finite, and for a negative width.
-    """
-    kind = type(model)
-    if not of_user(model):
-        return
-    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
-        raise TypeError(
-            f"{kind.__name__}.init must return a NamedTuple of arrays, got {type(state).__name__} ({contract.PAGE})"
-        )
-    X, slots = np.linspace(0.5, 1.0, 2 * dim).reshape(2, dim), contract.slots(model)
-    X, shape = (X, (2,)) if slots is None else (X[0], (slots,))
-    for name in ("mean", "width"):
-        if name not in contract.abilities(model):
-            continue
-        found = getattr(model, name)(state, X)
-        if getattr(found, "shape", None) != shape:
-            got = found.shape if isinstance(found, np.ndarray) else type(found).__name__
-            raise TypeError(
-                f"{kind.__name__}.{name} must return an array of a number for each arm: {shape} for X of shape "
-                f"{X.shape}, got {got} ({contract.PAGE})"
-            )
-        if not np.isfinite(found).all():
-            raise ValueError(
-                f"{kind.__name__}.{name} must return finite numbers, before the first reward too; got {found}: divide "
-                f"by no count that is 0 ({contract.PAGE})"
-            )
-        if name == "width" and np.any(found < 0):
-            raise ValueError(f"{kind.__name__}.width must not be negative, got {found} ({contract.PAGE})")
-
-
 def faults(policy: Any) -> list[str]:
     """The reasons why `policy` is no policy, in words; [] where it is one."""
     if isinstance(policy, type):

@@ -278,14 +278,14 @@ def fits(template: Any, content: Mapping[str, np.ndarray], *, model: Any) -> Non
     """Refuse to write arrays that `filled` could not put back into the template, the first state of the model."""
     for name, fresh in trees.leaves(template, "state").items():
         array, fresh = content[name], np.asarray(fresh)
-        if not _same_form(name, array, fresh):
+        if not same_form(name, array, fresh):
             raise ValueError(
                 f"{name} of {type(model).__name__} is {array.dtype}{array.shape}, and init makes {fresh.dtype}"
                 f"{fresh.shape}: a file could not be read. Keep what grows in a field named history or buffer"
             )
 
 
-def _same_form(name: str, array: np.ndarray, fresh: np.ndarray) -> bool:
+def same_form(name: str, array: np.ndarray, fresh: np.ndarray) -> bool:
     """Whether an array can stand where the first state has `fresh`; a history or a buffer may have grown."""
     grows = any(part in ("history", "buffer") for part in name.split(".")) and array.ndim == fresh.ndim
     return array.dtype == fresh.dtype and (array.shape == fresh.shape or grows)
@@ -298,7 +298,7 @@ def filled(template: Any, content: dict[str, np.ndarray]) -> Any:
     def rule(fresh: np.ndarray) -> np.ndarray:
         name = next(names)
         array, fresh = content.pop(name), np.asarray(fresh)
-        if not _same_form(name, array, fresh):
+        if not same_form(name, array, fresh):
             raise ValueError(f"{name} is {array.dtype}{array.shape}, its configuration has {fresh.dtype}{fresh.shape}")
         if array.dtype.kind == "i" and array.size and array.min() < 0:
             raise ValueError(f"{name} counts below 0")

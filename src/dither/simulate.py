@@ -112,10 +112,10 @@ def simulate(
         if contract.slots(model) != (env.arms if env.disjoint else None):
             kind = f"{env.arms} disjoint slots" if env.disjoint else "arms with features of their own"
             raise ValueError(f"the environment has {kind}, which {model} does not fit")
-        if decision.of_user(model):
+        if contract.of_user(model):
             start = functools.partial(streams.stream, seed, 0, "weights")
             first = contract.begin(model, env.dim, needs=policy.needs, rng=start)
-            decision.look(model, first, dim=env.dim)
+            contract.look(model, first, dim=env.dim)
     models = [model for model, _ in agents.values()]
     check_rewards(env, models, seed=seed, run=int(numbers[0]))
     if batch is None:

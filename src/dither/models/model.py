@@ -214,6 +214,40 @@ def abilities(model: Any) -> frozenset[str]:
     return frozenset(given) if isinstance(given, (frozenset, set)) else frozenset()
 
 
+def of_user(model: Any) -> bool:
+    """Whether a model is of a class outside this library, whose answers no test of ours has seen."""
+    return type(model).__module__.partition(".")[0] != "dither"
+
+
+def look(model: Any, state: Any, *, dim: int) -> None:
+    """Refuse a model of the user's whose first state, means or widths have a wrong form. Two arms are asked about.
+
+    Raises TypeError for a wrong type or shape; ValueError for what is not finite, and for a negative width.
+    """
+    kind = type(model)
+    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
+        raise TypeError(f"{kind.__name__}.init must return a NamedTuple of arrays, got {type(state).__name__} ({PAGE})")
+    X, K = np.linspace(0.5, 1.0, 2 * dim).reshape(2, dim), slots(model)
+    X, shape = (X, (2,)) if K is None else (X[0], (K,))
+    for name in ("mean", "width"):
+        if name not in abilities(model):
+            continue
+        found = getattr(model, name)(state, X)
+        if getattr(found, "shape", None) != shape:
+            got = found.shape if isinstance(found, np.ndarray) else type(found).__name__
+            raise TypeError(
+                f"{kind.__name__}.{name} must return an array of a number for each arm: {shape} for X of shape "
+                f"{X.shape}, got {got} ({PAGE})"
+            )
+        if not np.isfinite(found).all():
+            raise ValueError(
+                f"{kind.__name__}.{name} must return finite numbers, before the first reward too; got {found}: divide "
+                f"by no count that is 0 ({PAGE})"
+            )
+        if name == "width" and np.any(found < 0):
+            raise ValueError(f"{kind.__name__}.width must not be negative, got {found} ({PAGE})")
+
+
 def is_model(given: Any) -> bool:
     """Whether it has what tells a model from an estimator or a function."""
     return hasattr(given, "abilities") and hasattr(given, "init")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import models, policies, trees
+from dither import models, policies, saving, trees
 from dither.bandit import Bandit
 from dither.models import model as contract
 from dither.testing.ability_checks import logdet, predict, sample, scores, width
@@ -181,9 +181,8 @@ def save_and_load(case: Trial) -> None:
     fresh = leaves(case.bandit(learnt=False).state)
     for name, A in leaves(a.state).items():
         first = fresh.get(name, np.empty(0))
-        grows = not {"history", "buffer"}.isdisjoint(name.split(".")) and A.ndim == first.ndim
         require(
-            A.dtype == first.dtype and (A.shape == first.shape or grows),
+            saving.same_form(name, A, first),
             f"{name} is {first.dtype}{first.shape} in `init` and {A.dtype}{A.shape} after `update`",
             cure="An array keeps its type and its shape. It may grow only in a field named history or buffer, or in "
             "a NamedTuple under that name",
