@@ -57,8 +57,7 @@ class Source:
     text: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise errors.unknown("format", self.format, known=FORMATS)
+        errors.among("format", self.format, FORMATS)
         if not self.path.exists():
             raise FileNotFoundError(f"no log at {self.path}")
         if self.kind is not None and self.kind not in schema.USABLE:

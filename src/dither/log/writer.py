@@ -71,8 +71,7 @@ class Log:
         preset: str | None = None,
     ) -> None:
         errors.at_least("buffer", buffer, 1)
-        if rewards not in ledger.RULES:
-            raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
+        errors.among("rule for rewards", rewards, ledger.RULES)
         schema.usable_polars()
         self.path = None if path is None else Path(path)
         self.buffer, self.rewards = int(buffer), rewards

@@ -95,8 +95,7 @@ class Always:
     def _position(self, catalogue: tuple[str, ...] | None) -> int:
         """The position of the arm in every row, for a log that does not list the arms row by row."""
         if catalogue is not None:
-            if self.arm not in catalogue:
-                raise errors.unknown("arm", self.arm, known=catalogue)
+            errors.among("arm", self.arm, catalogue)
             return catalogue.index(self.arm)
         if not self.arm.isdecimal():
             raise ValueError(f"the log has no ids of arms to find {self.arm!r} among: write a position, such as arm:0")

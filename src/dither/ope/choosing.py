@@ -102,8 +102,7 @@ def choose_c(
     log = with_arms(r, a, p, X, mask, weight).standing()
     model = Ridge() if model is None else model
     policy = FeaturePerturbation() if policy is None else policy
-    if estimator not in ("dr", "snips"):
-        raise errors.unknown("estimator", estimator, known=("dr", "snips"))
+    errors.among("estimator", estimator, ("dr", "snips"))
     errors.within("share", share, 0.01, 0.99)
     errors.within("level", level, 0.5, 0.9999)
     if loss is not None:

@@ -173,8 +173,7 @@ class Estimator:
     setting: tuple[str, float, float] | None = None
 
     def __post_init__(self) -> None:
-        if self.reads not in READS:
-            raise errors.unknown("part of a log that an estimator reads", self.reads, known=READS)
+        errors.among("part of a log that an estimator reads", self.reads, READS)
 
     def __call__(self, log: Rows, setting: Any) -> Contributions:
         """What each row adds."""

@@ -152,8 +152,7 @@ def predicted(log: Logged, question: Question, model: str, *, seed: int) -> tupl
 
 def regressor(name: str, seed: int) -> Any:
     """The scikit-learn regressor of that name."""
-    if name not in MODELS:
-        raise errors.unknown("model", name, known=MODELS)
+    errors.among("model", name, MODELS)
     module, cls = MODELS[name]
     return getattr(sklearn(module), cls)(random_state=seed)
 

@@ -43,8 +43,7 @@ class How:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "interval", self.interval.replace("-", "_"))
-        if self.interval not in INTERVALS:
-            raise errors.unknown("interval", self.interval, known=INTERVALS)
+        errors.among("interval", self.interval, INTERVALS)
         errors.within("level", self.level, *LEVELS)
         errors.at_least("resamples", self.resamples, 100)
         errors.at_least("seed", self.seed, 0)

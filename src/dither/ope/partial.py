@@ -309,8 +309,7 @@ def estimates(
         cluster=, and "betting" needs keep=True. draws (times, J) : from `resample`, to draw once for several calls
     """
     errors.within("level", level, *LEVELS)
-    if interval not in intervals.INTERVALS:
-        raise errors.unknown("interval", interval, known=intervals.INTERVALS)
+    errors.among("interval", interval, intervals.INTERVALS)
     found, draws = {}, options.pop("draws", None)
     for name in set(options) - set(IntervalOptions.__annotations__):
         raise TypeError(str(errors.unknown("option", name, known=[*IntervalOptions.__annotations__, "draws"])))
@@ -336,8 +335,7 @@ def differences(s: Sums, base: str, *, level: float = 0.95, draws: np.ndarray | 
 
     draws (times, J) : from `resample`; the intervals are then percentiles of the differences of the same resamples
     """
-    if base not in s.names:
-        raise errors.unknown("policy", base, known=s.names)
+    errors.among("policy", base, s.names)
     errors.within("level", level, *LEVELS)
     values, k, found = _values(s), s.names.index(base), {}
     for j, name in enumerate(s.names):

@@ -85,8 +85,7 @@ def estimate(made: Contributions, *, warn: bool = True, **options: Any) -> Estim
         raise TypeError(str(errors.unknown("option", name, known=IntervalOptions.__annotations__)))
     level, how = options.get("level", 0.95), options.get("interval", "normal")
     errors.within("level", level, *LEVELS)
-    if how not in intervals.INTERVALS:
-        raise errors.unknown("interval", how, known=intervals.INTERVALS)
+    errors.among("interval", how, intervals.INTERVALS)
     log, psi = made.log, made.influence()
     x = _evidence(made, made.value(), standard_error(psi, log, made.error, ddof=made.ddof))
     interval = intervals.INTERVALS[how](x, level, options)

@@ -239,8 +239,7 @@ def _kind(kind: Any, p_se: Any, n: int) -> tuple[str, np.ndarray | None]:
     if kinds.shape not in ((), (n,)):
         raise ValueError(f"kind must be one word or {n} of them, one a row; got shape {kinds.shape}")
     for word in set(kinds.ravel().tolist()):
-        if word not in KINDS:
-            raise errors.unknown("kind of propensity", word, known=KINDS)
+        errors.among("kind of propensity", word, KINDS)
     none = np.broadcast_to(kinds == "none", (n,))
     if none.any():
         raise ValueError(

@@ -51,8 +51,7 @@ def adaptive(
 
     Raises ValueError for propensities that are not exact, and what `read` raises.
     """
-    if weights not in WEIGHTS:
-        raise errors.unknown("weighting", weights, known=WEIGHTS)
+    errors.among("weighting", weights, WEIGHTS)
     for name in ("p_se", "P", "time"):
         if options.get(name) is not None:
             raise ValueError(

@@ -94,8 +94,7 @@ class World:
     def __post_init__(self) -> None:
         errors.at_least("dim", self.dim, 1)
         errors.at_least("arms", self.arms, 1)
-        if self.link not in ("identity", "logit"):
-            raise errors.unknown("link of synthetic rewards", self.link, known=("identity", "logit"))
+        errors.among("link of synthetic rewards", self.link, ("identity", "logit"))
         errors.within("bend", self.bend, -1e6, 1e6)
         errors.positive("norm", self.norm)
         errors.within("noise", self.noise, 0, 1e6)

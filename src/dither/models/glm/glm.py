@@ -95,8 +95,7 @@ class GLM:
         for name, value in (("lam", self.lam), ("ridge", self.rho)):
             errors.positive(name, value)
             errors.within(name, value, 1e-100, 1e100)
-        if self.solver not in SOLVERS:
-            raise errors.unknown("solver", self.solver, known=SOLVERS)
+        errors.among("solver", self.solver, SOLVERS)
         errors.within("tol", self.tol, learn.TIGHT, 1)
         errors.within("min_derivative", self.min_derivative, 0, 1e100)
         if self.constrain is not None:

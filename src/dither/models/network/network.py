@@ -73,8 +73,7 @@ class Network:
         object.__setattr__(self, "image", None if self.image is None else _whole("image", self.image))
         if not self.hidden:
             raise ValueError("hidden must have at least one layer, such as (50,); for none take a linear model")
-        if self.output not in losses.OUTPUTS:
-            raise errors.unknown("output", self.output, known=losses.OUTPUTS)
+        errors.among("output", self.output, losses.OUTPUTS)
         if self.slots is not None:
             errors.at_least("slots", self.slots, 1)
         for name in ("batch", "every", "steps"):
@@ -91,8 +90,7 @@ class Network:
             errors.at_least("window", self.window, 1)
             if self.window < self.batch:
                 raise ValueError(f"window must be at least batch={self.batch}, got {self.window}")
-        if self.dtype not in ("float32", "float64"):
-            raise errors.unknown("dtype", self.dtype, known=("float32", "float64"))
+        errors.among("dtype", self.dtype, ("float32", "float64"))
         if self.module is None and not self.convolutions and (self.image is not None or self.device != "cpu"):
             raise ValueError("image and device are for convolutions or a module of your own: leave them out")
         if self.module is not None or self.convolutions:

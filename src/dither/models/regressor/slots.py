@@ -21,8 +21,7 @@ def check(slots: int | None, encode: str) -> None:
     """Raise ValueError or LookupError for settings that make no sense."""
     if slots is not None:
         errors.at_least("slots", slots, 1)
-    if encode not in ENCODINGS:
-        raise errors.unknown("encode", encode, known=ENCODINGS)
+    errors.among("encode", encode, ENCODINGS)
 
 
 def shared(X: np.ndarray, slots: int | None) -> np.ndarray:
