@@ -49,7 +49,7 @@ NETWORKS = (
         model=models.Network,
         presets={"own_paper": {"decay": None, "hidden": (100,)}},  # the ε-greedy of NeuralTS's authors
         told=("horizon",),
-        labels=dict.fromkeys(FIGURES, "deep ε-Greedy"),
+        labels=dict.fromkeys(FIGURES, "deep ε-Greedy") | {"h7": "ε-Greedy"},
     ),
     Algorithm(
         "DeepGreedy",

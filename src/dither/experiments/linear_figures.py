@@ -1,6 +1,7 @@
 """The paper's figures of linear bandits, and the digits that scikit-learn bundles."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from dither.algorithms import Spec, specs
@@ -99,7 +100,7 @@ FIGURES = (
         "h3",
         "Figure H.3: linear bandits, reward noise of sd 0.1",
         tuple(
-            panel
+            replace(panel, drawn=f"d={panel.env['dim']}")
             for S in (2.0, 1.0)
             for panel in _linear(
                 (10, 20, 40), norm=S, noise=0.1, prefix=f"S={S:g}, ", algorithms=_told(0.1, algorithms=PAPER + OURS)
@@ -108,6 +109,7 @@ FIGURES = (
         extra=OURS,
         notes=(
             Note("The caption says ‖θ*‖ = 2, the slopes of the first rounds fit ‖θ*‖ = 1: both are here."),
+            Note("The published curves of the panel d = 20 were not read off: ours stand alone there."),
             Note("The published curves fit algorithms that were told σ = 0.1, so those that take σ are told it here."),
             Note(
                 "The published LinUCB and RandLinUCB keep growing. No variant that was tried does: they end between "

@@ -1,10 +1,11 @@
 """The paper's own curves, to stand beside ours.
 
-`published.csv` holds numbers read off the vector graphics of Figures 2b and 3 of Yi and Oh, "Feature perturbation"
-(NeurIPS 2025): figure, panel, algorithm as in the legend without "(ours)", round, regret_mean, and regret_low and
-regret_high where an error bar is drawn. They are good to 0.1 % of the height of a panel. The regret is the realised
-one. The bars fit ±1 standard error over 100 runs, and over 5 runs in the neural panels. In Figure 2b, d is the axis: it
-has one row for each d. A curve belongs to an algorithm by its label, whichever preset the algorithm has.
+`published.csv` holds numbers read off the vector graphics of Figures 2b, 3 and H.1 to H.7 of Yi and Oh, "Feature
+perturbation" (NeurIPS 2025). One panel each of H.3 to H.7 was not read off. Columns: figure, panel, algorithm as in the
+legend without "(ours)", round, regret_mean, and regret_low and regret_high where an error bar is drawn. The numbers are
+good to 0.1 % of the height of a panel. The regret is the realised one. The bars fit ±1 standard error over 100 runs,
+over 5 runs in the neural panels, and over 10 in H.7. In Figure 2b, d is the axis: it has one row for each d. A curve
+belongs to an algorithm by its label, whichever preset the algorithm has.
 
 A curve that leaves the drawing has one more row, at the last round of the panel, with clipped = 1. It is a lower bound.
 """
