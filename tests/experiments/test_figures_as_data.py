@@ -40,7 +40,7 @@ def test_every_figure_can_be_built_and_configured(name):
         ("h2", (10, 20, 40), dict(arms=100, contexts=None, norm=2, noise=1, rounds=20_000)),
         ("fig3-logistic", (10, 20, 40), dict(arms=100, contexts=None, norm=4, unit=True, rounds=10_000)),
         ("h4", (10, 20, 40), dict(arms=100, contexts=1, norm=1, unit=True, rounds=20_000)),
-        ("h5", (5, 10, 20), dict(arms=100, contexts=1, norm=4, unit=True, rounds=20_000)),
+        ("h5", (5, 10, 20), dict(arms=100, contexts=1, norm=4, unit=True, rounds=10_000)),
         ("poisson", (10, 20), dict(arms=100, contexts=None, norm=1, unit=True, rounds=10_000)),
     ],
 )

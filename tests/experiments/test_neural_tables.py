@@ -93,9 +93,11 @@ def test_the_words():
 
 def test_in_brief():
     names = [f"DeepFP:{CNN}", str(with_shared(BOTH_GUESSED[0], CNN))]
-    figure = figures.select(H7, panels=["mnist"], algorithms=names)
+    figure = figures.select(H7, panels=["fashion-mnist"], algorithms=names)
     made = curves(
-        dict(zip(names, LAST.values(), strict=True)), early=dict(zip(names, EARLY.values(), strict=True)), panel="mnist"
+        dict(zip(names, LAST.values(), strict=True)),
+        early=dict(zip(names, EARLY.values(), strict=True)),
+        panel="fashion-mnist",
     )
     brief, values, differences = words.briefly(figure, tables.values(figure, made), tables.differences(figure, made))
     assert brief.panels[0].algorithms == specs("DeepFP", GUESSED[0])

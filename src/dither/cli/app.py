@@ -25,7 +25,7 @@ COMMANDS = {
         "runs", "reproduce", "dither reproduce fig3-linear --panel d=10 --runs 20 --jobs 2 --out results/"
     ),
     "compare": Command(
-        "runs",
+        "comparison",
         "compare",
         "dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS | "
         "dither compare --data my.csv --target label LinFP Greedy",

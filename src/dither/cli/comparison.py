@@ -1,0 +1,84 @@
+"""The command `compare`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dither import datasets
+from dither.algorithms import spec
+from dither.cli import inventory, running
+from dither.cli.options import Accept, Band, Block, Jobs, Log, Out, Seed
+from dither.experiments import environments, figures
+
+_LINEAR = environments.describe("linear")
+
+
+def compare(
+    algorithms: Annotated[list[str], typer.Argument(metavar="ALGORITHM...", help="NAME or NAME:setting=value,...")],
+    env: Annotated[
+        str | None,
+        typer.Option(help=f"Environment: {inventory.either(environments.ENVIRONMENTS)}.", show_default="linear"),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="NAME=VALUE",
+            help="A setting of the environment that has no option of its own here; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="A table as the environment: a CSV or Parquet file, or openml:ID.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Column of labels (table).", show_default="openml:ID: the one stated there")
+    ] = None,
+    missing: Annotated[
+        str | None, typer.Option(help="Missing values (table): refuse, impute or drop.", show_default="refuse")
+    ] = None,
+    preprocessing: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Of the features (table and data sets): {inventory.either(datasets.PREPROCESSING)}.",
+            show_default="standard",
+        ),
+    ] = None,
+    dim: Annotated[int | None, typer.Option(help="Features d (no data set).", show_default=str(_LINEAR["dim"]))] = None,
+    arms: Annotated[int | None, typer.Option(help="Arms K (no data set).", show_default=str(_LINEAR["arms"]))] = None,
+    contexts: Annotated[
+        int | None, typer.Option(help="Fixed sets of arms (no data set).", show_default="new arms each round")
+    ] = None,
+    norm: Annotated[
+        float | None, typer.Option(help="Length of θ* (no data set).", show_default=str(_LINEAR["norm"]))
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Sd of the reward noise (linear).", show_default=str(_LINEAR["noise"]))
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="Scaling of the features (digits): standard or unit.", show_default="unit")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Horizon.")] = 2000,
+    runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    block: Block = None,
+    out: Out = Path("results"),
+    accept: Accept = False,
+    band: Band = "se",
+    log: Log = False,
+) -> None:
+    """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
+    given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
+    given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
+    given = {k: v for k, v in given.items() if v is not None}
+    for setting, value in spec.settings(",".join(option or [])).items():
+        if setting in given:
+            raise ValueError(f"{setting} is given twice: by --{setting} and by --with")
+        given[setting] = value
+    if data is not None and env not in (None, "table"):
+        raise ValueError(f"--data is an environment of its own: leave out --env {env}")
+    name = env or ("linear" if data is None else "table")
+    figure = figures.adhoc(environments.describe(name, **given), algorithms, rounds=rounds, runs=runs)
+    running.show(figure, seed=seed, out=out, band=band, log=log, runs=runs, jobs=jobs, block=block, accept=accept)

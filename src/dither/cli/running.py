@@ -1,0 +1,41 @@
+"""Runs a figure in the terminal: what `reproduce` and `compare` do with it."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dither import errors
+from dither.cli import render, terminal
+from dither.experiments import asked, run, words
+from dither.experiments.panels import Figure
+
+
+def show(figure: Figure, *, seed: int, out: Path, band: str, log: bool, **how: Any) -> None:
+    """Compute what is missing; show what was asked, and write what the folder then holds of the figure.
+
+    how : runs, jobs, block and accept, as `run.reproduce` takes them
+    """
+    from dither.experiments import outputs, tables  # matplotlib takes a second to import
+
+    errors.among("band", band, words.BANDS)
+    console = terminal.console()
+    of_codes: list[str] = []
+
+    def tell_of_codes(sentence: str) -> None:
+        of_codes.append(sentence)
+        terminal.said(terminal.console(stderr=True), [sentence])  # before it takes its time
+
+    try:
+        with terminal.progress(figure.name) as tell:
+            run.reproduce(figure, out=out, seed=seed, on_progress=tell, on_other_code=tell_of_codes, **how)
+    except KeyboardInterrupt:
+        terminal.interrupted(console, out)
+        raise typer.Exit(130) from None
+    (whole,) = asked.figures(out, only=figure.name)
+    made = outputs.write(whole, out, band=band, log=log)
+    values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
+    render.results(console, figure, values, differences, seed=seed)
+    terminal.said(console, of_codes)
+    terminal.written(console, made.paths)
+    terminal.said(console, filter(None, [words.earlier(figure, whole.figure)]))
