@@ -31,8 +31,8 @@ _FIXED = Note(
     "The arms are few and fixed, so that estimates are exact from a count and a sum for each arm (solver=counts)."
 )
 _FIRST = Note(
-    "GLM-FP, OFUGLB-e and RandUCBLog begin with a regret of exactly 0 in every published panel: their first round is not "
-    "counted there, or it showed the best arm. Here it counts, which adds at most one round's regret."
+    "GLM-FP, OFUGLB-e and RandUCBLog begin with a regret of exactly 0 in every published panel: their first round is "
+    "not counted there, or it showed the best arm. Here it counts, which adds at most one round's regret."
 )
 
 FIGURES = (
