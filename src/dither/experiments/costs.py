@@ -30,7 +30,7 @@ WEIGHT = 6e-3  # Adam's step of one weight
 PRODUCT = 7e-5  # a multiplication and an addition
 ROW = 0.15  # a feature of a row, where a generalised linear model reads its history
 
-SOLVED = 1000  # rounds in which a generalised linear model solves its history
+SOLVED = 128  # rounds in which a generalised linear model solves its history
 
 
 def seconds(panel: Panel, *, algorithms: Iterable[Spec], runs: int) -> float:

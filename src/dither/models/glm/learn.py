@@ -18,10 +18,10 @@ from dither.models import factor, history, statistics
 from dither.models.glm import apart, certificate, lazy, near, newton, quick
 from dither.models.glm.problem import Problem
 
-SOLVED = 1000  # rows below which "certified" solves after every observation
+SOLVED = 128
 WARM = 1024  # rows that "online" keeps, and solves after every observation
 TIGHT = 1e-8  # both bounds of a solved history are below this, where rounding allows
-ROWS_TOGETHER = 1024  # rows up to which runs in lockstep share a call, and up to which every pass is a full solution
+ROWS_TOGETHER = 128
 TRIES = 3  # solutions at most, where the norms of Ĥ and of the objective's Hessian differ
 
 
@@ -134,16 +134,16 @@ def _read(model: Any, state: Any, due: Array) -> Any:
     """The state after a pass over the history of the runs that are due, (R,)."""
     rows = [history.blocks(int(n)) for n in state.history.rows]
     runs = [i for i, wanted in enumerate(due) if bool(wanted)]
-    apt = type(state.theta) is np.ndarray and not model.apart
-    easy = apt and int(state.history.rows.max()) > quick.LEAST
-    if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= ROWS_TOGETHER or len(runs) == 1):
+    together = _together(model, state)
+    easy = _easy(model, state) and int(state.history.rows.max()) > quick.LEAST
+    if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= together or len(runs) == 1):
         return _solved(model, state, rows[0])
     new = trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), _slim(state))
     if easy:
         runs = _quickly(model, state, new, runs)
     for n in sorted({rows[i] for i in runs}):
         same = [i for i in runs if rows[i] == n]
-        for group in [same] if n <= ROWS_TOGETHER else [[i] for i in same]:
+        for group in [same] if n <= together else [[i] for i in same]:
             part = trees.take(state._replace(extra=None), group)
             trees.put(new, group, _slim(_solved(model, part, n)))
     kept = new.lazy._replace(buffer=state.lazy.buffer, xmax=state.lazy.xmax)
@@ -160,7 +160,7 @@ def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
         if n <= quick.LEAST:
             continue
         given = Problem(rows.X[i, :n], rows.count[i, :n], rows.total[i, :n], model.rho, float(kept.xmax[i]))
-        brief = _brief(model, n, n)
+        brief = _brief(model, state, n, n)
         again = brief and _again(n, int(kept.exact[i]))
         limit = (model.tol / 2, math.log1p(model.tol)) if brief else (TIGHT, TIGHT)
         how: dict[str, Any] = {"F": state.F[i]}
@@ -185,9 +185,19 @@ def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
     return [i for i in runs if i not in done]
 
 
-def _brief(model: Any, n: int, rows: int) -> bool:
+def _easy(model: Any, state: Any) -> bool:
+    """Whether `quick` can do a pass."""
+    return type(state.theta) is np.ndarray and not model.apart
+
+
+def _together(model: Any, state: Any) -> int:
+    """Rows up to which runs in lockstep share a call, and up to which every pass is a full solution."""
+    return quick.LEAST if _easy(model, state) else ROWS_TOGETHER
+
+
+def _brief(model: Any, state: Any, n: int, rows: int) -> bool:
     """Whether a pass may stop as soon as the bounds hold: for "certified" and n rows, `rows` of them in use."""
-    return model.solver == "certified" and n > ROWS_TOGETHER and rows >= SOLVED
+    return model.solver == "certified" and n > _together(model, state) and rows >= SOLVED
 
 
 def _again(rows: int, exact: int) -> bool:
@@ -204,7 +214,7 @@ def _solved(model: Any, state: Any, n: int) -> Any:
     """The state after a pass over n rows, for all its runs."""
     rows, kept, xp = state.history, state.lazy, arrays.namespace(state.theta)
     given = Problem(rows.X[..., :n, :], rows.count[..., :n], rows.total[..., :n], kept.nu + model.rho, kept.xmax)
-    brief = _brief(model, n, int(rows.rows[0]))
+    brief = _brief(model, state, n, int(rows.rows[0]))
     if brief and model.constrain is not None:
         brief = not arrays.some(apart.near_edge(model, state))
     again = _again(int(rows.rows[0]), int(kept.exact[0]))
