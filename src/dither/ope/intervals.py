@@ -22,6 +22,7 @@ Both need independent rows. A `Tally` keeps one line for each value of the rewar
 events are not few. The tallies of parts of a log add up.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -88,7 +89,7 @@ def about_always(value: float, se: float, n: int, level: float, narrowest: int) 
     """value ± se √(2 (n ρ² + 1)/(n ρ²) ln(√(n ρ² + 1)/α)). ρ² makes it narrowest at n = `narrowest`."""
     errors.at_least("narrowest", narrowest, 1)
     alpha = 1 - level
-    rho2 = -(float(np.real(special.lambertw(-(alpha**2) / np.e, -1))) + 1) / narrowest
+    rho2 = -(float(np.real(special.lambertw(-(alpha**2) / math.e, -1))) + 1) / narrowest
     x = n * rho2
     half = se * float(np.sqrt(2 * (x + 1) / x * np.log(np.sqrt(x + 1) / alpha)))
     return value - half, value + half
