@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dither.experiments import pictures, run
+from dither.experiments import pictures, plan
 
 _WIDTHS = " or ".join(f"{name} ({inches:g} inches)" for name, inches in pictures.WIDTHS.items())
 Runs = Annotated[
@@ -17,8 +17,8 @@ Block = Annotated[
     int | None,
     typer.Option(
         help="Runs computed at once and stored in one file: an interruption loses at most these. "
-        f"If left out, up to {run.BLOCK * run.AT_ONCE} are computed at once, which is quickest, and {run.BLOCK} stand "
-        "in a file.",
+        f"If left out, up to {plan.BLOCK * plan.AT_ONCE} are computed at once, which is quickest, and {plan.BLOCK} "
+        "stand in a file.",
         show_default=False,
     ),
 ]

@@ -9,21 +9,21 @@ line    unbroken, until the markers are used up; dashes are kept for what is pub
 """
 
 import itertools
-from collections.abc import Iterable
 from typing import Any
 
 from dither.algorithms import ALGORITHMS, Spec
 from dither.drawing import PALETTE
+from dither.experiments.panels import Figure
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p", "h")
 LINES = ("-", "-.", ":")
 DASHED = (0, (4, 2))  # what is published
 
 
-def looks(algorithms: Iterable[Spec]) -> dict[Spec, dict[str, Any]]:
-    """Algorithm -> color, marker and linestyle, as matplotlib takes them."""
+def looks(figure: Figure) -> dict[Spec, dict[str, Any]]:
+    """Algorithm of the figure -> color, marker and linestyle, as matplotlib takes them."""
     of_base: dict[str, list[Spec]] = {}
-    for spec in algorithms:
+    for spec in figure.algorithms:
         of_base.setdefault(spec.name, []).append(spec)
     places = {base: list(ALGORITHMS).index(base) if base in ALGORITHMS else i for i, base in enumerate(of_base)}
     colors, free = list(PALETTE), [(marker, line) for line in LINES for marker in MARKERS]

@@ -17,7 +17,7 @@ from dither.experiments import latex, names, plots, published, tables
 from dither.experiments.asked import Request
 from dither.experiments.panels import Figure
 from dither.experiments.pictures import Look, inches
-from dither.experiments.run import STORE
+from dither.experiments.plan import STORE
 from dither.experiments.store import Store
 
 

@@ -96,7 +96,7 @@ def _draw(
     each = 3.5 if width is None else max(1.5, 0.6 * wide / columns) + 0.4  # inches: the height of a panel
     canvas = Canvas(figsize=(wide, each * lines + (1.3 if width is None else below)), layout="constrained")
     axes = list(canvas.subplots(lines, columns, squeeze=False).flat)
-    of = looks(figure.algorithms)
+    of = looks(figure)
     if figure.x == "round":
         for ax, panel in zip(axes, panels, strict=False):
             _over_rounds(ax, figure, panel, rows.filter(panel=panel.name), looks=of, band=band, sizes=sizes)
@@ -152,7 +152,7 @@ def _over_rounds(
         mine = rows.filter(algorithm=str(spec)).sort("round")
         if mine.is_empty():
             continue
-        low, high = _band(mine, band)
+        low, high = edges(mine, band)
         look = looks[spec]
         apart = (0.12 * i / len(panel.algorithms), 0.12)  # so that markers of curves that lie together do not
         ax.plot(mine["round"], mine["mean"], linewidth=sizes.line, markevery=apart, markersize=sizes.marker, **look)
@@ -177,7 +177,7 @@ def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band
         mine = pl.concat([rows.filter(algorithm=str(spec)) for spec in of])
         if mine.is_empty():
             continue
-        low, high = _band(mine, band)
+        low, high = edges(mine, band)
         color = looks[next(iter(of))]["color"]
         if len(of) == 1:
             ax.axhline(mine["mean"][0], color=color, linewidth=1.6, linestyle=":")
@@ -219,7 +219,7 @@ def _over_setting(
         mine = last.filter(algorithm=str(spec)).sort("x")
         if mine.is_empty():
             continue
-        low, high = _band(mine, band)
+        low, high = edges(mine, band)
         ax.plot(mine["x"], mine["mean"], linewidth=sizes.line, markersize=sizes.marker, **looks[spec])
         ax.fill_between(mine["x"], low, high, color=looks[spec]["color"], alpha=0.18, linewidth=0)
         ends = ((p, published.last(figure, p, algorithm=spec)) for p in panels)
@@ -230,7 +230,8 @@ def _over_setting(
     ax.set_title(f"at round {panels[0].rounds:,}")
 
 
-def _band(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
+def edges(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
+    """The lower and the upper edge of the band, from the rows of `tables.summary`."""
     if band == "quantiles":
         return rows["low"], rows["high"]
     se = rows["se"].fill_null(0.0)  # of one run
@@ -257,7 +258,7 @@ def _columns(labels: list[str], *, width: float, size: float) -> int:
 
 def _legend(figure: Figure, rows: pl.DataFrame, *, kind: str, sizes: Sizes) -> tuple[list[Line2D], list[str]]:
     """The lines of the legend and their names."""
-    of, shown = looks(figure.algorithms), names.shown(figure, kind)
+    of, shown = looks(figure), names.shown(figure, kind)
     found = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
     if figure.x == "setting":
         return _ranges(found, looks=of)
