@@ -3,7 +3,8 @@
     FOLDER/<key of the cell>/<code>/<first run>-<last run>.parquet
     code       the fingerprint of the code that made the runs (module `code`)
     columns    run, round, regret (of the means), realised; both regrets are cumulative
-    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, versions and time
+    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, versions,
+               processor, time
 
 A file is written under a temporary name and renamed, so a kill loses at most the block in progress. The path of a file
 says everything that its rows depend on. So if processes share a folder, one replaces a file of another only by the same
@@ -11,6 +12,7 @@ rows. Results of other code stay in their own folders: a user who goes back to t
 versions did not record the code. Their files lie directly in the folder of the cell, and their code is UNRECORDED.
 """
 
+import functools
 import json
 import platform
 from collections.abc import Iterator, Sequence
@@ -61,7 +63,7 @@ class Store:
         return pl.concat(frames)
 
     def about(self, cell: Cell, codes: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The metadata of each file: cell, code, runs, model, policy, versions, created."""
+        """The metadata of each file: cell, code, runs, model, policy, versions, processor, created."""
         return [about for _, about in self._of(cell, codes)]
 
     def write(
@@ -85,7 +87,8 @@ class Store:
             }
         )
         about = {"key": cell.key, "cell": cell.content(), "code": code, "runs": list(runs)} | more
-        about |= {"versions": versions(), "created": datetime.now(UTC).isoformat(timespec="microseconds")}
+        about |= {"versions": versions(), "processor": processor()}
+        about |= {"created": datetime.now(UTC).isoformat(timespec="microseconds")}
         path = self.folder / cell.key / code / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
         files.replace(
             path, lambda file: frame.write_parquet(file, metadata={METADATA: json.dumps(about)}), parents=True
@@ -112,6 +115,17 @@ class Store:
 def versions() -> dict[str, str]:
     """The versions of the packages that the numbers may depend on."""
     return {"dither": _version.__version__, "numpy": np.__version__, "python": platform.python_version()}
+
+
+@functools.cache
+def processor() -> str:
+    """The name of the processor, on which the last bits of a sum may depend."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines()
+    except OSError:  # not Linux
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()
 
 
 def _rows(path: Path) -> pl.DataFrame:
