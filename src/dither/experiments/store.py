@@ -3,8 +3,7 @@
     FOLDER/<key of the cell>/<code>/<first run>-<last run>.parquet
     code       the fingerprint of the code that made the runs (module `code`)
     columns    run, round, regret (of the means), realised; both regrets are cumulative
-    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, versions,
-               processor, time
+    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, and `made_here`
 
 A file is written under a temporary name and renamed, so a kill loses at most the block in progress. The path of a file
 says everything that its rows depend on. So if processes share a folder, one replaces a file of another only by the same
@@ -27,6 +26,7 @@ from dither import _version, files
 from dither.experiments.cells import Cell
 
 METADATA = "dither"
+Made = dict[str, Any]  # where and when results were made: `made_here`
 COLUMNS = ("run", "round", "regret", "realised")
 UNRECORDED = ""
 
@@ -63,7 +63,7 @@ class Store:
         return pl.concat(frames)
 
     def about(self, cell: Cell, codes: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The metadata of each file: cell, code, runs, model, policy, versions, processor, created."""
+        """The metadata of each file: cell, code, runs, model, policy, and what `made_here` says."""
         return [about for _, about in self._of(cell, codes)]
 
     def write(
@@ -75,9 +75,13 @@ class Store:
         rounds: np.ndarray,
         regret: np.ndarray,
         realised: np.ndarray,
+        made: Made | None = None,
         **more: str,
     ) -> Path:
-        """Add consecutive runs of this code: rounds (P,), regret and realised (R, P); `more` goes into the metadata."""
+        """Add consecutive runs of this code: rounds (P,), regret and realised (R, P); `more` goes into the metadata.
+
+        made : what `made_here` says where the runs were made; None: they were made here, now
+        """
         frame = pl.DataFrame(
             {
                 "run": np.repeat(np.array(runs, dtype=np.int64), len(rounds)),
@@ -87,8 +91,7 @@ class Store:
             }
         )
         about = {"key": cell.key, "cell": cell.content(), "code": code, "runs": list(runs)} | more
-        about |= {"versions": versions(), "processor": processor()}
-        about |= {"created": datetime.now(UTC).isoformat(timespec="microseconds")}
+        about |= made_here() if made is None else made
         path = self.folder / cell.key / code / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
         files.replace(
             path, lambda file: frame.write_parquet(file, metadata={METADATA: json.dumps(about)}), parents=True
@@ -112,20 +115,28 @@ class Store:
             yield path, about
 
 
-def versions() -> dict[str, str]:
-    """The versions of the packages that the numbers may depend on."""
-    return {"dither": _version.__version__, "numpy": np.__version__, "python": platform.python_version()}
+def made_here() -> Made:
+    """The versions, the machine, its processor and the time: each file of results says them."""
+    return {
+        "versions": versions(),
+        "machine": platform.node(),
+        "processor": processor(),
+        "created": datetime.now(UTC).isoformat(timespec="microseconds"),
+    }
 
 
 @functools.cache
 def processor() -> str:
-    """The name of the processor, on which the last bits of a sum may depend."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines()
-    except OSError:  # not Linux
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine()
+    """The processor's name, such as "Intel(R) Xeon(R) CPU @ 2.20GHz", or its kind where the system does not say it."""
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text(encoding="utf-8").splitlines() if about.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages that the numbers may depend on."""
+    return {"dither": _version.__version__, "numpy": np.__version__, "python": platform.python_version()}
 
 
 def _rows(path: Path) -> pl.DataFrame:
