@@ -66,22 +66,21 @@
       const curve = data.curves[numbers.curve];
       const color = dark() ? curve.dark : curve.light;
       const shown = (kind) => !state.hidden.has(String(numbers.curve)) && !state.hidden.has(kind);
-      const line = (name, x, { mean, se }) => ({
-        x, y: mean, customdata: se.map((error) => (error === null ? "" : " ± " + short(error))),
-        connectgaps: true,
+      const line = (kind, name, x, { mean, se }, symbol, width, dash) => ({
+        x, y: mean, customdata: se.map((error) => (error === null ? "" : " ± " + short(error))), connectgaps: true,
+        mode: "lines+markers", line: { color, width, dash }, marker: { color, symbol, size: 7, maxdisplayed: 9 },
+        visible: shown(kind),
         hovertemplate: `<b>${escaped(name)}</b><br>${data.x} %{x:,}: %{y:,.4~r}%{customdata}<extra></extra>`,
       });
-      const marks = { mode: "lines+markers", marker: { color, symbol: curve.symbol, size: 7, maxdisplayed: 10 } };
       const found = [
         { ...band(x, numbers, state.log), mode: "lines", fill: "toself", fillcolor: color + "30", line: { color, width: 0 },
           hoverinfo: "skip", visible: shown("band") },
-        { ...line(curve.name, x, numbers), mode: "lines", ...(curve.symbol ? marks : {}), line: { color, width: 2 },
-          visible: shown("mean") },
+        line("mean", curve.name, x, numbers, curve.symbol, 2, curve.dash),
       ];
       const theirs = numbers.published;
       if (theirs) {
-        found.push({ ...line(`${curve.name}, published`, theirs.x, theirs), mode: "lines",
-          line: { color, width: 1.5, dash: "dash" }, visible: shown("published") });
+        const name = `${curve.name}, published`;
+        found.push(line("published", name, theirs.x, theirs, curve.symbol + "-open", 1.5, "dash"));
       }
       return found;
     });

@@ -15,10 +15,25 @@ import polars as pl
 
 from dither.algorithms import Spec
 from dither.drawing import DARK, PALETTE
-from dither.experiments import plots, published, tables, words
-from dither.experiments.panels import Figure, Panel, without_shared
+from dither.experiments import names, published, tables, words
+from dither.experiments.looks import looks
+from dither.experiments.panels import Figure, Panel
 
-SYMBOLS = dict(zip(plots.MARKERS, ("", "circle", "square", "triangle-up", "diamond", "triangle-down"), strict=True))
+SYMBOLS = {  # what Plotly calls a marker of matplotlib
+    "o": "circle",
+    "s": "square",
+    "^": "triangle-up",
+    "D": "diamond",
+    "v": "triangle-down",
+    "P": "cross",
+    "X": "x",
+    "<": "triangle-left",
+    ">": "triangle-right",
+    "*": "star",
+    "p": "pentagon",
+    "h": "hexagon",
+}
+DASHES = {"-": "solid", "-.": "dashdot", ":": "dot"}
 ON_DARK = dict(zip(PALETTE, DARK, strict=True))
 FIGURES = {"mean": 5, "se": 3, "low": 4, "high": 4}  # significant ones of each number
 
@@ -27,32 +42,36 @@ Paper = pl.DataFrame  # columns x, mean, se
 
 
 def sketch(figure: Figure, curves: pl.DataFrame, *, band: str = "se") -> dict[str, Any] | None:
-    """Axes, curves and panels, as JSON holds them. None for a figure over a "setting", which is shown as a picture."""
-    if figure.x == "setting":
+    """Axes, curves and panels, as JSON holds them. None for a figure that is a picture in the page.
+
+    That is one over anything but rounds or a setting of the environment, such as the settings of the algorithms.
+    """
+    if figure.x != "round" and not all(figure.x in panel.env for panel in figure.panels):
         return None
     rows = tables.summary(curves)
     shown = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
-    looks = plots.looks(figure)
+    named, of = names.shown(figure), looks(figure)
     over_rounds = figure.x == "round"
     panels = list((_over_rounds if over_rounds else _over_setting)(figure, rows, shown, band=band))
     return {
         "x": "round" if over_rounds else {"dim": "d"}.get(figure.x, figure.x),
         "y": words.SHOWS[figure.shows].split(",")[0],
         "band": words.band(band, rows["runs"].unique().to_list()),
-        "curves": [_curve(figure, spec, looks[spec], marked=not over_rounds) for spec in shown],
+        "curves": [_curve(named[spec], of[spec], extra=spec in figure.extra) for spec in shown],
         "published": any("published" in curve for panel in panels for curve in panel["curves"]),
         "panels": panels,
     }
 
 
-def _curve(figure: Figure, spec: Spec, look: dict[str, str], *, marked: bool) -> dict[str, Any]:
-    """How an algorithm is named and drawn; marked: every point has a marker."""
+def _curve(name: str, look: dict[str, Any], *, extra: bool) -> dict[str, Any]:
+    """How an algorithm is named and drawn; extra: the paper does not have it."""
     return {
-        "name": str(without_shared(spec, figure.shared)),
-        "extra": spec in figure.extra,
+        "name": name,
+        "extra": extra,
         "light": look["color"],
         "dark": ON_DARK[look["color"]],
-        "symbol": SYMBOLS[look["marker"]] or ("circle" if marked else ""),
+        "symbol": SYMBOLS[look["marker"]],
+        "dash": DASHES[look["linestyle"]],
     }
 
 
@@ -92,16 +111,16 @@ def _numbers(rows: Rows, paper: dict[Spec, Paper], shown: list[Spec], band: str)
         mine = rows.filter(algorithm=str(spec))
         if mine.is_empty():
             continue
-        names = ["mean", "se", *(["low", "high"] if band == "quantiles" else [])]
-        curve: dict[str, Any] = {"curve": i} | _lists(x.join(mine, on="x", how="left", maintain_order="left"), names)
+        wanted = ["mean", "se", *(["low", "high"] if band == "quantiles" else [])]
+        curve: dict[str, Any] = {"curve": i} | _lists(x.join(mine, on="x", how="left", maintain_order="left"), wanted)
         if spec in paper and not paper[spec].is_empty():
             curve["published"] = {"x": paper[spec]["x"].to_list()} | _lists(paper[spec], ["mean", "se"])
         curves.append(curve)
     return {"x": x["x"].to_list(), "curves": curves}
 
 
-def _lists(frame: pl.DataFrame, names: Iterable[str]) -> dict[str, list[float | None]]:
-    return {name: [_short(y, FIGURES[name]) for y in frame[name]] for name in names}
+def _lists(frame: pl.DataFrame, columns: Iterable[str]) -> dict[str, list[float | None]]:
+    return {name: [_short(y, FIGURES[name]) for y in frame[name]] for name in columns}
 
 
 def _short(y: float | None, figures: int) -> float | int | None:
