@@ -3,6 +3,7 @@
 from dither.envs.base import Environment
 from dither.envs.changing import Abrupt, Rotating, Walking
 from dither.envs.classification import Classification
+from dither.envs.clipped import Clipped
 from dither.envs.delayed import Delayed
 from dither.envs.generalised import Kappas, Logistic, Poisson, Probit, kappas
 from dither.envs.heavy import ContaminatedNoise, ParetoNoise, StudentNoise
@@ -14,6 +15,7 @@ from dither.envs.replay import Replay
 __all__ = [
     "Abrupt",
     "Classification",
+    "Clipped",
     "ContaminatedNoise",
     "Delayed",
     "Environment",

@@ -93,6 +93,7 @@ ENVIRONMENTS: dict[str, Callable[..., Any]] = {
     "pareto": Wrapped(envs.ParetoNoise),
     "contaminated": Wrapped(envs.ContaminatedNoise),
     "misspecified": Wrapped(envs.Misspecified),
+    "clipped": envs.Clipped,
     "digits": digits,
     **{name: _data_set(name) for name in datasets.SOURCES},
     "table": table,
