@@ -1,7 +1,6 @@
 """Plots of a figure: axes for each panel, mean and band over the runs, and the published curve dashed in its colour."""
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import matplotlib as mpl
@@ -12,7 +11,7 @@ from matplotlib.lines import Line2D
 from dither import errors
 from dither.algorithms import ALGORITHMS, Spec
 from dither.drawing import PALETTE, STYLE
-from dither.experiments import published, words
+from dither.experiments import published, sweep_plots, words
 from dither.experiments.panels import Figure, Panel, without_shared
 from dither.experiments.tables import summary
 
@@ -25,13 +24,18 @@ def draw(figure: Figure, curves: pl.DataFrame, *, band: str = "se", log: bool = 
     errors.among("band", band, words.BANDS)
     if curves.is_empty():
         raise ValueError(f"there are no results of {figure.name} to draw")
+    rows = summary(curves)
     with mpl.rc_context(STYLE):
-        return _draw(figure, summary(curves), band=band, log=log)
+        if figure.x == "setting":
+            low, high = _band(rows, band)
+            colors = {spec: look["color"] for spec, look in _looks(figure).items()}
+            return sweep_plots.draw(figure, rows.with_columns(lower=low, upper=high), colors=colors, band=band, log=log)
+        return _draw(figure, rows, band=band, log=log)
 
 
 def _draw(figure: Figure, rows: pl.DataFrame, *, band: str, log: bool) -> Canvas:
     panels = [panel for panel in figure.panels if not rows.filter(panel=panel.name).is_empty()]
-    count = len(panels) if figure.x in ("round", "setting") else 1
+    count = len(panels) if figure.x == "round" else 1
     columns = min(count, 3)
     lines = math.ceil(count / columns)
     canvas = Canvas(figsize=(max(4.4 * columns, 7.0), 3.5 * lines + 1.3), layout="constrained")
@@ -40,16 +44,13 @@ def _draw(figure: Figure, rows: pl.DataFrame, *, band: str, log: bool) -> Canvas
     if figure.x == "round":
         for ax, panel in zip(axes, panels, strict=False):
             _over_rounds(ax, figure, panel, rows.filter(panel=panel.name), looks=looks, band=band)
-    elif figure.x == "setting":
-        for ax, panel in zip(axes, panels, strict=False):
-            _over_values(ax, panel, rows.filter(panel=panel.name, round=panel.rounds), looks=looks, band=band)
     else:
         _over_setting(axes[0], figure, panels, rows, looks=looks, band=band)
     for i, ax in enumerate(axes):
         ax.set_visible(i < count)
         ax.grid(alpha=0.25, linewidth=0.6)
         if log:
-            ax.set_xscale("linear" if figure.x == "setting" else "log")
+            ax.set_xscale("log")
             ax.set_yscale("log")
         else:
             ax.set_ylim(bottom=0)
@@ -79,42 +80,6 @@ def _over_rounds(ax: Any, figure: Figure, panel: Panel, rows: pl.DataFrame, *, l
         ax.plot(theirs["round"], theirs["mean"], linestyle=DASHED, linewidth=1.1, color=look["color"])
     ax.set_title(panel.name, fontsize=10.5)
     ax.set_xlabel("round")
-
-
-def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band: str) -> None:
-    """The last regret of each algorithm against the rank of its setting, as units differ; flat if it has one value."""
-    most = 0
-    for of in _values(panel.algorithms).values():
-        mine = pl.concat([rows.filter(algorithm=str(spec)) for spec in of])
-        if mine.is_empty():
-            continue
-        low, high = _band(mine, band)
-        color = looks[next(iter(of))]["color"]
-        if len(of) == 1:
-            ax.axhline(mine["mean"][0], color=color, linewidth=1.6, linestyle=":")
-            continue
-        places = [[str(spec) for spec in of].index(name) for name in mine["algorithm"]]
-        most = max(most, len(of))
-        ax.plot(places, mine["mean"], color=color, linewidth=1.6, marker=".")
-        ax.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0)
-    ax.set_xticks(range(most), ["smallest", *[""] * (most - 2), "largest"] if most > 1 else [])
-    ax.set_title(f"{panel.name}, round {panel.rounds:,}", fontsize=10.5)
-    ax.set_xlabel("value of the setting")
-
-
-def _values(specs: Iterable[Spec]) -> dict[str, dict[Spec, Any]]:
-    """Algorithm -> its specs and the value of the one setting in which they differ, sorted by it; None: no such one."""
-    found: dict[str, dict[Spec, Any]] = {}
-    for spec in specs:
-        found.setdefault(spec.name, {})[spec] = None
-    for base, of in found.items():
-        settings = {spec: dict(spec.settings) for spec in of}
-        keys = {key for given in settings.values() for key in given}
-        varied = [key for key in keys if len({given.get(key) for given in settings.values()}) > 1]
-        if len(varied) == 1 and all(isinstance(given.get(varied[0]), (int, float)) for given in settings.values()):
-            values = {spec: settings[spec][varied[0]] for spec in of}
-            found[base] = dict(sorted(values.items(), key=lambda item: item[1]))
-    return found
 
 
 def _over_setting(ax: Any, figure: Figure, panels: list, rows: pl.DataFrame, *, looks: dict, band: str) -> None:
@@ -161,18 +126,6 @@ def _looks(figure: Figure) -> dict[Spec, dict[str, str]]:
     return looks
 
 
-def _ranges(specs: list[Spec], *, looks: dict) -> tuple[list[Line2D], list[str]]:
-    """A line of the legend for each algorithm, with its range of values."""
-    handles, labels = [], []
-    for base, of in _values(specs).items():
-        single = len(of) == 1
-        color = looks[next(iter(of))]["color"]
-        handles.append(Line2D([], [], linewidth=2, color=color, linestyle=":" if single else "-"))
-        values = [value for value in of.values() if value is not None]
-        labels.append(f"{base}, {values[0]:g} to {values[-1]:g}" if len(values) > 1 else base)
-    return handles, labels
-
-
 def _columns(labels: list[str], *, width: float) -> int:
     """As many columns of the legend as a canvas of this width (inches) holds, four at most."""
     widest = 0.6 + 0.075 * max(map(len, labels))  # a handle, and letters of 9.5 points
@@ -186,8 +139,6 @@ def _legend(canvas: Canvas, figure: Figure, rows: pl.DataFrame, panels: list, *,
     labels = [
         f"{text} (not in the paper)" if spec in figure.extra else text for spec, text in zip(shown, brief, strict=True)
     ]
-    if figure.x == "setting":
-        handles, labels = _ranges(shown, looks=looks)
     says = words.band(band, rows["runs"].unique().to_list())
     if any(not published.curve(figure, p, algorithm=spec).is_empty() for p in panels for spec in p.algorithms):
         says += "; dashed: published (read off the figure)"
