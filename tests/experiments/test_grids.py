@@ -1,10 +1,12 @@
 import itertools
+import re
 
 import numpy as np
 import pytest
 
 from dither.algorithms import Spec, grids, specs
 from dither.algorithms.grids import Grid, Range
+from dither.algorithms.spec import settings
 
 
 def test_the_bars_are_the_product_of_the_values():
@@ -55,9 +57,8 @@ def test_a_spec_is_read_as_it_is_written(value):
     ],
 )
 def test_what_cannot_be_tried_is_refused(text, says):
-    with pytest.raises(ValueError, match=".*") as error:
+    with pytest.raises(ValueError, match=re.escape(says)):
         specs(text)
-    assert says in str(error.value)
 
 
 def test_a_sweep_is_read_from_text_or_a_dict():
@@ -84,16 +85,11 @@ def test_more_tries_begin_with_those_of_fewer():
 
 
 def test_a_setting_has_the_same_draws_in_every_algorithm():
-    alone = [
-        dict(Spec.parse(f"A:{t}" if False else f"LinTS:{t}").settings)["c"] for t in grids_of("LinTS:c=log:0.1..9")
-    ]
-    beside = [dict(Spec.parse(f"LinFP:{t}").settings)["c"] for t in grids_of("LinFP:lam=log:0.001..1,c=log:0.1..9")]
-    assert alone == beside
+    def drawn(text):
+        return [settings(one)["c"] for one in Grid.parse(text).tries(5, seed=3)]
+
+    assert drawn("LinTS:c=log:0.1..9") == drawn("LinFP:lam=log:0.001..1,c=log:0.1..9")
     # seen red: one stream for all settings
-
-
-def grids_of(text):
-    return Grid.parse(text).tries(5, seed=3)
 
 
 def test_the_draws_have_the_law_that_is_written():
