@@ -44,7 +44,7 @@ def test_commands_name_figures_and_algorithms_that_exist():
         for page in PAGES
         for language in ("sh", "text")
         for block in blocks(page, language)
-        for line in block.splitlines()
+        for line in block.replace("\\\n", " ").splitlines()
         if re.match(r"(\.venv/bin/)?dither (reproduce|compare) ", line)
     ]
     assert len(lines) >= 4
