@@ -11,7 +11,9 @@ from dither import files
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart. Its yellow is left out: it is lost on white paper.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444", "#8C6D31")
-STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
+# Letters stay letters in vector files: TrueType in PDF, text in SVG.
+STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+STYLE |= {"pdf.fonttype": 42, "svg.fonttype": "none"}
 
 
 def save(canvas: Canvas, path: Path, *, dpi: int = 160) -> Path:

@@ -8,8 +8,25 @@ import typer
 from dither import datasets
 from dither.algorithms import grids, spec
 from dither.cli import inventory, running
-from dither.cli.options import Accept, Band, Block, Fair, Jobs, Log, Out, Seed, Sweep, Tries
-from dither.experiments import environments, figures
+from dither.cli.options import (
+    Accept,
+    Band,
+    Block,
+    Called,
+    Fair,
+    Formats,
+    Jobs,
+    Latex,
+    Log,
+    Out,
+    Seed,
+    Sweep,
+    Title,
+    Tries,
+    Width,
+)
+from dither.experiments import environments, figures, pictures
+from dither.experiments.pictures import Look
 
 _LINEAR = environments.describe("linear")
 
@@ -77,8 +94,14 @@ def compare(
     accept: Accept = False,
     band: Band = "se",
     log: Log = False,
+    width: Width = None,
+    title: Title = True,
+    called: Called = "code",
+    form: Formats = "png,pdf",
+    latex: Latex = False,
 ) -> None:
     """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
+    look = Look(band, log, width, title, called, pictures.formats(form), latex)
     given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
     given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
     given = {k: v for k, v in given.items() if v is not None}
@@ -95,7 +118,7 @@ def compare(
         from dither.cli import sweeping  # SciPy's statistics take their time to import
 
         chosen = sweeping.Chosen(sweep or [], tries, fair)
-        sweeping.show(described, algorithms, chosen, rounds=rounds, seed=seed, out=out, band=band, log=log, **how)
+        sweeping.show(described, algorithms, chosen, rounds=rounds, seed=seed, out=out, look=look, **how)
         return
     figure = figures.adhoc(described, algorithms, rounds=rounds, runs=runs)
-    running.show(figure, seed=seed, out=out, band=band, log=log, **how)
+    running.show(figure, seed=seed, out=out, look=look, **how)

@@ -8,26 +8,26 @@ from typing import Any
 import polars as pl
 import typer
 
-from dither import errors
 from dither.cli import render, terminal
 from dither.experiments import asked, run, words
 from dither.experiments.panels import Figure
+from dither.experiments.pictures import Look
 
 
-def show(figure: Figure, *, seed: int, out: Path, band: str, log: bool, **how: Any) -> pl.DataFrame:
+def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.DataFrame:
     """Compute what is missing; show what was asked, and write what the folder then holds of the figure.
 
+    look : how the pictures look, and which files are made
     how : runs, jobs, block and accept, as `run.reproduce` takes them
     -> what was shown, as of `tables.values`
     """
     from dither.experiments import outputs, tables  # matplotlib takes a second to import
 
-    errors.among("band", band, words.BANDS)
     console = terminal.console()
     with watched(figure.name, out) as (told, of_codes):
         run.reproduce(figure, out=out, seed=seed, **told, **how)
     (whole,) = asked.figures(out, only=figure.name)
-    made = outputs.write(whole, out, band=band, log=log)
+    made = outputs.write(whole, out, look=look)
     values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
     render.results(console, figure, values, differences, seed=seed)
     terminal.said(console, of_codes)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import polars as pl
 from rich.table import Table
 
-from dither import errors
 from dither.algorithms import Spec, grids
 from dither.cli import running, terminal
 from dither.experiments import asked, figures, outputs, sweep_words, sweeps, tables, words
+from dither.experiments.pictures import Look
 
 
 class Chosen(NamedTuple):
@@ -30,15 +30,13 @@ def show(
     runs: int,
     seed: int,
     out: Path,
-    band: str,
-    log: bool,
+    look: Look,
     **how: Any,
 ) -> None:
     """Search; show every setting; run the best of each algorithm anew and show them; say what was found.
 
     how : jobs, block and accept, as `run.reproduce` takes them
     """
-    errors.among("band", band, words.BANDS)
     over = sweeps.widened(algorithms, grids.axes(chosen.settings))
     figure = sweeps.searching(env, over, rounds=rounds, runs=runs, tries=chosen.tries, seed=seed)
     if chosen.fair:
@@ -47,13 +45,13 @@ def show(
     with running.watched(figure.name, out) as (told, of_codes):
         found = sweeps.search(figure, out=out, seed=seed, runs=runs, **told, **how)
     (whole,) = asked.figures(out, only=figure.name)
-    made = outputs.write(whole, out, band=band, log=log)
+    made = outputs.write(whole, out, look=look)
     console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± standard error")
     console.print(_every(found, tables.values(figure, found.curves)))
     terminal.said(console, of_codes)
     terminal.written(console, made.paths)
     fresh = figures.adhoc(env, found.winners, rounds=rounds, runs=runs)
-    winners = running.show(fresh, seed=seed, out=out, band=band, log=log, runs=runs, **how)
+    winners = running.show(fresh, seed=seed, out=out, look=look, runs=runs, **how)
     console.print("\n[bold]What the search found[/bold]")
     terminal.said(console, sweep_words.all_of(found, winners, seed=seed))
 

@@ -9,8 +9,8 @@ An algorithm of which one setting was tried is a dotted line. The lowest of each
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -19,15 +19,30 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from dither.algorithms import Spec
-from dither.experiments import words
+from dither.experiments import names, words
+from dither.experiments.looks import looks as looks_of
 from dither.experiments.panels import Figure, Panel
 from dither.experiments.tried import Tried, logarithmic, numbers, text, tried
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
-STYLES = ("-", "--", "-.", (0, (1, 1)))
 COLUMNS = 4  # axes side by side at most
+NARROW = 1.75  # inches: the least width of one axes
 NAMED = 8  # values at most that stand at an axis one by one
 MAP = "cividis_r"  # dark is high: it can be told apart in grey and by the colour-blind
+
+
+class Drawn(NamedTuple):
+    """How the picture is drawn."""
+
+    says: str  # what the band is
+    log: bool = False
+    width: float | None = None  # inches; None: as wide as a screen likes it
+    title: bool = True
+    kind: str = "code"  # of the names, as `names.shown` takes it
+
+    @property
+    def text(self) -> float:
+        """Points of the letters."""
+        return 10 if self.width is None else 8
 
 
 @dataclass(frozen=True)
@@ -40,34 +55,57 @@ class Part:
     settings: tuple[str, ...]
 
 
-def draw(figure: Figure, rows: pl.DataFrame, *, colors: Mapping[Spec, str], band: str, log: bool) -> Canvas:
+def draw(figure: Figure, rows: pl.DataFrame, drawn: Drawn) -> Canvas:
     """The picture; rows : as of `tables.summary`, with the ends of the band in the columns lower and upper."""
     panels = [panel for panel in figure.panels if not rows.filter(panel=panel.name).is_empty()]
     ends = {panel.name: _ends(panel, rows) for panel in panels}
     groups = {panel.name: _shown(figure, panel, ends[panel.name]) for panel in panels}
     parts = [part for panel in panels for part in _parts(panel, groups[panel.name])]
-    columns = _columns([part.panel.name for part in parts])
+    columns = _columns([part.panel.name for part in parts], width=drawn.width)
     lines = math.ceil(len(parts) / columns)
-    canvas = Canvas(figsize=(max(3.7 * columns, 7.0), 3.4 * lines + 1.3), layout="constrained")
+    wide = max(3.7 * columns, 7.0) if drawn.width is None else drawn.width
+    canvas = Canvas(figsize=(wide, (3.4 if drawn.width is None else 2.0) * lines + 1.3), layout="constrained")
     axes = list(canvas.subplots(lines, columns, squeeze=False).flat)
-    every = list(dict.fromkeys(of.base for of in sum(groups.values(), ())))
-    looks = {base: _look(i, base, figure, colors) for i, base in enumerate(every)}
+    tuned = _tuned(figure, groups)
+    looks, called = _known(looks_of(tuned)), _known(names.shown(tuned, drawn.kind))
     for ax, part in zip(axes, parts, strict=False):
         part.draw(ax, part, ends[part.panel.name], looks=looks, groups=groups[part.panel.name])
-        ax.set_title(_title(part, several=len(panels) > 1), fontsize=10.5)
-    _share(axes, parts, log=log)
+        ax.set_title(_title(part, called, several=len(panels) > 1), fontsize=drawn.text + 0.5)
+        ax.tick_params(labelsize=drawn.text)
+    _share(axes, parts, log=drawn.log)
     for i, ax in enumerate(axes):
         ax.set_visible(i < len(parts))
         if i % columns == 0 and i < len(parts) and parts[i].draw is not _map:
             ax.set_ylabel(words.SHOWS[figure.shows].split(",")[0])
-    canvas.suptitle("\n".join([figure.title] + [_place(panel) for panel in panels if len(panels) == 1]), fontsize=11)
-    shown = {of.base: of for of in sum(groups.values(), ())}
-    runs = rows["runs"].unique().to_list()
+        for label in (ax.xaxis.label, ax.yaxis.label):
+            label.set_size(drawn.text)
+    if drawn.title:
+        head = [figure.title] + [_place(panel) for panel in panels if len(panels) == 1]
+        canvas.suptitle("\n".join(head), fontsize=drawn.text + 1)
     if all(part.draw is _map for part in parts):
-        _below_maps(canvas, [(of, ends[panel.name]) for panel in panels for of in groups[panel.name]], runs=runs)
+        every = [(called(of), of, ends[panel.name]) for panel in panels for of in groups[panel.name]]
+        _below_maps(canvas, every, drawn, runs=rows["runs"].unique().to_list())
     else:
-        _legend(canvas, shown, looks=looks, says=words.band(band, runs))
+        _legend(canvas, {called(of): (of, looks(of)) for of in sum(groups.values(), ())}, drawn)
     return canvas
+
+
+def _tuned(figure: Figure, groups: Mapping[str, tuple[Tried, ...]]) -> Figure:
+    """The figure with one algorithm for each group, which has its look and its name."""
+    panels = tuple(
+        replace(panel, algorithms=tuple(map(_key, groups[panel.name])))
+        for panel in figure.panels
+        if panel.name in groups
+    )
+    return replace(figure, panels=panels)
+
+
+def _key(of: Tried) -> Spec:
+    return of.base if of.varied else of.specs[0]
+
+
+def _known(of: Mapping[Spec, Any]) -> Callable[[Tried], Any]:
+    return lambda group: of[_key(group)]
 
 
 def _ends(panel: Panel, rows: pl.DataFrame) -> dict[str, dict[str, Any]]:
@@ -98,18 +136,21 @@ def _mapped(of: Tried) -> bool:
     return len(of.varied) == 2 and of.whole
 
 
-def _columns(names: list[str]) -> int:
+def _columns(of_panels: list[str], *, width: float | None) -> int:
     """As many as a panel has parts, so that a panel is a line; where there is one panel, three at most."""
-    most = max(names.count(name) for name in names)
-    return min(most, COLUMNS) if len(set(names)) > 1 and most > 1 else min(len(names), 3)
+    most = max(of_panels.count(name) for name in of_panels)
+    found = min(most, COLUMNS) if len(set(of_panels)) > 1 and most > 1 else min(len(of_panels), 3)
+    return found if width is None else max(1, min(found, int(width / NARROW)))
 
 
-def _lines(ax: Any, part: Part, ends: Mapping[str, Any], *, looks: Mapping, groups: tuple[Tried, ...]) -> None:
+def _lines(
+    ax: Any, part: Part, ends: Mapping[str, Any], *, looks: Callable[[Tried], dict[str, Any]], groups: tuple[Tried, ...]
+) -> None:
     places = _axis(ax, part, [value for of in part.groups for value in of.values[part.settings[0]]])
     for of in part.groups:
         found = sorted((places(spec.value(part.settings[0])), ends[str(spec)]) for spec in _sorted(of, part, places))
         x, rows = [place for place, _ in found], [row for _, row in found]
-        look = looks[of.base]
+        look = looks(of)
         ax.plot(x, [row["mean"] for row in rows], linewidth=1.6, markersize=4.5, **look)
         low, high = ([row[end] for row in rows] for end in ("lower", "upper"))
         ax.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
@@ -121,11 +162,13 @@ def _sorted(of: Tried, part: Part, places: Callable[[Any], float]) -> list[Spec]
     return sorted(of.specs, key=lambda spec: places(spec.value(part.settings[0])))
 
 
-def _dots(ax: Any, part: Part, ends: Mapping[str, Any], *, looks: Mapping, groups: tuple[Tried, ...]) -> None:
+def _dots(
+    ax: Any, part: Part, ends: Mapping[str, Any], *, looks: Callable[[Tried], dict[str, Any]], groups: tuple[Tried, ...]
+) -> None:
     (name,) = part.settings
     places = _axis(ax, part, [value for of in part.groups for value in of.values[name]])
     for of in part.groups:
-        look = looks[of.base]
+        look = looks(of)
         x = [places(spec.value(name)) for spec in of.specs]
         y = [ends[str(spec)]["mean"] for spec in of.specs]
         ax.plot(x, y, marker=look["marker"], markersize=4, alpha=0.5, color=look["color"], linestyle="none")
@@ -136,7 +179,9 @@ def _dots(ax: Any, part: Part, ends: Mapping[str, Any], *, looks: Mapping, group
     _single(ax, groups, ends, looks=looks)
 
 
-def _map(ax: Any, part: Part, ends: Mapping[str, Any], *, looks: Mapping, groups: tuple[Tried, ...]) -> None:
+def _map(
+    ax: Any, part: Part, ends: Mapping[str, Any], *, looks: Callable[[Tried], dict[str, Any]], groups: tuple[Tried, ...]
+) -> None:
     (of,), (across, up) = part.groups, part.settings
     columns, rows = of.values[across], of.values[up]
     means = np.full((len(rows), len(columns)), np.nan)
@@ -182,10 +227,12 @@ def _ring(ax: Any, x: list[float], y: list[float], look: Mapping[str, Any]) -> N
     ax.plot([x[i]], [y[i]], marker="o", markersize=11, fillstyle="none", linestyle="none", color=look["color"])
 
 
-def _single(ax: Any, groups: tuple[Tried, ...], ends: Mapping[str, Any], *, looks: Mapping) -> None:
+def _single(
+    ax: Any, groups: tuple[Tried, ...], ends: Mapping[str, Any], *, looks: Callable[[Tried], dict[str, Any]]
+) -> None:
     for of in groups:
         if not of.varied:
-            ax.axhline(ends[str(of.specs[0])]["mean"], linewidth=1.6, linestyle=":", color=looks[of.base]["color"])
+            ax.axhline(ends[str(of.specs[0])]["mean"], linewidth=1.6, **_dotted(looks(of)))
 
 
 def _share(axes: list[Any], parts: list[Part], *, log: bool) -> None:
@@ -202,43 +249,42 @@ def _share(axes: list[Any], parts: list[Part], *, log: bool) -> None:
             ax.set_ylim(min(low for low, _ in ends) if log else 0, max(high for _, high in ends))
 
 
-def _title(part: Part, *, several: bool) -> str:
+def _title(part: Part, called: Callable[[Tried], str], *, several: bool) -> str:
     """The panel where there are several, and the algorithm of a map."""
     panel = [_place(part.panel)] if several else []
-    return "\n".join(panel + ([str(part.groups[0].base)] if part.draw is _map else []))
+    return "\n".join(panel + ([called(part.groups[0])] if part.draw is _map else []))
 
 
 def _place(panel: Panel) -> str:
     return f"{panel.name}, round {panel.rounds:,}"
 
 
-def _look(i: int, base: Spec, figure: Figure, colors: Mapping[Spec, str]) -> dict[str, Any]:
-    """The colour of the algorithm, and a marker and a stroke that tell it in grey."""
-    color = next(color for spec, color in colors.items() if spec.name == base.name)
-    return {"color": color, "marker": MARKERS[i % len(MARKERS)], "linestyle": STYLES[i % len(STYLES)]}
-
-
-def _legend(canvas: Canvas, groups: dict[Spec, Tried], *, looks: Mapping, says: str) -> None:
-    handles, labels = [], []
-    for base, of in groups.items():
-        look = looks[base] if of.varied else {"color": looks[base]["color"], "linestyle": ":"}
-        handles.append(Line2D([], [], linewidth=1.8, markersize=4.5, **look))
-        labels.append(str(base) if of.varied else str(of.specs[0]))
-    widest = 0.7 + 0.075 * max(map(len, labels))
+def _legend(canvas: Canvas, groups: Mapping[str, tuple[Tried, dict[str, Any]]], drawn: Drawn) -> None:
+    handles = [
+        Line2D([], [], linewidth=1.8, markersize=4.5, **(look if of.varied else _dotted(look)))
+        for of, look in groups.values()
+    ]
+    widest = drawn.text / 10 * (0.7 + 0.075 * max(map(len, groups)))
     canvas.legend(
         handles,
-        labels,
+        list(groups),
         loc="outside lower center",
-        ncols=max(1, min(4, len(labels), int(canvas.get_figwidth() / widest))),
+        ncols=max(1, min(4, len(groups), int(canvas.get_figwidth() / widest))),
         frameon=False,
-        title=f"{says}; ringed or framed: the lowest of each algorithm",
-        title_fontsize=9.5,
-        fontsize=9.5,
+        title=f"{drawn.says}; ringed or framed: the lowest of each algorithm" if drawn.title else None,
+        title_fontsize=drawn.text - 0.5,
+        fontsize=drawn.text - 0.5,
     )
 
 
-def _below_maps(canvas: Canvas, shown: list[tuple[Tried, dict[str, Any]]], *, runs: list[int]) -> None:
+def _dotted(look: Mapping[str, Any]) -> dict[str, Any]:
+    return {"color": look["color"], "linestyle": ":"}
+
+
+def _below_maps(
+    canvas: Canvas, shown: list[tuple[str, Tried, dict[str, Any]]], drawn: Drawn, *, runs: list[int]
+) -> None:
     """What the colours and frames are, and the regret of the algorithms that have no map."""
-    of_one = [f"{of.specs[0]}: {words.number(ends[str(of.specs[0])]['mean'])}" for of, ends in shown if not of.varied]
-    says = f"mean of {words.over(runs)}; framed: the lowest of each algorithm"
-    canvas.supxlabel("\n".join([says, *(["one setting: " + "; ".join(of_one)] if of_one else [])]), fontsize=9.5)
+    of_one = [f"{name}: {words.number(ends[str(of.specs[0])]['mean'])}" for name, of, ends in shown if not of.varied]
+    says = [f"mean of {words.over(runs)}; framed: the lowest of each algorithm"] if drawn.title else []
+    canvas.supxlabel("\n".join([*says, *(["one setting: " + "; ".join(of_one)] if of_one else [])]), fontsize=9.5)
