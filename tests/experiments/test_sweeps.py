@@ -191,7 +191,7 @@ def test_the_search_and_the_report_share_no_run(tmp_path):
 @pytest.fixture
 def fragile(monkeypatch):
     """Settings of LinFP with c above 2 fail when they run."""
-    from dither.experiments import run
+    from dither.experiments import blocks as run
 
     whole = run.simulate
 
@@ -301,7 +301,7 @@ def test_compare_with_a_sweep(dither, tmp_path):
     code, out, err = dither(*arguments, "--out", tmp_path)
     assert code == 0, err
     made = {path.name for path in tmp_path.iterdir() if path.is_file()}
-    kinds = (".csv", "-differences.csv", ".png", ".pdf")
+    kinds = (".csv", "-differences.csv", "-curves.csv", ".png", ".pdf")
     assert made == {name + kind for name in ("sweep", "compare") for kind in kinds}
     assert pl.read_csv(tmp_path / "sweep.csv").height == 7
     assert pl.read_csv(tmp_path / "compare.csv").height == 3

@@ -271,7 +271,7 @@ def _legend(canvas: Canvas, groups: Mapping[str, tuple[Tried, dict[str, Any]]], 
         loc="outside lower center",
         ncols=max(1, min(4, len(groups), int(canvas.get_figwidth() / widest))),
         frameon=False,
-        title=f"{drawn.says}; ringed or framed: the lowest of each algorithm" if drawn.title else None,
+        title=f"{drawn.says}; ringed: the lowest of each algorithm" if drawn.title else None,
         title_fontsize=drawn.text - 0.5,
         fontsize=drawn.text - 0.5,
     )
