@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from dither.algorithms import specs
-from dither.experiments import asked, environments, figures, plots, sweep_words, sweeps, tables
+from dither.experiments import asked, choices, environments, figures, plots, sweep_words, sweeps, tables
 from dither.experiments.cells import of_panel
 from dither.experiments.store import Store
 from dither.experiments.tried import logarithmic, tried
@@ -117,7 +117,7 @@ def test_the_lowest_mean_wins_and_the_others_are_compared_run_by_run():
             "Greedy": [1.0, 2.0, 3.0, 4.0],
         },
     )
-    fp, greedy = sweeps.choose(of, of.panels[0], rows)
+    fp, greedy = choices.choose(of, of.panels[0], rows)
     assert (str(fp.winner), fp.mean, fp.runs) == ("LinFP:c=2", 23.75, 4)
     assert fp.se == pytest.approx(np.std([9, 19, 29, 38], ddof=1) / 2)
     assert fp.gaps[specs("LinFP:c=1")[0]] == pytest.approx((1.25, 0.45, 2.05), abs=0.01)  # 1.25 ± 3.182·0.5/2
@@ -130,10 +130,10 @@ def test_the_lowest_mean_wins_and_the_others_are_compared_run_by_run():
 def test_only_runs_that_all_settings_have_are_compared():
     of = figure("LinFP:c=1|2", runs=4)
     rows = curves(of, {"LinFP:c=1": [10.0, 20.0, 0.0, 0.0], "LinFP:c=2": [9.0, 19.0]})
-    (choice,) = sweeps.choose(of, of.panels[0], rows)
+    (choice,) = choices.choose(of, of.panels[0], rows)
     assert (str(choice.winner), choice.mean, choice.runs) == ("LinFP:c=2", 14.0, 2)
     with pytest.raises(ValueError, match="the settings of LinFP share no run"):
-        sweeps.choose(of, of.panels[0], rows.filter((pl.col("run") == 0) ^ (pl.col("algorithm") == "LinFP:c=2")))
+        choices.choose(of, of.panels[0], rows.filter((pl.col("run") == 0) ^ (pl.col("algorithm") == "LinFP:c=2")))
     # seen red: the mean over all runs of each
 
 
@@ -142,8 +142,8 @@ def test_the_words():
     last = {"LinFP:c=1": [9.0, 10.0], "LinFP:c=2": [9.0, 10.0], "LinFP:c=3": [30.0, 31.5]}
     last |= {f"LinTS:c={c}": [5.0 / c, 8.0 / c] for c in (1, 2, 3)} | {"Greedy": [1.0, 1.0]}
     rows = curves(of, last)
-    choices = tuple(sweeps.choose(of, of.panels[0], rows))
-    found = sweeps.Found(of, 10**9, rows, choices, {"LinFP:c=9": "it overflows"})
+    chosen = tuple(choices.choose(of, of.panels[0], rows))
+    found = choices.Found(of, 10**9, rows, chosen, {"LinFP:c=9": "it overflows"})
     fresh = figures.adhoc(ENV, found.winners, rounds=40, runs=2)
     values = tables.values(fresh, curves(fresh, {"LinFP:c=1": [12.0, 12.0], "LinTS:c=3": [3.0, 3.0]}))
     fp, ts, greedy, caution, failed = sweep_words.all_of(found, values, seed=0)
@@ -157,7 +157,7 @@ def test_the_words():
     assert greedy == "Greedy: one setting, so nothing was chosen; 1.00 ± 0.00 on the runs of the search."
     assert caution == sweep_words.CAUTION
     assert failed == "LinFP:c=9 ended with an error and is left out: it overflows"
-    one = sweeps.choose(of, of.panels[0], rows.filter(run=0))[1]
+    one = choices.choose(of, of.panels[0], rows.filter(run=0))[1]
     assert "One run alone decides nothing." in sweep_words.chosen(one, None, 10**9, 0)
     # seen red: a tie that is not said; the end of the values that is not said
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from dither.algorithms import Spec, grids
 from dither.cli import running, terminal
 from dither.experiments import asked, figures, outputs, sweep_words, sweeps, tables, words
+from dither.experiments.choices import Choice, Found
 from dither.experiments.pictures import Look
 
 
@@ -56,7 +57,7 @@ def show(
     terminal.said(console, sweep_words.all_of(found, winners, seed=seed))
 
 
-def _every(found: sweeps.Found, values: pl.DataFrame) -> Table:
+def _every(found: Found, values: pl.DataFrame) -> Table:
     """Every setting on the runs of the search, and how far it lies above the best of its algorithm."""
     (panel,) = found.figure.panels
     table = terminal.table(f"{panel.name}, round {panel.rounds:,}: the search, seed {found.seed}")
@@ -74,7 +75,7 @@ def _every(found: sweeps.Found, values: pl.DataFrame) -> Table:
     return table
 
 
-def _above(choice: sweeps.Choice, spec: Spec) -> str:
+def _above(choice: Choice, spec: Spec) -> str:
     if not choice.gaps:
         return "–"
     if spec not in choice.gaps:

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from dither.experiments import words
-from dither.experiments.sweeps import Choice, Found
+from dither.experiments.choices import Choice, Found
 
 CAUTION = "The lowest of several looks better than it is: its regret is the one on the fresh runs."
 
