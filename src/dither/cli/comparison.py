@@ -15,10 +15,18 @@ _LINEAR = environments.describe("linear")
 
 
 def compare(
-    algorithms: Annotated[list[str], typer.Argument(metavar="ALGORITHM...", help="NAME or NAME:setting=value,...")],
+    algorithms: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ALGORITHM...", help="NAME or NAME:setting=value,...; FILE.py:NAME... for one of your own."
+        ),
+    ],
     env: Annotated[
         str | None,
-        typer.Option(help=f"Environment: {inventory.either(environments.ENVIRONMENTS)}.", show_default="linear"),
+        typer.Option(
+            help=f"Environment: {inventory.either(environments.ENVIRONMENTS)}; FILE.py:NAME for one of your own.",
+            show_default="linear",
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,

@@ -154,8 +154,8 @@ def _looks(figure: Figure) -> dict[Spec, dict[str, str]]:
         of_base.setdefault(spec.name, []).append(spec)
     free = list(PALETTE)
     for base, specs in of_base.items():
-        own = PALETTE[list(ALGORITHMS).index(base) % len(PALETTE)]
-        color = own if own in free or not free else free[0]
+        own = PALETTE[list(ALGORITHMS).index(base) % len(PALETTE)] if base in ALGORITHMS else None
+        color = own if own and (own in free or not free) else (free or PALETTE)[0]
         free = [other for other in free if other != color]
         looks |= {spec: {"color": color, "marker": MARKERS[i % len(MARKERS)]} for i, spec in enumerate(specs)}
     return looks

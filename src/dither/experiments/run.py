@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import threadpoolctl
 
-from dither import errors
+from dither import errors, parts
 from dither.experiments import asked, code, costs, figures, published, words
 from dither.experiments.cells import Cell, of_panel
 from dither.experiments.environments import build
@@ -71,6 +71,7 @@ def reproduce(
     size = BLOCK if block is None else block
     for name, value, least in (("runs", runs, 1), ("seed", seed, 0), ("jobs", jobs, 1), ("block", size, 1)):
         errors.at_least(name, value, least)
+    parts.refresh()
     figures.check(figure)
     out = Path(out)
     store = Store(out / STORE)
@@ -208,6 +209,7 @@ class _Watch:
 
 def _metered(store: Store, block: Block, *, meter: Path, i: int) -> None:
     """`_compute` in another process. It has read the sources later than the command, so they are compared."""
+    parts.refresh()  # it may have loaded them for an earlier command
     for key, found in code.fingerprints(block.cells.values()).items():
         if found is not None and found != block.codes[key][0]:
             names = words.listed(list(block.cells))
