@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 import dither
 from dither.algorithms import Algorithm
-from dither.experiments import code, figures, run, tables
+from dither.experiments import blocks, code, figures, run, tables
 from dither.experiments.cells import of_panel
 from dither.experiments.environments import describe
 from dither.experiments.imported import Sources
@@ -93,7 +93,7 @@ def test_other_code_is_computed_anew_and_no_other_algorithm(tmp_path, own):
     own.edit(sign="-")
     calls = []
     own.monkeypatch.setattr(
-        run, "simulate", lambda env, specs, **more: (calls.append([*specs]), dither.simulate(env, specs, **more))[1]
+        blocks, "simulate", lambda env, specs, **more: (calls.append([*specs]), dither.simulate(env, specs, **more))[1]
     )
     assert run.reproduce(figure(), out=tmp_path / "a", runs=3, on_other_code=said.append) == 1
     assert calls == [["Mine"]]

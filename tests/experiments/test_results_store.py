@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dither.algorithms import Spec
-from dither.experiments import figures, run
+from dither.experiments import blocks, figures, run
 from dither.experiments.cells import Cell, of_panel
 from dither.experiments.environments import describe
 from dither.experiments.store import COLUMNS, Store
@@ -37,7 +37,7 @@ cli.main()
 
 TOGETHER = """
 import sys
-from dither.experiments import figures, run
+from dither.experiments import blocks, figures, run
 names = ["LinFP", "EpsGreedy"]
 figure = figures.select(figures.find("fig3-linear"), panels=["d=10"], rounds=60, algorithms=names)
 run.reproduce(figure, out=sys.argv[1], runs=4, block=int(sys.argv[2]))
@@ -110,13 +110,13 @@ def test_processes_give_what_one_process_gives(tmp_path, undisturbed):
 
 def computed(monkeypatch):
     """What is simulated from now on: (algorithms, runs) a call."""
-    calls, real = [], run.simulate
+    calls, real = [], blocks.simulate
 
     def simulate(env, specs, *, runs, **more):
         calls.append((sorted(specs), list(runs)))
         return real(env, specs, runs=runs, **more)
 
-    monkeypatch.setattr(run, "simulate", simulate)
+    monkeypatch.setattr(blocks, "simulate", simulate)
     return calls
 
 
@@ -140,7 +140,7 @@ def test_only_what_is_missing_is_computed(tmp_path, monkeypatch):
 
 
 def test_stretches_are_consecutive_and_end_with_a_block():
-    assert run.stretches({0, 2, 3, 4, 5, 9}, block=4) == [range(1), range(2, 4), range(4, 6), range(9, 10)]
+    assert blocks.stretches({0, 2, 3, 4, 5, 9}, block=4) == [range(1), range(2, 4), range(4, 6), range(9, 10)]
     # seen red: without the cut at gaps; without the cut at multiples
 
 
@@ -191,7 +191,7 @@ def test_ours_are_recorded_where_published_curves_end(tmp_path, monkeypatch):
     figure = figures.select(FIGURE, rounds=2000, algorithms=["Greedy"])
     plain = set(recorded(2000).tolist())
     assert not {1777, 1888} & plain
-    monkeypatch.setattr(run.published, "marks", lambda panel: {1777, 1888})
+    monkeypatch.setattr(blocks.published, "marks", lambda panel: {1777, 1888})
     run.reproduce(figure, out=tmp_path, runs=1)
     assert set(rows(tmp_path, figure)["round"]) == plain | {1777, 1888}  # seen red: `recorded` alone
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dither.experiments import run
+from dither.experiments import plan
 
 Runs = Annotated[
     int | None, typer.Option(help="Runs of each algorithm; what is stored counts.", show_default="the figure's")
@@ -16,8 +16,8 @@ Block = Annotated[
     int | None,
     typer.Option(
         help="Runs computed at once and stored in one file: an interruption loses at most these. "
-        f"If left out, up to {run.BLOCK * run.AT_ONCE} are computed at once, which is quickest, and {run.BLOCK} stand "
-        "in a file.",
+        f"If left out, up to {plan.BLOCK * plan.AT_ONCE} are computed at once, which is quickest, and {plan.BLOCK} "
+        "stand in a file.",
         show_default=False,
     ),
 ]

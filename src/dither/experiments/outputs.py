@@ -8,7 +8,7 @@ import polars as pl
 from dither import drawing, files
 from dither.experiments import plots, tables
 from dither.experiments.asked import Request
-from dither.experiments.run import STORE
+from dither.experiments.plan import STORE
 from dither.experiments.store import Store
 
 

@@ -36,15 +36,15 @@ def _draw(figure: Figure, rows: pl.DataFrame, *, band: str, log: bool) -> Canvas
     lines = math.ceil(count / columns)
     canvas = Canvas(figsize=(max(4.4 * columns, 7.0), 3.5 * lines + 1.3), layout="constrained")
     axes = list(canvas.subplots(lines, columns, squeeze=False).flat)
-    looks = _looks(figure)
+    look = looks(figure)
     if figure.x == "round":
         for ax, panel in zip(axes, panels, strict=False):
-            _over_rounds(ax, figure, panel, rows.filter(panel=panel.name), looks=looks, band=band)
+            _over_rounds(ax, figure, panel, rows.filter(panel=panel.name), looks=look, band=band)
     elif figure.x == "setting":
         for ax, panel in zip(axes, panels, strict=False):
-            _over_values(ax, panel, rows.filter(panel=panel.name, round=panel.rounds), looks=looks, band=band)
+            _over_values(ax, panel, rows.filter(panel=panel.name, round=panel.rounds), looks=look, band=band)
     else:
-        _over_setting(axes[0], figure, panels, rows, looks=looks, band=band)
+        _over_setting(axes[0], figure, panels, rows, looks=look, band=band)
     for i, ax in enumerate(axes):
         ax.set_visible(i < count)
         ax.grid(alpha=0.25, linewidth=0.6)
@@ -62,7 +62,7 @@ def _draw(figure: Figure, rows: pl.DataFrame, *, band: str, log: bool) -> Canvas
         if i % columns == 0:
             ax.set_ylabel(words.SHOWS[figure.shows].split(",")[0])
     canvas.suptitle(figure.title, fontsize=12, fontweight="bold")
-    _legend(canvas, figure, rows, panels, looks=looks, band=band)
+    _legend(canvas, figure, rows, panels, looks=look, band=band)
     return canvas
 
 
@@ -71,7 +71,7 @@ def _over_rounds(ax: Any, figure: Figure, panel: Panel, rows: pl.DataFrame, *, l
         mine = rows.filter(algorithm=str(spec)).sort("round")
         if mine.is_empty():
             continue
-        low, high = _band(mine, band)
+        low, high = edges(mine, band)
         look = looks[spec]
         ax.plot(mine["round"], mine["mean"], linewidth=1.6, markevery=0.12, markersize=4.5, **look)
         ax.fill_between(mine["round"], low, high, color=look["color"], alpha=0.18, linewidth=0)
@@ -88,7 +88,7 @@ def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band
         mine = pl.concat([rows.filter(algorithm=str(spec)) for spec in of])
         if mine.is_empty():
             continue
-        low, high = _band(mine, band)
+        low, high = edges(mine, band)
         color = looks[next(iter(of))]["color"]
         if len(of) == 1:
             ax.axhline(mine["mean"][0], color=color, linewidth=1.6, linestyle=":")
@@ -128,7 +128,7 @@ def _over_setting(ax: Any, figure: Figure, panels: list, rows: pl.DataFrame, *, 
         mine = last.filter(algorithm=str(spec)).sort("x")
         if mine.is_empty():
             continue
-        low, high = _band(mine, band)
+        low, high = edges(mine, band)
         look = looks[spec] | {"marker": looks[spec]["marker"] or "."}
         ax.plot(mine["x"], mine["mean"], linewidth=1.6, **look)
         ax.fill_between(mine["x"], low, high, color=look["color"], alpha=0.18, linewidth=0)
@@ -139,16 +139,17 @@ def _over_setting(ax: Any, figure: Figure, panels: list, rows: pl.DataFrame, *, 
     ax.set_title(f"at round {panels[0].rounds:,}", fontsize=10.5)
 
 
-def _band(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
+def edges(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
+    """The lower and the upper edge of the band, from the rows of `tables.summary`."""
     if band == "quantiles":
         return rows["low"], rows["high"]
     se = rows["se"].fill_null(0.0)  # of one run
     return rows["mean"] - se, rows["mean"] + se
 
 
-def _looks(figure: Figure) -> dict[Spec, dict[str, str]]:
+def looks(figure: Figure) -> dict[Spec, dict[str, str]]:
     """A colour for each algorithm, if possible the same in every figure, and a marker for each of its settings."""
-    looks: dict[Spec, dict[str, str]] = {}
+    found: dict[Spec, dict[str, str]] = {}
     of_base: dict[str, list[Spec]] = {}
     for spec in figure.algorithms:
         of_base.setdefault(spec.name, []).append(spec)
@@ -157,8 +158,8 @@ def _looks(figure: Figure) -> dict[Spec, dict[str, str]]:
         own = PALETTE[list(ALGORITHMS).index(base) % len(PALETTE)] if base in ALGORITHMS else None
         color = own if own and (own in free or not free) else (free or PALETTE)[0]
         free = [other for other in free if other != color]
-        looks |= {spec: {"color": color, "marker": MARKERS[i % len(MARKERS)]} for i, spec in enumerate(specs)}
-    return looks
+        found |= {spec: {"color": color, "marker": MARKERS[i % len(MARKERS)]} for i, spec in enumerate(specs)}
+    return found
 
 
 def _ranges(specs: list[Spec], *, looks: dict) -> tuple[list[Line2D], list[str]]:

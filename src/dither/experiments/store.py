@@ -3,7 +3,7 @@
     FOLDER/<key of the cell>/<code>/<first run>-<last run>.parquet
     code       the fingerprint of the code that made the runs (module `code`)
     columns    run, round, regret (of the means), realised; both regrets are cumulative
-    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, versions and time
+    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, and `made_here`
 
 A file is written under a temporary name and renamed, so a kill loses at most the block in progress. The path of a file
 says everything that its rows depend on. So if processes share a folder, one replaces a file of another only by the same
@@ -11,6 +11,7 @@ rows. Results of other code stay in their own folders: a user who goes back to t
 versions did not record the code. Their files lie directly in the folder of the cell, and their code is UNRECORDED.
 """
 
+import functools
 import json
 import platform
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ from dither import _version, files
 from dither.experiments.cells import Cell
 
 METADATA = "dither"
+Made = dict[str, Any]  # where and when results were made: `made_here`
 COLUMNS = ("run", "round", "regret", "realised")
 UNRECORDED = ""
 
@@ -61,7 +63,7 @@ class Store:
         return pl.concat(frames)
 
     def about(self, cell: Cell, codes: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The metadata of each file: cell, code, runs, model, policy, versions, created."""
+        """The metadata of each file: cell, code, runs, model, policy, and what `made_here` says."""
         return [about for _, about in self._of(cell, codes)]
 
     def write(
@@ -73,9 +75,13 @@ class Store:
         rounds: np.ndarray,
         regret: np.ndarray,
         realised: np.ndarray,
+        made: Made | None = None,
         **more: str,
     ) -> Path:
-        """Add consecutive runs of this code: rounds (P,), regret and realised (R, P); `more` goes into the metadata."""
+        """Add consecutive runs of this code: rounds (P,), regret and realised (R, P); `more` goes into the metadata.
+
+        made : what `made_here` says where the runs were made; None: they were made here, now
+        """
         frame = pl.DataFrame(
             {
                 "run": np.repeat(np.array(runs, dtype=np.int64), len(rounds)),
@@ -85,7 +91,7 @@ class Store:
             }
         )
         about = {"key": cell.key, "cell": cell.content(), "code": code, "runs": list(runs)} | more
-        about |= {"versions": versions(), "created": datetime.now(UTC).isoformat(timespec="microseconds")}
+        about |= made_here() if made is None else made
         path = self.folder / cell.key / code / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
         files.replace(
             path, lambda file: frame.write_parquet(file, metadata={METADATA: json.dumps(about)}), parents=True
@@ -107,6 +113,25 @@ class Store:
             if about.setdefault("code", UNRECORDED) != code:
                 raise _foreign(path, f"it holds results of the code {about['code']}")
             yield path, about
+
+
+def made_here() -> Made:
+    """The versions, the machine, its processor and the time: each file of results says them."""
+    return {
+        "versions": versions(),
+        "machine": platform.node(),
+        "processor": processor(),
+        "created": datetime.now(UTC).isoformat(timespec="microseconds"),
+    }
+
+
+@functools.cache
+def processor() -> str:
+    """The processor's name, such as "Intel(R) Xeon(R) CPU @ 2.20GHz", or its kind where the system does not say it."""
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text(encoding="utf-8").splitlines() if about.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def versions() -> dict[str, str]:
