@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from dither.cli import analysis, render, running, terminal
-from dither.cli.options import Accept, Band, Block, Jobs, Log, Out, Runs, Seed
-from dither.experiments import figures
+from dither.cli.options import Accept, Band, Block, Called, Formats, Jobs, Latex, Log, Out, Runs, Seed, Title, Width
+from dither.experiments import figures, pictures
+from dither.experiments.pictures import Look
 
 
 def list_figures(
@@ -35,8 +36,14 @@ def reproduce(
     accept: Accept = False,
     band: Band = "se",
     log: Log = False,
+    width: Width = None,
+    title: Title = True,
+    called: Called = "code",
+    form: Formats = "png,pdf",
+    latex: Latex = False,
 ) -> None:
     """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will."""
+    look = Look(band, log, width, title, called, pictures.formats(form), latex)
     drawn = [name for name in names if name in analysis.DRAWN]
     chosen = [
         figures.select(figures.find(name), panels=panel, algorithms=algorithm, rounds=rounds)
@@ -46,7 +53,7 @@ def reproduce(
     if drawn:
         analysis.theory(drawn, seed=seed, out=out / "theory")
     for figure in chosen:
-        running.show(figure, seed=seed, out=out, band=band, log=log, runs=runs, jobs=jobs, block=block, accept=accept)
+        running.show(figure, seed=seed, out=out, look=look, runs=runs, jobs=jobs, block=block, accept=accept)
 
 
 def write_report(
