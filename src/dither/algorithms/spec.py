@@ -7,8 +7,8 @@ from dataclasses import field
 from typing import Any
 
 from dither import errors, parts
-from dither.algorithms import alone
-from dither.algorithms.algorithm import Algorithm
+from dither.algorithms import alone, grids
+from dither.algorithms.algorithm import Algorithm, fields
 from dither.algorithms.table import BUILT_IN, find
 from dither.parts import Part
 
@@ -72,7 +72,7 @@ class Spec:
         return self._with_settings(self.own.text if isinstance(self.own, Part) else self.name)
 
     def _with_settings(self, name: str) -> str:
-        said = [f"{k}={v}" for k, v in self.settings]
+        said = [f"{k}={_written(v)}" for k, v in self.settings]
         said += [f"preset={self.preset}"] if self.preset != "default" else []
         return name + (":" + ",".join(said) if said else "")
 
@@ -82,6 +82,30 @@ class Spec:
         if isinstance(self.own, Part):
             return alone.algorithm(parts.find(self.own), name=self.name)
         return find(self.name) if self.own is None else self.own
+
+    def also(self, text: str) -> "Spec":
+        """The same with the settings of the text, which win."""
+        given = settings(text)
+        preset = given.pop("preset", self.preset)
+        errors.among("preset", preset, self.algorithm.presets)
+        return dataclasses.replace(self, settings=tuple(sorted((dict(self.settings) | given).items())), preset=preset)
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        """The settings that it may have, and their types as they are declared."""
+        own = ("dim", "disjoint", "seed", "floor", "monte_carlo")  # the caller's, not the text's
+        declared = {name: p.annotation for name, p in self.algorithm.__signature__.parameters.items()}
+        policy = self.algorithm.policy_of.get(self.preset, self.algorithm.policy)
+        return {name: kind for name, kind in (declared | fields(policy)).items() if name not in own}
+
+    def value(self, setting: str) -> Any:
+        """Its value of a setting: the one given, or else that of its preset, or else the default."""
+        if setting == "preset":
+            return self.preset
+        known = self.algorithm.__signature__.parameters.get(setting)
+        preset = self.algorithm.presets.get(self.preset, {})
+        default = (preset if isinstance(preset, Mapping) else {}).get(setting, known.default if known else None)
+        return dict(self.settings).get(setting, default)
 
     def told(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Its settings, and those facts of the environment that the algorithm is told and that are not set."""
@@ -96,15 +120,18 @@ class Spec:
 
 
 def specs(*things: Any) -> tuple[Spec, ...]:
-    """Specs of texts and of what `Spec.of` takes, each once.
+    """Specs of texts and of what `Spec.of` takes, each once. "LinFP:c=0.3|1" is two of them (`grids`).
 
     Raises ValueError where two parts of the user's have one name.
     """
     found: dict[Spec, Spec] = {}
-    for spec in map(Spec.of, things):
-        other = found.setdefault(spec, spec).own
-        if other != spec.own:
-            raise ValueError(f"two algorithms are called {spec}, {other} and {spec.own}: give one of them another name")
+    for grid in map(grids.Grid.parse, things):
+        base = Spec.of(grid.base)
+        for spec in map(base.also, grid.texts()):
+            other = found.setdefault(spec, spec).own
+            if other != spec.own:
+                both = f"{other} and {spec.own}"
+                raise ValueError(f"two algorithms are called {spec}, {both}: give one of them another name")
     return tuple(found)
 
 
@@ -119,7 +146,7 @@ def _differing(policy: Any) -> tuple[tuple[str, Any], ...]:
 def settings(text: str, *, inside: str | None = None) -> dict[str, Any]:
     """The settings in "c=0.3,preset=as_run"; values are Python literals, or else strings. inside: what errors show."""
     found: dict[str, Any] = {}
-    for part in filter(None, text.split(",")):
+    for part in filter(None, grids.split(text, ",")):
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(f"a setting is written key=value, got {part!r} in {inside or text!r}")
@@ -127,6 +154,12 @@ def settings(text: str, *, inside: str | None = None) -> dict[str, Any]:
             raise ValueError(f"{key.strip()} is set twice in {inside or text!r}")
         found[key.strip()] = _literal(value.strip())
     return found
+
+
+def _written(value: Any) -> str:
+    """The text that is read as this value."""
+    plain = grids.written(value)
+    return repr(value) if isinstance(value, str) and _literal(plain) != value else plain
 
 
 def _literal(text: str) -> Any:
