@@ -1,4 +1,4 @@
-"""Logistic, probit, clipped and Poisson environments, and what `simulate` does with rewards that are drawn given the means."""
+"""Logistic, probit, clipped and Poisson environments; what `simulate` does with rewards drawn given the means."""
 
 import sys
 
