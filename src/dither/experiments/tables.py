@@ -93,7 +93,7 @@ def measured(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
         regret = np.array(list(found.values()))
         if regret.size == 0:
             continue
-        se = _se(regret)
+        se = standard_error(regret)
         each = _each(curves, panel, t, algorithm=name, found=found) if figure.each and regret.size <= EACH else ""
         spread = (None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
         rows.append(
@@ -155,7 +155,7 @@ def ordered(figure: Figure, paired: pl.DataFrame) -> pl.DataFrame:
 
 def interval(x: np.ndarray) -> tuple[float, float | None, float | None]:
     """The mean and the ends of its t-interval. The ends are None for one value, which says nothing of the spread."""
-    mean, se = float(x.mean()), _se(x)
+    mean, se = float(x.mean()), standard_error(x)
     if se is None:
         return mean, None, None
     half = float(stats.t.ppf((1 + LEVEL) / 2, x.size - 1)) * se
@@ -236,7 +236,8 @@ def _gap(end: published.End | None, base: published.End | None) -> float | None:
     return gap if least > 0 or most < 0 or least == most else None
 
 
-def _se(x: np.ndarray) -> float | None:
+def standard_error(x: np.ndarray) -> float | None:
+    """Of the mean of x (R,); None for one value."""
     return float(x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else None
 
 
