@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from dither import parts as own
 from dither.algorithms import Spec
 from dither.envs import Kappas
 from dither.experiments.panels import Figure, Panel, reference, without_shared
@@ -168,7 +169,7 @@ def setting(env: Mapping[str, Any]) -> str:
         for name, value in env.items()
         if name != "name"
     ]
-    return ", ".join([env["name"], *parts])
+    return ", ".join([own.short(env["name"]), *parts])
 
 
 def band(kind: str, runs: list[int]) -> str:
