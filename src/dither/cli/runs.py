@@ -6,7 +6,22 @@ from typing import Annotated
 import typer
 
 from dither.cli import analysis, render, running, terminal
-from dither.cli.options import Accept, Band, Block, Called, Formats, Jobs, Latex, Log, Out, Runs, Seed, Title, Width
+from dither.cli.options import (
+    Accept,
+    Band,
+    Block,
+    Called,
+    Formats,
+    Jobs,
+    Latex,
+    Log,
+    Out,
+    Profile,
+    Runs,
+    Seed,
+    Title,
+    Width,
+)
 from dither.experiments import figures, pictures
 from dither.experiments.pictures import Look
 
@@ -41,9 +56,10 @@ def reproduce(
     called: Called = "code",
     form: Formats = "png,pdf",
     latex: Latex = False,
+    profile: Profile = False,
 ) -> None:
     """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will."""
-    look = Look(band, log, width, title, called, pictures.formats(form), latex)
+    look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
     drawn = [name for name in names if name in analysis.DRAWN]
     chosen = [
         figures.select(figures.find(name), panels=panel, algorithms=algorithm, rounds=rounds)
