@@ -97,6 +97,12 @@ FIGURES = (
                 "(LinPHE:preset=as_run). In both, a few runs stay with a bad arm and carry the mean, so that a mean of "
                 "20 runs says little."
             ),
+            Note(
+                "Which bound S on ‖θ*‖ RandLinUCB was given is not stated. With S = √d (RandLinUCB:preset=as_run) it "
+                "ends within two errors of the published curve in all panels (docs/differences.md).",
+                algorithms=specs("RandLinUCB"),
+                panels=("d=20",),
+            ),
         ),
     ),
     Figure(
