@@ -16,7 +16,7 @@ test: .venv/test
 # What depends on how products round: all but the commands, files, pages and laws of chance alone. For another kernel
 # of OpenBLAS: OPENBLAS_CORETYPE=Haswell make test-numerical (.ci/kernels lists those that the processor has).
 NUMERICAL := tests/test_arrays.py tests/test_bandit.py tests/test_bandit_inputs.py tests/test_cases.py \
-  tests/test_digits.py tests/test_exact_draws.py tests/test_settled.py \
+  tests/test_conformance.py tests/test_digits.py tests/test_exact_draws.py tests/test_settled.py \
   tests/test_explain.py tests/test_glm*.py tests/test_links.py tests/test_network.py tests/test_network_cases.py \
   tests/test_network_gradients.py tests/test_neural_linear.py tests/test_ope.py tests/test_ope_sums.py \
   tests/test_policies.py tests/test_propensity*.py tests/test_ridge.py tests/test_simulate.py tests/test_theory.py

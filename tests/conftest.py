@@ -1,6 +1,7 @@
 """What all tests share: one BLAS thread (so that bits can be compared), hypothesis without luck, the command line."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import threadpoolctl
 from hypothesis import settings
 
+import browsing
 from dither import cli
 from libraries import Library
 
@@ -48,6 +50,19 @@ def data_folder():
         reason = f"no data sets in {folder}: set DITHER_DATA to a folder with shuttle/, isolet/, ..."
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     return folder
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A browser without a window, one for each process of tests; `browsing.Page` opens a file in it."""
+    driver = shutil.which("chromedriver")
+    if driver is None or shutil.which("chromium") is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(
+            "no chromium and chromedriver: install both, as .ci/run does"
+        )
+    browser = browsing.start(driver)
+    yield browser
+    browser.quit()
 
 
 def pytest_sessionfinish(session):

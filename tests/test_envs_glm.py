@@ -1,4 +1,4 @@
-"""Logistic, probit and Poisson environments, and what `simulate` does with rewards that are drawn given the means."""
+"""Logistic, probit, clipped and Poisson environments; what `simulate` does with rewards drawn given the means."""
 
 import sys
 
@@ -12,8 +12,14 @@ from dither import envs, streams
 from dither.models import GLM, Ridge
 from dither.policies import FeaturePerturbation, Greedy
 
-KINDS = {"logistic": envs.Logistic, "probit": envs.Probit, "poisson": envs.Poisson}
-MU = {"logistic": special.expit, "probit": stats.norm.cdf, "poisson": np.exp}
+SMOOTH = {"logistic": envs.Logistic, "probit": envs.Probit, "poisson": envs.Poisson}
+KINDS = SMOOTH | {"clipped": envs.Clipped}
+MU = {
+    "logistic": special.expit,
+    "probit": stats.norm.cdf,
+    "poisson": np.exp,
+    "clipped": np.vectorize(lambda eta: 0.0 if eta < 0 else 1.0 if eta > 1 else eta),
+}
 SHAPES = [
     dict(contexts=None),
     dict(contexts=1),
@@ -60,7 +66,7 @@ def test_facts(kind):
             KINDS[kind](**wrong)
 
 
-@pytest.mark.parametrize("kind", ["logistic", "probit"])
+@pytest.mark.parametrize("kind", ["logistic", "probit", "clipped"])
 def test_coins_have_their_means_and_one_uniform_each(kind):
     env = KINDS[kind](dim=3, arms=4, norm=2.0)
     p = np.broadcast_to(mean(env, n=1), (20_000, 4))
@@ -107,7 +113,7 @@ def slope(kind, eta, h=1e-5):
     return (MU[kind](eta + h) - MU[kind](eta - h)) / (2 * h)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SMOOTH)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_kappas(kind, shape):
     env = KINDS[kind](dim=3, arms=4, **shape)
@@ -123,6 +129,16 @@ def test_kappas(kind, shape):
     if env.unit:
         assert_allclose(env.kappa(X), slope(kind, -env.S), rtol=1e-6)
     # seen red: the mean over all arms for that over the best ones; κ at θ* alone
+
+
+def test_a_mean_that_is_cut_is_all_or_nothing_at_its_ends():
+    env = envs.Clipped(dim=2, arms=4, norm=4.0)
+    run, X = envs.sphere.Run(np.array([4.0, 0.0]), None), np.array([[[1, 0], [0.5, 0.8], [0.1, 0.9], [-1, 0]]])
+    mu = env.means(run, X, None)
+    assert_allclose(mu, [[1, 1, 0.4, 0]], rtol=1e-15)
+    r = env.rewards(streams.stream(0, 0, "noise"), np.broadcast_to(mu[0], (20_000, 4)))
+    assert_array_equal(r[:, [0, 1, 3]], np.broadcast_to([1.0, 1, 0], (20_000, 3)))
+    # seen red: a cut at 2; a mean that is not cut at 0
 
 
 class Watched(envs.Logistic):

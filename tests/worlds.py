@@ -24,6 +24,7 @@ WORLDS = {
     "random delay": envs.Delayed(DIGITS, mean=2.0),
     "logistic": envs.Logistic(dim=3, arms=5, norm=2.0),
     "probit": envs.Probit(dim=3, arms=5, contexts=2),
+    "clipped": envs.Clipped(dim=3, arms=5, norm=2.0),
     "poisson": envs.Poisson(dim=3, arms=5, contexts=1),
 }
 

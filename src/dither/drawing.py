@@ -11,7 +11,11 @@ from dither import files
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart. Its yellow is left out: it is lost on white paper.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444", "#8C6D31")
-STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
+# The same on dark paper.
+DARK = ("#FF8A3D", "#3D93E6", "#35C79A", "#E59CC4", "#9ADBFF", "#F5BD3D", "#B9C0C7", "#BF9B56")
+# Letters stay letters in vector files: TrueType in PDF, text in SVG.
+STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+STYLE |= {"pdf.fonttype": 42, "svg.fonttype": "none"}
 
 
 def save(canvas: Canvas, path: Path, *, dpi: int = 160) -> Path:

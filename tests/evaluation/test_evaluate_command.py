@@ -69,7 +69,8 @@ def test_the_page_stands_alone(dither, live, tmp_path):
     pictures = re.findall(r'<img [^>]*src="data:image/png;base64,([^"]+)"', html)
     assert len(pictures) == html.count("<img") == 1
     assert base64.b64decode(pictures[0]).startswith(b"\x89PNG")
-    assert not re.search(r"https?:|<script|<link|@import|url\(|src=\"(?!data:)", html)
+    assert not re.search(r"https?:|<script[^>]* src|<link|@import|url\(|src=\"(?!data:)", html)
+    assert "default-src 'none'" in html
     assert "worse than what ran" in html
     assert "dither evaluate" in html
     assert "400 rows read, 400 used" in " ".join(html.split())

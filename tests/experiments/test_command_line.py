@@ -25,6 +25,9 @@ TINY = ("reproduce", "fig3-linear", "--panel", "d=10", "--rounds", 40, "--runs",
         ((*TINY, "--jobs", 0), "jobs must be"),
         ((*TINY, "--block", 0), "block must be"),
         ((*TINY, "--band", "quantile"), "no band 'quantile': did you mean 'quantiles'?"),
+        ((*TINY, "--width", "colum"), "width must be a number of inches, column (3.25 inches) or text"),
+        ((*TINY, "--format", "jpg"), "no format 'jpg': did you mean 'png'?"),
+        (("compare", "LinFP", "--names", "papr"), "no kind of names 'papr': did you mean 'paper'?"),
         (("compare", "LinFP", "--env", "lineer"), "no environment 'lineer': did you mean 'linear'?"),
         (("compare", "LinFP", "--env", "digits", "--dim", 3), "no setting of the environment digits 'dim'"),
         (("compare", "LinFP", "--noise", -1), "noise must lie in"),
@@ -119,14 +122,35 @@ def test_reproduce_names_every_file_and_prints_the_table(dither, tmp_path):
     code, out, err = dither(*TINY, "--out", tmp_path)
     assert code == 0, err
     wrote = [line.removeprefix("wrote ") for line in out.splitlines() if line.startswith("wrote ")]
-    made = ["fig3-linear.csv", "fig3-linear-differences.csv", "fig3-linear.png", "fig3-linear.pdf"]
+    made = ["fig3-linear.csv", "fig3-linear-differences.csv", "fig3-linear-curves.csv", "fig3-linear.png"]
+    made.append("fig3-linear.pdf")
     assert wrote == [str(tmp_path / name) for name in made]
-    assert (tmp_path / made[2]).read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / made[3]).read_bytes().startswith(b"%PDF")
+    assert (tmp_path / made[3]).read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / made[4]).read_bytes().startswith(b"%PDF")
     table = pl.read_csv(tmp_path / made[0])
     assert table["algorithm"].to_list()[0] == "LinFP"
     assert "Lowest regret at round 40" in out
     assert "100%" in err
+
+
+def test_files_for_a_paper(dither, tmp_path):
+    asked = ("--width", "column", "--no-title", "--names", "paper", "--format", "svg,pdf", "--latex")
+    code, out, err = dither(*TINY, *asked, "--out", tmp_path)
+    assert code == 0, err
+    wrote = [line.rpartition("/")[2] for line in out.splitlines() if line.startswith("wrote ")]
+    assert wrote[3:] == [f"fig3-linear{end}" for end in (".svg", ".pdf", "-table.tex", "-figure.tex")]
+    svg = (tmp_path / wrote[3]).read_text("utf-8")
+    assert 'width="234pt"' in svg  # 3.25 inches
+    assert ">GLM-FP</text>" in svg
+    assert "new arms in each round" not in svg
+    assert r"$\varepsilon$-Greedy & " in (tmp_path / wrote[5]).read_text("utf-8")
+    assert r"\includegraphics[width=3.25in]{fig3-linear.pdf}" in (tmp_path / wrote[6]).read_text("utf-8")
+    curves = pl.read_csv(tmp_path / "fig3-linear-curves.csv")
+    assert set(curves["name"]) == {"GLM-FP", "ε-Greedy", "LinUCB", "LinTS", "LinPHE", "RandLinUCB", "Greedy"}
+    assert set(curves["source"]) == {"ours"}  # at another horizon, nothing is published
+    table = pl.read_csv(tmp_path / "fig3-linear.csv")
+    for algorithm, regret in table.select("algorithm", "regret").iter_rows():
+        assert curves.filter(algorithm=algorithm, round=40)["mean"].to_list() == [regret]
 
 
 def test_compare(dither, tmp_path):

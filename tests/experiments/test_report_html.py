@@ -1,11 +1,10 @@
-import base64
 import re
 from dataclasses import replace
 
 import pytest
 
 from dither.cli import report
-from dither.experiments import asked, figures, run
+from dither.experiments import asked, figures, run, store
 from dither.experiments.figures import FIGURES
 from dither.experiments.panels import Note
 
@@ -22,19 +21,29 @@ def folder(tmp_path_factory):
 
 def test_the_report_stands_alone(folder, tmp_path):
     html = report.write(folder, tmp_path / "deep" / "report.html").read_text("utf-8")
-    pictures = re.findall(r'<img [^>]*src="data:image/png;base64,([^"]+)"', html)
-    assert len(pictures) == html.count("<img") == 2
-    assert all(base64.b64decode(picture).startswith(b"\x89PNG") for picture in pictures)
-    assert not re.search(r"https?://|<script|<link|@import|url\(", html)
-    # seen red: a picture by its path
+    assert not re.search(r"<script[^>]* src=", html)
+    scripts = re.findall(r"<script[^>]*>(.*?)</script>", html, flags=re.DOTALL)
+    assert sum("plotly.js v" in script[:100] for script in scripts) == 1  # once, for all figures
+    page = re.sub(r"<script[^>]*>.*?</script>", "", html, flags=re.DOTALL)
+    assert not re.search(r"https?://|<link|@import|url\(|src=", page)
+    assert "default-src 'none'" in page
+    # seen red: the script of a delivery network
 
 
 def test_the_report_says_what_was_run(folder, tmp_path):
     html = report.write(folder, tmp_path / "report.html").read_text("utf-8")
-    for part in ("Lowest regret at round 30", "FeaturePerturbation(c=1.0", "numpy 2", "Seed 0", "(not in the paper)"):
+    for part in (
+        "Lowest regret at round 30",
+        "FeaturePerturbation(c=1.0",
+        "numpy 2",
+        "Seed 0",
+        "(not in the paper)",
+        store.processor(),
+    ):
         assert part in html
     assert "1 &lt; 2 &amp; &lt;b&gt;bold&lt;/b&gt;" in html  # what is put in is text
     assert html.count("<h3>d=") == 4
+    assert html.count("is the standard error of the mean") == 1
 
 
 def test_an_interrupted_figure_is_reported_as_far_as_it_is(tmp_path):

@@ -8,8 +8,9 @@ import typer
 from dither import datasets
 from dither.algorithms import spec
 from dither.cli import inventory, running
-from dither.cli.options import Accept, Band, Block, Jobs, Log, Out, Seed
-from dither.experiments import environments, figures
+from dither.cli.options import Accept, Band, Block, Called, Formats, Jobs, Latex, Log, Out, Seed, Title, Width
+from dither.experiments import environments, figures, pictures
+from dither.experiments.pictures import Look
 
 _LINEAR = environments.describe("linear")
 
@@ -68,8 +69,14 @@ def compare(
     accept: Accept = False,
     band: Band = "se",
     log: Log = False,
+    width: Width = None,
+    title: Title = True,
+    called: Called = "code",
+    form: Formats = "png,pdf",
+    latex: Latex = False,
 ) -> None:
     """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
+    look = Look(band, log, width, title, called, pictures.formats(form), latex)
     given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
     given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
     given = {k: v for k, v in given.items() if v is not None}
@@ -81,4 +88,4 @@ def compare(
         raise ValueError(f"--data is an environment of its own: leave out --env {env}")
     name = env or ("linear" if data is None else "table")
     figure = figures.adhoc(environments.describe(name, **given), algorithms, rounds=rounds, runs=runs)
-    running.show(figure, seed=seed, out=out, band=band, log=log, runs=runs, jobs=jobs, block=block, accept=accept)
+    running.show(figure, seed=seed, out=out, look=look, runs=runs, jobs=jobs, block=block, accept=accept)

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from dither import workers
-from dither.experiments import plan
+from dither.experiments import pictures, plan
 
+_WIDTHS = " or ".join(f"{name} ({inches:g} inches)" for name, inches in pictures.WIDTHS.items())
 Runs = Annotated[
     int | None, typer.Option(help="Runs of each algorithm; what is stored counts.", show_default="the figure's")
 ]
@@ -44,3 +45,15 @@ Cluster = Annotated[
         show_default="--jobs workers on this machine",
     ),
 ]
+Width = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Width of the pictures: inches, or {_WIDTHS}.", show_default="that of a screen", metavar="WIDTH"
+    ),
+]
+Title = Annotated[bool, typer.Option("--title/--no-title", help="Title and words about the band in the pictures.")]
+Called = Annotated[str, typer.Option("--names", help="Names of algorithms: code, or paper (as the paper has them).")]
+Formats = Annotated[
+    str, typer.Option("--format", help=f"Files of the pictures: some of {', '.join(pictures.FORMATS)}.", metavar="A,B")
+]
+Latex = Annotated[bool, typer.Option("--latex", help="Write the tables and the figure as LaTeX, too.")]

@@ -1,15 +1,13 @@
-"""One HTML file that needs no other: what was run, figures, tables, and what they say."""
+"""One HTML file that needs no other: what was run, plots, tables, and what they say."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from dither import files
+from dither import errors, files
 from dither.cli import template
-from dither.experiments import asked, environments, plots, published, tables, words
-from dither.experiments.cells import Cell, of_panel
+from dither.experiments import asked, environments, interactive, plots, provenance, published, tables, words
 from dither.experiments.panels import Figure, Panel, reference
 from dither.experiments.run import STORE
 from dither.experiments.store import Store
@@ -17,39 +15,46 @@ from dither.experiments.store import Store
 
 def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool = False) -> Path:
     """The report of all that was asked for in a folder of results."""
+    errors.among("band", band, words.BANDS)
     folder, path = Path(folder), Path(path)
     found = asked.figures(folder)
     if not found:
         raise ValueError(f"{folder} holds no results: make some with 'dither reproduce NAME --out {folder}'")
-    sections = [section(request, Store(folder / STORE), band=band, log=log) for request in found]
-    if not any(part["picture"] for part in sections):
+    made = (section(request, Store(folder / STORE), band=band, log=log) for request in found)
+    sections = [part for part in made if part is not None]
+    if not sections:
         raise ValueError(f"{folder} holds no finished results yet: run the command that began them again")
-    sections = [part for part in sections if part["picture"]]
     filters = {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
-    return files.text(path, template.page("report.html.jinja", filters=filters, sections=sections))
+    plotly = template.plotly() if any(part["sketch"] for part in sections) else ""
+    text = template.page("report.html.jinja", filters=filters, sections=sections, log=log, plotly=plotly)
+    return files.text(path, text)
 
 
-def section(request: asked.Request, store: Store, *, band: str, log: bool) -> dict[str, Any]:
-    """What the template shows of a figure."""
-    figure, seed = request.figure, request.seed
-    curves = tables.curves(figure, store, seed=seed, codes=request.codes)
-    whole, values, differences = figure, tables.values(figure, curves), tables.differences(figure, curves)
-    picture = None if curves.is_empty() else template.embedded(plots.draw(figure, curves, band=band, log=log))
-    figure, values, differences = words.briefly(whole, values, differences)
+def section(request: asked.Request, store: Store, *, band: str, log: bool) -> dict[str, Any] | None:
+    """What the template shows of a figure; None where nothing is stored yet."""
+    whole, seed = request.figure, request.seed
+    curves = tables.curves(whole, store, seed=seed, codes=request.codes)
+    if curves.is_empty():
+        return None
+    sketch = interactive.sketch(whole, curves, band=band)
+    picture = None if sketch else template.embedded(plots.draw(whole, curves, band=band, log=log))
+    figure, values, differences = words.briefly(whole, tables.values(whole, curves), tables.differences(whole, curves))
+    panels = [
+        _panel(whole, asked, panel, values, differences, seed=seed)
+        for asked, panel in zip(whole.panels, figure.panels, strict=True)
+    ]
+    made = provenance.of(request, store)
     return {
         "figure": figure,
         "extra": [str(spec) for spec in figure.extra],
-        "seed": seed,
         "shows": words.SHOWS[figure.shows],
         "shared": words.shared(figure),
+        "sketch": sketch,
         "picture": picture,
-        "panels": [
-            _panel(whole, asked, panel, values, differences, seed=seed)
-            for asked, panel in zip(whole.panels, figure.panels, strict=True)
-        ],
-        "algorithms": _configurations(request, store),
-        "versions": _versions(request, store),
-        "accepted": words.accepted(_accepted(request, store)),
+        "says": {panel["name"]: panel["tables"][-1]["verdict"] for panel in panels},
+        "panels": panels,
+        "made": made,
+        "accepted": words.accepted(list(made.accepted)),
     }
 
 
@@ -83,38 +88,3 @@ def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame
         "collapsed": words.collapsed(values.filter(**here)),
         "not_reproduced": words.not_reproduced(panel, t, values, differences),
     }
-
-
-def _stored(request: asked.Request, store: Store) -> Iterator[tuple[str, Cell, list[dict[str, Any]]]]:
-    """Algorithm, cell, and what each of its files says, of every panel."""
-    for panel in request.figure.panels:
-        for name, cell in of_panel(panel, seed=request.seed).items():
-            yield name, cell, store.about(cell, request.codes.get(cell.key))
-
-
-def _configurations(request: asked.Request, store: Store) -> list[dict[str, str]]:
-    """For each algorithm: the codes, and its model and policy in the first panel that has runs."""
-    found: dict[str, dict[str, str]] = {}
-    for name, cell, made in _stored(request, store):
-        if made and name not in found:
-            codes = dict.fromkeys(about["code"] or "not recorded" for about in made)
-            configured = {k: made[0][k] for k in ("model", "policy")}
-            found[name] = {"name": name, "preset": cell.algorithm.preset, "code": ", ".join(codes)} | configured
-    return list(found.values())
-
-
-def _versions(request: asked.Request, store: Store) -> list[str]:
-    """The versions that made the results, each set once."""
-    sets = {tuple(about["versions"].items()) for _, _, found in _stored(request, store) for about in found}
-    return sorted(", ".join(f"{k} {v}" for k, v in versions) for versions in sets)
-
-
-def _accepted(request: asked.Request, store: Store) -> list[str]:
-    """The algorithms with runs of other code than that of the request."""
-    own = {key: codes[0] for key, codes in request.codes.items()}
-    found = [
-        name
-        for name, cell, abouts in _stored(request, store)
-        if any(about["code"] != own.get(cell.key, about["code"]) for about in abouts)
-    ]
-    return list(dict.fromkeys(found))

@@ -5,20 +5,20 @@ from typing import Any
 
 import typer
 
-from dither import errors
 from dither.cli import render, terminal
 from dither.experiments import asked, run, words
 from dither.experiments.panels import Figure
+from dither.experiments.pictures import Look
 
 
-def show(figure: Figure, *, seed: int, out: Path, band: str, log: bool, **how: Any) -> None:
+def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> None:
     """Compute what is missing; show what was asked, and write what the folder then holds of the figure.
 
+    look : how the pictures look, and which files are made
     how : runs, jobs, block and accept, as `run.reproduce` takes them
     """
     from dither.experiments import outputs, tables  # matplotlib takes a second to import
 
-    errors.among("band", band, words.BANDS)
     console = terminal.console()
     of_codes: list[str] = []
 
@@ -33,7 +33,7 @@ def show(figure: Figure, *, seed: int, out: Path, band: str, log: bool, **how: A
         terminal.interrupted(console, out)
         raise typer.Exit(130) from None
     (whole,) = asked.figures(out, only=figure.name)
-    made = outputs.write(whole, out, band=band, log=log)
+    made = outputs.write(whole, out, look=look)
     values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
     render.results(console, figure, values, differences, seed=seed)
     terminal.said(console, of_codes)

@@ -6,8 +6,25 @@ from typing import Annotated, Any
 import typer
 
 from dither.cli import analysis, overall, render, running, terminal
-from dither.cli.options import Accept, Backend, Band, Block, Cluster, Jobs, Log, Out, Runs, Seed
-from dither.experiments import figures
+from dither.cli.options import (
+    Accept,
+    Backend,
+    Band,
+    Block,
+    Called,
+    Cluster,
+    Formats,
+    Jobs,
+    Latex,
+    Log,
+    Out,
+    Runs,
+    Seed,
+    Title,
+    Width,
+)
+from dither.experiments import figures, pictures
+from dither.experiments.pictures import Look
 from dither.experiments.plan import Shard
 from dither.workers import Workers
 
@@ -54,11 +71,17 @@ def reproduce(
     accept: Accept = False,
     band: Band = "se",
     log: Log = False,
+    width: Width = None,
+    title: Title = True,
+    called: Called = "code",
+    form: Formats = "png,pdf",
+    latex: Latex = False,
 ) -> None:
     """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will.
 
     Several figures, or all, show a plan first.
     """
+    look = Look(band, log, width, title, called, pictures.formats(form), latex)
     meant, workers = overall.named(names, without=without or ()), Workers(backend, jobs, cluster)
     part = None if shard is None else Shard.parse(shard)
     drawn = [name for name in meant if name in analysis.DRAWN]
@@ -80,7 +103,7 @@ def reproduce(
         terminal.said(terminal.console(), [f"Part {shard} is in {out}: {overall.MERGE}"])
         return
     for figure in chosen:
-        running.show(figure, out=out, band=band, log=log, jobs=jobs, backend=backend, cluster=cluster, **how)
+        running.show(figure, out=out, look=look, jobs=jobs, backend=backend, cluster=cluster, **how)
 
 
 def write_report(

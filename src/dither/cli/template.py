@@ -1,4 +1,8 @@
-"""What both HTML pages share: the template engine, its strictness, and how a picture becomes a part of the page."""
+"""What both HTML pages share: the template engine, its strictness, and what a page carries in itself.
+
+`shell.html.jinja` is the frame of both: the style (`shell.css`), the button for light and dark (`theme.js`), and a rule
+by which the browser refuses every request that the page might make.
+"""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -7,16 +11,34 @@ from importlib import resources
 from typing import Any
 
 import jinja2
+import markupsafe
 
-from dither import _version, drawing
+from dither import _version, drawing, errors
 
 
 def page(name: str, *, filters: Mapping[str, Callable[..., str]], **content: Any) -> str:
     """The template of that name, filled in. It knows the version of dither and the time besides its content."""
-    env = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    loader = jinja2.PackageLoader("dither.cli", "")
+    env = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     env.filters |= filters
-    template = env.from_string(resources.files("dither.cli").joinpath(name).read_text("utf-8"))
-    return template.render(version=_version.__version__, now=datetime.now(UTC), **content)
+    env.globals["file"] = file
+    return env.get_template(name).render(version=_version.__version__, now=datetime.now(UTC), **content)
+
+
+def file(name: str) -> markupsafe.Markup:
+    """A style or a script of this folder, as it stands."""
+    return markupsafe.Markup(resources.files("dither.cli").joinpath(name).read_text("utf-8"))
+
+
+def plotly() -> markupsafe.Markup:
+    """The script that draws the plots."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise errors.missing_extra("plotly", extra="experiments") from None
+    return markupsafe.Markup(get_plotlyjs())
 
 
 def embedded(canvas: Any) -> str:

@@ -2,6 +2,7 @@
 
 from dither.envs.base import Environment
 from dither.envs.classification import Classification
+from dither.envs.clipped import Clipped
 from dither.envs.delayed import Delayed
 from dither.envs.generalised import Kappas, Logistic, Poisson, Probit, kappas
 from dither.envs.linear import Linear
@@ -9,6 +10,7 @@ from dither.envs.replay import Replay
 
 __all__ = [
     "Classification",
+    "Clipped",
     "Delayed",
     "Environment",
     "Kappas",

@@ -46,6 +46,7 @@ ENVIRONMENTS: dict[str, Callable[..., Any]] = {
     "logistic": envs.Logistic,
     "poisson": envs.Poisson,
     "probit": envs.Probit,
+    "clipped": envs.Clipped,
     "digits": digits,
     **{name: _data_set(name) for name in datasets.SOURCES},
     "table": table,

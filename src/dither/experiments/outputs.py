@@ -1,4 +1,11 @@
-"""The files of a figure: two tables, a PNG and a PDF. They show everything that was asked of it in the folder."""
+"""The files of a figure: tables, curves, pictures, LaTeX if asked. They show all that was asked of it in the folder.
+
+NAME.csv              the regret beside the published one        (`tables.values`)
+NAME-differences.csv  paired differences                         (`tables.differences`)
+NAME-curves.csv       what the picture shows, ours and published (`curves_table`)
+NAME.png, .pdf, ...   the picture
+NAME-table.tex, NAME-figure.tex
+"""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,8 +13,10 @@ from typing import NamedTuple
 import polars as pl
 
 from dither import drawing, files
-from dither.experiments import plots, tables
+from dither.experiments import latex, names, plots, published, tables
 from dither.experiments.asked import Request
+from dither.experiments.panels import Figure
+from dither.experiments.pictures import Look, inches
 from dither.experiments.plan import STORE
 from dither.experiments.store import Store
 
@@ -19,19 +28,51 @@ class Made(NamedTuple):
     paths: list[Path]
 
 
-def write(request: Request, out: Path, *, band: str = "se", log: bool = False) -> Made:
+def write(request: Request, out: Path, *, look: Look | None = None) -> Made:
     """Make the files from the stored results."""
-    figure = request.figure
+    figure, look = request.figure, look or Look()
     curves = tables.curves(figure, Store(out / STORE), seed=request.seed, codes=request.codes)
-    values, differences = tables.values(figure, curves), tables.differences(figure, curves)
-    canvas = plots.draw(figure, curves, band=band, log=log)
+    rows = tables.summary(curves)
+    canvas = plots.of_summary(
+        figure, rows, band=look.band, log=look.log, width=look.width, title=look.title, kind=look.names
+    )
+    name = figure.name
     paths = [
-        _csv(values, out / f"{figure.name}.csv"),
-        _csv(differences, out / f"{figure.name}-differences.csv"),
-        drawing.save(canvas, out / f"{figure.name}.png"),
-        drawing.save(canvas, out / f"{figure.name}.pdf"),
+        _csv(tables.values(figure, curves), out / f"{name}.csv"),
+        _csv(tables.differences(figure, curves), out / f"{name}-differences.csv"),
+        _csv(curves_table(figure, rows, kind=look.names), out / f"{name}-curves.csv"),
+        *(drawing.save(canvas, out / f"{name}.{form}") for form in look.formats),
     ]
+    if look.latex:
+        says = plots.says(figure, rows, band=look.band)
+        picture = latex.figure(figure, says=says, formats=look.formats, width=inches(look.width))
+        paths += [
+            files.text(out / f"{name}-table.tex", latex.table(figure, curves, kind=look.names)),
+            files.text(out / f"{name}-figure.tex", picture),
+        ]
     return Made(curves, paths)
+
+
+def curves_table(figure: Figure, rows: pl.DataFrame, *, kind: str = "code") -> pl.DataFrame:
+    """Every point of the picture, from the rows of `tables.summary`.
+
+    Columns panel, algorithm, name (as the picture has it), source ("ours" or "published"), round, mean, se, low, high
+    (the quartiles of ours), runs, bound (of what is published: the mean is a lower bound).
+    """
+    ours = rows.with_columns(source=pl.lit("ours"), bound=pl.lit(False), runs=pl.col("runs").cast(pl.Int64))
+    frames = [ours]
+    for panel in figure.panels:
+        for spec in panel.algorithms:
+            theirs = published.curve(figure, panel, algorithm=spec)
+            frames.append(
+                theirs.with_columns(panel=pl.lit(panel.name), algorithm=pl.lit(str(spec)), source=pl.lit("published"))
+            )
+    names_of = names.translated(figure, kind)
+    return (
+        pl.concat(frames, how="diagonal")
+        .with_columns(name=pl.col("algorithm").replace(names_of))
+        .select("panel", "algorithm", "name", "source", "round", "mean", "se", "low", "high", "runs", "bound")
+    )
 
 
 def _csv(frame: pl.DataFrame, path: Path) -> Path:

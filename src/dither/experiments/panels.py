@@ -56,6 +56,7 @@ class Figure:
     extra: tuple[Spec, ...] = ()  # those of the algorithms that the paper's figure does not have
     notes: tuple[Note, ...] = ()
     each: bool = False  # the runs are few, and single ones may fail: every run is shown, and their sd
+    drawn: str = ""  # the paper's figure that it is compared with, if that has another name
     shared: str = ""  # settings, as a spec writes them, that all algorithms have and that tables do not repeat
 
     @property

@@ -45,10 +45,11 @@ def curve(figure: Figure, panel: Panel, *, algorithm: Spec) -> pl.DataFrame:
     """
     if not _is_the_papers(figure, panel, algorithm=algorithm):
         return rows().clear().select("round", mean="regret_mean", se="regret_low", bound=pl.lit(False))
-    label = algorithm.algorithm.label[figure.name].removesuffix(" (ours)")
+    theirs = figure.drawn or figure.name
+    label = algorithm.algorithm.label[theirs].removesuffix(" (ours)")
     return (
         rows()
-        .filter(figure=figure.name, panel=panel.drawn or panel.name, algorithm=label)
+        .filter(figure=theirs, panel=panel.drawn or panel.name, algorithm=label)
         .sort("round")
         .with_columns(se=(pl.col("regret_high") - pl.col("regret_low")) / 2)
         .with_columns(se=pl.coalesce(pl.col("se").forward_fill(), pl.col("se").backward_fill()))

@@ -75,7 +75,7 @@ def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     lowest.
     """
     rows = []
-    lowest = {(p.name, t): _lowest(curves, p, t) for p in figure.panels for t in published.ends(figure, p)}
+    surest = {(p.name, t): _certain(curves, p, t) for p in figure.panels for t in published.ends(figure, p)}
     for panel, t, spec in _places(figure):
         name = str(spec)
         found = _at(curves, panel, t, algorithm=name)
@@ -90,7 +90,7 @@ def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
         ratio = mean / theirs if theirs and not bound else None
         each = _each(curves, panel, t, algorithm=name, found=found) if figure.each and regret.size <= EACH else ""
         more = (spec.preset, None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
-        said = (mean, se, ratio, regret.size, verdict, note, *more, each, lowest[panel.name, t] == name)
+        said = (mean, se, ratio, regret.size, verdict, note, *more, each, surest[panel.name, t] == name)
         rows.append((panel.name, t, name, theirs, bound, *said))
     kinds = [pl.String, pl.Int64, pl.String, pl.Float64, pl.Boolean, *[pl.Float64] * 3, pl.Int64, *[pl.String] * 3]
     kinds += [pl.Float64] * 2 + [pl.String, pl.Boolean]
@@ -159,19 +159,30 @@ def collapsed(late: np.ndarray) -> np.ndarray:
     return (late > COLLAPSED * np.median(late)) & (late > LEAST)
 
 
-def _lowest(curves: pl.DataFrame, panel: Panel, t: int) -> str | None:
-    """The algorithm whose regret is certainly lower than that of every other one; None where there is none."""
+def lowest(curves: pl.DataFrame, panel: Panel, t: int) -> tuple[str | None, set[str]]:
+    """The algorithm of the lowest mean regret at round t, and those that cannot be told apart from it.
+
+    They cannot if the 95 % interval of the paired difference holds 0, or if there is one run alone. None: no results.
+    """
     found = {name: _at(curves, panel, t, algorithm=name) for name in map(str, panel.algorithms)}
     found = {name: regret for name, regret in found.items() if regret}
-    if len(found) < 2:
-        return None
+    if not found:
+        return None, set()
     best = min(found, key=lambda name: float(np.mean(list(found[name].values()))))
-    for other in (regret for name, regret in found.items() if name != best):
+    unclear = set()
+    for name, other in found.items():
         gaps = np.array([other[run] - x for run, x in found[best].items() if run in other])
         low = interval(gaps)[1] if gaps.size else None
-        if low is None or low <= 0:
-            return None
-    return best
+        if name != best and (low is None or low <= 0):
+            unclear.add(name)
+    return best, unclear
+
+
+def _certain(curves: pl.DataFrame, panel: Panel, t: int) -> str | None:
+    """The algorithm whose regret is certainly lower than that of every other one; None where there is none."""
+    best, unclear = lowest(curves, panel, t)
+    compared = curves.filter(panel=panel.name, round=t)["algorithm"].n_unique()
+    return best if compared > 1 and not unclear else None
 
 
 def _end(figure: Figure, panel: Panel, t: int, *, algorithm: Spec) -> published.End | None:

@@ -1,0 +1,45 @@
+import pytest
+
+from dither.algorithms import ALGORITHMS, specs
+from dither.experiments import figures, names, published
+from dither.experiments.figures import FIGURES
+from dither.experiments.panels import Figure, Panel
+
+
+def shown(figure, kind="paper"):
+    return list(names.shown(figure, kind).values())
+
+
+@pytest.mark.parametrize("kind", names.KINDS)
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.name)
+def test_a_name_stands_for_one_algorithm(figure, kind):
+    found = shown(figure, kind)
+    assert len(set(found)) == len(found) == len(figure.algorithms)
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.name)
+def test_every_published_curve_has_its_name_in_the_figure(figure):
+    legend = set(published.rows().filter(figure=figure.name)["algorithm"])
+    assert legend <= set(shown(figure))
+    # seen red: "ε-greedy"
+
+
+def test_the_paper_has_names_of_its_own():
+    assert shown(FIGURES["fig2b"]) == ["LinFP", "LinTS"]  # its settings are those of the figure
+    assert shown(FIGURES["h1"])[-2:] == ["LinPHE (as run)", "Greedy"]
+    assert shown(FIGURES["fig3-logistic"])[:3] == ["GLM-FP", "ε-Greedy", "OFUGLB-e"]
+
+
+def test_settings_are_written_as_mathematics():
+    env = {"name": "linear"}
+    panel = Panel("p", env, 10, specs("LinFP", "LinFP:c=0.3,lam=0.01", "GLMFP:preset=own_paper", "Greedy", "LogGreedy"))
+    figure = Figure("compare", "Comparison", (panel,))
+    found = ["LinFP", "LinFP (c = 0.3, λ = 0.01)", "GLM-FP (own paper)", "Greedy", "LogGreedy"]
+    assert shown(figure) == found  # the two greedy ones share the paper's name, so they keep the code's
+    assert shown(figure, "code")[1] == "LinFP:c=0.3,lam=0.01"
+    one = figures.select(FIGURES["fig3-linear"], algorithms=["LinFP:c=0.3"])
+    assert shown(one) == ["GLM-FP (c = 0.3)"]
+
+
+def test_names_of_the_paper_are_names_of_algorithms():
+    assert set(names.PAPER) <= set(ALGORITHMS)
