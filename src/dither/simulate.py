@@ -296,9 +296,10 @@ class Rounds(NamedTuple):
     X: Array  # (R, n, K, d), or (R, n, d) with disjoint slots
     mean: Array  # (R, n, K)
     reward: Array  # (R, n, K)
-    best: Array  # (R, n)  the highest mean
+    best: Array  # (R, n)  the highest mean of the arms on offer
     best_reward: Array  # (R, n)  the reward of the arm of the highest mean
     delay: np.ndarray | None  # (R, n)  how many rounds late a reward comes; None: none is late
+    mask: Array | None  # (R, n, K)  True: on offer; None: all are
 
     def at(self, i: int) -> "Rounds":
         """Round i alone."""
@@ -309,12 +310,17 @@ class World:
     """The environment of R runs, each with streams of its own."""
 
     def __init__(self, env: Any, runs: np.ndarray, seed: int, *, xp: Any, device: Any) -> None:
+        from dither.envs import base  # here, since a live bandit needs no environments
+
+        self.fill = base.fill
         self.env, self.runs, self.seed, self.xp, self.device = env, runs, seed, xp, device
         self.arms, self.dim, self.disjoint = env.arms, env.dim, env.disjoint
         self.shape = (env.dim,) if env.disjoint else (env.arms, env.dim)
-        self.width, self.begun = int(np.prod(self.shape)), False
+        self.width, self.done = int(np.prod(self.shape)), 0  # rounds
         self.instances = [env.start(streams.stream(seed, int(run), "instance")) for run in runs]
-        self.contexts, self.noise, self.late = (self.streams(p) for p in ("contexts", "noise", "delay"))
+        self.contexts, self.noise, self.late, self.offers = (
+            self.streams(purpose) for purpose in ("contexts", "noise", "delay", "offered")
+        )
 
     def streams(self, purpose: str) -> list[np.random.Generator]:
         """One stream a run."""
@@ -324,17 +330,21 @@ class World:
         """The next n rounds."""
         env, R = self.env, len(self.runs)
         X, mean = np.empty((R, n, *self.shape)), np.empty((R, n, self.arms))
-        if not self.begun:
+        if not self.done:
             X[:] = np.nan  # shows what `fill` leaves out; done once, it costs little
-        reward = np.empty_like(mean)
+        reward, mask = np.empty_like(mean), None
+        if hasattr(env, "offered"):
+            mask = np.empty(mean.shape, dtype=bool)
         for r, run in enumerate(self.instances):
-            more = env.fill(run, self.contexts[r], X[r])
+            more = self.fill(env, run, self.contexts[r], X[r], t=self.done + 1)
             mean[r] = self.rows("means", env.means(run, X[r], more), n)
             reward[r] = self.pay(self.noise[r], mean[r])
-        if not self.begun and not np.isfinite(X).all():
+            if mask is not None:
+                mask[r] = self.offer(env.offered(run, self.offers[r], X[r], more), n)
+        if not self.done and not np.isfinite(X).all():
             raise ValueError(f"{type(env).__name__}.fill must fill out {X.shape[1:]} with finite numbers, and did not")
-        self.begun = True
-        top = np.argmax(mean, axis=-1)[..., None]
+        self.done += n
+        top = np.argmax(mean if mask is None else np.where(mask, mean, -np.inf), axis=-1)[..., None]
         delay = None
         if hasattr(env, "delays"):
             delay = np.stack([np.asarray(env.delays(rng, n)) for rng in self.late])
@@ -342,7 +352,7 @@ class World:
                 raise ValueError(f"{type(env).__name__}.delays must return {n} whole numbers of at least 0")
         best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
         X, mean, reward, best, best_reward = (self.array(part) for part in (X, mean, reward, best, best_reward))
-        return Rounds(X, mean, reward, best, best_reward, delay)
+        return Rounds(X, mean, reward, best, best_reward, delay, None if mask is None else self.array(mask))
 
     def pay(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
         """The rewards (n, K) of these means."""
@@ -358,6 +368,17 @@ class World:
         if answer.shape != (n, self.arms) or not np.isfinite(answer).all():
             name = f"{type(self.env).__name__}.{method}"
             raise ValueError(f"{name} must return finite numbers of shape {(n, self.arms)}, got {answer.shape}")
+        return answer
+
+    def offer(self, answer: Any, n: int) -> np.ndarray:
+        """Which arms the environment says are on offer, (n, K): True and False, and no round without an arm."""
+        answer, name = np.asarray(answer), f"{type(self.env).__name__}.offered"
+        if answer.shape != (n, self.arms) or answer.dtype != bool:
+            raise ValueError(
+                f"{name} must return True and False of shape {(n, self.arms)}, got {answer.dtype} of {answer.shape}"
+            )
+        if not answer.any(axis=-1).all():
+            raise ValueError(f"{name} must offer at least one arm in each round, and offers none in some: keep one")
         return answer
 
     def array(self, x: np.ndarray) -> Array:
@@ -405,7 +426,7 @@ class _Agent:
         j = i - self.first
         view = decision.view(self.policy, self.model, self.state, scene.X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
-        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t))
+        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=scene.mask)
         r = arrays.pick(scene.reward, arm, rank=0)
         self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))
         self.realised = self.realised + (scene.best_reward - r)

@@ -132,8 +132,8 @@ class Algorithm:
         return Maker(kind, fields(kind)), settings
 
     def knows(self, setting: str, *, preset: str = "default") -> bool:
-        """Whether its policy has such a setting."""
-        return setting in fields(self.policy_of.get(preset, self.policy))
+        """Whether its policy or its model has such a setting."""
+        return setting in fields(self.policy_of.get(preset, self.policy)) | fields(self.model)
 
 
 def fields(configuration: Any) -> dict[str, Any]:

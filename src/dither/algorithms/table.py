@@ -268,6 +268,17 @@ _ALL = (
         told=("horizon",),
     ),
     Algorithm(
+        "GLOC",
+        policies.GLOC,
+        summary="Optimism over a confidence set from an online learner, in constant memory (Jun et al. 2017).",
+        source="Jun, Bhargava, Nowak, Willett 2017",
+        perturbs="none (optimism)",
+        propensity="0/1",
+        bound="d√T/κ",
+        model=models.OnlineNewton,
+        told={"horizon": int, "S": _above},
+    ),
+    Algorithm(
         "EVILL",
         policies.LossPerturbation,
         summary="Exploration by a random linear term in the loss (Janz et al. 2024), without its warm-up.",
@@ -288,8 +299,6 @@ NOT_BUILT = {
     "Logistic-UCB-2": "Faury, Abeille, Calauzènes, Fercoq 2020 (the paper's Table A.1 credits Jun et al. 2017): each "
     "round solves a non-convex problem over an admissible set that every earlier round narrows, and its constants "
     "could not be checked against its paper. OFUGLB has the same bound or a better one.",
-    "GLOC": "Jun, Bhargava, Nowak, Willett 2017: one term of its radius could not be checked against its paper. "
-    "GLM(solver='online') is the estimate of constant memory here.",
 }
 
 

@@ -66,7 +66,8 @@ def _joined(old: Figure, new: Figure) -> Figure:
             specs = tuple(sorted(dict.fromkeys(had.algorithms + specs), key=_place(known.algorithms)))
         panels[panel.name] = replace(panel, algorithms=specs)
     order = _place([panel.name for panel in known.panels])
-    return replace(new, panels=tuple(panels[name] for name in sorted(panels, key=order)))
+    varied = tuple(dict.fromkeys(old.varied + new.varied))
+    return replace(new, varied=varied, panels=tuple(panels[name] for name in sorted(panels, key=order)))
 
 
 def _place(known):

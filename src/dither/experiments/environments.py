@@ -41,11 +41,58 @@ def table(
     return datasets.table(data, target, preprocessing, missing, checksum)
 
 
-ENVIRONMENTS: dict[str, Callable[..., Any]] = {
+BASES: dict[str, Callable[..., Any]] = {
     "linear": envs.Linear,
     "logistic": envs.Logistic,
     "poisson": envs.Poisson,
     "probit": envs.Probit,
+}
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """A kind of environment around another one, with the settings of both; `base` names the one within."""
+
+    kind: Callable[..., Any]
+
+    def __call__(self, base: str, **given: Any) -> Any:
+        """The environment."""
+        errors.among("base", base, BASES)
+        theirs = {name: given.pop(name) for name in inspect.signature(envs.Linear).parameters}
+        if theirs["noise"] is None:
+            del theirs["noise"]
+        elif base != "linear":
+            raise ValueError(f"noise is a setting of base=linear, and the rewards of {base} are drawn: leave it out")
+        return self.kind(BASES[base](**theirs), **{name: _several(value) for name, value in given.items()})
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        own = [p for p in inspect.signature(self.kind).parameters.values() if p.name != "env"]
+        within = inspect.signature(envs.Linear).parameters | {"noise": _setting("noise", None)}
+        return inspect.Signature(
+            [_setting(p.name, p.default) for p in (_setting("base", "linear"), *own, *within.values())]
+        )
+
+
+def _setting(name: str, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+
+
+def _several(value: Any) -> Any:
+    """The numbers in the text "500 1000"; anything else as it is."""
+    return tuple(int(part) for part in value.split()) if isinstance(value, str) else value
+
+
+ENVIRONMENTS: dict[str, Callable[..., Any]] = {
+    **BASES,
+    "masked": Wrapped(envs.Masked),
+    "abrupt": Wrapped(envs.Abrupt),
+    "rotating": Wrapped(envs.Rotating),
+    "walking": Wrapped(envs.Walking),
+    "student": Wrapped(envs.StudentNoise),
+    "pareto": Wrapped(envs.ParetoNoise),
+    "contaminated": Wrapped(envs.ContaminatedNoise),
+    "misspecified": Wrapped(envs.Misspecified),
     "clipped": envs.Clipped,
     "digits": digits,
     **{name: _data_set(name) for name in datasets.SOURCES},
@@ -60,7 +107,8 @@ def describe(name: str, **given: Any) -> dict[str, Any]:
     defaults = {p.name: p.default for p in inspect.signature(ENVIRONMENTS[name]).parameters.values()}
     for setting in given:
         errors.among(f"setting of the environment {name}", setting, defaults)
-    settings = {"name": name} | defaults | given
+    given = {key: " ".join(map(str, v)) if isinstance(v, (list, tuple)) else v for key, v in given.items()}
+    settings = {"name": name} | defaults | given  # several numbers are text: such settings are keys of tables
     if settings.get("data") is not None and settings["checksum"] is None:
         settings["checksum"] = datasets.fingerprint(settings["data"])
     return settings

@@ -77,7 +77,8 @@ def from_data(data: Mapping[str, Any]) -> Figure:
     """The figure that `to_data` wrote."""
     panels = tuple(Panel(**panel | {"algorithms": specs(*panel["algorithms"])}) for panel in data["panels"])
     notes = tuple(Note(n["text"], specs(*n["algorithms"]), tuple(n["panels"])) for n in data["notes"])
-    return Figure(**dict(data) | {"panels": panels, "notes": notes, "extra": specs(*data["extra"])})
+    varied = {"varied": tuple(data.get("varied", ()))}
+    return Figure(**dict(data) | {"panels": panels, "notes": notes, "extra": specs(*data["extra"]), **varied})
 
 
 def _texts(found: Iterable[Spec]) -> Any:

@@ -82,7 +82,7 @@ def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
         regret = np.array(list(found.values()))
         if regret.size == 0:
             continue
-        mean, se = float(regret.mean()), _se(regret)
+        mean, se = float(regret.mean()), standard_error(regret)
         end = _end(figure, panel, t, algorithm=spec)
         theirs, bound = (end.mean, end.bound) if end else (None, False)
         verdict = "order only" if end and figure.compares == "order" else _value(mean, se, end=end)
@@ -119,7 +119,7 @@ def differences(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
 
 def interval(x: np.ndarray) -> tuple[float, float | None, float | None]:
     """The mean and the ends of its t-interval. The ends are None for one value, which says nothing of the spread."""
-    mean, se = float(x.mean()), _se(x)
+    mean, se = float(x.mean()), standard_error(x)
     if se is None:
         return mean, None, None
     half = float(stats.t.ppf((1 + LEVEL) / 2, x.size - 1)) * se
@@ -200,7 +200,8 @@ def _gap(end: published.End | None, base: published.End | None) -> float | None:
     return gap if least > 0 or most < 0 or least == most else None
 
 
-def _se(x: np.ndarray) -> float | None:
+def standard_error(x: np.ndarray) -> float | None:
+    """Of the mean of x (R,); None for one value."""
     return float(x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else None
 
 

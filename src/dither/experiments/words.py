@@ -168,8 +168,13 @@ def setting(env: Mapping[str, Any]) -> str:
 
 def band(kind: str, runs: list[int]) -> str:
     """What the shaded band of a plot is."""
-    over = f"{runs[0]}" if len(set(runs)) == 1 else f"{min(runs)} to {max(runs)}"
-    return f"band: {BANDS[kind]} over {over} run{'s' if max(runs) > 1 else ''}"
+    return f"band: {BANDS[kind]} over {over(runs)}"
+
+
+def over(runs: list[int]) -> str:
+    """How many runs: "10 runs", or "5 to 10 runs" where the numbers differ."""
+    count = f"{runs[0]}" if len(set(runs)) == 1 else f"{min(runs)} to {max(runs)}"
+    return f"{count} run{'s' if max(runs) > 1 else ''}"
 
 
 def short(configuration: str) -> str:
