@@ -16,9 +16,9 @@ from dither.experiments.cells import Cell, of_panel
 from dither.experiments.environments import build
 from dither.experiments.panels import Figure, Panel
 from dither.experiments.store import Made, Store, made_here
+from dither.parts import refresh
 from dither.simulate import configured, recorded, simulate
 
-_READ: dict[str, str | None] = {}  # key of a cell -> the code of this process, where it is a worker
 Runs = Mapping[str, set[int]]  # name of a panel -> its runs
 
 
@@ -94,14 +94,11 @@ def stretches(runs: set[int], *, block: int) -> list[range]:
 def check_code(block: Block) -> None:
     """Raise ValueError unless the code that would run here is the code that the block was asked of.
 
-    Another process reads the sources later than the command, and another machine may have others. It reads them once:
-    a process goes on with the code that it has loaded.
+    Another process reads the sources later than the command, and another machine may have others.
     """
-    new = [cell for cell in block.cells.values() if cell.key not in _READ]
-    _READ.update(code.fingerprints(new))
-    for cell in block.cells.values():
-        found = _READ[cell.key]
-        if found is not None and found != block.codes[cell.key][0]:
+    refresh()  # it may have loaded the user's files for an earlier command
+    for key, found in code.fingerprints(block.cells.values()).items():
+        if found is not None and found != block.codes[key][0]:
             names = words.listed(list(block.cells))
             raise ValueError(
                 f"a worker has other code of {names} than this command: it was changed while the command ran, or the "
