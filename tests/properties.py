@@ -27,6 +27,7 @@ EXCUSED = {  # algorithm -> property -> why it does not have it
     "LogFPL": {"slots": _ONE_HISTORY},
     "LogPHE": {"slots": _ONE_HISTORY},
     "EVILL": {"slots": _ONE_HISTORY},
+    "GLOC": {"order": "each step begins where the last one ended"},
 }
 ALL = {name: algorithm.configure(2) for name, algorithm in dither.ALGORITHMS.items()}  # -> model, policy
 NETWORKS = [name for name, (model, _) in ALL.items() if contract.draws(model)]  # whose training is chance

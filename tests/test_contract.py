@@ -221,6 +221,7 @@ INNER = [
     ),
     models.GLM(link="identity"),
     models.GLM(link="probit", constrain=1.0, ridge=1e-6),
+    models.OnlineNewton(),
     Centre(),
 ]
 
@@ -255,6 +256,7 @@ POLICIES = [
     policies.OFUGLB(),
     *(policies.UCB(radius=radius, gram=True) for radius in ("constant", "oful", "ucb-glm", "ofuglb")),
     policies.GLMUCB(),
+    policies.GLOC(),
     *(policies.ThompsonSampling(c=c, horizon=100) for c in (1.0, "anytime", "theory")),
     policies.LossPerturbation(),
     policies.PerturbedRewards(),

@@ -17,7 +17,7 @@ from scipy import stats
 import dither
 from dither import noise
 from dither.models import model as contract
-from properties import ALL, EXACT, bounded, few
+from properties import ALL, EXACT, able, bounded, few
 from symmetric import KINDS, problem
 
 PROBLEMS = int(os.environ.get("DITHER_PROBLEMS", 2 * len(KINDS)))
@@ -80,7 +80,7 @@ def test_draws_are_what_exact_propensities_say(name, more):
     # seen red: the argmax of m + z w that no interval confirms; ties by a share of the largest m on offer
 
 
-@pytest.mark.parametrize(("name", "more"), [case for case in CASES if case[0] in LINEAR], ids=str)
+@pytest.mark.parametrize(("name", "more"), [case for case in CASES if case[0] in able("order", LINEAR)], ids=str)
 def test_arms_that_a_symmetry_exchanges_have_equal_propensities(name, more):
     for seed in range(PROBLEMS):
         given = problem(seed, real=real(name))

@@ -330,7 +330,7 @@ def test_facts_that_are_told():
     env = envs.Logistic(dim=4, arms=3, norm=4.0)
     facts = {"horizon": 500, "S": 4.0, "sigma": 1.0}
     told = {name: Spec.parse(name).told(facts) for name in dither.ALGORITHMS if bounded(name)}
-    for name in ("OFUGLB", "OFUGLB-e"):
+    for name in ("OFUGLB", "OFUGLB-e", "GLOC"):
         assert told[name] == {"horizon": 500, "S": 5.0}
     for name in ("GLMFP", "LogEpsGreedy", "RandUCBLog", "UCB-GLM", "GLM-UCB"):
         assert told[name] == {"horizon": 500}

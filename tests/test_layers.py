@@ -145,7 +145,7 @@ def test_the_public_names_are_there():
     assert list(dither.ALGORITHMS)[:7] == linear
     assert set(dither.ALGORITHMS) - set(linear) == {
         *("GLMFP", "LogEpsGreedy", "LogGreedy", "OFUGLB", "OFUGLB-e", "LogTS"),
-        *("LogFPL", "LogPHE", "RandUCBLog", "UCB-GLM", "GLM-UCB", "EVILL"),
+        *("LogFPL", "LogPHE", "RandUCBLog", "UCB-GLM", "GLM-UCB", "GLOC", "EVILL"),
         *("FP", "DeepFP", "DeepFP-scalar", "DeepEpsGreedy", "DeepGreedy", "NeuralUCB", "NeuralTS", "FTPL"),
         *("NeuralLinear", "NeuralLinearFP"),
     }

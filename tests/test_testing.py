@@ -56,6 +56,7 @@ MODELS = [  # every class, with the settings that make another model of it; and 
     *((models.GLM(link=link, lam=0.5), {}) for link in dither.links.LINKS if link != "identity"),
     (models.GLM(solver="counts"), {}),
     (models.GLM(solver="online"), {}),
+    *((models.OnlineNewton(link=link, lam=0.5), _STEP) for link in dither.links.LINKS),
     (models.Disjoint(models.Ridge(0.5), 3), {}),
     (models.Disjoint(models.GLM(), 2), {}),
     (models.Network(hidden=(8, 6), dtype="float64"), _STEP),
@@ -618,6 +619,36 @@ class Seeded(World):
         out[:] = np.random.standard_normal(out.shape)  # noqa: NPY002
 
 
+class NobodyHome(World):
+    def offered(self, run, rng, X, more):
+        return rng.random(X.shape[:2]) < 0.1
+
+
+class Numbers(World):
+    def offered(self, run, rng, X, more):
+        return np.ones(X.shape[:2])
+
+
+class Cleared(World):
+    def offered(self, run, rng, X, more):
+        X[:, 0] = 0
+        return np.ones(X.shape[:2], dtype=bool)
+
+
+class SizedMasks(World):
+    def offered(self, run, rng, X, more):
+        return np.tile(np.arange(X.shape[1]) < len(X), (len(X), 1))
+
+
+class Forgetful(World):
+    def fill(self, run, rng, out, t):
+        super().fill(run, rng, out)
+        return t  # and not of each round
+
+    def means(self, run, X, more):
+        return super().means(run, X, more) + more
+
+
 SMALL = dict(dim=3, arms=4)
 BAD_WORLDS = [
     ("protocol", ShortMeans(**SMALL), r"It must be \(24, 4\)"),
@@ -626,6 +657,11 @@ BAD_WORLDS = [
     ("means", DrawnMeans(**SMALL), "differ when asked twice"),
     ("rewards", Generous(**SMALL), "the rewards of arm"),
     ("delays", Early(**SMALL), "at least 0"),
+    ("offers", NobodyHome(**SMALL), "no arm on offer"),
+    ("offers", Numbers(**SMALL), "float64"),
+    ("offers", Cleared(**SMALL), "changes the contexts"),
+    ("blocks", SizedMasks(**SMALL), "offered gives other rounds"),
+    ("blocks", Forgetful(**SMALL), "means gives other rounds"),
     ("streams", OneRun(**SMALL), "run 3 alone is not run 3 of 4"),
     ("global_randomness", Seeded(**SMALL), "global generator moves"),
 ]

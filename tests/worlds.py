@@ -26,6 +26,18 @@ WORLDS = {
     "probit": envs.Probit(dim=3, arms=5, contexts=2),
     "clipped": envs.Clipped(dim=3, arms=5, norm=2.0),
     "poisson": envs.Poisson(dim=3, arms=5, contexts=1),
+    "masked": envs.Masked(ENV, share=0.4),
+    "few on offer": envs.Masked(DIGITS, least=1, most=3),
+    "abrupt": envs.Abrupt(ENV, rounds=(7, 8, 40)),
+    "rotating": envs.Rotating(envs.Logistic(dim=3, arms=5), period=50.0),
+    "walking": envs.Walking(ENV, step=0.1),
+    "student": envs.StudentNoise(ENV, df=3.0),
+    "pareto": envs.ParetoNoise(ENV, alpha=2.5),
+    "contaminated": envs.ContaminatedNoise(ENV),
+    "misspecified": envs.Misspecified(ENV, zeta=0.2),
+    "all at once": envs.Delayed(
+        envs.Masked(envs.Misspecified(envs.StudentNoise(envs.Walking(ENV, step=0.1))), least=2), delay=2
+    ),
 }
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays, decision, errors, streams, trees
-from dither.algorithms import Spec
+from dither import arrays, decision, errors, parts, streams, trees
+from dither.algorithms import Algorithm, Spec
 from dither.arrays import Array
 from dither.models import model as contract
 
@@ -26,7 +26,7 @@ MEMORY = 4 * 10**8  # the most bytes of the states in lockstep, by default: a mo
 DRAWN = 2**21  # numbers of chance drawn at once for all runs of an algorithm
 FIRST = 32  # how many rounds of rewards are checked before anything runs
 
-Algorithms = Sequence[str | Spec] | Mapping[str, "str | Spec | tuple[Any, Any]"]
+Algorithms = Sequence[Any] | Mapping[str, Any]  # as `simulate` says
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ def simulate(
     Parameters
     ----------
     env : an environment (`dither.envs`, or your own: `dither.envs.base`)
-    algorithms : names ("LinFP", "LinFP:c=0.3,preset=as_run"), or a dict of label -> name or (model, policy)
+    algorithms : names ("LinFP", "LinFP:c=0.3,preset=as_run", "mine.py:BGE:C=0.3"), or algorithms or policies of your
+        own (`Spec.of`); or a dict of label -> such a thing or (model, policy)
     runs : how many, or which run numbers
     rounds : the horizon T; it is told to the algorithms whose formulas need it
     seed : a whole number; None draws one and records it in the result
@@ -93,7 +94,7 @@ def simulate(
     Raises ValueError, LookupError or TypeError for settings that make no sense, before anything runs.
     """
     errors.at_least("rounds", rounds, 1)
-    _environment(env)
+    check_environment(env)
     errors.at_least("batch", batch, 1, or_none=True)
     errors.at_least("jobs", jobs, 1)
     if not isinstance(runs, Iterable):
@@ -123,20 +124,21 @@ def simulate(
     marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
-    parts = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
+    shares = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
     settings = dict(
         rounds=rounds, seed=seed, marks=marks, xp=arrays.backend(device) if xp is None else xp, device=device
     )
     done = _Count(len(numbers) * rounds, on_progress)
     if jobs == 1:
-        pieces = [_lockstep(env, agents, part, done=done, **settings) for part in parts]
+        pieces = [_lockstep(env, agents, share, done=done, **settings) for share in shares]
     else:
-        pieces = _parallel(env, agents, parts, jobs=jobs, done=done, **settings)
+        pieces = _parallel(env, agents, shares, jobs=jobs, done=done, **settings)
     regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
     return Results(tuple(agents), numbers, marks, regret, realised, seed)
 
 
-def _environment(env: Any) -> None:
+def check_environment(env: Any) -> None:
+    """Refuse what is no environment."""
     if isinstance(env, type):
         raise TypeError(f"an environment is an instance: pass {env.__name__}() for {env.__name__}")
     names = ("arms", "dim", "disjoint", "start", "fill", "means")
@@ -195,19 +197,27 @@ def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
         raise ValueError(
             f"algorithms must be a list of names or a dict, got the text {algorithms!r}: pass [{algorithms!r}]"
         )
-    named = algorithms if isinstance(algorithms, Mapping) else {str(a): a for a in algorithms}
-    if len(named) < len(algorithms):
-        raise ValueError(f"algorithms must differ, got {[str(a) for a in algorithms]}; in a dict they may have labels")
-    if not named:
+    if isinstance(algorithms, Mapping):
+        found = {label: _entry(label, what) for label, what in algorithms.items()}
+    else:
+        listed = [_entry(str(what), what) for what in algorithms]
+        found = {str(spec): spec for spec in listed}
+        if len(found) < len(listed):
+            raise ValueError(f"algorithms must differ, got {[*map(str, listed)]}; in a dict they may have labels")
+    if not found:
         raise ValueError("algorithms must name at least one algorithm")
-    found = {label: Spec.parse(what) if isinstance(what, str) else what for label, what in named.items()}
-    for label, what in found.items():
-        if not isinstance(what, (Spec, tuple)) or (isinstance(what, tuple) and len(what) != 2):
-            raise TypeError(
-                f"{label!r} must be a name such as 'LinFP:c=0.3' or (model, policy), as configure(dim) of an algorithm "
-                f"of your own gives it; got {what!r}"
-            )
     return found
+
+
+def _entry(label: str, what: Any) -> Spec | tuple[Any, Any]:
+    if isinstance(what, tuple) and len(what) == 2:
+        return what
+    if not isinstance(what, (str, Spec, Algorithm)) and not (hasattr(what, "draw") and hasattr(what, "view")):
+        raise TypeError(
+            f"{label!r} must be a name such as 'LinFP:c=0.3', an algorithm or a policy, or (model, policy) in a dict; "
+            f"got {what!r}"
+        )
+    return Spec.of(what)
 
 
 def configured(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
@@ -234,20 +244,25 @@ class _Count:
             self.tell(self.done, self.total)
 
 
-def _parallel(env: Any, agents: dict, parts: list, *, jobs: int, done: _Count, **settings: Any) -> list:
+def _parallel(env: Any, agents: dict, shares: list, *, jobs: int, done: _Count, **settings: Any) -> list:
     try:
         import joblib
     except ImportError:
         raise errors.missing_extra("joblib", extra="experiments") from None
     with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
         pieces = joblib.Parallel(return_as="generator")(
-            joblib.delayed(_lockstep)(env, agents, part, done=None, **settings) for part in parts
+            joblib.delayed(_there)(parts.Travel(), env, agents, runs, done=None, **settings) for runs in shares
         )
         found = []
-        for part, piece in zip(parts, pieces, strict=True):
+        for runs, piece in zip(shares, pieces, strict=True):
             found.append(piece)
-            done.add(len(part) * settings["rounds"])
+            done.add(len(runs) * settings["rounds"])
     return found
+
+
+def _there(arrived: parts.Travel, *what: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
+    """`_lockstep` in another process, where the user's files are loaded first."""
+    return _lockstep(*what, **settings)
 
 
 def _lockstep(
@@ -296,9 +311,10 @@ class Rounds(NamedTuple):
     X: Array  # (R, n, K, d), or (R, n, d) with disjoint slots
     mean: Array  # (R, n, K)
     reward: Array  # (R, n, K)
-    best: Array  # (R, n)  the highest mean
+    best: Array  # (R, n)  the highest mean of the arms on offer
     best_reward: Array  # (R, n)  the reward of the arm of the highest mean
     delay: np.ndarray | None  # (R, n)  how many rounds late a reward comes; None: none is late
+    mask: Array | None  # (R, n, K)  True: on offer; None: all are
 
     def at(self, i: int) -> "Rounds":
         """Round i alone."""
@@ -309,12 +325,17 @@ class World:
     """The environment of R runs, each with streams of its own."""
 
     def __init__(self, env: Any, runs: np.ndarray, seed: int, *, xp: Any, device: Any) -> None:
+        from dither.envs import base  # here, since a live bandit needs no environments
+
+        self.fill = base.fill
         self.env, self.runs, self.seed, self.xp, self.device = env, runs, seed, xp, device
         self.arms, self.dim, self.disjoint = env.arms, env.dim, env.disjoint
         self.shape = (env.dim,) if env.disjoint else (env.arms, env.dim)
-        self.width, self.begun = int(np.prod(self.shape)), False
+        self.width, self.done = int(np.prod(self.shape)), 0  # rounds
         self.instances = [env.start(streams.stream(seed, int(run), "instance")) for run in runs]
-        self.contexts, self.noise, self.late = (self.streams(p) for p in ("contexts", "noise", "delay"))
+        self.contexts, self.noise, self.late, self.offers = (
+            self.streams(purpose) for purpose in ("contexts", "noise", "delay", "offered")
+        )
 
     def streams(self, purpose: str) -> list[np.random.Generator]:
         """One stream a run."""
@@ -324,17 +345,21 @@ class World:
         """The next n rounds."""
         env, R = self.env, len(self.runs)
         X, mean = np.empty((R, n, *self.shape)), np.empty((R, n, self.arms))
-        if not self.begun:
+        if not self.done:
             X[:] = np.nan  # shows what `fill` leaves out; done once, it costs little
-        reward = np.empty_like(mean)
+        reward, mask = np.empty_like(mean), None
+        if hasattr(env, "offered"):
+            mask = np.empty(mean.shape, dtype=bool)
         for r, run in enumerate(self.instances):
-            more = env.fill(run, self.contexts[r], X[r])
+            more = self.fill(env, run, self.contexts[r], X[r], t=self.done + 1)
             mean[r] = self.rows("means", env.means(run, X[r], more), n)
             reward[r] = self.pay(self.noise[r], mean[r])
-        if not self.begun and not np.isfinite(X).all():
+            if mask is not None:
+                mask[r] = self.offer(env.offered(run, self.offers[r], X[r], more), n)
+        if not self.done and not np.isfinite(X).all():
             raise ValueError(f"{type(env).__name__}.fill must fill out {X.shape[1:]} with finite numbers, and did not")
-        self.begun = True
-        top = np.argmax(mean, axis=-1)[..., None]
+        self.done += n
+        top = np.argmax(mean if mask is None else np.where(mask, mean, -np.inf), axis=-1)[..., None]
         delay = None
         if hasattr(env, "delays"):
             delay = np.stack([np.asarray(env.delays(rng, n)) for rng in self.late])
@@ -342,7 +367,7 @@ class World:
                 raise ValueError(f"{type(env).__name__}.delays must return {n} whole numbers of at least 0")
         best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
         X, mean, reward, best, best_reward = (self.array(part) for part in (X, mean, reward, best, best_reward))
-        return Rounds(X, mean, reward, best, best_reward, delay)
+        return Rounds(X, mean, reward, best, best_reward, delay, None if mask is None else self.array(mask))
 
     def pay(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
         """The rewards (n, K) of these means."""
@@ -358,6 +383,17 @@ class World:
         if answer.shape != (n, self.arms) or not np.isfinite(answer).all():
             name = f"{type(self.env).__name__}.{method}"
             raise ValueError(f"{name} must return finite numbers of shape {(n, self.arms)}, got {answer.shape}")
+        return answer
+
+    def offer(self, answer: Any, n: int) -> np.ndarray:
+        """Which arms the environment says are on offer, (n, K): True and False, and no round without an arm."""
+        answer, name = np.asarray(answer), f"{type(self.env).__name__}.offered"
+        if answer.shape != (n, self.arms) or answer.dtype != bool:
+            raise ValueError(
+                f"{name} must return True and False of shape {(n, self.arms)}, got {answer.dtype} of {answer.shape}"
+            )
+        if not answer.any(axis=-1).all():
+            raise ValueError(f"{name} must offer at least one arm in each round, and offers none in some: keep one")
         return answer
 
     def array(self, x: np.ndarray) -> Array:
@@ -405,7 +441,7 @@ class _Agent:
         j = i - self.first
         view = decision.view(self.policy, self.model, self.state, scene.X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
-        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t))
+        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=scene.mask)
         r = arrays.pick(scene.reward, arm, rank=0)
         self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))
         self.realised = self.realised + (scene.best_reward - r)

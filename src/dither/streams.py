@@ -12,13 +12,18 @@ import numpy as np
 
 # Append only: a number that changes its meaning changes every published run.
 PURPOSES = {"policy": 0, "ties": 1, "instance": 2, "contexts": 3, "noise": 4, "monte_carlo": 5, "delay": 6, "floor": 7}
-PURPOSES |= {"weights": 8, "training": 9}
+PURPOSES |= {"weights": 8, "training": 9, "offered": 10}
 
 
 def stream(seed: int, run: int, purpose: str, *more: int) -> np.random.Generator:
     """The stream of one purpose in one run. `more`, such as the number of a decision, derives further streams."""
     sequence = np.random.SeedSequence(seed, spawn_key=(run, PURPOSES[purpose], *more))
     return np.random.Generator(np.random.SFC64(sequence))
+
+
+def child(rng: np.random.Generator) -> np.random.Generator:
+    """A stream of its own that follows from the next four numbers of `rng`, for what goes on drawing beside it."""
+    return np.random.Generator(np.random.SFC64(rng.integers(0, 2**63, size=4).tolist()))
 
 
 @contextlib.contextmanager

@@ -268,6 +268,17 @@ _ALL = (
         told=("horizon",),
     ),
     Algorithm(
+        "GLOC",
+        policies.GLOC,
+        summary="Optimism over a confidence set from an online learner, in constant memory (Jun et al. 2017).",
+        source="Jun, Bhargava, Nowak, Willett 2017",
+        perturbs="none (optimism)",
+        propensity="0/1",
+        bound="d√T/κ",
+        model=models.OnlineNewton,
+        told={"horizon": int, "S": _above},
+    ),
+    Algorithm(
         "EVILL",
         policies.LossPerturbation,
         summary="Exploration by a random linear term in the loss (Janz et al. 2024), without its warm-up.",
@@ -282,14 +293,13 @@ _ALL = (
     *NETWORKS,
 )
 
+BUILT_IN = frozenset(_ALL)  # without those that a program adds to the table
 ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in _ALL}
 
 NOT_BUILT = {
     "Logistic-UCB-2": "Faury, Abeille, Calauzènes, Fercoq 2020 (the paper's Table A.1 credits Jun et al. 2017): each "
     "round solves a non-convex problem over an admissible set that every earlier round narrows, and its constants "
     "could not be checked against its paper. OFUGLB has the same bound or a better one.",
-    "GLOC": "Jun, Bhargava, Nowak, Willett 2017: one term of its radius could not be checked against its paper. "
-    "GLM(solver='online') is the estimate of constant memory here.",
 }
 
 
@@ -299,5 +309,10 @@ def find(name: str) -> Algorithm:
     return ALGORITHMS[name]
 
 
-for _kind in {type(algorithm) for algorithm in ALGORITHMS.values()}:
-    copyreg.pickle(_kind, lambda algorithm: (find, (algorithm.name,)))  # by name: the table has the rest
+def _pickled(algorithm: Algorithm) -> Any:
+    """By name, since the table has the rest; one that is not of this library goes whole."""
+    return (find, (algorithm.name,)) if algorithm in BUILT_IN else algorithm.__reduce_ex__(2)
+
+
+for _kind in {type(algorithm) for algorithm in BUILT_IN}:
+    copyreg.pickle(_kind, _pickled)

@@ -6,7 +6,22 @@ from typing import Annotated
 import typer
 
 from dither.cli import analysis, render, running, terminal
-from dither.cli.options import Accept, Band, Block, Called, Formats, Jobs, Latex, Log, Out, Runs, Seed, Title, Width
+from dither.cli.options import (
+    Accept,
+    Band,
+    Block,
+    Called,
+    Formats,
+    Jobs,
+    Latex,
+    Log,
+    Out,
+    Profile,
+    Runs,
+    Seed,
+    Title,
+    Width,
+)
 from dither.experiments import figures, pictures
 from dither.experiments.pictures import Look
 
@@ -29,7 +44,8 @@ def reproduce(
     out: Out = Path("results"),
     panel: Annotated[list[str] | None, typer.Option(help="Only this panel, for example d=10; may be repeated.")] = None,
     algorithm: Annotated[
-        list[str] | None, typer.Option(help="Only this one, or another, for example LinFP:c=0.3; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Only this one, or another, for example LinFP:c=0.3 or mine.py:BGE; may be repeated."),
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
     accept: Accept = False,
@@ -40,9 +56,10 @@ def reproduce(
     called: Called = "code",
     form: Formats = "png,pdf",
     latex: Latex = False,
+    profile: Profile = False,
 ) -> None:
     """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will."""
-    look = Look(band, log, width, title, called, pictures.formats(form), latex)
+    look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
     drawn = [name for name in names if name in analysis.DRAWN]
     chosen = [
         figures.select(figures.find(name), panels=panel, algorithms=algorithm, rounds=rounds)

@@ -11,10 +11,15 @@
 Each method draws from the stream that it is given and from no other, and makes one kind of draw. Then n rounds at once
 are the same as n rounds one by one.
 
-Three more members are optional. `simulate` passes `sigma` (the sd of the noise) and `S` (‖θ*‖) to those algorithms
-whose preset asks for them (`told`). `delays(rng, n)` says how many rounds late each reward comes.
+More is optional. `simulate` passes `sigma` (the sd of the noise) and `S` (‖θ*‖) to those algorithms whose preset asks
+for them (`told`). `delays(rng, n)` says how many rounds late each reward comes. `offered(run, rng, X, more)` says which
+arms are on offer (n, K); without it all are. `fill(self, run, rng, out, t)` is told the round t, counted from 1, of the
+first of the n contexts. A world that changes with time needs it.
 """
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -31,10 +36,12 @@ class Environment(Protocol):
     def start(self, rng: np.random.Generator) -> Any:
         """Return what is fixed for one run."""
 
-    def fill(self, run: Any, rng: np.random.Generator, out: np.ndarray) -> Any:
-        """Write the next n contexts into `out`: (n, K, d), or (n, d) with disjoint slots.
+    @property
+    def fill(self) -> Callable[..., Any]:
+        """fill(run, rng, out), or fill(run, rng, out, t): write the next n contexts into `out`.
 
-        Return what `means` needs besides them, or None.
+        out is (n, K, d), or (n, d) with disjoint slots. t is the round of the first of them, from 1 on. Return what
+        `means` needs besides the contexts, or None.
         """
 
     def means(self, run: Any, X: np.ndarray, more: Any) -> np.ndarray:
@@ -55,3 +62,23 @@ class Paying(Protocol):
 
     def rewards(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
         """Return the rewards (n, K) of the next n rounds, whose expectations are `mean` (n, K)."""
+
+
+@runtime_checkable
+class Offering(Protocol):
+    """Not all arms are on offer in all rounds. Policies are told, and regret is measured against the best on offer."""
+
+    def offered(self, run: Any, rng: np.random.Generator, X: np.ndarray, more: Any) -> np.ndarray:
+        """Return which arms are on offer in the n rounds X, (n, K) of True and False; at least one in each round."""
+
+
+def fill(env: Any, run: Any, rng: np.random.Generator, out: np.ndarray, *, t: int) -> Any:
+    """Ask for the next n contexts, whether `env.fill` takes the round t or not. -> what `means` needs besides."""
+    rule = env.fill
+    return rule(run, rng, out, t=t) if _takes_round(getattr(rule, "__func__", rule)) else rule(run, rng, out)
+
+
+@functools.lru_cache(maxsize=256)
+def _takes_round(rule: Callable[..., Any]) -> bool:
+    """Whether the function names an argument t. A signature is looked at once."""
+    return "t" in inspect.signature(rule).parameters

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from dither import errors
+from dither.envs.around import Around
 
 
 @dataclass(frozen=True)
-class Delayed:
+class Delayed(Around):
     """An environment with delayed rewards.
 
     env : the environment
@@ -27,11 +28,6 @@ class Delayed:
             errors.positive("mean", self.mean)
             if self.delay:
                 raise ValueError(f"give delay or mean, not both: got {self.delay} and {self.mean}")
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "env":  # while unpickling it is not there yet
-            raise AttributeError(name)
-        return getattr(self.env, name)
 
     def delays(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """The delays of the next n rewards, (n,)."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dither import errors, links, streams, theory
-from dither.envs import sphere
+from dither.envs import base, sphere
 from dither.envs.sphere import Run
 
 LARGEST_COUNT = 2.0**53  # mean of a count, at most: float64 holds no odd number above it
@@ -119,6 +119,6 @@ def kappas(env: Any, *, runs: int = 20, rounds: int = 100, seed: int = 0) -> Kap
     X = np.empty((rounds, env.arms, env.dim))
     for i in range(runs):
         run = env.start(streams.stream(seed, i, "instance"))
-        env.fill(run, streams.stream(seed, i, "contexts"), X)
+        base.fill(env, run, streams.stream(seed, i, "contexts"), X, t=1)
         stars[i], least[i] = env.kappa_star(run, X), env.kappa(X)
     return Kappas(float(stars.mean()), float(stars.std(ddof=1) / np.sqrt(runs)), float(least.min()), runs, rounds)

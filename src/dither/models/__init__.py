@@ -8,6 +8,7 @@ from dither.models.disjoint import Disjoint as Disjoint
 from dither.models.glm.glm import GLM as GLM
 from dither.models.network import Network as Network
 from dither.models.neural_linear import NeuralLinear as NeuralLinear
+from dither.models.online_newton import OnlineNewton as OnlineNewton
 from dither.models.regressor import Fixed as Fixed
 from dither.models.regressor import Regressor as Regressor
 from dither.models.ridge import Ridge as Ridge

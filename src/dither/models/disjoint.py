@@ -34,6 +34,7 @@ ABILITIES = frozenset(  # those that K slots have where one has them; each slot 
         "bound",
         "rounding",
         "reach",
+        "radius",
     }
 )
 
@@ -194,6 +195,10 @@ class Disjoint:
     def bound(self, state: Any) -> Array:
         """Those of the slots, (..., K, 2)."""
         return self.model.bound(state)
+
+    def radius(self, state: Any, *, delta: float) -> Array:
+        """That of each slot at level 1 - δ/K, so that all hold at once: (..., K)."""
+        return self.model.radius(state, delta=delta / self.slots)[..., 0]
 
     def perturb(self, state: Any, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2 K d) -> (..., K, d)."""

@@ -111,6 +111,9 @@ class Able(Protocol):
     def lipschitz(self, state: Any, S: float) -> Array:
         """L_t of the paper for ‖θ‖ <= S, (...)."""
 
+    def radius(self, state: Any, *, delta: float) -> Array:
+        """Half the confidence interval of a score, in widths, at level 1 - δ: (..., 1), with slots (..., K)."""
+
     def bound(self, state: Any) -> Array:
         """How exact θ̂ and Ĥ are, (..., 2); see `models.GLM.bound`."""
 

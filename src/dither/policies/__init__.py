@@ -5,6 +5,7 @@ This is the table of them: a new one is a file beside these and a line here. Nam
 
 from dither.policies.feature import FeaturePerturbation as FeaturePerturbation
 from dither.policies.general import GeneralFeaturePerturbation as GeneralFeaturePerturbation
+from dither.policies.gloc import GLOC as GLOC
 from dither.policies.greedy import EpsGreedy as EpsGreedy
 from dither.policies.greedy import Greedy as Greedy
 from dither.policies.neural import NeuralTS as NeuralTS

@@ -2,18 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import mtrand
 
 from dither import errors, models, policies
+from dither.envs import base
 from dither.simulate import simulate
 from dither.testing import chance
 from dither.testing.checking import checker, close, farthest, require
 
 ROUNDS = 24  # of one run
 CUTS = (1, 3, 8)  # the same rounds asked for in pieces of these sizes, again and again
+
+
+class Rounds(NamedTuple):
+    """n rounds of one run."""
+
+    X: np.ndarray  # (n, K, d), or (n, d) with disjoint slots
+    mean: np.ndarray  # (n, K)
+    mask: np.ndarray | None  # (n, K)  True: on offer; None: all are
 
 
 @dataclass(frozen=True)
@@ -42,11 +51,16 @@ class World:
         """What is fixed for a run."""
         return self.env.start(np.random.default_rng([self.seed, run]))
 
-    def rounds(self, run: Any, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """The contexts and the means of the next n rounds."""
+    def rounds(
+        self, run: Any, rng: np.random.Generator, n: int, *, t: int = 1, offers: np.random.Generator | None = None
+    ) -> Rounds:
+        """The n rounds from t on. offers : the stream of the masks; None: one that begins here."""
         X = np.full((n, self.env.dim) if self.env.disjoint else (n, self.env.arms, self.env.dim), np.nan)
-        more = self.env.fill(run, rng, X)
-        return X, np.asarray(self.env.means(run, X, more), dtype=float)
+        more = base.fill(self.env, run, rng, X, t=t)
+        mean, mask = np.asarray(self.env.means(run, X, more), dtype=float), None
+        if hasattr(self.env, "offered"):
+            mask = np.asarray(self.env.offered(run, offers or np.random.default_rng(4), X, more))
+        return Rounds(X, mean, mask)
 
     def paid(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
         """Rewards (n, K) of these means."""
@@ -64,7 +78,7 @@ def protocol(case: World) -> None:
     require(
         env.disjoint in (True, False), f"disjoint is {env.disjoint!r}", cure="It is True where arms share a context"
     )
-    X, mean = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
+    X, mean, _ = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
     require(
         np.isfinite(X).all(),
         f"fill leaves {int(np.sum(~np.isfinite(X)))} of {X.size} features unset or not finite",
@@ -84,19 +98,21 @@ def protocol(case: World) -> None:
 
 
 def blocks(case: World) -> None:
-    """n rounds at once are the n rounds one by one: contexts, means, rewards and delays."""
+    """n rounds at once are the n rounds one by one: contexts, means, masks, rewards and delays."""
     env = case.env
-    X, mean = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
+    X, mean, mask = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
     noise = np.random.default_rng(2)
     reward = case.paid(noise, mean)
     for size in CUTS:
-        run, rng, again = case.begun(), np.random.default_rng(1), np.random.default_rng(2)
-        parts = [case.rounds(run, rng, size) for _ in range(ROUNDS // size)]
+        run, rng, again, offers = case.begun(), *(np.random.default_rng(i) for i in (1, 2, 4))
+        parts = [case.rounds(run, rng, size, t=1 + i * size, offers=offers) for i in range(ROUNDS // size)]
         n = size * len(parts)
         pieces = {
-            "fill": (X[:n], np.concatenate([part[0] for part in parts])),
-            "means": (mean[:n], np.concatenate([part[1] for part in parts])),
+            "fill": (X[:n], np.concatenate([part.X for part in parts])),
+            "means": (mean[:n], np.concatenate([part.mean for part in parts])),
         }
+        if mask is not None:
+            pieces["offered"] = (mask[:n], np.concatenate([part.mask for part in parts if part.mask is not None]))
         name = "rewards" if hasattr(env, "rewards") else "reward_noise"
         pieces[name] = (reward[:n], np.concatenate([case.paid(again, part[1]) for part in parts]))
         if hasattr(env, "delays"):
@@ -108,22 +124,22 @@ def blocks(case: World) -> None:
                 close(at_once, in_turn, rtol=1e-12, atol=1e-12),
                 f"{method} gives other rounds when {size} are asked for at a time: {farthest(at_once, in_turn)}",
                 cure="Make one kind of draw in each method, with one call for all n rounds. Keep what comes next in "
-                "the run that `start` returns",
+                "the run that `start` returns. What depends on time depends on the argument t of `fill`",
             )
 
 
 def runs(case: World) -> None:
     """A run comes from its stream alone: begun again it is the same, and another run beside it changes nothing."""
-    X, mean = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
+    X, mean, _ = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
     again, other = case.begun(), case.begun(1)
     first, rng = np.random.default_rng(1), np.random.default_rng(7)
     parts = []
-    for _ in range(2):
-        parts.append(case.rounds(again, first, ROUNDS // 2))
-        case.rounds(other, rng, ROUNDS // 2)
+    for t in (1, 1 + ROUNDS // 2):
+        parts.append(case.rounds(again, first, ROUNDS // 2, t=t))
+        case.rounds(other, rng, ROUNDS // 2, t=t)
     for name, whole, found in (
-        ("contexts", X, np.concatenate([part[0] for part in parts])),
-        ("means", mean, np.concatenate([part[1] for part in parts])),
+        ("contexts", X, np.concatenate([part.X for part in parts])),
+        ("means", mean, np.concatenate([part.mean for part in parts])),
     ):
         require(
             close(found, whole, rtol=1e-12, atol=1e-12),
@@ -136,7 +152,7 @@ def means(case: World) -> None:
     """`means` draws nothing and writes into nothing."""
     run = case.begun()
     X = np.empty((ROUNDS, case.env.dim) if case.env.disjoint else (ROUNDS, case.env.arms, case.env.dim))
-    more = case.env.fill(run, np.random.default_rng(1), X)
+    more = base.fill(case.env, run, np.random.default_rng(1), X, t=1)
     before = X.copy()
     first, second = (np.array(case.env.means(run, X, more), dtype=float) for _ in range(2))
     require(
@@ -149,7 +165,7 @@ def means(case: World) -> None:
 
 def rewards(case: World) -> None:
     """Rewards have the means that `means` says."""
-    _, mean = case.rounds(case.begun(), np.random.default_rng(1), 2)
+    mean = case.rounds(case.begun(), np.random.default_rng(1), 2).mean
     n, arms = case.draws, case.env.arms
     allowed = chance.errors_allowed(2 * arms)
     for row in mean:
@@ -182,6 +198,30 @@ def delays(case: World) -> None:
     )
 
 
+def offers(case: World) -> None:
+    """Masks are True and False for each arm of each round, with an arm on offer in each; asking changes nothing."""
+    if not hasattr(case.env, "offered"):
+        return
+    X, mean, found = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
+    mask = np.asarray(found)
+    require(
+        mask.shape == mean.shape and mask.dtype == bool,
+        f"offered gives {mask.dtype} of shape {mask.shape}",
+        cure=f"It must be {mean.shape}, True for the arms on offer",
+    )
+    empty = ~np.any(mask, axis=-1)
+    require(not empty.any(), f"round {int(empty.argmax()) + 1} has no arm on offer", cure="Keep at least one in each")
+    run, given = case.begun(), X.copy()
+    more = base.fill(case.env, run, np.random.default_rng(1), given, t=1)
+    case.env.offered(run, np.random.default_rng(4), given, more)
+    again = np.asarray(case.env.means(run, given, more), dtype=float)
+    require(
+        np.array_equal(given, X) and np.array_equal(again, mean),
+        "offered changes the contexts or the means of its rounds",
+        cure="Compute the mask in new arrays, and draw from the `rng` that it is given",
+    )
+
+
 def streams(case: World) -> None:
     """In `simulate` a run is the same alone and in a batch, whatever the size of the batch."""
     settings = dict(rounds=30, seed=case.seed, record=range(1, 31))
@@ -206,7 +246,7 @@ def global_randomness(case: World) -> None:
             mtrand.seed(start)
             before = repr(mtrand.get_state())
             run, rng = case.begun(), np.random.default_rng(1)
-            X, mean = case.rounds(run, rng, 5)
+            X, mean, _ = case.rounds(run, rng, 5)
             found.append((X, case.paid(np.random.default_rng(2), mean)))
             require(
                 repr(mtrand.get_state()) == before,
@@ -219,7 +259,7 @@ def global_randomness(case: World) -> None:
         mtrand.set_state(kept)
 
 
-@checker(protocol, blocks, runs, means, rewards, delays, streams, global_randomness)
+@checker(protocol, blocks, runs, means, rewards, delays, offers, streams, global_randomness)
 def check_environment(
     env: Any,
     *,
@@ -229,7 +269,8 @@ def check_environment(
 ) -> World:
     """Check an environment by the protocol of `dither.envs.base`.
 
-    env : the environment, with `arms`, `dim`, `disjoint`, `start`, `fill`, `means`, and `reward_noise` or `rewards`
+    env : the environment, with `arms`, `dim`, `disjoint`, `start`, `fill`, `means`, and `reward_noise` or `rewards`;
+        with the round t in `fill`, and `offered` and `delays`, where it has them
     draws : rewards of one round whose average is compared with its mean
     seed : of all that is drawn: a check fails always or never
     expected_failed_checks : name -> why the environment cannot pass; these must fail

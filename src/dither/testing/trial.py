@@ -13,6 +13,7 @@ from scipy import special
 
 from dither import arrays, decision, envs, errors, streams, trees
 from dither.bandit import Bandit, Decision
+from dither.envs import base
 from dither.models import model as contract
 from dither.restoring import from_bytes
 from dither.simulate import simulate
@@ -173,11 +174,13 @@ class Trial:
         """The regret (T,) of a live bandit that goes through run 0 of the same environment by itself."""
         env, n = self.world(), self.requests
         bandit = Bandit(self.model, policy, dim=env.dim, seed=self.seed)
-        instance, contexts, noise = (streams.stream(self.seed, 0, of) for of in ("instance", "contexts", "noise"))
+        purposes = ("instance", "contexts", "noise", "offered")
+        instance, contexts, noise, offers = (streams.stream(self.seed, 0, purpose) for purpose in purposes)
         run = env.start(instance)
         X = np.empty((n, env.dim) if env.disjoint else (n, env.arms, env.dim))
-        more = env.fill(run, contexts, X)
+        more = base.fill(env, run, contexts, X, t=1)
         mean = np.asarray(env.means(run, X, more))
+        mask = env.offered(run, offers, X, more) if hasattr(env, "offered") else None
         if hasattr(env, "rewards"):
             reward = env.rewards(noise, mean)
         else:
@@ -185,10 +188,11 @@ class Trial:
             reward = mean if added is None else mean + added
         arms = []
         for t in range(n):
-            arm = int(bandit.choose(X[t]).arm)
+            arm = int(bandit.choose(X[t], mask=None if mask is None else mask[t]).arm)
             bandit.update(X[t] if env.disjoint else X[t, arm], reward[t, arm], **self.slot(arm))
             arms.append(arm)
-        return np.cumsum(mean.max(axis=1) - mean[np.arange(n), arms])
+        best = (mean if mask is None else np.where(mask, mean, -np.inf)).max(axis=1)
+        return np.cumsum(best - mean[np.arange(n), arms])
 
 
 def leaves(state: Any) -> dict[str, np.ndarray]:

@@ -3,7 +3,8 @@
 import math
 from typing import Any
 
-from dither.theory.radii import plain
+from dither import arrays
+from dither.theory.radii import log, plain
 
 
 def ucb_glm(T: int, *, d: int, sigma: float = 0.5, kappa: float = 0.25, delta: float) -> float:
@@ -40,3 +41,32 @@ def ofuglb_e(W: Any, *, S: float, M: float = 1.0) -> Any:
     OFUGLB-e (Lee, Yun, Jun 2024).
     """
     return plain((2 * (1 + S * M) * (1 + W**2)) ** 0.5)
+
+
+def gloc_alpha(B: Any, *, kappa: float, R: float = 0.5, delta: float) -> Any:
+    """α = 1 + 4B/κ + (8R²/κ²) log((2/δ) √(1 + 2B/κ + 4R⁴/(κ⁴δ²))), a bound on D = Σ (x_s'θ* - z_s)².
+
+    GLOC (Jun, Bhargava, Nowak, Willett 2017, Theorem 1): with probability 1 - δ it holds in all rounds, where B >= Σ
+    ℓ_s(z_s) - ℓ_s(x_s'θ*) bounds the regret of the online learner, κ is the least μ' between the logits, and the noise
+    η_s of the rewards is R-sub-Gaussian (½ for rewards in [0, 1]). The steps:
+
+        κD/2 <= B + Σ η_s (z_s - x_s'θ*)                            the losses are κ-convex in the logit
+        Σ η_s (z_s - x_s'θ*) <= R √(2 (1 + D) log(√(1 + D)/δ))      self-normalised bound in one dimension, λ = 1
+        q² <= a + f q √log(q/δ)  =>  q² <= 2a + (f²/2) log((4a + f⁴/(4δ²))/δ²)
+
+    with q² = 1 + D, a = 1 + 2B/κ, f² = 8R²/κ². The last line is fq√log <= (q² + f² log)/2, and then log y <= y/e.
+    """
+    ratio = R**2 / kappa**2
+    return plain(
+        1 + 4 * B / kappa + 8 * ratio * (log(2 / delta) + log(1 + 2 * B / kappa + 4 * (ratio / delta) ** 2) / 2)
+    )
+
+
+def gloc_beta(B: Any, misfit: Any, *, kappa: float, lam: float, S: float = 1.0, R: float = 0.5, delta: float) -> Any:
+    """β = λS² + α - misfit >= ‖θ* - θ̄‖² in the norm of V̄ = λI + X'X, for θ̄ = V̄⁻¹X'z.
+
+    GLOC (Jun, Bhargava, Nowak, Willett 2017). Completing the square gives ‖Xθ - z‖² + λ‖θ‖² = ‖θ - θ̄‖² + misfit, where
+    the misfit ‖z‖² - θ̄'X'z is the least value of the left-hand side. At θ*, that side is at most α + λS².
+    """
+    beta = lam * S**2 + gloc_alpha(B, kappa=kappa, R=R, delta=delta) - misfit
+    return arrays.namespace(beta).clip(beta, min=0.0) if hasattr(beta, "ndim") else max(beta, 0.0)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dither import envs, simulate, streams, theory
+from dither.envs import base
 from dither.experiments.theory.part import Part, Row, canvas, colours
 from dither.experiments.theory.play import Size, fp, setting
 from dither.experiments.theory.slopes import bound
@@ -75,7 +76,7 @@ def kappa_stars(env: envs.Logistic, size: Size, *, seed: int) -> np.ndarray:
     X = np.empty((size.rounds, env.arms, env.dim))
     for i in range(size.runs):
         run = env.start(streams.stream(seed, i, "instance"))
-        env.fill(run, streams.stream(seed, i, "contexts"), X)
+        base.fill(env, run, streams.stream(seed, i, "contexts"), X, t=1)
         found.append(theory.kappa_star(X, run.theta, env.link))
     return np.array(found)
 

@@ -1,0 +1,53 @@
+"""What environments around another one share: what they do not say themselves is asked of the one within.
+
+`Around` shares the run of the one within. `Within` holds something of its own beside it, so the run and what `fill`
+returns have two parts.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither.envs import base
+
+
+class Around:
+    """An environment around `env`."""
+
+    env: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "env" or name.startswith("__"):  # while unpickling, env is not there yet; how to copy is its own
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+
+class Pair(NamedTuple):
+    """Something of one's own, beside that of the environment within."""
+
+    own: Any
+    inner: Any
+
+
+class Within(Around):
+    """An environment around `env` that holds something of its own for a run, or for n rounds."""
+
+    def held(self, rng: np.random.Generator, inner: Any) -> Any:
+        """What is its own in a run, where `inner` is the run of the environment within."""
+        raise NotImplementedError
+
+    def start(self, rng: np.random.Generator) -> Pair:
+        """The run within, and then what is its own."""
+        inner = self.env.start(rng)
+        return Pair(self.held(rng, inner), inner)
+
+    def fill(self, run: Pair, rng: np.random.Generator, out: np.ndarray, t: int) -> Any:
+        """The contexts within. -> what `means` needs within"""
+        return base.fill(self.env, run.inner, rng, out, t=t)
+
+    @property
+    def offered(self) -> Callable[..., np.ndarray]:
+        """The arms on offer within; AttributeError where the environment within does not say."""
+        rule = self.env.offered
+        return lambda run, rng, X, more: rule(run.inner, rng, X, more)
