@@ -24,7 +24,12 @@ Block = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")]
-Band = Annotated[str, typer.Option(help="Band of the plots: se (±1 standard error) or quantiles (quartiles).")]
+Band = Annotated[
+    str,
+    typer.Option(
+        help="Band of the plots: se (±1 standard error), quantiles (quartiles), or median (quartiles round the median)."
+    ),
+]
 Accept = Annotated[
     bool,
     typer.Option(
@@ -72,4 +77,7 @@ Tries = Annotated[
 ]
 Fair = Annotated[
     bool, typer.Option("--fair", help="Refuse a sweep unless as many settings of every algorithm are tried.")
+]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Performance profiles and interquartile means over the panels, too.")
 ]

@@ -18,6 +18,7 @@ from dither.cli.options import (
     Latex,
     Log,
     Out,
+    Profile,
     Runs,
     Seed,
     Title,
@@ -77,12 +78,13 @@ def reproduce(
     called: Called = "code",
     form: Formats = "png,pdf",
     latex: Latex = False,
+    profile: Profile = False,
 ) -> None:
     """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will.
 
     Several figures, or all, show a plan first.
     """
-    look = Look(band, log, width, title, called, pictures.formats(form), latex)
+    look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
     meant, workers = overall.named(names, without=without or ()), Workers(backend, jobs, cluster)
     part = None if shard is None else Shard.parse(shard)
     drawn = [name for name in meant if name in analysis.DRAWN]
