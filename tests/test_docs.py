@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import json
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -14,8 +15,8 @@ import pytest
 
 import dither
 from dither import links
-from dither.algorithms import Algorithm, Spec
-from dither.cli import app
+from dither.algorithms import Algorithm, specs
+from dither.cli import app, overall
 from dither.experiments import environments, figures
 from dither.experiments.theory import catalogue
 from dither.models.glm import glm
@@ -39,21 +40,21 @@ def test_python_blocks_run_one_after_another(page, tmp_path, monkeypatch):
 
 def test_commands_name_figures_and_algorithms_that_exist():
     lines = [
-        line.partition("#")[0].split()
+        shlex.split(line.partition("#")[0])
         for page in PAGES
         for language in ("sh", "text")
         for block in blocks(page, language)
-        for line in block.splitlines()
+        for line in block.replace("\\\n", " ").splitlines()
         if re.match(r"(\.venv/bin/)?dither (reproduce|compare) ", line)
     ]
     assert len(lines) >= 4
     for _, command, *words in lines:
         names = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
         if command == "reproduce":
-            figures.find(names[0])
+            assert overall.named(names, without=())
         else:
-            for name in names:
-                Spec.parse(name).configure(5, disjoint=None, facts={})
+            for spec in (spec for name in names for spec in specs(name)):
+                spec.configure(5, disjoint=None, facts={})
             if "--env" in words:
                 environments.describe(words[words.index("--env") + 1])
 

@@ -119,11 +119,17 @@ def test_the_search_is_drawn_against_its_values():
     rows = [("mushroom", a, run, 5000, x) for a in names for run, x in enumerate(last[a])]
     made = pl.DataFrame(rows, schema=["panel", "algorithm", "run", "round", "regret"], orient="row")
     picture = plots.draw(figure, made)
-    (ax,) = (ax for ax in picture.axes if ax.get_visible())
-    lines = [(list(line.get_xdata()), list(line.get_ydata())) for line in ax.lines]
-    assert lines == [([0, 1, 2], [11, 1, 21]), ([0, 1], [31, 41]), ([0, 1], [51, 51])]
+    of_c, of_a = (ax for ax in picture.axes if ax.get_visible())
+    for ax, name, line, lowest in (
+        (of_c, "c", ([0.1, 1, 3], [11, 1, 21]), ([1], [1])),
+        (of_a, "a", ([0.1, 1], [31, 41]), ([0.1], [31])),
+    ):
+        lines = [(list(line.get_xdata()), list(line.get_ydata())) for line in ax.lines]
+        assert lines == [line, lowest, ([0, 1], [51, 51])]  # the last is that of greedy
+        assert (ax.get_xlabel(), ax.get_xscale()) == (name, "log" if name == "c" else "linear")
+        assert ax.get_ylim() == of_c.get_ylim()
     labels = [text.get_text() for text in picture.legends[0].get_texts()]
-    assert labels == ["DeepFP, 0.1 to 3", "FTPL, 0.1 to 1", "DeepGreedy"]
+    assert labels == ["DeepFP", "FTPL", "DeepGreedy"]
     # seen red: the values in the order of the figure
 
 

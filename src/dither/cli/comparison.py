@@ -1,14 +1,31 @@
 """The command `compare`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dither import datasets
-from dither.algorithms import spec
+from dither.algorithms import grids, spec
 from dither.cli import inventory, running
-from dither.cli.options import Accept, Band, Block, Called, Formats, Jobs, Latex, Log, Out, Seed, Title, Width
+from dither.cli.options import (
+    Accept,
+    Band,
+    Block,
+    Called,
+    Fair,
+    Formats,
+    Jobs,
+    Latex,
+    Log,
+    Out,
+    Profile,
+    Seed,
+    Sweep,
+    Title,
+    Tries,
+    Width,
+)
 from dither.experiments import environments, figures, pictures
 from dither.experiments.pictures import Look
 
@@ -16,10 +33,20 @@ _LINEAR = environments.describe("linear")
 
 
 def compare(
-    algorithms: Annotated[list[str], typer.Argument(metavar="ALGORITHM...", help="NAME or NAME:setting=value,...")],
+    algorithms: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ALGORITHM...",
+            help="NAME, NAME:setting=value,... or, tried one by one, 'NAME:setting=value|value'; FILE.py:NAME for a "
+            "NAME of one of your own.",
+        ),
+    ],
     env: Annotated[
         str | None,
-        typer.Option(help=f"Environment: {inventory.either(environments.ENVIRONMENTS)}.", show_default="linear"),
+        typer.Option(
+            help=f"Environment: {inventory.either(environments.ENVIRONMENTS)}; FILE.py:NAME for one of your own.",
+            show_default="linear",
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -60,6 +87,9 @@ def compare(
     scale: Annotated[
         str | None, typer.Option(help="Scaling of the features (digits): standard or unit.", show_default="unit")
     ] = None,
+    sweep: Sweep = None,
+    tries: Tries = None,
+    fair: Fair = False,
     rounds: Annotated[int, typer.Option(help="Horizon.")] = 2000,
     runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
     seed: Seed = 0,
@@ -74,9 +104,10 @@ def compare(
     called: Called = "code",
     form: Formats = "png,pdf",
     latex: Latex = False,
+    profile: Profile = False,
 ) -> None:
     """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
-    look = Look(band, log, width, title, called, pictures.formats(form), latex)
+    look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
     given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
     given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
     given = {k: v for k, v in given.items() if v is not None}
@@ -87,5 +118,13 @@ def compare(
     if data is not None and env not in (None, "table"):
         raise ValueError(f"--data is an environment of its own: leave out --env {env}")
     name = env or ("linear" if data is None else "table")
-    figure = figures.adhoc(environments.describe(name, **given), algorithms, rounds=rounds, runs=runs)
-    running.show(figure, seed=seed, out=out, look=look, runs=runs, jobs=jobs, block=block, accept=accept)
+    described = environments.describe(name, **given)
+    how: dict[str, Any] = dict(runs=runs, jobs=jobs, block=block, accept=accept)
+    if sweep or fair or tries is not None or any(grids.Grid.parse(text).axes for text in algorithms):
+        from dither.cli import sweeping  # SciPy's statistics take their time to import
+
+        chosen = sweeping.Chosen(sweep or [], tries, fair)
+        sweeping.show(described, algorithms, chosen, rounds=rounds, seed=seed, out=out, look=look, **how)
+        return
+    figure = figures.adhoc(described, algorithms, rounds=rounds, runs=runs)
+    running.show(figure, seed=seed, out=out, look=look, **how)

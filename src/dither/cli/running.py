@@ -1,8 +1,11 @@
 """Runs a figure in the terminal: what `reproduce` and `compare` do with it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import typer
 
 from dither.cli import render, terminal
@@ -11,15 +14,37 @@ from dither.experiments.panels import Figure
 from dither.experiments.pictures import Look
 
 
-def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> None:
+def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.DataFrame:
     """Compute what is missing; show what was asked, and write what the folder then holds of the figure.
 
     look : how the pictures look, and which files are made
     how : runs, jobs, block and accept, as `run.reproduce` takes them
+    -> what was shown, as of `tables.values`
     """
+    from dither.cli import robustness
     from dither.experiments import outputs, tables  # matplotlib takes a second to import
 
     console = terminal.console()
+    with watched(figure.name, out) as (told, of_codes):
+        run.reproduce(figure, out=out, seed=seed, **told, **how)
+    (whole,) = asked.figures(out, only=figure.name)
+    made = outputs.write(whole, out, look=look)
+    values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
+    render.results(console, figure, values, differences, seed=seed)
+    if look.profile:
+        robustness.show(console, figure, made.curves)
+    terminal.said(console, of_codes)
+    terminal.written(console, made.paths)
+    terminal.said(console, filter(None, [words.earlier(figure, whole.figure)]))
+    return values
+
+
+@contextmanager
+def watched(name: str, out: Path) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """What `run.reproduce` tells goes to the terminal. An interruption ends the command with a word on what is kept.
+
+    Yields the callbacks for it, and the sentences about other code, which it fills
+    """
     of_codes: list[str] = []
 
     def tell_of_codes(sentence: str) -> None:
@@ -27,15 +52,8 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> Non
         terminal.said(terminal.console(stderr=True), [sentence])  # before it takes its time
 
     try:
-        with terminal.progress(figure.name) as tell:
-            run.reproduce(figure, out=out, seed=seed, on_progress=tell, on_other_code=tell_of_codes, **how)
+        with terminal.progress(name) as tell:
+            yield {"on_progress": tell, "on_other_code": tell_of_codes}, of_codes
     except KeyboardInterrupt:
-        terminal.interrupted(console, out)
+        terminal.interrupted(terminal.console(), out)
         raise typer.Exit(130) from None
-    (whole,) = asked.figures(out, only=figure.name)
-    made = outputs.write(whole, out, look=look)
-    values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
-    render.results(console, figure, values, differences, seed=seed)
-    terminal.said(console, of_codes)
-    terminal.written(console, made.paths)
-    terminal.said(console, filter(None, [words.earlier(figure, whole.figure)]))

@@ -53,6 +53,7 @@ class Figure:
     # The horizontal axis: "round"; or the last regret against "setting", which is the one setting of each algorithm
     # that varies, or against a named setting of the environment.
     x: str = "round"
+    varied: tuple[str, ...] = ()  # where x is "setting": those that a sweep tries; (): what differs for one algorithm
     extra: tuple[Spec, ...] = ()  # those of the algorithms that the paper's figure does not have
     notes: tuple[Note, ...] = ()
     each: bool = False  # the runs are few, and single ones may fail: every run is shown, and their sd

@@ -2,7 +2,6 @@
 
 import math
 import textwrap
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -11,13 +10,12 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from dither import errors
-from dither.algorithms import Spec
 from dither.drawing import STYLE
-from dither.experiments import names, published, words
+from dither.experiments import names, published, sweep_plots, words
 from dither.experiments.looks import DASHED, looks
 from dither.experiments.panels import Figure, Panel
 from dither.experiments.pictures import inches
-from dither.experiments.tables import summary
+from dither.experiments.tables import centred, summary
 
 
 class Sizes(NamedTuple):
@@ -68,7 +66,13 @@ def of_summary(
     errors.among("band", band, words.BANDS)
     if rows.is_empty():
         raise ValueError(f"there are no results of {figure.name} to draw")
+    rows = centred(rows, band)
     with mpl.rc_context(STYLE):
+        if figure.x == "setting":
+            low, high = edges(rows, band)
+            of = words.band(band, rows["runs"].unique().to_list())
+            look = sweep_plots.Drawn(of, band, log, inches(width), title, kind)
+            return sweep_plots.draw(figure, rows.with_columns(lower=low, upper=high), look)
         return _draw(figure, rows, band=band, log=log, width=inches(width), title=title, kind=kind)
 
 
@@ -86,7 +90,7 @@ def _draw(
 ) -> Canvas:
     sizes = SCREEN if width is None else PAGE
     panels = [panel for panel in figure.panels if not rows.filter(panel=panel.name).is_empty()]
-    count = len(panels) if figure.x in ("round", "setting") else 1
+    count = len(panels) if figure.x == "round" else 1
     columns = min(count, 3 if width is None else max(1, min(3, int(width / sizes.panel))))
     lines = math.ceil(count / columns)
     wide = max(sizes.panel * columns, 7.0) if width is None else width
@@ -100,9 +104,6 @@ def _draw(
     if figure.x == "round":
         for ax, panel in zip(axes, panels, strict=False):
             _over_rounds(ax, figure, panel, rows.filter(panel=panel.name), looks=of, band=band, sizes=sizes)
-    elif figure.x == "setting":
-        for ax, panel in zip(axes, panels, strict=False):
-            _over_values(ax, panel, rows.filter(panel=panel.name, round=panel.rounds), looks=of, band=band)
     else:
         _over_setting(axes[0], figure, panels, rows, looks=of, band=band, sizes=sizes)
     for i, ax in enumerate(axes):
@@ -110,7 +111,7 @@ def _draw(
         ax.grid(alpha=0.25, linewidth=0.6)
         ax.tick_params(labelsize=sizes.text)
         if log:
-            ax.set_xscale("linear" if figure.x == "setting" else "log")
+            ax.set_xscale("log")
             ax.set_yscale("log")
         else:
             ax.set_ylim(bottom=0)
@@ -170,42 +171,6 @@ def _published(ax: Any, x: Any, y: Any, *, look: dict, sizes: Sizes, markevery: 
         ax.plot(x, y, linewidth=0.7 * sizes.line, markersize=sizes.marker, markevery=markevery, **hollow)
 
 
-def _over_values(ax: Any, panel: Panel, rows: pl.DataFrame, *, looks: dict, band: str) -> None:
-    """The last regret of each algorithm against the rank of its setting, as units differ; flat if it has one value."""
-    most = 0
-    for of in _values(panel.algorithms).values():
-        mine = pl.concat([rows.filter(algorithm=str(spec)) for spec in of])
-        if mine.is_empty():
-            continue
-        low, high = edges(mine, band)
-        color = looks[next(iter(of))]["color"]
-        if len(of) == 1:
-            ax.axhline(mine["mean"][0], color=color, linewidth=1.6, linestyle=":")
-            continue
-        places = [[str(spec) for spec in of].index(name) for name in mine["algorithm"]]
-        most = max(most, len(of))
-        ax.plot(places, mine["mean"], color=color, linewidth=1.6, marker=".")
-        ax.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0)
-    ax.set_xticks(range(most), ["smallest", *[""] * (most - 2), "largest"] if most > 1 else [])
-    ax.set_title(f"{panel.name}, round {panel.rounds:,}")
-    ax.set_xlabel("value of the setting")
-
-
-def _values(specs: Iterable[Spec]) -> dict[str, dict[Spec, Any]]:
-    """Algorithm -> its specs and the value of the one setting in which they differ, sorted by it; None: no such one."""
-    found: dict[str, dict[Spec, Any]] = {}
-    for spec in specs:
-        found.setdefault(spec.name, {})[spec] = None
-    for base, of in found.items():
-        settings = {spec: dict(spec.settings) for spec in of}
-        keys = {key for given in settings.values() for key in given}
-        varied = [key for key in keys if len({given.get(key) for given in settings.values()}) > 1]
-        if len(varied) == 1 and all(isinstance(given.get(varied[0]), (int, float)) for given in settings.values()):
-            values = {spec: settings[spec][varied[0]] for spec in of}
-            found[base] = dict(sorted(values.items(), key=lambda item: item[1]))
-    return found
-
-
 def _over_setting(
     ax: Any, figure: Figure, panels: list, rows: pl.DataFrame, *, looks: dict, band: str, sizes: Sizes
 ) -> None:
@@ -232,22 +197,10 @@ def _over_setting(
 
 def edges(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
     """The lower and the upper edge of the band, from the rows of `tables.summary`."""
-    if band == "quantiles":
+    if band in words.QUARTILES:
         return rows["low"], rows["high"]
     se = rows["se"].fill_null(0.0)  # of one run
     return rows["mean"] - se, rows["mean"] + se
-
-
-def _ranges(specs: list[Spec], *, looks: dict) -> tuple[list[Line2D], list[str]]:
-    """A line of the legend for each algorithm, with its range of values."""
-    handles, labels = [], []
-    for base, of in _values(specs).items():
-        single = len(of) == 1
-        color = looks[next(iter(of))]["color"]
-        handles.append(Line2D([], [], linewidth=2, color=color, linestyle=":" if single else "-"))
-        values = [value for value in of.values() if value is not None]
-        labels.append(f"{base}, {values[0]:g} to {values[-1]:g}" if len(values) > 1 else base)
-    return handles, labels
 
 
 def _columns(labels: list[str], *, width: float, size: float) -> int:
@@ -260,8 +213,6 @@ def _legend(figure: Figure, rows: pl.DataFrame, *, kind: str, sizes: Sizes) -> t
     """The lines of the legend and their names."""
     of, shown = looks(figure), names.shown(figure, kind)
     found = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
-    if figure.x == "setting":
-        return _ranges(found, looks=of)
     handles = [Line2D([], [], linewidth=sizes.line + 0.4, markersize=sizes.marker, **of[spec]) for spec in found]
     theirs = figure.extra if kind == "code" else ()
     return handles, [shown[spec] + (" (not in the paper)" if spec in theirs else "") for spec in found]
