@@ -215,10 +215,10 @@ class Admissible:
 class Known(NamedTuple):
     """One history, and what an admissible θ must satisfy."""
 
-    X: np.ndarray  # (n, d)
-    count: np.ndarray  # (n,)
+    X: Array  # (n, d)
+    count: Array  # (n,)
     lam: float
-    limits: np.ndarray  # (n,)  ℓ_s
+    limits: Array  # (n,)  ℓ_s
     S: float
 
     def gap(self, theta: np.ndarray, estimate: np.ndarray) -> float:
