@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-numerical lint bench tables docs check-release clean
+.PHONY: demo test test-numerical lint bench tables gallery docs check-release clean
 
 demo: .venv/demo
 	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 10 --block 5 --jobs 2 --out demo
@@ -45,6 +45,9 @@ bench: .venv/test
 
 tables: .venv/test
 	$(BIN)/python -m dither.cli.inventory > docs/tables.md
+
+gallery: .venv/test
+	$(BIN)/dither gallery --out docs/results
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

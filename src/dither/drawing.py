@@ -18,10 +18,11 @@ STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": Fa
 STYLE |= {"pdf.fonttype": 42, "svg.fonttype": "none"}
 
 
-def save(canvas: Canvas, path: Path, *, dpi: int = 160) -> Path:
-    """Write the picture whole, or write nothing. The suffix of the path is the format."""
+def save(canvas: Canvas, path: Path, *, dpi: int = 160, metadata: dict[str, Any] | None = None) -> Path:
+    """Write the picture whole, or write nothing. The suffix of the path is the format; metadata: what a PNG carries."""
+    how: Any = {"format": path.suffix[1:], "dpi": dpi, "metadata": metadata}
     with mpl.rc_context(STYLE):
-        files.replace(path, lambda file: canvas.savefig(file, format=path.suffix[1:], dpi=dpi), parents=True)
+        files.replace(path, lambda file: canvas.savefig(file, **how), parents=True)
     return path
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
         "dither compare --data my.csv --target label LinFP Greedy",
     ),
     "report": Command("runs", "write_report", "dither report results/ -o report.html"),
+    "gallery": Command("summarise", "gallery", "dither gallery results/ -o docs/results/ --processor 'AMD EPYC'"),
     "theory": Command("analysis", "theory", "dither theory --figure optimism --figure fig1 --out theory/"),
     "exact": Command("study", "exact", "dither exact --logs 300 --rows 1000 --out exact/"),
     "datasets": Command("data", "list_data", "dither datasets --folder data/"),

@@ -36,12 +36,16 @@ def compare(
         list[str],
         typer.Argument(
             metavar="ALGORITHM...",
-            help="NAME, NAME:setting=value,... or, tried one by one, 'NAME:setting=value|value'.",
+            help="NAME, NAME:setting=value,... or, tried one by one, 'NAME:setting=value|value'; FILE.py:NAME for a "
+            "NAME of one of your own.",
         ),
     ],
     env: Annotated[
         str | None,
-        typer.Option(help=f"Environment: {inventory.either(environments.ENVIRONMENTS)}.", show_default="linear"),
+        typer.Option(
+            help=f"Environment: {inventory.either(environments.ENVIRONMENTS)}; FILE.py:NAME for one of your own.",
+            show_default="linear",
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,

@@ -29,7 +29,8 @@ def reproduce(
     out: Out = Path("results"),
     panel: Annotated[list[str] | None, typer.Option(help="Only this panel, for example d=10; may be repeated.")] = None,
     algorithm: Annotated[
-        list[str] | None, typer.Option(help="Only this one, or another, for example LinFP:c=0.3; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Only this one, or another, for example LinFP:c=0.3 or mine.py:BGE; may be repeated."),
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
     accept: Accept = False,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.algorithms import Spec
+from dither.experiments.environments import identity
 from dither.experiments.panels import Panel
 
 
@@ -26,7 +27,7 @@ class Cell:
     def content(self) -> dict[str, Any]:
         """All that identifies it, as JSON holds it."""
         return {
-            "env": dict(self.env),
+            "env": identity(self.env),
             "rounds": self.rounds,
             "algorithm": self.algorithm.name,
             "settings": dict(self.algorithm.settings),

@@ -85,8 +85,9 @@ FIGURES = (
         extra=OURS,
         notes=(
             Note(
-                "LinPHE: this figure fits the form with uncentred pseudo-rewards (LinPHE:preset=as_run), about 700 "
-                "at d = 10 with wide bars, where the default ends near 270."
+                "LinPHE: both forms run here, centred noise (the default) and uncentred pseudo-rewards "
+                "(LinPHE:preset=as_run). In both, a few runs stay with a bad arm and carry the mean, so that a mean of "
+                "20 runs says little."
             ),
         ),
     ),

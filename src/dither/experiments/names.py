@@ -56,7 +56,7 @@ def _own(figure: Figure) -> set[Spec]:
 
 def _base(figure: Figure, spec: Spec) -> str:
     own = PAPER.get(spec.name, spec.name)
-    return spec.algorithm.label.get(figure.name, own).removesuffix(" (ours)")
+    return spec.algorithm.label.get(figure.drawn or figure.name, own).removesuffix(" (ours)")
 
 
 def _settings(spec: Spec) -> str:

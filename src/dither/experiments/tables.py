@@ -17,6 +17,7 @@ than 20
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,6 +35,11 @@ ERRORS = 3.0  # combined standard errors
 LEVEL = 0.95  # of the intervals
 COLLAPSED = 2.0  # times the median run's regret over the last tenth
 LEAST = 20.0  # a run that lost no more than this over the last tenth has not collapsed: it may be chance
+_PLACE: dict[str, Any] = {"panel": pl.String, "round": pl.Int64, "algorithm": pl.String}
+MEASURED = _PLACE | dict.fromkeys(("regret", "se"), pl.Float64) | {"runs": pl.Int64}
+MEASURED |= {"sd": pl.Float64, "median": pl.Float64, "each": pl.String, "lowest": pl.Boolean}
+PAIRED = _PLACE | {"reference": pl.String} | dict.fromkeys(("difference", "low", "high"), pl.Float64)
+PAIRED |= {"runs": pl.Int64}
 EACH = 20  # runs at most that are shown one by one
 
 
@@ -74,6 +80,11 @@ def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     Columns panel, round, algorithm, published, bound, regret, se, ratio, runs, value, note, preset, sd, median, each,
     lowest.
     """
+    return judged(figure, measured(figure, curves))
+
+
+def measured(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
+    """What only the runs can tell of `values`: panel, round, algorithm, regret, se, runs, sd, median, each, lowest."""
     rows = []
     surest = {(p.name, t): _certain(curves, p, t) for p in figure.panels for t in published.ends(figure, p)}
     for panel, t, spec in _places(figure):
@@ -82,39 +93,64 @@ def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
         regret = np.array(list(found.values()))
         if regret.size == 0:
             continue
-        mean, se = float(regret.mean()), standard_error(regret)
-        end = _end(figure, panel, t, algorithm=spec)
-        theirs, bound = (end.mean, end.bound) if end else (None, False)
-        verdict = "order only" if end and figure.compares == "order" else _value(mean, se, end=end)
-        note = "" if verdict != "differs" else _why(figure, panel, algorithm=spec)
-        ratio = mean / theirs if theirs and not bound else None
+        se = standard_error(regret)
         each = _each(curves, panel, t, algorithm=name, found=found) if figure.each and regret.size <= EACH else ""
-        more = (spec.preset, None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
-        said = (mean, se, ratio, regret.size, verdict, note, *more, each, surest[panel.name, t] == name)
-        rows.append((panel.name, t, name, theirs, bound, *said))
-    kinds = [pl.String, pl.Int64, pl.String, pl.Float64, pl.Boolean, *[pl.Float64] * 3, pl.Int64, *[pl.String] * 3]
-    kinds += [pl.Float64] * 2 + [pl.String, pl.Boolean]
-    names = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "runs", "value", "note"]
-    names += ["preset", "sd", "median", "each", "lowest"]
-    return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
+        spread = (None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
+        rows.append(
+            (panel.name, t, name, float(regret.mean()), se, regret.size, *spread, each, surest[panel.name, t] == name)
+        )
+    return pl.DataFrame(rows, schema=MEASURED, orient="row")
+
+
+def judged(figure: Figure, measured: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `measured` beside what is published: `values`."""
+    places = {(panel.name, t, str(spec)): (panel, spec) for panel, t, spec in _places(figure)}
+    rows = []
+    for row in measured.iter_rows(named=True):
+        panel, spec = places[row["panel"], row["round"], row["algorithm"]]
+        end = _end(figure, panel, row["round"], algorithm=spec)
+        theirs, bound = (end.mean, end.bound) if end else (None, False)
+        verdict = _value(row["regret"], row["se"], end=end)
+        if end and figure.compares == "order":
+            verdict = "order only"
+        ratio = row["regret"] / theirs if theirs and not bound else None
+        note = _why(figure, panel, algorithm=spec) if verdict == "differs" else ""
+        rows.append((theirs, bound, ratio, verdict, note, spec.preset))
+    kinds = [pl.Float64, pl.Boolean, pl.Float64, *[pl.String] * 3]
+    names = ["published", "bound", "ratio", "value", "note", "preset"]
+    beside = pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
+    order = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "runs", "value", "note"]
+    return pl.concat([measured, beside], how="horizontal").select(*order, "preset", "sd", "median", "each", "lowest")
 
 
 def differences(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     """Columns panel, round, algorithm, reference, difference, low, high, runs, published, order."""
+    return ordered(figure, paired(figure, curves))
+
+
+def paired(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
+    """What only the runs can tell of `differences`: all columns up to runs."""
     rows = []
     for panel, t, spec in _places(figure):
         base = reference(panel.algorithms)
         found, of_base = (_at(curves, panel, t, algorithm=str(a)) for a in (spec, base))
         pairs = np.array([found[run] - of_base[run] for run in found if run in of_base])
-        if spec == base or pairs.size == 0:
-            continue
-        gap = _gap(*(_end(figure, panel, t, algorithm=a) for a in (spec, base)))
-        mean, low, high = interval(pairs)
-        order = _order(low, high, published=gap)
-        rows.append((panel.name, t, str(spec), str(base), mean, low, high, pairs.size, gap, order))
-    names = ["panel", "round", "algorithm", "reference", "difference", "low", "high", "runs", "published", "order"]
-    kinds = [pl.String, pl.Int64, pl.String, pl.String] + [pl.Float64] * 3 + [pl.Int64, pl.Float64, pl.String]
-    return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
+        if spec != base and pairs.size:
+            rows.append((panel.name, t, str(spec), str(base), *interval(pairs), pairs.size))
+    return pl.DataFrame(rows, schema=PAIRED, orient="row")
+
+
+def ordered(figure: Figure, paired: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `paired` beside what is published: `differences`."""
+    specs = {(panel.name, t, str(spec)): (panel, spec) for panel, t, spec in _places(figure)}
+    rows = []
+    for row in paired.iter_rows(named=True):
+        t = row["round"]
+        both = (specs[row["panel"], t, row[name]] for name in ("algorithm", "reference"))
+        gap = _gap(*(_end(figure, panel, t, algorithm=spec) for panel, spec in both))
+        rows.append((gap, _order(row["low"], row["high"], published=gap)))
+    beside = pl.DataFrame(rows, schema={"published": pl.Float64, "order": pl.String}, orient="row")
+    return pl.concat([paired, beside], how="horizontal")
 
 
 def interval(x: np.ndarray) -> tuple[float, float | None, float | None]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from dither import parts as own
 from dither.algorithms import Spec
 from dither.envs import Kappas
 from dither.experiments.panels import Figure, Panel, reference, without_shared
@@ -104,12 +105,17 @@ def kappas(found: Kappas) -> str:
     )
 
 
-def verdict(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> str:
-    """Which algorithm has the lowest regret at round t, and which lie certainly below the reference."""
+def verdict(
+    panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame, *, reference_as: str | None = None
+) -> str:
+    """Which algorithm has the lowest regret at round t, and which lie certainly below the reference.
+
+    reference_as : the name of the reference in the tables, where they have other names than the algorithms
+    """
     rows = values.filter(panel=panel.name, round=t).sort("regret")
     if rows.is_empty():
         return "No results yet."
-    base, best = str(reference(panel.algorithms)), rows["algorithm"][0]
+    base, best = reference_as or str(reference(panel.algorithms)), rows["algorithm"][0]
     text = f"Lowest regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}, of {rows.height} compared."
     if rows.height == 1:
         text = f"Regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}."
@@ -163,7 +169,7 @@ def setting(env: Mapping[str, Any]) -> str:
         for name, value in env.items()
         if name != "name"
     ]
-    return ", ".join([env["name"], *parts])
+    return ", ".join([own.short(env["name"]), *parts])
 
 
 def band(kind: str, runs: list[int]) -> str:
