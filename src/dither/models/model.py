@@ -196,6 +196,12 @@ class Optional(Protocol):
     def together(self, dim: int) -> int:
         """How many runs in lockstep are quickest."""
 
+    def placed(self, device: str) -> Any:
+        """The same model as it computes on a device of torch, where its state and all answers stay NumPy's arrays.
+
+        A model without this method gets its arrays on the device instead: `init(xp=, device=)`.
+        """
+
 
 def faults(model: Any) -> list[str]:
     """What keeps `model` from being one, each in words; [] where nothing does."""
@@ -398,3 +404,13 @@ def bytes_of(model: Any, dim: int, rounds: int) -> int:
 def together(model: Any, dim: int) -> float:
     """How many runs in lockstep are quickest. Default: any number."""
     return model.together(dim) if hasattr(model, "together") else math.inf
+
+
+def placed(model: Any, device: str) -> Any:
+    """The model for a simulation on a device. Default: the model, whose arrays then live there."""
+    return model.placed(device) if at_home(model) else model
+
+
+def at_home(model: Any) -> bool:
+    """Whether its state stays in NumPy's arrays on every device. Default: no."""
+    return hasattr(model, "placed")
