@@ -112,7 +112,7 @@ def test_the_lowest_mean_wins_and_the_others_are_compared_run_by_run():
         {
             "LinFP:c=1": [10.0, 20.0, 30.0, 40.0],
             "LinFP:c=2": [9.0, 19.0, 29.0, 38.0],
-            "LinFP:c=3": [9.0, 30.0, 20.0, 60.0],
+            "LinFP:c=3": [9.0, 18.0, 20.0, 80.0],
             "LinFP:c=4": [8.0, 20.0, 29.0, 38.0],
             "Greedy": [1.0, 2.0, 3.0, 4.0],
         },
