@@ -200,7 +200,7 @@ def test_classes_of_one_name_are_told_apart(mine, tmp_path):
         pass
 
     for policy in (Softmax, mine.Softmax):  # the later of one name
-        Algorithm("Other", policy, summary="", source="", perturbs="", propensity="", model=Ridge)
+        Algorithm("Other", policy, summary="", source="", perturbs="not stated", propensity="not stated", model=Ridge)
     library.Bandit(Ridge(), Softmax(), dim=2, seed=0).save(tmp_path / "own")
     library.Bandit(library.models.Ridge(), mine.Softmax(), dim=2, seed=0).save(tmp_path / "theirs")
     own, theirs = (library.load(tmp_path / name) for name in ("own", "theirs"))

@@ -203,8 +203,8 @@ def test_settings_in_names_are_read_once_and_as_what_they_are():
     assert Spec.parse("LinFP:coupled=false").settings == (("coupled", False),)
     with pytest.raises(ValueError, match="twice"):
         Spec.parse("LinFP:c=0.3,c=100")
-    with pytest.raises(TypeError, match="LinFP"):
-        dither.simulate(dither.envs.Linear(dim=2, arms=3), {"a": dither.LinFP}, runs=1, rounds=2)
+    with pytest.raises(TypeError, match="'a' must be a name"):
+        dither.simulate(dither.envs.Linear(dim=2, arms=3), {"a": dither.models.Ridge()}, runs=1, rounds=2)
     assert len(dither.simulate(dither.envs.Linear(dim=2, arms=3), ["Greedy"], runs=np.int64(2), rounds=2).runs) == 2
 
 

@@ -22,6 +22,13 @@ def among(what: str, name: str, known: Collection[str]) -> None:
         raise unknown(what, name, known=known)
 
 
+def one_of(name: str, value: object, known: Iterable[str]) -> None:
+    """Raise ValueError that lists all known values, unless the value is one of them."""
+    known = list(known)
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}")
+
+
 def _nearest(typed: str, known: dict[str, str]) -> str | None:
     """The closest known name: one spelt nearly the same, else one with the same beginning, else one a little alike."""
     begins = [n for n in known if len(typed) > 2 and n.startswith(typed[:4])]

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays, decision, errors, streams, trees
-from dither.algorithms import Spec
+from dither import arrays, decision, errors, parts, streams, trees
+from dither.algorithms import Algorithm, Spec
 from dither.arrays import Array
 from dither.models import model as contract
 
@@ -26,7 +26,7 @@ MEMORY = 4 * 10**8  # the most bytes of the states in lockstep, by default: a mo
 DRAWN = 2**21  # numbers of chance drawn at once for all runs of an algorithm
 FIRST = 32  # how many rounds of rewards are checked before anything runs
 
-Algorithms = Sequence[str | Spec] | Mapping[str, "str | Spec | tuple[Any, Any]"]
+Algorithms = Sequence[Any] | Mapping[str, Any]  # as `simulate` says
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ def simulate(
     Parameters
     ----------
     env : an environment (`dither.envs`, or your own: `dither.envs.base`)
-    algorithms : names ("LinFP", "LinFP:c=0.3,preset=as_run"), or a dict of label -> name or (model, policy)
+    algorithms : names ("LinFP", "LinFP:c=0.3,preset=as_run", "mine.py:BGE:C=0.3"), or algorithms or policies of your
+        own (`Spec.of`); or a dict of label -> such a thing or (model, policy)
     runs : how many, or which run numbers
     rounds : the horizon T; it is told to the algorithms whose formulas need it
     seed : a whole number; None draws one and records it in the result
@@ -93,7 +94,7 @@ def simulate(
     Raises ValueError, LookupError or TypeError for settings that make no sense, before anything runs.
     """
     errors.at_least("rounds", rounds, 1)
-    _environment(env)
+    check_environment(env)
     errors.at_least("batch", batch, 1, or_none=True)
     errors.at_least("jobs", jobs, 1)
     if not isinstance(runs, Iterable):
@@ -123,20 +124,21 @@ def simulate(
     marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
-    parts = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
+    shares = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
     settings = dict(
         rounds=rounds, seed=seed, marks=marks, xp=arrays.backend(device) if xp is None else xp, device=device
     )
     done = _Count(len(numbers) * rounds, on_progress)
     if jobs == 1:
-        pieces = [_lockstep(env, agents, part, done=done, **settings) for part in parts]
+        pieces = [_lockstep(env, agents, share, done=done, **settings) for share in shares]
     else:
-        pieces = _parallel(env, agents, parts, jobs=jobs, done=done, **settings)
+        pieces = _parallel(env, agents, shares, jobs=jobs, done=done, **settings)
     regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
     return Results(tuple(agents), numbers, marks, regret, realised, seed)
 
 
-def _environment(env: Any) -> None:
+def check_environment(env: Any) -> None:
+    """Refuse what is no environment."""
     if isinstance(env, type):
         raise TypeError(f"an environment is an instance: pass {env.__name__}() for {env.__name__}")
     names = ("arms", "dim", "disjoint", "start", "fill", "means")
@@ -195,19 +197,27 @@ def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
         raise ValueError(
             f"algorithms must be a list of names or a dict, got the text {algorithms!r}: pass [{algorithms!r}]"
         )
-    named = algorithms if isinstance(algorithms, Mapping) else {str(a): a for a in algorithms}
-    if len(named) < len(algorithms):
-        raise ValueError(f"algorithms must differ, got {[str(a) for a in algorithms]}; in a dict they may have labels")
-    if not named:
+    if isinstance(algorithms, Mapping):
+        found = {label: _entry(label, what) for label, what in algorithms.items()}
+    else:
+        listed = [_entry(str(what), what) for what in algorithms]
+        found = {str(spec): spec for spec in listed}
+        if len(found) < len(listed):
+            raise ValueError(f"algorithms must differ, got {[*map(str, listed)]}; in a dict they may have labels")
+    if not found:
         raise ValueError("algorithms must name at least one algorithm")
-    found = {label: Spec.parse(what) if isinstance(what, str) else what for label, what in named.items()}
-    for label, what in found.items():
-        if not isinstance(what, (Spec, tuple)) or (isinstance(what, tuple) and len(what) != 2):
-            raise TypeError(
-                f"{label!r} must be a name such as 'LinFP:c=0.3' or (model, policy), as configure(dim) of an algorithm "
-                f"of your own gives it; got {what!r}"
-            )
     return found
+
+
+def _entry(label: str, what: Any) -> Spec | tuple[Any, Any]:
+    if isinstance(what, tuple) and len(what) == 2:
+        return what
+    if not isinstance(what, (str, Spec, Algorithm)) and not (hasattr(what, "draw") and hasattr(what, "view")):
+        raise TypeError(
+            f"{label!r} must be a name such as 'LinFP:c=0.3', an algorithm or a policy, or (model, policy) in a dict; "
+            f"got {what!r}"
+        )
+    return Spec.of(what)
 
 
 def configured(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
@@ -234,20 +244,25 @@ class _Count:
             self.tell(self.done, self.total)
 
 
-def _parallel(env: Any, agents: dict, parts: list, *, jobs: int, done: _Count, **settings: Any) -> list:
+def _parallel(env: Any, agents: dict, shares: list, *, jobs: int, done: _Count, **settings: Any) -> list:
     try:
         import joblib
     except ImportError:
         raise errors.missing_extra("joblib", extra="experiments") from None
     with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
         pieces = joblib.Parallel(return_as="generator")(
-            joblib.delayed(_lockstep)(env, agents, part, done=None, **settings) for part in parts
+            joblib.delayed(_there)(parts.Travel(), env, agents, runs, done=None, **settings) for runs in shares
         )
         found = []
-        for part, piece in zip(parts, pieces, strict=True):
+        for runs, piece in zip(shares, pieces, strict=True):
             found.append(piece)
-            done.add(len(part) * settings["rounds"])
+            done.add(len(runs) * settings["rounds"])
     return found
+
+
+def _there(arrived: parts.Travel, *what: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
+    """`_lockstep` in another process, where the user's files are loaded first."""
+    return _lockstep(*what, **settings)
 
 
 def _lockstep(

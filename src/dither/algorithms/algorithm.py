@@ -9,6 +9,12 @@ from dither import errors, models, saving
 from dither.bandit import Bandit
 
 PRESETS = ("default", "as_run", "own_paper")
+UNSTATED = "not stated"
+PERTURBS = (  # where chance enters
+    *("feature", "parameter", "reward", "reward (loss)", "utility"),
+    *("none (optimism)", "none (greedy)", "none (greedy + uniform)", UNSTATED),
+)
+PROPENSITY = ("exact", "Monte Carlo", "0/1", "none", UNSTATED)
 Given = Mapping[str, Any]
 Settings = Given | Callable[[int, Given], Given]  # what a preset sets; or (dimension of θ, what the user set) -> that
 
@@ -58,6 +64,19 @@ class Algorithm:
         told: Iterable[str] | Mapping[str, Callable[[Any], Any]] = (),
         labels: Mapping[str, str] | None = None,
     ) -> None:
+        """An algorithm of this name: the class of a policy on a class of models, and what is known of the pair.
+
+        Parameters
+        ----------
+        summary, source, bound : texts; bound is the known regret bound, without logarithms
+        perturbs : where chance enters, one of `PERTURBS`
+        propensity : what is known of the choice probabilities, one of `PROPENSITY`
+        presets : name -> settings that differ from the defaults of the two classes; policy_of : name -> another policy
+        told : facts of a simulated environment that it may know: horizon, sigma, S
+        labels : figure of the paper -> what it is called there
+        """
+        errors.one_of(f"perturbs of {name}, which says where chance enters,", perturbs, PERTURBS)
+        errors.one_of(f"propensity of {name}", propensity, PROPENSITY)
         self.name, self.policy, self.summary, self.model = name, policy, summary, model
         self.source, self.perturbs, self.propensity, self.bound = source, perturbs, propensity, bound
         self.presets: dict[str, Settings] = {preset: {} for preset in PRESETS} | dict(presets or {})

@@ -1,43 +1,87 @@
-"""An algorithm with settings as text: "LinFP:c=0.3,preset=as_run"."""
+"""An algorithm with settings as text: "LinFP:c=0.3,preset=as_run", or "mine.py:BGE:C=0.3" for one of the user's own."""
 
 import ast
 import dataclasses
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
-from dither import errors
-from dither.algorithms import grids
+from dither import errors, parts
+from dither.algorithms import alone, grids
 from dither.algorithms.algorithm import Algorithm, fields
-from dither.algorithms.table import find
+from dither.algorithms.table import BUILT_IN, find
+from dither.parts import Part
 
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """An algorithm with settings, as the command line and the results store write it: "LinFP:c=0.3,preset=as_run"."""
+    """An algorithm with settings, as the command line and the results store write it: "LinFP:c=0.3,preset=as_run".
+
+    An algorithm of a file is known by the name of the file, and not by its folder: "mine.py:BGE". What else tells two
+    such algorithms apart is their code, which the results store knows.
+    """
 
     name: str
     settings: tuple[tuple[str, Any], ...] = ()  # in sorted order
     preset: str = "default"
+    own: Part | Algorithm | None = field(default=None, compare=False, repr=False)  # of the user's: where it is, or it
 
     @classmethod
     def parse(cls, text: str) -> "Spec":
-        """From text; values are Python literals, or else strings."""
-        name, _, rest = text.partition(":")
+        """From text; values are Python literals, or else strings. A file of the user's is looked at anew."""
+        spec = cls.read(text)
+        if isinstance(spec.own, Part):
+            parts.fresh(spec.own.source)
+        algorithm = spec.algorithm
+        errors.among("preset", spec.preset, algorithm.presets)
+        known_elsewhere = spec.own is not None or algorithm in BUILT_IN
+        return spec if known_elsewhere else dataclasses.replace(spec, own=algorithm)  # other processes are sent it
+
+    @classmethod
+    def read(cls, text: str) -> "Spec":
+        """The same, and nothing is looked up: what was stored can be shown when its code is gone."""
+        found = parts.split(text)
+        name, _, rest = text.partition(":") if found is None else (str(found[0]), ":", found[1])
         given = settings(rest, inside=text)
         preset = given.pop("preset", "default")
-        algorithm = find(name)
-        errors.among("preset", preset, algorithm.presets)
-        return cls(name, tuple(sorted(given.items())), preset)
+        return cls(name, tuple(sorted(given.items())), preset, found and found[0])
+
+    @classmethod
+    def of(cls, thing: Any) -> "Spec":
+        """Of a text, or of what is given in Python: an `Algorithm`, the class of a policy, or a policy."""
+        if isinstance(thing, (str, Spec)):
+            return cls.parse(thing) if isinstance(thing, str) else thing
+        given: tuple[tuple[str, Any], ...] = ()
+        if isinstance(thing, Algorithm):
+            own = thing
+        else:
+            kind = thing if isinstance(thing, type) or not dataclasses.is_dataclass(thing) else type(thing)
+            own, given = alone.algorithm(kind, name=getattr(kind, "__name__", repr(kind))), _differing(thing)
+        if own in BUILT_IN:
+            return cls(own.name, given)
+        if own.name in (algorithm.name for algorithm in BUILT_IN):
+            raise ValueError(f"{own.name} is an algorithm of this library: give yours another name")
+        return cls(own.name, given, own=own)
 
     def __str__(self) -> str:
-        parts = [f"{k}={_written(v)}" for k, v in self.settings]
-        parts += [f"preset={self.preset}"] if self.preset != "default" else []
-        return self.name + (":" + ",".join(parts) if parts else "")
+        return self._with_settings(self.name)
+
+    @property
+    def text(self) -> str:
+        """The text that finds it again: with the whole path of a file."""
+        return self._with_settings(self.own.text if isinstance(self.own, Part) else self.name)
+
+    def _with_settings(self, name: str) -> str:
+        said = [f"{k}={_written(v)}" for k, v in self.settings]
+        said += [f"preset={self.preset}"] if self.preset != "default" else []
+        return name + (":" + ",".join(said) if said else "")
 
     @property
     def algorithm(self) -> Algorithm:
-        """The algorithm of that name in the table."""
-        return find(self.name)
+        """The algorithm of that name in the table, or of the user's own."""
+        if isinstance(self.own, Part):
+            return alone.algorithm(parts.find(self.own), name=self.name)
+        return find(self.name) if self.own is None else self.own
 
     def also(self, text: str) -> "Spec":
         """The same with the settings of the text, which win."""
@@ -75,13 +119,28 @@ class Spec:
         return self.algorithm.configure(dim, preset=self.preset, disjoint=disjoint, **self.told(facts))
 
 
-def specs(*names: "str | Spec") -> tuple[Spec, ...]:
-    """Specs from text, each once; what is a Spec stays as it is. "LinFP:c=0.3|1" is two of them (`grids`)."""
-    found = []
-    for grid in map(grids.Grid.parse, names):
-        base = Spec.parse(grid.base) if isinstance(grid.base, str) else grid.base
-        found += [base.also(text) for text in grid.texts()]
-    return tuple(dict.fromkeys(found))
+def specs(*things: Any) -> tuple[Spec, ...]:
+    """Specs of texts and of what `Spec.of` takes, each once. "LinFP:c=0.3|1" is two of them (`grids`).
+
+    Raises ValueError where two parts of the user's have one name.
+    """
+    found: dict[Spec, Spec] = {}
+    for grid in map(grids.Grid.parse, things):
+        base = Spec.of(grid.base)
+        for spec in map(base.also, grid.texts()):
+            other = found.setdefault(spec, spec).own
+            if other != spec.own:
+                both = f"{other} and {spec.own}"
+                raise ValueError(f"two algorithms are called {spec}, {both}: give one of them another name")
+    return tuple(found)
+
+
+def _differing(policy: Any) -> tuple[tuple[str, Any], ...]:
+    """The settings of a policy that are not the defaults of its class; () for the class itself."""
+    if isinstance(policy, type) or not dataclasses.is_dataclass(policy):
+        return ()
+    values = {f.name: (getattr(policy, f.name), f.default) for f in dataclasses.fields(policy)}
+    return tuple(sorted((name, value) for name, (value, default) in values.items() if value is not default))
 
 
 def settings(text: str, *, inside: str | None = None) -> dict[str, Any]:

@@ -293,6 +293,7 @@ _ALL = (
     *NETWORKS,
 )
 
+BUILT_IN = frozenset(_ALL)  # without those that a program adds to the table
 ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in _ALL}
 
 NOT_BUILT = {
@@ -308,5 +309,10 @@ def find(name: str) -> Algorithm:
     return ALGORITHMS[name]
 
 
-for _kind in {type(algorithm) for algorithm in ALGORITHMS.values()}:
-    copyreg.pickle(_kind, lambda algorithm: (find, (algorithm.name,)))  # by name: the table has the rest
+def _pickled(algorithm: Algorithm) -> Any:
+    """By name, since the table has the rest; one that is not of this library goes whole."""
+    return (find, (algorithm.name,)) if algorithm in BUILT_IN else algorithm.__reduce_ex__(2)
+
+
+for _kind in {type(algorithm) for algorithm in BUILT_IN}:
+    copyreg.pickle(_kind, _pickled)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dither import files
+from dither.experiments.environments import identity
 from dither.experiments.figures import FIGURES, from_data, to_data
 from dither.experiments.panels import Figure, Panel
 
@@ -62,8 +63,9 @@ def _joined(old: Figure, new: Figure) -> Figure:
     for panel in new.panels:
         had = panels.get(panel.name, panel)
         specs = panel.algorithms
-        if (had.env, had.rounds) == (panel.env, panel.rounds):
-            specs = tuple(sorted(dict.fromkeys(had.algorithms + specs), key=_place(known.algorithms)))
+        if (identity(had.env), had.rounds) == (identity(panel.env), panel.rounds):
+            newest = {spec: spec for spec in had.algorithms + specs}  # of equal ones, where a file lies now
+            specs = tuple(sorted(newest.values(), key=_place(known.algorithms)))
         panels[panel.name] = replace(panel, algorithms=specs)
     order = _place([panel.name for panel in known.panels])
     varied = tuple(dict.fromkeys(old.varied + new.varied))

@@ -16,6 +16,7 @@ from dither.experiments.cells import Cell, of_panel
 from dither.experiments.environments import build
 from dither.experiments.panels import Figure, Panel
 from dither.experiments.store import Made, Store, made_here
+from dither.parts import refresh
 from dither.simulate import configured, recorded, simulate
 
 Runs = Mapping[str, set[int]]  # name of a panel -> its runs
@@ -95,6 +96,7 @@ def check_code(block: Block) -> None:
 
     Another process reads the sources later than the command, and another machine may have others.
     """
+    refresh()  # it may have loaded the user's files for an earlier command
     for key, found in code.fingerprints(block.cells.values()).items():
         if found is not None and found != block.codes[key][0]:
             names = words.listed(list(block.cells))

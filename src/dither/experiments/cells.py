@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.algorithms import Spec
+from dither.experiments.environments import identity
 from dither.experiments.panels import Panel
 
 
@@ -26,7 +27,7 @@ class Cell:
     def content(self) -> dict[str, Any]:
         """All that identifies it, as JSON holds it."""
         return {
-            "env": dict(self.env),
+            "env": identity(self.env),
             "rounds": self.rounds,
             "algorithm": self.algorithm.name,
             "settings": dict(self.algorithm.settings),
@@ -37,8 +38,13 @@ class Cell:
     @property
     def key(self) -> str:
         """16 hexadecimal digits of the hash of the content."""
-        text = json.dumps(_canonical(self.content()), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return key_of(self.content())
+
+
+def key_of(content: Mapping[str, Any]) -> str:
+    """The key of the cell that has this content."""
+    text = json.dumps(_canonical(content), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def of_panel(panel: Panel, *, seed: int) -> dict[str, Cell]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dither import parts
 from dither.experiments import environments
 from dither.experiments.cells import Cell
 from dither.experiments.imported import LIBRARY, NoSource, Sources, code, digest, methods
@@ -36,7 +37,7 @@ def fingerprints(cells: Iterable[Cell]) -> dict[str, str | None]:
 def _fingerprint(cell: Cell, sources: Sources) -> str | None:
     env = environments.build(cell.env)
     model, policy = configured(cell.algorithm, env, rounds=cell.rounds)
-    return of(environments.ENVIRONMENTS[cell.env["name"]], type(env), model, policy, sources=sources)
+    return of(environments.find(cell.env["name"]), type(env), model, policy, sources=sources)
 
 
 def of(*things: Any, sources: Sources | None = None) -> str | None:
@@ -47,7 +48,7 @@ def of(*things: Any, sources: Sources | None = None) -> str | None:
         found = (sources or Sources()).closure(modules)
     except (NoSource, RecursionError):
         return None
-    return digest((said, sorted(found.items())))[:DIGITS]
+    return digest((said, sorted((parts.label(name), *hashes) for name, hashes in found.items())))[:DIGITS]
 
 
 def _said(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:

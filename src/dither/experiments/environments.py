@@ -1,5 +1,8 @@
 """Environments as plain data: {"name": "linear", "dim": 10, ...}. A new one is one entry of `ENVIRONMENTS`.
 
+One of the user's own has the name "/folder/world.py:Drift". It is a class or a function, and its settings are their
+arguments. It is shown and stored without the folder.
+
 The folder in which data lie is no setting. Their content is: a data set is known by its name, and a table by its name
 and a checksum of its content. So a changed file has results of its own.
 """
@@ -10,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dither import datasets, envs, errors
+from dither import datasets, envs, errors, parts
 
 
 def digits(scale: str | None = "unit") -> envs.Classification:
@@ -101,23 +104,69 @@ ENVIRONMENTS: dict[str, Callable[..., Any]] = {
 LOOKED_AT = dict(runs=50, rounds=50)  # what κ* and κ are computed from
 
 
+def find(name: str) -> Callable[..., Any]:
+    """What makes the environment of that name: an entry of the table, or a class or function of the user's."""
+    own = parts.split(name)
+    if own is None:
+        errors.among("environment", name, ENVIRONMENTS)
+        return ENVIRONMENTS[name]
+    part, rest = own
+    if rest:
+        raise ValueError(f"settings of an environment are given one by one (--with NAME=VALUE), got {rest!r} in {name}")
+    kind = parts.find(part)
+    if not callable(kind):
+        raise TypeError(f"{part} must be the class of an environment, or a function that makes one; got {kind!r}")
+    return kind
+
+
 def describe(name: str, **given: Any) -> dict[str, Any]:
-    """The environment as data: the settings that are given, and the defaults of all others."""
-    errors.among("environment", name, ENVIRONMENTS)
-    defaults = {p.name: p.default for p in inspect.signature(ENVIRONMENTS[name]).parameters.values()}
+    """The environment as data: the settings that are given, and the defaults of all others.
+
+    A file of the user's is looked at anew. Defaults in it that are no plain data, such as arrays, are left out.
+    """
+    own = parts.split(name)
+    if own is not None:
+        parts.fresh(own[0].source)
+    shown, taken = parts.short(name), defaults(name)
     for setting in given:
-        errors.among(f"setting of the environment {name}", setting, defaults)
-    given = {key: " ".join(map(str, v)) if isinstance(v, (list, tuple)) else v for key, v in given.items()}
-    settings = {"name": name} | defaults | given  # several numbers are text: such settings are keys of tables
-    if settings.get("data") is not None and settings["checksum"] is None:
+        errors.among(f"setting of the environment {shown}", setting, taken)
+    if lacking := [p for p, default in taken.items() if default is inspect.Parameter.empty and p not in given]:
+        raise ValueError(f"{shown} needs {' and '.join(lacking)}: give it with --with {lacking[0]}=VALUE")
+    if own is None:
+        given = {key: " ".join(map(str, v)) if isinstance(v, (list, tuple)) else v for key, v in given.items()}
+        settings = {"name": name} | taken | given  # several numbers are text: such settings are keys of tables
+    else:
+        if odd := [f"{k}={v!r}" for k, v in given.items() if not _plain(v)]:
+            raise TypeError(f"a setting of {shown} is a number, a text, None, or a tuple of these; got {odd[0]}")
+        if "name" in taken:
+            raise ValueError(f"{shown} has a setting called name, which its description has too: call it otherwise")
+        settings = {"name": own[0].text} | {k: v for k, v in taken.items() if _plain(v)} | given
+    if settings.get("data") is not None and settings.get("checksum", "") is None:
         settings["checksum"] = datasets.fingerprint(settings["data"])
     return settings
 
 
+def defaults(name: str) -> dict[str, Any]:
+    """The settings of the environment, and their defaults; `inspect.Parameter.empty` for one that has none."""
+    every = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {p.name: p.default for p in inspect.signature(find(name)).parameters.values() if p.kind not in every}
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def identity(env: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells it from other environments: all but the folder of a file of the user's."""
+    return dict(env) | {"name": parts.short(env["name"])}
+
+
 def build(env: Mapping[str, Any]) -> Any:
     """The environment that the data describes."""
-    settings = dict(env)
-    return _built(ENVIRONMENTS[settings.pop("name")], tuple(sorted(settings.items())))
+    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in env.items() if k != "name"}  # JSON has lists
+    return _built(find(env["name"]), tuple(sorted(settings.items())))
 
 
 @dataclass(frozen=True)
@@ -144,7 +193,7 @@ def outline(env: Mapping[str, Any]) -> Outline:
 
 def kappas(env: Mapping[str, Any], *, seed: int) -> envs.Kappas | None:
     """κ* and κ of the environment that the data describes; None where the link is not curved."""
-    if not hasattr(ENVIRONMENTS[env["name"]], "kappa_star"):  # asks the class, so that a report needs no data
+    if not hasattr(ENVIRONMENTS.get(env["name"]), "kappa_star"):  # asks the class, so that a report needs no data
         return None
     return envs.kappas(build(env), seed=seed, **LOOKED_AT)
 

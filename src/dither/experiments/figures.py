@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from dither import errors
-from dither.algorithms import Spec, specs
+from dither import decision, errors, parts
+from dither.algorithms import Spec, alone, specs
+from dither.algorithms.algorithm import UNSTATED
 from dither.experiments import costs, glm_figures, linear_figures, neural_figures
-from dither.experiments.environments import build, describe
+from dither.experiments.environments import build, defaults
 from dither.experiments.panels import Figure, Note, Panel, with_shared
-from dither.simulate import check_rewards, configured
+from dither.simulate import check_environment, check_rewards, configured
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure for figure in (*linear_figures.FIGURES, *glm_figures.FIGURES, *neural_figures.FIGURES)
@@ -45,15 +46,30 @@ def check(figure: Figure) -> None:
     for panel in figure.panels:
         errors.at_least("rounds", panel.rounds, 1)
         env = build(panel.env)
-        agents = [configured(spec, env, rounds=panel.rounds) for spec in panel.algorithms]
+        check_environment(env)
+        agents = [_fitting(spec, env, rounds=panel.rounds) for spec in panel.algorithms]
         check_rewards(env, [model for model, _ in agents])
+    specs(*(spec for panel in figure.panels for spec in panel.algorithms))
+
+
+def _fitting(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
+    """The model and the policy. Raises TypeError where the policy needs another model."""
+    model, policy = configured(spec, env, rounds=rounds)
+    try:
+        decision.check(policy, model, dim=env.dim)
+    except TypeError as error:
+        if spec.algorithm.perturbs != UNSTATED:
+            raise
+        raise TypeError(f"{error}; {alone.CURE}") from None
+    return model, policy
 
 
 def adhoc(env: Mapping[str, Any], algorithms: Iterable[str | Spec], *, rounds: int, runs: int) -> Figure:
     """A figure of one panel that compares these algorithms; the panel is named after what is not default."""
-    defaults = describe(env["name"])
-    parts = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in env.items() if v != defaults[k]]
-    name = ", ".join([env["name"], *parts, f"T={rounds}"])
+    known = defaults(env["name"])
+    given = {k: v for k, v in env.items() if k != "name" and v != known.get(k)}
+    said = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in given.items()]
+    name = ", ".join([parts.short(env["name"]), *said, f"T={rounds}"])
     found = specs(*algorithms)
     if not found:
         raise ValueError("name at least one algorithm to compare")
@@ -75,11 +91,16 @@ def to_data(figure: Figure) -> dict[str, Any]:
 
 def from_data(data: Mapping[str, Any]) -> Figure:
     """The figure that `to_data` wrote."""
-    panels = tuple(Panel(**panel | {"algorithms": specs(*panel["algorithms"])}) for panel in data["panels"])
-    notes = tuple(Note(n["text"], specs(*n["algorithms"]), tuple(n["panels"])) for n in data["notes"])
+    panels = tuple(Panel(**panel | {"algorithms": _specs(panel["algorithms"])}) for panel in data["panels"])
+    notes = tuple(Note(n["text"], _specs(n["algorithms"]), tuple(n["panels"])) for n in data["notes"])
     varied = {"varied": tuple(data.get("varied", ()))}
-    return Figure(**dict(data) | {"panels": panels, "notes": notes, "extra": specs(*data["extra"]), **varied})
+    return Figure(**dict(data) | {"panels": panels, "notes": notes, "extra": _specs(data["extra"]), **varied})
 
 
 def _texts(found: Iterable[Spec]) -> Any:
-    return tuple(str(spec) for spec in found)
+    return tuple(spec.text for spec in found)
+
+
+def _specs(texts: Iterable[str]) -> tuple[Spec, ...]:
+    """Of what may be gone by now: a file of the user's is not looked at."""
+    return tuple(dict.fromkeys(map(Spec.read, texts)))

@@ -9,17 +9,16 @@ import hashlib
 import importlib.util
 import inspect
 import sys
-import sysconfig
 import types
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dither import parts
+
 LIBRARY = "dither"
 # These cannot change a run. What `algorithms` makes, a model and a policy as configured, is looked at instead.
 BESIDE = ("dither.algorithms", "dither.cli", "dither.drawing", "dither.experiments")
-PYTHON = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
-INSTALLED = {"site-packages", "dist-packages"}
 
 
 class NoSource(Exception):
@@ -53,7 +52,7 @@ class Sources:
         if name.partition(".")[0] == LIBRARY:
             return not f"{name}.".startswith(tuple(f"{beside}." for beside in BESIDE))
         path = self._path(name)
-        return path is not None and not INSTALLED & set(path.parts) and not any(map(path.is_relative_to, PYTHON))
+        return path is not None and not parts.installed(path)
 
     def _path(self, name: str) -> Path | None:
         """The source file of a module; None: it has none, or there is no such module."""
@@ -65,7 +64,9 @@ class Sources:
         package, _, last = name.rpartition(".")
         if name in sys.modules:
             file = getattr(sys.modules[name], "__file__", None)
-            return _source(Path(file)) if file else None
+            path = _source(Path(file)) if file else None
+            foreign = name == "__main__" and path is not None and parts.installed(path)  # the process was started by it
+            return None if foreign else path
         if package:
             parent = self._path(package)
             if parent is None or parent.name != "__init__.py":

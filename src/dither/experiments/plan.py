@@ -15,6 +15,7 @@ from dither.experiments.blocks import Block, Runs, missing
 from dither.experiments.cells import of_panel
 from dither.experiments.panels import Figure
 from dither.experiments.store import UNRECORDED, Store
+from dither.parts import refresh
 
 STORE = "store"  # the folder of the results, below that of the figures
 BLOCK = 10  # runs in a file, by default
@@ -76,6 +77,7 @@ def of_figures(
     numbers = [("seed", seed, 0), ("jobs", jobs, 1), ("block", size, 1), *(("runs", n, 1) for n in wanted.values())]
     for name, value, least in numbers:
         errors.at_least(name, value, least)
+    refresh()
     for figure in chosen:
         figures.check(figure)
     shares = _shares(chosen, wanted, size=size, shard=shard or Shard())

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from dither import parts as own
 from dither.algorithms import Spec
 from dither.envs import Kappas
 from dither.experiments.panels import Figure, Panel, reference, without_shared
@@ -17,7 +18,12 @@ SHOWS = {
 }
 MANY = 10  # names in a sentence
 SELECTED = "The lowest of several tried looks better than it is: run it anew with another seed to know its regret."
-BANDS = {"se": "±1 standard error", "quantiles": "the middle half of the runs (quartiles)"}
+BANDS = {
+    "se": "±1 standard error",
+    "quantiles": "the middle half of the runs (quartiles)",
+    "median": "the middle half of the runs (quartiles), line: their median,",
+}
+QUARTILES = ("quantiles", "median")  # the bands whose edges are the quartiles
 
 
 def number(x: float | None, *, signed: bool = False) -> str:
@@ -168,7 +174,7 @@ def setting(env: Mapping[str, Any]) -> str:
         for name, value in env.items()
         if name != "name"
     ]
-    return ", ".join([env["name"], *parts])
+    return ", ".join([own.short(env["name"]), *parts])
 
 
 def band(kind: str, runs: list[int]) -> str:
