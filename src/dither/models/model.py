@@ -114,6 +114,9 @@ class Able(Protocol):
     def radius(self, state: Any, *, delta: float) -> Array:
         """Half the confidence interval of a score, in widths, at level 1 - δ: (..., 1), with slots (..., K)."""
 
+    def bonus(self, state: Any, X: Array) -> Array:
+        """What makes `predict` an upper bound of the true means, at a level of its own: X as for `mean` -> (..., K)."""
+
     def bound(self, state: Any) -> Array:
         """How exact θ̂ and Ĥ are, (..., 2); see `models.GLM.bound`."""
 
