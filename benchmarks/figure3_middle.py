@@ -6,8 +6,9 @@ The paper describes: E r = 1/(1 + e^{-x'θ*}), unit contexts anew in each round,
 An earlier search of 40 settings, whose record was lost, pointed to a mean that is cut to [0, 1] and to λ = 1. This list
 was written with that knowledge, before its runs. One setting of it was timed before, the first.
 
-    python benchmarks/figure3_middle.py [--runs 3] [--out figure3_middle.jsonl]     about 12 minutes on one core
-    python benchmarks/figure3_middle.py --table                                     the table of what was run
+    python benchmarks/figure3_middle.py --table                            the table of what was run: its record
+    python benchmarks/figure3_middle.py [--runs 3] [--out FILE.jsonl]      runs what the file lacks; all take 22 minutes
+    python benchmarks/figure3_middle.py --first                            what a uniform first choice costs
 
 A setting is the same for all six algorithms. λ is that of their estimates; OFUGLB-e has its own by its formula.
 `settings_search` has the score. The horizon T = 10,000 is told to the algorithms, and the runs end where `LOOKS` ends.
@@ -186,7 +187,7 @@ def first(setting: Setting, rounds: int = 2000) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("figure3_middle.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".jsonl"))
     parser.add_argument("--table", action="store_true", help="print what was run, and run nothing")
     parser.add_argument("--first", action="store_true", help="print what a uniform first choice costs, and run nothing")
     given = parser.parse_args()

@@ -5,9 +5,9 @@ keep growing, and no variant with new contexts does. `VARIANTS` was written befo
 search, whose record was lost, pointed to one fixed set of arms, ‖θ*‖ = 1, the preset "as_run" and √λ in place of S;
 this list was written with that knowledge, before its runs.
 
-    python benchmarks/figures_h1_h3.py [--runs 10] [--out figure_h3.jsonl]     the variants of H.3: about 6 minutes
-    python benchmarks/figures_h1_h3.py --table                                 the table of what was run
-    python benchmarks/figures_h1_h3.py --gaps results [--figure h1]            how many errors each curve is away
+    python benchmarks/figures_h1_h3.py --table                          the table of what was run: its record
+    python benchmarks/figures_h1_h3.py [--runs 10] [--out FILE.jsonl]   runs what the file lacks; all take 5 minutes
+    python benchmarks/figures_h1_h3.py --gaps results [--figure h1]     how many errors each stored curve is away
 
 A variant is the same for all six algorithms, but for S, which LinUCB and RandLinUCB alone have. σ = 0.1 is told to
 those that take it (not to the pseudo-rewards of LinPHE as run), unless the variant says otherwise. `settings_search`
@@ -129,7 +129,7 @@ def gaps(folder: Path, figure: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--out", type=Path, default=Path("figure_h3.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".jsonl"))
     parser.add_argument("--table", action="store_true", help="print what was run, and run nothing")
     parser.add_argument("--gaps", type=Path, help="a folder of results: print how far its runs are from the paper's")
     parser.add_argument("--figure", default="h1", help="of which figure")

@@ -12,7 +12,10 @@ def start(driver):
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(options=options, service=Service(executable_path=driver))
+    browser = webdriver.Chrome(options=options, service=Service(executable_path=driver))
+    browser.set_page_load_timeout(60)
+    browser.set_script_timeout(60)  # seconds: a page that hangs is an error and not a wait
+    return browser
 
 
 class Page:

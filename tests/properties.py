@@ -27,6 +27,7 @@ EXCUSED = {  # algorithm -> property -> why it does not have it
     "LogFPL": {"slots": _ONE_HISTORY},
     "LogPHE": {"slots": _ONE_HISTORY},
     "EVILL": {"slots": _ONE_HISTORY},
+    "Logistic-UCB-2": {"slots": _ONE_HISTORY, "zero arm": "its λ grows with the number of rounds"},
     "GLOC": {"order": "each step begins where the last one ended"},
 }
 ALL = {name: algorithm.configure(2) for name, algorithm in dither.ALGORITHMS.items()}  # -> model, policy

@@ -214,7 +214,7 @@ def test_threads_share_one_bandit(name):
         return
     link, ridge = b.model.function, getattr(b.model, "rho", b.model.lam)  # 4n (μ(θ) - 1) + ridge θ = 0
     root = optimize.brentq(lambda v: 4 * n * (float(link.mu(np.float64(v))) - 1) + ridge * v, 0, 1e8, xtol=1e-14)
-    root = min(root, getattr(b.model, "constrain", None) or np.inf)
+    root = min(root, *(getattr(b.model, setting, None) or np.inf for setting in ("constrain", "S")))
     assert_allclose(b.theta, [root, 0], rtol=1e-12, atol=uncertainty(b)[0] * np.linalg.norm(b.state.F))
 
 

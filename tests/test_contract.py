@@ -222,6 +222,7 @@ INNER = [
     models.GLM(link="identity"),
     models.GLM(link="probit", constrain=1.0, ridge=1e-6),
     models.OnlineNewton(),
+    models.Admissible(),
     Centre(),
 ]
 
@@ -257,6 +258,7 @@ POLICIES = [
     *(policies.UCB(radius=radius, gram=True) for radius in ("constant", "oful", "ucb-glm", "ofuglb")),
     policies.GLMUCB(),
     policies.GLOC(),
+    policies.LogisticUCB2(),
     *(policies.ThompsonSampling(c=c, horizon=100) for c in (1.0, "anytime", "theory")),
     policies.LossPerturbation(),
     policies.PerturbedRewards(),

@@ -56,6 +56,7 @@ MODELS = [  # every class, with the settings that make another model of it; and 
     *((models.GLM(link=link, lam=0.5), {}) for link in dither.links.LINKS if link != "identity"),
     (models.GLM(solver="counts"), {}),
     (models.GLM(solver="online"), {}),
+    (models.Admissible(lam=0.5, S=4.0), {}),  # wide enough for θ̂: else SciPy's tolerance shows
     *((models.OnlineNewton(link=link, lam=0.5), _STEP) for link in dither.links.LINKS),
     (models.Disjoint(models.Ridge(0.5), 3), {}),
     (models.Disjoint(models.GLM(), 2), {}),

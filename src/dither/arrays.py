@@ -39,13 +39,26 @@ def namespace(*xs: Array) -> Any:
 
 
 def backend(device: str | None) -> Any:
-    """NumPy for None, else torch, which then holds all arrays on that device."""
+    """NumPy for None, else torch, which then holds all arrays on that device. Raises ValueError if torch has none."""
     if device is None:
         return array_api_compat.numpy
     try:
-        return importlib.import_module("array_api_compat.torch")
+        xp = importlib.import_module("array_api_compat.torch")
     except ImportError:
         raise errors.missing_extra("torch", extra="torch") from None
+    torch_device(device)
+    return xp
+
+
+@functools.lru_cache(maxsize=16)
+def torch_device(name: str) -> Any:
+    """The device of that name. Raises ValueError where torch has none such here."""
+    try:
+        return importlib.import_module("torch").empty(0, device=name).device
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise ValueError(
+            f"device must be one that torch has here, such as 'cpu' or 'cuda'; got {name!r}: {error}"
+        ) from None
 
 
 def numpy(x: Array) -> np.ndarray:
@@ -139,7 +152,7 @@ def pick(A: Array, i: Array, *, rank: int) -> Array:
         return A[(*_grid(batch, A), i)]
     xp = namespace(A)
     flat = xp.reshape(A, (-1, *A.shape[axis + 1 :]))
-    rows = xp.arange(flat.shape[0] // A.shape[axis]) * A.shape[axis] + xp.reshape(i, (-1,))
+    rows = xp.arange(flat.shape[0] // A.shape[axis], device=device(A)) * A.shape[axis] + xp.reshape(i, (-1,))
     return xp.reshape(xp.take(flat, rows, axis=0), (*batch, *A.shape[axis + 1 :]))
 
 
@@ -151,7 +164,7 @@ def replace(A: Array, i: Array, value: Array, *, rank: int, own: bool = False) -
         A = A if own else xp.asarray(A, copy=True)
         A[(*_grid(batch, A), i)] = value
         return A
-    hit = xp.arange(A.shape[axis]) == i[..., None]
+    hit = xp.arange(A.shape[axis], device=device(A)) == i[..., None]
     hit = xp.reshape(hit, (*hit.shape, *(1,) * rank))
     return xp.where(hit, xp.expand_dims(value, axis=axis), A)
 
@@ -182,13 +195,14 @@ def in_turn(best: Callable[[Array, Array], Array], u: Array, arms: int, mask: Ar
     mask : (..., K) True for the arms on offer
     """
     xp = namespace(u)
-    left = xp.ones((*u.shape[:-1], arms), dtype=xp.bool) if mask is None else xp.asarray(mask, copy=True)
+    all_arms = xp.ones((*u.shape[:-1], arms), dtype=xp.bool, device=device(u))
+    left = all_arms if mask is None else xp.asarray(mask, copy=True)
     left = xp.asarray(xp.broadcast_to(left, (*u.shape[:-1], arms)), copy=True)
     found = []
     for r in range(u.shape[-1]):
         arm = best(u[..., r], left)
         found.append(arm)
-        left = replace(left, arm, xp.zeros(arm.shape, dtype=xp.bool), rank=0, own=True)
+        left = replace(left, arm, xp.zeros(arm.shape, dtype=xp.bool, device=device(u)), rank=0, own=True)
     return xp.stack(found, axis=-1)
 
 

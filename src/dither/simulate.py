@@ -24,6 +24,7 @@ BATCH = 50  # the most runs in lockstep, by default: with more, a run costs no l
 STATES = 50_000  # the most entries of F in all runs in lockstep, by default: they stay in the cache
 MEMORY = 4 * 10**8  # the most bytes of the states in lockstep, by default: a model may keep its history
 DRAWN = 2**21  # numbers of chance drawn at once for all runs of an algorithm
+BATCH_THERE, CHUNK_THERE, MEMORY_THERE = 4096, 2**28, 4 * 10**9  # the same for a device, where runs are many at once
 FIRST = 32  # how many rounds of rewards are checked before anything runs
 
 Algorithms = Sequence[Any] | Mapping[str, Any]  # as `simulate` says
@@ -87,7 +88,7 @@ def simulate(
     record : rounds at which to record the regret (None: `recorded(T)`)
     batch : runs in lockstep (None: as many as are quickest; it changes no result)
     jobs : processes that share the runs (needs joblib, of the extra "experiments")
-    device : None for NumPy; "cpu", "cuda" for torch tensors there
+    device : None for NumPy; "cpu", "cuda" for torch tensors there (docs/devices.md)
     xp : any other array API namespace, for tests
     on_progress : called with (rounds done, rounds in all), counted over runs
 
@@ -108,6 +109,8 @@ def simulate(
         label: configured(what, env, rounds=rounds) if isinstance(what, Spec) else what
         for label, what in entries(algorithms).items()
     }
+    if device is not None:
+        agents = {label: (contract.placed(model, device), policy) for label, (model, policy) in agents.items()}
     for model, policy in agents.values():
         decision.check(policy, model, dim=env.dim)
         if contract.slots(model) != (env.arms if env.disjoint else None):
@@ -120,7 +123,7 @@ def simulate(
     models = [model for model, _ in agents.values()]
     check_rewards(env, models, seed=seed, run=int(numbers[0]))
     if batch is None:
-        batch = _batch(env, models, rounds=rounds)
+        batch = _batch(env, models, rounds=rounds, there=device is not None)
     marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
@@ -151,12 +154,13 @@ def check_environment(env: Any) -> None:
     errors.at_least("the environment's arms", env.arms, 1)
 
 
-def _batch(env: Any, models: list[Any], *, rounds: int) -> int:
-    """As many runs in lockstep as are quickest and as memory holds."""
-    quick = min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
+def _batch(env: Any, models: list[Any], *, rounds: int, there: bool) -> int:
+    """As many runs in lockstep as are quickest and as memory holds. there : on a device."""
+    quick = BATCH_THERE if there else min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
     size = sum(contract.bytes_of(model, env.dim, rounds) for model in models)
-    quick = int(min([quick, *(contract.together(model, env.dim) for model in models)]))
-    return max(1, min(quick, int(MEMORY // size) if size else quick))
+    kept = models if not there else [model for model in models if contract.at_home(model)]
+    quick = int(min([quick, *(contract.together(model, env.dim) for model in kept)]))
+    return max(1, min(quick, int((MEMORY_THERE if there else MEMORY) // size) if size else quick))
 
 
 def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0) -> None:
@@ -276,20 +280,22 @@ def _lockstep(
     world = World(env, runs, seed, xp=xp, device=device)
     crew = [_Agent(model, policy, world) for model, policy in agents.values()]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
-    n = max(1, min(rounds, CHUNK // (8 * world.width * len(runs)), 256))
+    chunk = CHUNK if device is None else CHUNK_THERE
+    n = max(1, min(rounds, chunk // (8 * world.width * len(runs)), 256))
     mark, t = 0, 0
     while t < rounds:
         ahead = min(n, rounds - t)
         rows = world.advance(ahead)
         if bounded:
-            _refuse(env, bounded, arrays.numpy(rows.reward))
+            _refuse(env, bounded, rows.reward)
+        kinds = {home: rows if home else world.moved(rows) for home in {agent.home for agent in crew}}
         for agent in crew:
             agent.prepare(ahead)
         for i in range(ahead):
             t += 1
-            scene = rows.at(i)
+            scenes = {home: kind.at(i) for home, kind in kinds.items()}
             for agent in crew:
-                agent.step(t, i, scene)
+                agent.step(t, i, scenes[agent.home])
             if t == marks[mark]:
                 for a, agent in enumerate(crew):
                     regret[a, :, mark], realised[a, :, mark] = agent.totals()
@@ -300,7 +306,7 @@ def _lockstep(
 
 
 class Rounds(NamedTuple):
-    """n rounds of R runs; or one round of them, without the axis of n."""
+    """n rounds of R runs; or one round of them, without the axis of n. NumPy's arrays, or `moved` to a device."""
 
     X: Array  # (R, n, K, d), or (R, n, d) with disjoint slots
     mean: Array  # (R, n, K)
@@ -335,6 +341,11 @@ class World:
         """One stream a run."""
         return [streams.stream(self.seed, int(run), purpose) for run in self.runs]
 
+    def moved(self, rows: Rounds) -> Rounds:
+        """The rounds in the library and on the device of this simulation."""
+        moved = {name: None if part is None else self.array(part) for name, part in rows._asdict().items()}
+        return Rounds(**moved | {"delay": rows.delay})
+
     def advance(self, n: int) -> Rounds:
         """The next n rounds."""
         env, R = self.env, len(self.runs)
@@ -360,8 +371,7 @@ class World:
             if delay.shape != mean.shape[:2] or delay.dtype.kind not in "iu" or delay.min() < 0:
                 raise ValueError(f"{type(env).__name__}.delays must return {n} whole numbers of at least 0")
         best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
-        X, mean, reward, best, best_reward = (self.array(part) for part in (X, mean, reward, best, best_reward))
-        return Rounds(X, mean, reward, best, best_reward, delay, None if mask is None else self.array(mask))
+        return Rounds(X, mean, reward, best, best_reward, delay, mask)
 
     def pay(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
         """The rewards (n, K) of these means."""
@@ -400,16 +410,21 @@ class _Agent:
 
     def __init__(self, model: Any, policy: Any, world: World) -> None:
         self.model, self.policy, self.world = model, policy, world
-        R = len(world.runs)
-        settings = dict(batch=(R,), xp=world.xp, device=world.device)
+        self.home = world.device is not None and contract.at_home(model)  # its arrays are NumPy's
+        R, numpy = len(world.runs), arrays.backend(None)
+        settings = dict(batch=(R,), xp=numpy if self.home else world.xp, device=None if self.home else world.device)
         self.state = contract.begin(
             model, world.dim, needs=policy.needs, rng=lambda: world.streams("weights"), **settings
         )
         self.training_rngs = world.streams("training") if contract.draws(model) else []
         self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
-        self.regret = self.realised = world.array(np.zeros(R))
+        self.regret = self.realised = self.array(np.zeros(R))
         self.block = 1  # rounds whose chance is drawn at once; the first shows how many fit
         self.late: dict[int, list] = {}  # round -> what is learnt at its end
+
+    def array(self, x: np.ndarray) -> Array:
+        """In the library of its state, on its device."""
+        return x if self.home else self.world.array(x)
 
     def prepare(self, n: int) -> None:
         """n rounds are to come."""
@@ -421,10 +436,10 @@ class _Agent:
         self.first, self.last = i, i + n
         dim = contract.ambient(self.model, self.world.dim)
         drawn = [decision.draw(self.policy, rng, n, arms=self.world.arms, dim=dim) for rng in self.rngs]
-        self.chance = tuple(self.world.array(np.stack(kind)) for kind in zip(*drawn, strict=True))
+        self.chance = tuple(self.array(np.stack(kind)) for kind in zip(*drawn, strict=True))
         taught = [self.model.draw(rng, n) for rng in self.training_rngs]
         self.training = tuple(np.stack(kind) for kind in zip(*taught, strict=True))
-        self.u = self.world.array(np.stack([rng.random((n, decision.UNIFORMS)) for rng in self.tie_rngs]))
+        self.u = self.array(np.stack([rng.random((n, decision.UNIFORMS)) for rng in self.tie_rngs]))
         size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
         self.block = max(1, int(DRAWN // (size / n)))
 
@@ -450,7 +465,7 @@ class _Agent:
             self.late.setdefault(t + int(delay), []).append((x, r, slot, scene.delay == delay))
         for x, r, slot, arrived in self.late.pop(t, []):
             new = self.model.update(self.state, x, r, **slot)
-            self.state = new if arrived.all() else trees.choose(self.world.array(arrived), new, self.state)
+            self.state = new if arrived.all() else trees.choose(self.array(arrived), new, self.state)
 
     def totals(self) -> tuple[np.ndarray, np.ndarray]:
         """Cumulative regrets so far, (R,) each."""

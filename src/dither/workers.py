@@ -41,9 +41,8 @@ class Workers:
         errors.among("backend", self.backend, BACKENDS)
         errors.at_least("jobs", self.jobs, 1)
         if self.cluster is not None and self.backend == "loky":
-            raise errors.Refused(
-                f"loky has no scheduler, got the address {self.cluster!r}: ",
-                *("name whose it is with ", errors.Option("backend", means="dask or ray")),
+            raise ValueError(
+                f"backend loky has no scheduler, got the address {self.cluster!r}: take backend dask or ray"
             )
 
     @property
@@ -123,7 +122,13 @@ def _dask_backend(**options: Any) -> Any:
     from joblib._dask import DaskDistributedBackend
 
     class Backend(DaskDistributedBackend):
-        """joblib's own, which waits for ever for a call that killed all workers it was given to."""
+        """joblib's own, which waits for ever for a call that killed all workers it was given to.
+
+        Nor does it send anything to a cluster of one core: it computes here.
+        """
+
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            return max(2, super().effective_n_jobs(n_jobs))
 
         def submit(self, func: Any, callback: Any = None) -> Any:
             future = super().submit(func, callback)

@@ -39,6 +39,8 @@ def test_every_figure_can_be_built_and_configured(name):
         ("h1", (5, 10, 20), dict(arms=100, contexts=1, norm=1, noise=1, rounds=20_000)),
         ("h2", (10, 20, 40), dict(arms=100, contexts=None, norm=2, noise=1, rounds=20_000)),
         ("fig3-logistic", (10, 20, 40), dict(arms=100, contexts=None, norm=4, unit=True, rounds=10_000)),
+        ("fig3-logistic-inferred", (10, 20, 40), dict(arms=100, contexts=None, norm=4, unit=True, rounds=10_000)),
+        ("h3-inferred", (10, 20, 40), dict(arms=100, contexts=1, norm=1, noise=0.1, rounds=20_000)),
         ("h4", (10, 20, 40), dict(arms=100, contexts=1, norm=1, unit=True, rounds=20_000)),
         ("h5", (5, 10, 20), dict(arms=100, contexts=1, norm=4, unit=True, rounds=10_000)),
         ("poisson", (10, 20), dict(arms=100, contexts=None, norm=1, unit=True, rounds=10_000)),
@@ -100,6 +102,28 @@ def test_the_logistic_curves_end_where_the_paper_cuts_them():
     fp, ucb = (published.last(figure, figure.panels[0], algorithm=spec).mean for spec in specs("GLMFP", "RandUCBLog"))
     assert (fp, ucb) == (pytest.approx(2.4, abs=0.1), pytest.approx(4.9, abs=0.1))  # by eye, apart from the table
     # seen red: curves without their label; `marks` of the figure's own name
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs", "end"), [("fig3-logistic-inferred", "fig3-logistic", 2.4), ("h3-inferred", "h3", 17.4)]
+)
+def test_an_inferred_figure_says_so_and_has_the_published_curves(name, theirs, end):
+    figure, paper = FIGURES[name], FIGURES[theirs]
+    assert "inferred, not stated" in figure.notes[0].text
+    assert "inferred" in figure.title
+    drawn = [spec.name for spec in figure.algorithms if spec not in figure.extra]
+    assert drawn == list(dict.fromkeys(drawn))
+    assert set(drawn) == {spec.name for spec in paper.algorithms if spec not in paper.extra}
+    for panel in figure.panels:
+        of_paper = next(p for p in paper.panels if (p.drawn or p.name) == panel.name)
+        same = {spec.name: spec for spec in of_paper.algorithms}
+        for spec in figure.algorithms:
+            curve = published.curve(figure, panel, algorithm=spec)
+            assert curve.equals(published.curve(paper, of_paper, algorithm=same.get(spec.name, spec)))
+            assert curve.is_empty() == (spec in figure.extra or (theirs, panel.name) == ("h3", "d=20"))
+    fp = published.last(figure, figure.panels[0], algorithm=figure.algorithms[0])
+    assert fp.mean == pytest.approx(end, abs=0.1)  # by eye, apart from the table
+    # seen red: `published.curve` with the figure's own name; OFUGLB-e left out of the figure
 
 
 def test_selecting():

@@ -2,6 +2,6 @@
 
 from dither.algorithms.algorithm import PRESETS, Algorithm, Labels
 from dither.algorithms.spec import Spec, specs
-from dither.algorithms.table import ALGORITHMS, NOT_BUILT, find
+from dither.algorithms.table import ALGORITHMS, find
 
-__all__ = ["ALGORITHMS", "NOT_BUILT", "PRESETS", "Algorithm", "Labels", "Spec", "find", "specs"]
+__all__ = ["ALGORITHMS", "PRESETS", "Algorithm", "Labels", "Spec", "find", "specs"]

@@ -143,11 +143,11 @@ def specs(*things: Any) -> tuple[Spec, ...]:
     return tuple(found)
 
 
-def _differing(policy: Any) -> tuple[tuple[str, Any], ...]:
+def _differing(part: Any) -> tuple[tuple[str, Any], ...]:
     """The settings of a policy that are not the defaults of its class; () for the class itself."""
-    if isinstance(policy, type) or not dataclasses.is_dataclass(policy):
+    if isinstance(part, type) or not dataclasses.is_dataclass(part):
         return ()
-    values = {f.name: (getattr(policy, f.name), f.default) for f in dataclasses.fields(policy)}
+    values = {f.name: (getattr(part, f.name), f.default) for f in dataclasses.fields(part)}
     return tuple(sorted((name, value) for name, (value, default) in values.items() if value is not default))
 
 

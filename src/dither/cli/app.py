@@ -30,6 +30,8 @@ COMMANDS = {
         "dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS | "
         "dither compare --data my.csv --target label LinFP Greedy",
     ),
+    "results check": Command("folder", "check", "dither results check results/"),
+    "results merge": Command("folder", "merge", "dither results merge from-a/ from-b/ results/"),
     "report": Command("runs", "write_report", "dither report results/ -o report.html"),
     "gallery": Command("summarise", "gallery", "dither gallery results/ -o docs/results/ --processor 'AMD EPYC'"),
     "theory": Command("analysis", "theory", "dither theory --figure optimism --figure fig1 --out theory/"),
@@ -39,6 +41,8 @@ COMMANDS = {
         "evaluate", "evaluate", "dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html"
     ),
 }
+
+GROUPS = {"results": "Check folders of results, and merge those of several machines."}  # first word of a name -> help
 
 
 def build(asked: str | None = None) -> typer.Typer:
@@ -51,10 +55,17 @@ def build(asked: str | None = None) -> typer.Typer:
         rich_markup_mode="markdown",
     )
     app.callback()(_options)
+    groups = {name: typer.Typer(help=text, no_args_is_help=True) for name, text in GROUPS.items()}
+    known = {name.partition(" ")[0] for name in COMMANDS}
     for name, command in COMMANDS.items():
-        if asked == name or asked not in COMMANDS:
+        group, _, inner = name.rpartition(" ")
+        if asked == name.partition(" ")[0] or asked not in known:
             function = getattr(importlib.import_module(f"dither.cli.{command.module}"), command.function)
-            app.command(name=name, epilog=command.example and f"Example: {command.example}")(function)
+            within = groups[group] if group else app
+            within.command(name=inner, epilog=command.example and f"Example: {command.example}")(function)
+    for name, within in groups.items():
+        if within.registered_commands:
+            app.add_typer(within, name=name)
     return app
 
 

@@ -19,6 +19,7 @@ from dither.cli.options import (
     Latex,
     Log,
     Out,
+    Profile,
     Seed,
     Sweep,
     Title,
@@ -103,9 +104,10 @@ def compare(
     called: Called = "code",
     form: Formats = "png,pdf",
     latex: Latex = False,
+    profile: Profile = False,
 ) -> None:
     """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
-    look = Look(band, log, width, title, called, pictures.formats(form), latex)
+    look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
     given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
     given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
     given = {k: v for k, v in given.items() if v is not None}

@@ -68,7 +68,7 @@
       const shown = (kind) => !state.hidden.has(String(numbers.curve)) && !state.hidden.has(kind);
       const line = (kind, name, x, { mean, se }, symbol, width, dash) => ({
         x, y: mean, customdata: se.map((error) => (error === null ? "" : " ± " + short(error))), connectgaps: true,
-        mode: "lines+markers", line: { color, width, dash }, marker: { color, symbol, size: 7, maxdisplayed: 9 },
+        mode: "lines+markers", line: { color, width, dash }, marker: { color, symbol, size: 6.5, maxdisplayed: 9 },
         visible: shown(kind),
         hovertemplate: `<b>${escaped(name)}</b><br>${data.x} %{x:,}: %{y:,.4~r}%{customdata}<extra></extra>`,
       });

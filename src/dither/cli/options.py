@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dither import workers
 from dither.experiments import pictures, plan
 
 _WIDTHS = " or ".join(f"{name} ({inches:g} inches)" for name, inches in pictures.WIDTHS.items())
@@ -23,7 +24,12 @@ Block = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")]
-Band = Annotated[str, typer.Option(help="Band of the plots: se (±1 standard error) or quantiles (quartiles).")]
+Band = Annotated[
+    str,
+    typer.Option(
+        help="Band of the plots: se (±1 standard error), quantiles (quartiles), or median (quartiles round the median)."
+    ),
+]
 Accept = Annotated[
     bool,
     typer.Option(
@@ -32,6 +38,18 @@ Accept = Annotated[
     ),
 ]
 Log = Annotated[bool, typer.Option("--log", help="Logarithmic axes.")]
+Backend = Annotated[
+    str,
+    typer.Option(help=f"Who computes: {' or '.join(workers.BACKENDS)}. loky are processes of this machine."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Scheduler of the cluster, such as tcp://HOST:8786 (dask) or HOST:6379 (ray).",
+        show_default="--jobs workers on this machine",
+    ),
+]
 Width = Annotated[
     str | None,
     typer.Option(
@@ -59,4 +77,7 @@ Tries = Annotated[
 ]
 Fair = Annotated[
     bool, typer.Option("--fair", help="Refuse a sweep unless as many settings of every algorithm are tried.")
+]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Performance profiles and interquartile means over the panels, too.")
 ]

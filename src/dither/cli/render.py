@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dither import algorithms
 from dither.cli import analysis, inventory, terminal
 from dither.experiments import costs, environments, published, words
 from dither.experiments.figures import FIGURES
@@ -40,7 +39,7 @@ def catalogue(console: Console) -> None:
 
 
 def taxonomy(console: Console) -> None:
-    """The algorithms by where they are random, and those that are not built (paper, Table A.1 and more)."""
+    """The algorithms by where they are random (paper, Table A.1 and more)."""
     found = inventory.algorithms()
     table = terminal.table(found.title)
     for name in found.columns:
@@ -48,7 +47,6 @@ def taxonomy(console: Console) -> None:
     for row in found.rows:
         table.add_row(*map(Text, row))
     console.print(table)
-    terminal.said(console, (f"Not built: {name}. {reason}" for name, reason in algorithms.NOT_BUILT.items()))
 
 
 def results(console: Console, figure: Figure, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int) -> None:

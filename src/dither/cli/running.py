@@ -21,6 +21,7 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.
     how : runs, jobs, block and accept, as `run.reproduce` takes them
     -> what was shown, as of `tables.values`
     """
+    from dither.cli import robustness
     from dither.experiments import outputs, tables  # matplotlib takes a second to import
 
     console = terminal.console()
@@ -30,6 +31,8 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.
     made = outputs.write(whole, out, look=look)
     values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
     render.results(console, figure, values, differences, seed=seed)
+    if look.profile:
+        robustness.show(console, figure, made.curves)
     terminal.said(console, of_codes)
     terminal.written(console, made.paths)
     terminal.said(console, filter(None, [words.earlier(figure, whole.figure)]))

@@ -1,14 +1,33 @@
 """The commands of the figures that are known: `figures`, `reproduce`, `report`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dither.cli import analysis, render, running, terminal
-from dither.cli.options import Accept, Band, Block, Called, Formats, Jobs, Latex, Log, Out, Runs, Seed, Title, Width
+from dither.cli import analysis, overall, render, running, terminal
+from dither.cli.options import (
+    Accept,
+    Backend,
+    Band,
+    Block,
+    Called,
+    Cluster,
+    Formats,
+    Jobs,
+    Latex,
+    Log,
+    Out,
+    Profile,
+    Runs,
+    Seed,
+    Title,
+    Width,
+)
 from dither.experiments import figures, pictures
 from dither.experiments.pictures import Look
+from dither.experiments.plan import Shard
+from dither.workers import Workers
 
 
 def list_figures(
@@ -21,10 +40,28 @@ def list_figures(
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Figures, as 'dither figures' lists them.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Figures, as 'dither figures' lists them; or all.")
+    ],
+    without: Annotated[
+        list[str] | None, typer.Option(help="Leave out this figure; may be repeated.", show_default=False)
+    ] = None,
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Show what is there, what is missing and the time it takes; then stop.")
+    ] = False,
     runs: Runs = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
+    backend: Backend = "loky",
+    cluster: Cluster = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K/N",
+            help="Compute the K-th of N parts alone; the others are for other machines.",
+            show_default=False,
+        ),
+    ] = None,
     block: Block = None,
     out: Out = Path("results"),
     panel: Annotated[list[str] | None, typer.Option(help="Only this panel, for example d=10; may be repeated.")] = None,
@@ -41,19 +78,35 @@ def reproduce(
     called: Called = "code",
     form: Formats = "png,pdf",
     latex: Latex = False,
+    profile: Profile = False,
 ) -> None:
-    """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will."""
-    look = Look(band, log, width, title, called, pictures.formats(form), latex)
-    drawn = [name for name in names if name in analysis.DRAWN]
+    """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will.
+
+    Several figures, or all, show a plan first.
+    """
+    look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
+    meant, workers = overall.named(names, without=without or ()), Workers(backend, jobs, cluster)
+    part = None if shard is None else Shard.parse(shard)
+    drawn = [name for name in meant if name in analysis.DRAWN]
     chosen = [
         figures.select(figures.find(name), panels=panel, algorithms=algorithm, rounds=rounds)
-        for name in names
+        for name in meant
         if name not in drawn
     ]
-    if drawn:
+    if overall.ALL in names:
+        chosen = overall.possible(chosen)
+    how: dict[str, Any] = dict(seed=seed, runs=runs, block=block, accept=accept)
+    if chosen and (only_plan or part is not None or len(chosen) > 1):
+        overall.compute(chosen, out=out, workers=workers, stop=only_plan, shard=part, **how)
+    if only_plan:
+        return
+    if drawn and (part is None or part.number == 1):
         analysis.theory(drawn, seed=seed, out=out / "theory")
+    if part is not None and part.of > 1:
+        terminal.said(terminal.console(), [f"Part {shard} is in {out}: {overall.MERGE}"])
+        return
     for figure in chosen:
-        running.show(figure, seed=seed, out=out, look=look, runs=runs, jobs=jobs, block=block, accept=accept)
+        running.show(figure, out=out, look=look, jobs=jobs, backend=backend, cluster=cluster, **how)
 
 
 def write_report(

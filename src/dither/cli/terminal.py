@@ -1,6 +1,6 @@
 """What all commands share: the console, the progress bar, and the lines at the end."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -21,6 +21,16 @@ def console(*, stderr: bool = False) -> Console:
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float, float], None]]:
     """A progress bar on stderr, with the time that is left."""
+    with progresses([what]) as tell:
+        yield lambda done, total: tell(what, done, total)
+
+
+@contextmanager
+def progresses(names: Sequence[str]) -> Iterator[Callable[[str, float, float], None]]:
+    """A progress bar for each name, and one for all of them together where there are several.
+
+    Yields what is called with a name, the work done and the work in all.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -30,13 +40,19 @@ def progress(what: str) -> Iterator[Callable[[float, float], None]]:
         TimeRemainingColumn(),
     )
     with ExitStack() as stack:
-        bar = Progress(*columns, console=Console(stderr=True))
-        task = bar.add_task(what, total=None)
+        bars = Progress(*columns, console=Console(stderr=True))
+        tasks = {name: bars.add_task(name, total=None) for name in names}
+        whole = bars.add_task("all", total=None) if len(names) > 1 else None
+        come: dict[str, tuple[float, float]] = {}
 
-        def tell(done: float, total: float) -> None:
-            if not bar.live.is_started:  # the bar starts late, so that an error about bad settings comes before it
-                stack.enter_context(bar)
-            bar.update(task, completed=done if total else 1, total=total or 1)
+        def tell(name: str, done: float, total: float) -> None:
+            if not bars.live.is_started:  # the bars start late, so that an error about bad settings comes before them
+                stack.enter_context(bars)
+            bars.update(tasks[name], completed=done if total else 1, total=total or 1)
+            come[name] = done, total
+            if whole is not None:
+                done, total = (sum(part) for part in zip(*come.values(), strict=True))
+                bars.update(whole, completed=done if total else 1, total=total or 1)
 
         yield tell
 

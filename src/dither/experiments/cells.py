@@ -38,8 +38,13 @@ class Cell:
     @property
     def key(self) -> str:
         """16 hexadecimal digits of the hash of the content."""
-        text = json.dumps(_canonical(self.content()), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return key_of(self.content())
+
+
+def key_of(content: Mapping[str, Any]) -> str:
+    """The key of the cell that has this content."""
+    text = json.dumps(_canonical(content), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def of_panel(panel: Panel, *, seed: int) -> dict[str, Cell]:

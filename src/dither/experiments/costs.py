@@ -1,8 +1,9 @@
 """About how long a run takes: an estimate from the sizes alone, so that neither torch nor the data are needed.
 
 The constants were fitted to a few runs, five at a time, on a core of a 2.x GHz server. The estimate is good to a factor
-of two or three. It has two uses. `dither figures` lists the time of every figure. And a progress bar needs the share of
-each part, to tell the time left from the time that has passed.
+of two or three. It has three uses. `dither figures` lists the time of every figure. A progress bar needs the share of
+each part, to tell the time left from the time that has passed. And a plan needs to know how a short real run grows to a
+long one (`calibration`).
 
 A round of a network is estimated from its layers:
 
@@ -13,6 +14,7 @@ gradients  of all arms: one pass backward, and U over all p weights; NeuralUCB a
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -23,12 +25,12 @@ from dither.experiments.panels import Panel
 from dither.simulate import configured
 
 # All in microseconds.
-DRAW = 0.015  # a feature of a context
-CALLS = 160.0  # the calls of a round of a small network
-BESIDE = 90.0  # the calls for the gradients of all arms
-WEIGHT = 6e-3  # Adam's step of one weight
-PRODUCT = 7e-5  # a multiplication and an addition
-ROW = 0.15  # a feature of a row, where a generalised linear model reads its history
+DRAW = 0.011  # a feature of a context
+COPY = 0.001  # a feature of a context of a fixed set
+CALLS = 48.0  # the calls of a round of a small network
+BESIDE = 30.0  # the calls for the gradients of all arms
+WEIGHT = 2e-3  # Adam's step of one weight
+PRODUCT = 2e-5  # a multiplication and an addition
 
 SOLVED = 128  # rounds in which a generalised linear model solves its history
 
@@ -36,9 +38,14 @@ SOLVED = 128  # rounds in which a generalised linear model solves its history
 def seconds(panel: Panel, *, algorithms: Iterable[Spec], runs: int) -> float:
     """About how many seconds these algorithms take on one core."""
     env = outline(panel.env)
-    draw = DRAW * env.arms * env.dim
     each = sum(microseconds(env, spec, rounds=panel.rounds) for spec in algorithms)
-    return 1e-6 * runs * (panel.rounds * draw + each)
+    return 1e-6 * runs * (drawing(env, rounds=panel.rounds) + each)
+
+
+def drawing(env: Outline, *, rounds: int) -> float:
+    """About how many microseconds the contexts of one run take: drawn anew, or copied from a few fixed sets."""
+    features = env.dim if env.disjoint else env.arms * env.dim
+    return rounds * (2.0 + (COPY if env.fixed else DRAW) * features)
 
 
 def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
@@ -46,15 +53,18 @@ def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
     if settings(spec):
         return rounds * _network(env, spec)
     d = env.dim
-    step = 27 + (0.005 * env.arms * d**2 if env.disjoint else 0.008 * env.arms * d)
+    step = 10 + (0.0012 * env.arms * d**2 if env.disjoint else 0.002 * env.arms * d)
     model, _ = configured(spec, env, rounds=rounds)
     if not isinstance(model, models.GLM):
         return rounds * step
     counts = model.solver == "counts"
     if counts and env.fixed:
-        return rounds * (step + 130 + 17 * d)
+        return rounds * (step + 120 + 16 * d) + min(rounds, 2 * SOLVED) * 160
     reads = counts or spec.algorithm.perturbs == "reward"  # it reads all of its history in every round
-    return rounds * (step + 12 * d + reads * ROW * d * rounds / 2) + min(rounds, SOLVED) * (240 + 4.5 * d)
+    solved = min(rounds, SOLVED) * (175 + 19 * d)
+    passes = (20_000 + 700 * d) * math.log(max(rounds, SOLVED) / SOLVED)  # ever fewer over the history, ever longer
+    whole = 150 + 13 * d + (0.08 + 0.0025 * d) * rounds / 2  # to read all rows, of which there are ever more
+    return rounds * (step + 25 + 2.7 * d + reads * whole) + solved + passes
 
 
 def settings(spec: Spec) -> dict[str, Any]:

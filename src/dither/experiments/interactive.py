@@ -48,7 +48,7 @@ def sketch(figure: Figure, curves: pl.DataFrame, *, band: str = "se") -> dict[st
     """
     if figure.x != "round" and not all(figure.x in panel.env for panel in figure.panels):
         return None
-    rows = tables.summary(curves)
+    rows = tables.centred(tables.summary(curves), band)
     shown = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
     named, of = names.shown(figure), looks(figure)
     over_rounds = figure.x == "round"
@@ -111,7 +111,7 @@ def _numbers(rows: Rows, paper: dict[Spec, Paper], shown: list[Spec], band: str)
         mine = rows.filter(algorithm=str(spec))
         if mine.is_empty():
             continue
-        wanted = ["mean", "se", *(["low", "high"] if band == "quantiles" else [])]
+        wanted = ["mean", "se", *(["low", "high"] if band in words.QUARTILES else [])]
         curve: dict[str, Any] = {"curve": i} | _lists(x.join(mine, on="x", how="left", maintain_order="left"), wanted)
         if spec in paper and not paper[spec].is_empty():
             curve["published"] = {"x": paper[spec]["x"].to_list()} | _lists(paper[spec], ["mean", "se"])

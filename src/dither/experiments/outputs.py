@@ -5,6 +5,7 @@ NAME-differences.csv  paired differences                         (`tables.differ
 NAME-curves.csv       what the picture shows, ours and published (`curves_table`)
 NAME.png, .pdf, ...   the picture
 NAME-table.tex, NAME-figure.tex
+NAME-profile.csv, NAME-robust.csv, NAME-profile.png, ...   if asked: `profiles.profile`, `profiles.robust`
 """
 
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import polars as pl
 
 from dither import drawing, files
-from dither.experiments import latex, names, plots, published, tables
+from dither.experiments import latex, names, plots, profile_plots, profiles, published, tables
 from dither.experiments.asked import Request
 from dither.experiments.panels import Figure
 from dither.experiments.pictures import Look, inches
@@ -50,14 +51,25 @@ def write(request: Request, out: Path, *, look: Look | None = None) -> Made:
             files.text(out / f"{name}-table.tex", latex.table(figure, curves, kind=look.names)),
             files.text(out / f"{name}-figure.tex", picture),
         ]
-    return Made(curves, paths)
+    return Made(curves, paths + (_profiles(figure, curves, out, look=look) if look.profile else []))
+
+
+def _profiles(figure: Figure, curves: pl.DataFrame, out: Path, *, look: Look) -> list[Path]:
+    found = profiles.scores(figure, curves)
+    rows = profiles.profile(found)
+    canvas = profile_plots.draw(figure, found, rows, look)
+    return [
+        _csv(profiles.robust(found), out / f"{figure.name}-robust.csv"),
+        _csv(rows, out / f"{figure.name}-profile.csv"),
+        *(drawing.save(canvas, out / f"{figure.name}-profile.{form}") for form in look.formats),
+    ]
 
 
 def curves_table(figure: Figure, rows: pl.DataFrame, *, kind: str = "code") -> pl.DataFrame:
     """Every point of the picture, from the rows of `tables.summary`.
 
-    Columns panel, algorithm, name (as the picture has it), source ("ours" or "published"), round, mean, se, low, high
-    (the quartiles of ours), runs, bound (of what is published: the mean is a lower bound).
+    Columns panel, algorithm, name (as the picture has it), source ("ours" or "published"), round, mean, se, low,
+    median, high (the quartiles of ours), runs, bound (of what is published: the mean is a lower bound).
     """
     ours = rows.with_columns(source=pl.lit("ours"), bound=pl.lit(False), runs=pl.col("runs").cast(pl.Int64))
     frames = [ours]
@@ -71,7 +83,7 @@ def curves_table(figure: Figure, rows: pl.DataFrame, *, kind: str = "code") -> p
     return (
         pl.concat(frames, how="diagonal")
         .with_columns(name=pl.col("algorithm").replace(names_of))
-        .select("panel", "algorithm", "name", "source", "round", "mean", "se", "low", "high", "runs", "bound")
+        .select("panel", "algorithm", "name", "source", "round", "mean", "se", "low", "median", "high", "runs", "bound")
     )
 
 

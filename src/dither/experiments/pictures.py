@@ -16,13 +16,14 @@ TEX = "xelatex"  # what matplotlib measures letters with, for pgf
 class Look:
     """What a picture is made for, and which files are made.
 
-    band : "se" (±1 standard error) or "quantiles" (the quartiles)
+    band : "se" (±1 standard error), "quantiles" (the quartiles) or "median" (the same, round the median)
     log : logarithmic axes
     width : the width of the picture: inches, "column" or "text"; None: as wide as its panels are on a screen
     title : whether the picture has its title and what its band is; without them, both belong into the caption
     names : "code" or "paper", as `names.shown` takes them
     formats : of `FORMATS`
     latex : also write the tables and a figure with its caption as LaTeX
+    profile : also write performance profiles and interquartile means (`profiles`)
     """
 
     band: str = "se"
@@ -32,6 +33,7 @@ class Look:
     names: str = "code"
     formats: tuple[str, ...] = ("png", "pdf")
     latex: bool = False
+    profile: bool = False
 
     def __post_init__(self) -> None:
         errors.among("band", self.band, words.BANDS)

@@ -15,7 +15,7 @@ from dither.experiments import names, published, sweep_plots, words
 from dither.experiments.looks import DASHED, looks
 from dither.experiments.panels import Figure, Panel
 from dither.experiments.pictures import inches
-from dither.experiments.tables import summary
+from dither.experiments.tables import centred, summary
 
 
 class Sizes(NamedTuple):
@@ -66,10 +66,12 @@ def of_summary(
     errors.among("band", band, words.BANDS)
     if rows.is_empty():
         raise ValueError(f"there are no results of {figure.name} to draw")
+    rows = centred(rows, band)
     with mpl.rc_context(STYLE):
         if figure.x == "setting":
             low, high = edges(rows, band)
-            look = sweep_plots.Drawn(words.band(band, rows["runs"].unique().to_list()), log, inches(width), title, kind)
+            of = words.band(band, rows["runs"].unique().to_list())
+            look = sweep_plots.Drawn(of, band, log, inches(width), title, kind)
             return sweep_plots.draw(figure, rows.with_columns(lower=low, upper=high), look)
         return _draw(figure, rows, band=band, log=log, width=inches(width), title=title, kind=kind)
 
@@ -190,12 +192,14 @@ def _over_setting(
         if theirs:
             _published(ax, *zip(*theirs, strict=True), look=looks[spec], sizes=sizes)
     ax.set_xlabel({"dim": "d"}.get(figure.x, figure.x))
+    if all(isinstance(panel.env[figure.x], int) for panel in panels):
+        ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator("auto", integer=True))
     ax.set_title(f"at round {panels[0].rounds:,}")
 
 
 def edges(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
     """The lower and the upper edge of the band, from the rows of `tables.summary`."""
-    if band == "quantiles":
+    if band in words.QUARTILES:
         return rows["low"], rows["high"]
     se = rows["se"].fill_null(0.0)  # of one run
     return rows["mean"] - se, rows["mean"] + se

@@ -91,6 +91,9 @@ def compute(
         todo.sort(key=lambda item: -item[2])
     store, found = Store(out / STORE), [block for _, block, _ in todo]
     meter = _Meter([part.figure.name for part in parts], [(name, cost) for name, _, cost in todo], on_progress)
+    meter.tell()
+    if not found:  # no cluster is asked for nothing
+        return 0
     with closing((_in_turn if workers.alone else _elsewhere)(found, meter, workers)) as results:
         for done in results:
             blocks.keep(store, done)
@@ -101,7 +104,6 @@ def _in_turn(found: list[Block], meter: "_Meter", workers: Workers) -> Generator
     def telling(i: int) -> Callable[[float], None]:
         return lambda share: meter.set(i, share)
 
-    meter.tell()
     for i, block in enumerate(found):
         yield blocks.compute(block, tell=telling(i))
 

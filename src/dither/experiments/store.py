@@ -58,7 +58,7 @@ class Store:
         for path, about in self._of(cell, codes):
             new = set(about["runs"]) - seen
             if new:
-                frames.append(_rows(path).filter(pl.col("run").is_in(sorted(new))))
+                frames.append(read_rows(path).filter(pl.col("run").is_in(sorted(new))))
                 seen |= new
         return pl.concat(frames)
 
@@ -104,15 +104,33 @@ class Store:
 
     def _files(self, cell: Cell, code: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         for path in sorted((self.folder / cell.key / code).glob("[!.]*.parquet")):
-            try:
-                about = json.loads(pl.read_parquet_metadata(path)[METADATA])
-            except (pl.exceptions.PolarsError, OSError, KeyError, ValueError) as error:
-                raise _foreign(path, error) from None
+            about = read_about(path)
             if about.get("key") != cell.key:
-                raise _foreign(path, f"it holds the cell {about.get('key')}")
-            if about.setdefault("code", UNRECORDED) != code:
-                raise _foreign(path, f"it holds results of the code {about['code']}")
+                raise foreign(path, f"it holds the cell {about.get('key')}")
+            if about["code"] != code:
+                raise foreign(path, f"it holds results of the code {about['code']}")
             yield path, about
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """The metadata of a file. Raises ValueError for a file that is not of a store."""
+    try:
+        return {"code": UNRECORDED} | json.loads(pl.read_parquet_metadata(path)[METADATA])
+    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError, TypeError) as error:
+        raise foreign(path, error) from None
+
+
+def read_rows(path: Path) -> pl.DataFrame:
+    """The rows of a file. Raises ValueError for a file that is cut, or lacks a column."""
+    try:
+        return pl.read_parquet(path).select(COLUMNS)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise foreign(path, error) from None
+
+
+def foreign(path: Path, why: object) -> ValueError:
+    """The error of a file that is not as the store writes it."""
+    return ValueError(f"{path} is not a whole file of this store ({why}): move it away, and its runs are made anew")
 
 
 def made_here() -> Made:
@@ -137,14 +155,3 @@ def processor() -> str:
 def versions() -> dict[str, str]:
     """The versions of the packages that the numbers may depend on."""
     return {"dither": _version.__version__, "numpy": np.__version__, "python": platform.python_version()}
-
-
-def _rows(path: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(path).select(COLUMNS)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _foreign(path, error) from None
-
-
-def _foreign(path: Path, why: object) -> ValueError:
-    return ValueError(f"{path} is not a whole file of this store ({why}): move it away, and its runs are made anew")

@@ -34,6 +34,7 @@ class Drawn(NamedTuple):
     """How the picture is drawn."""
 
     says: str  # what the band is
+    band: str = "se"
     log: bool = False
     width: float | None = None  # inches; None: as wide as a screen likes it
     title: bool = True
@@ -286,5 +287,6 @@ def _below_maps(
 ) -> None:
     """What the colours and frames are, and the regret of the algorithms that have no map."""
     of_one = [f"{name}: {words.number(ends[str(of.specs[0])]['mean'])}" for name, of, ends in shown if not of.varied]
-    says = [f"mean of {words.over(runs)}; framed: the lowest of each algorithm"] if drawn.title else []
+    what = "median" if drawn.band == "median" else "mean"
+    says = [f"{what} of {words.over(runs)}; framed: the lowest of each algorithm"] if drawn.title else []
     canvas.supxlabel("\n".join([*says, *(["one setting: " + "; ".join(of_one)] if of_one else [])]), fontsize=9.5)

@@ -59,7 +59,7 @@ def curves(figure: Figure, store: Store, *, seed: int, codes: Codes) -> pl.DataF
 
 
 def summary(curves: pl.DataFrame) -> pl.DataFrame:
-    """Columns panel, algorithm, round, mean, se, low, high (the quartiles), runs; over the runs."""
+    """Columns panel, algorithm, round, mean, se, low, median, high (the quartiles), runs; over the runs."""
     regret = pl.col("regret")
     return (
         curves.group_by("panel", "algorithm", "round", maintain_order=True)
@@ -67,11 +67,17 @@ def summary(curves: pl.DataFrame) -> pl.DataFrame:
             mean=regret.mean(),
             se=regret.std() / pl.len().sqrt(),
             low=regret.quantile(0.25, "linear"),
+            median=regret.median(),
             high=regret.quantile(0.75, "linear"),
             runs=pl.len(),
         )
         .sort("panel", "algorithm", "round", maintain_order=True)
     )
+
+
+def centred(rows: pl.DataFrame, band: str) -> pl.DataFrame:
+    """The rows of `summary` with what a line shows in the column mean: the median where the band is called so."""
+    return rows.with_columns(mean="median") if band == "median" else rows
 
 
 def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:

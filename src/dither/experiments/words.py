@@ -18,7 +18,12 @@ SHOWS = {
 }
 MANY = 10  # names in a sentence
 SELECTED = "The lowest of several tried looks better than it is: run it anew with another seed to know its regret."
-BANDS = {"se": "±1 standard error", "quantiles": "the middle half of the runs (quartiles)"}
+BANDS = {
+    "se": "±1 standard error",
+    "quantiles": "the middle half of the runs (quartiles)",
+    "median": "the middle half of the runs (quartiles), line: their median,",
+}
+QUARTILES = ("quantiles", "median")  # the bands whose edges are the quartiles
 
 
 def number(x: float | None, *, signed: bool = False) -> str:

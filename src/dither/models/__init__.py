@@ -3,6 +3,7 @@
 This is the table of them: a new one is a file beside these and a line here. Names, `saving` and docs/tables.md follow.
 """
 
+from dither.models.admissible import Admissible as Admissible
 from dither.models.diagonal import Diagonal as Diagonal
 from dither.models.disjoint import Disjoint as Disjoint
 from dither.models.glm.glm import GLM as GLM

@@ -114,6 +114,9 @@ class Able(Protocol):
     def radius(self, state: Any, *, delta: float) -> Array:
         """Half the confidence interval of a score, in widths, at level 1 - δ: (..., 1), with slots (..., K)."""
 
+    def bonus(self, state: Any, X: Array) -> Array:
+        """What makes `predict` an upper bound of the true means, at a level of its own: X as for `mean` -> (..., K)."""
+
     def bound(self, state: Any) -> Array:
         """How exact θ̂ and Ĥ are, (..., 2); see `models.GLM.bound`."""
 
@@ -192,6 +195,12 @@ class Optional(Protocol):
 
     def together(self, dim: int) -> int:
         """How many runs in lockstep are quickest."""
+
+    def placed(self, device: str) -> Any:
+        """The same model as it computes on a device of torch, where its state and all answers stay NumPy's arrays.
+
+        A model without this method gets its arrays on the device instead: `init(xp=, device=)`.
+        """
 
 
 def faults(model: Any) -> list[str]:
@@ -395,3 +404,13 @@ def bytes_of(model: Any, dim: int, rounds: int) -> int:
 def together(model: Any, dim: int) -> float:
     """How many runs in lockstep are quickest. Default: any number."""
     return model.together(dim) if hasattr(model, "together") else math.inf
+
+
+def placed(model: Any, device: str) -> Any:
+    """The model for a simulation on a device. Default: the model, whose arrays then live there."""
+    return model.placed(device) if at_home(model) else model
+
+
+def at_home(model: Any) -> bool:
+    """Whether its state stays in NumPy's arrays on every device. Default: no."""
+    return hasattr(model, "placed")

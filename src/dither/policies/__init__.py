@@ -8,6 +8,7 @@ from dither.policies.general import GeneralFeaturePerturbation as GeneralFeature
 from dither.policies.gloc import GLOC as GLOC
 from dither.policies.greedy import EpsGreedy as EpsGreedy
 from dither.policies.greedy import Greedy as Greedy
+from dither.policies.logistic_ucb import LogisticUCB2 as LogisticUCB2
 from dither.policies.neural import NeuralTS as NeuralTS
 from dither.policies.neural import NeuralUCB as NeuralUCB
 from dither.policies.neural import PerturbedLeader as PerturbedLeader

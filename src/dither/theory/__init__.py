@@ -2,7 +2,7 @@
 
     radii      β_t, W_t, γ_t, c_{δ'}; the radii of other papers for linear models: oful, ucb, self_normalised
     baselines  the radii of other papers for generalised linear models: ucb_glm, glm_ucb, ofuglb_e, gloc_alpha,
-               gloc_beta
+               gloc_beta, logistic_ucb2_gamma, logistic_ucb2_bonus
     curvature  L_t, κ, κ_*
     events     p, the probability of optimism, P(Ẽ_T)
     potential  the elliptical potential lemma and the count lemma, both sides
@@ -12,7 +12,15 @@ docs/theory.md says where the paper contradicts itself, what is computed there, 
 docs/paper-to-code.md lists every symbol of the paper.
 """
 
-from dither.theory.baselines import glm_ucb, gloc_alpha, gloc_beta, ofuglb_e, ucb_glm
+from dither.theory.baselines import (
+    glm_ucb,
+    gloc_alpha,
+    gloc_beta,
+    logistic_ucb2_bonus,
+    logistic_ucb2_gamma,
+    ofuglb_e,
+    ucb_glm,
+)
 from dither.theory.curvature import kappa, kappa_star, lipschitz, lipschitz_logistic
 from dither.theory.events import concentration, optimism, p, p_given
 from dither.theory.potential import count, count_bound, potential, potential_bound, widths
@@ -58,6 +66,8 @@ __all__ = [
     "kappa_star",
     "lipschitz",
     "lipschitz_logistic",
+    "logistic_ucb2_bonus",
+    "logistic_ucb2_gamma",
     "ofuglb_e",
     "oful",
     "optimism",

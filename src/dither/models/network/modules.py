@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither import arrays, errors
 
 try:
     import torch
@@ -35,7 +35,7 @@ NUMBERS_AT_ONCE = 2**22  # of the widest layer that are computed at once
 
 def check(config: Any) -> None:
     """Refuse settings that no network can have."""
-    _device(config.device)
+    arrays.torch_device(config.device)
     if config.image is not None and len(config.image) != 2:
         raise ValueError(f"image must be (height, width), got {config.image!r}")
     if config.module is None:
@@ -60,7 +60,7 @@ def check(config: Any) -> None:
 
 def copied(config: Any) -> torch.nn.Module:
     """A copy of the configuration's module, in the type and on the device that it asks for, in eval mode."""
-    return copy.deepcopy(config.module).to(device=_device(config.device), dtype=_dtype(config.dtype)).eval()
+    return copy.deepcopy(config.module).to(device=arrays.torch_device(config.device), dtype=_dtype(config.dtype)).eval()
 
 
 def network(config: Any, dim: int) -> Convolutions | Given:
@@ -74,8 +74,8 @@ def _network(module, convolutions, hidden, image, slots, dtype, device, dim) -> 
     if image is not None and image[0] * image[1] != dim:
         raise ValueError(f"image={image} has {image[0] * image[1]} pixels, and there are dim={dim} features")
     if module is not None:
-        return Given(module, dim, slots, image, _dtype(dtype), _device(device))
-    return Convolutions(convolutions, hidden, image, slots, _dtype(dtype), _device(device))
+        return Given(module, dim, slots, image, _dtype(dtype), arrays.torch_device(device))
+    return Convolutions(convolutions, hidden, image, slots, _dtype(dtype), arrays.torch_device(device))
 
 
 def fingerprint(module: torch.nn.Module) -> str:
@@ -211,14 +211,3 @@ def _array(A: torch.Tensor) -> np.ndarray:
 
 def _dtype(name: str) -> torch.dtype:
     return {"float32": torch.float32, "float64": torch.float64}[name]
-
-
-@functools.lru_cache(maxsize=16)
-def _device(name: str) -> torch.device:
-    """The device of that name. Raises ValueError where torch has none such here."""
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError, TypeError) as error:
-        raise ValueError(
-            f"device must be one that torch has here, such as 'cpu' or 'cuda'; got {name!r}: {error}"
-        ) from error

@@ -26,6 +26,10 @@ from dither.models.network.layout import layout
 LARGEST_FEATURE = 1e15  # in a request: float32 must hold its square
 LARGEST_LEARNT = {"float32": 1e6, "float64": 1e50}  # feature or reward that is learnt: larger ones make long gradients
 LONGEST_GRADIENT = {"float32": 1e15, "float64": 1e120}  # Adam must hold its square
+HERE = (
+    "a perceptron is computed in NumPy arrays: leave device= of simulate out, or take layers that torch computes, "
+    "Network(module=torch.nn.Sequential(...)) or Network(convolutions=...)"
+)
 WEIGHTS_TOGETHER = 300_000  # that all runs in lockstep may have, so that they stay in the cache
 
 
@@ -155,10 +159,7 @@ class Network:
     ) -> NetworkState:
         """θ_0 drawn from rng: one Generator, or with leading axes `batch` (R,) one for each run."""
         if xp is not array_api_compat.numpy:
-            raise TypeError(
-                "networks keep their state in NumPy arrays: leave device= of simulate out; torch works for "
-                "Network(convolutions=..., device='cuda') and modules of your own"
-            )
+            raise TypeError(HERE)
         if self.output == "softmax" and (self.slots or 1) == 1:
             raise ValueError("output='softmax' is over the arms of a context: it needs slots, at least 2 (disjoint=)")
         _, net = self._net(dim)
@@ -173,6 +174,12 @@ class Network:
             moments.init(batch, dim) if "spread" in needs else None,
             recent.init(batch, dim, window=self.window, slots=self.slots is not None, dtype=self.dtype),
         )
+
+    def placed(self, device: str) -> "Network":
+        """The same network with its module or convolutions on that device. Raises TypeError for a perceptron."""
+        if self.module is None and not self.convolutions:
+            raise TypeError(HERE)
+        return dataclasses.replace(self, device=device)
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
         """The chance that n observations spend in training: normals (n, steps, 0 to 2 batches), () where none."""
