@@ -151,6 +151,6 @@ def test_other_processes_get_what_is_typed_in_a_script(tmp_path, monkeypatch):
 def test_a_missing_pandas_is_named(monkeypatch):
     found = compare(["Greedy"], WORLD, rounds=2, runs=1)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="this needs pandas, which is not installed: run pip install pandas"):
+    with pytest.raises(ImportError, match="this needs pandas, which is not installed: install it with pip"):
         found.to_pandas()
     assert isinstance(found.to_polars(), pl.DataFrame)

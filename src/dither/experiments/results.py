@@ -1,7 +1,6 @@
 """What a comparison found, in Python: tables, a picture, files, and the code that made it.
 
-results = compare(["LinFP", "mine.py:BGE"], "world.py:Drift", rounds=1000, runs=20)   # `comparing`
-results.differences(), results.plot(), results.save("found")
+`compare` makes them (module `comparing`), and `Results.of` makes them of what `simulate` returned.
 """
 
 import json
@@ -131,7 +130,7 @@ class Results:
         try:
             import pandas
         except ImportError:
-            raise ImportError("this needs pandas, which is not installed: run pip install pandas") from None
+            raise ImportError("this needs pandas, which is not installed: install it with pip") from None
         return pandas.DataFrame({column.name: column.to_numpy() for column in self.curves})
 
     def save(self, folder: str | Path) -> Path:
