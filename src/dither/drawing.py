@@ -20,7 +20,7 @@ STYLE |= {"pdf.fonttype": 42, "svg.fonttype": "none"}
 
 def save(canvas: Canvas, path: Path, *, dpi: int = 160, metadata: dict[str, Any] | None = None) -> Path:
     """Write the picture whole, or write nothing. The suffix of the path is the format; metadata: what a PNG carries."""
-    how: Any = {"format": path.suffix[1:], "dpi": dpi, "metadata": metadata}
+    how: Any = {"format": path.suffix[1:], "dpi": dpi} | ({} if metadata is None else {"metadata": metadata})
     with mpl.rc_context(STYLE):
         files.replace(path, lambda file: canvas.savefig(file, **how), parents=True)
     return path

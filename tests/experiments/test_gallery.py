@@ -123,6 +123,17 @@ def test_a_summary_gives_the_tables_of_the_runs(results, horizon, tmp_path):
     # seen red: the differences to the last algorithm; four digits
 
 
+def test_whole_numbers_stay_numbers(results, horizon, tmp_path):
+    _, found = of(results)
+    first = pl.col("round") == 1
+    curves = found.curves.with_columns(low=pl.when(first).then(7.0).otherwise(7.25), se=pl.when(first).then(None))
+    again = summaries.read(summaries.write(replace(found, curves=curves), tmp_path))
+    assert set(again.curves["low"]) == {7.0, 7.25}
+    assert again.curves["se"].null_count() == again.curves.height
+    assert dict(again.curves.schema) == summaries._CURVES
+    # seen red: the kind of a column guessed from its first number
+
+
 def test_a_summary_says_who_made_it(results, horizon, tmp_path):
     request, found = of(results)
     again = summaries.read(summaries.write(found, tmp_path))

@@ -9,7 +9,7 @@ import pytest
 
 from dither import drawing
 from dither.algorithms import specs
-from dither.experiments import looks, pictures, plots
+from dither.experiments import figures, looks, pictures, plots
 from dither.experiments.figures import FIGURES
 from dither.experiments.panels import Figure, Panel
 
@@ -130,6 +130,12 @@ def test_long_names_of_panels_are_set_in_lines():
     # seen red: the titles in one line
 
 
+def test_a_number_of_features_is_whole():
+    figure = figures.select(FIGURES["fig2b"], panels=["d=2", "d=3", "d=4"])
+    (ax,) = plots.draw(figure, rows(figure)).axes
+    assert all(tick == int(tick) for tick in ax.get_xticks())  # seen red: 2.0, 2.5, 3.0
+
+
 def test_letters_stay_letters_in_vector_files(tmp_path):
     picture = plots.draw(H1, rows(H1, panels=1), title=False, kind="paper")
     svg = drawing.save(picture, tmp_path / "h1.svg").read_text("utf-8")
@@ -158,6 +164,19 @@ def test_letters_stay_letters_in_vector_files(tmp_path):
 def test_a_look_that_makes_no_sense_is_refused(given, says):
     with pytest.raises((ValueError, LookupError), match=re.escape(says)):
         pictures.Look(**given)
+
+
+def test_only_a_picture_with_metadata_is_written_with_it(tmp_path):
+    class Written:
+        def savefig(self, file, **how):
+            self.how = how
+
+    written = Written()
+    drawing.save(written, tmp_path / "a.pgf")
+    assert written.how == {"format": "pgf", "dpi": 160}  # pgf takes no metadata, not even None
+    drawing.save(written, tmp_path / "a.png", dpi=80, metadata={"Description": "x"})
+    assert written.how == {"format": "png", "dpi": 80, "metadata": {"Description": "x"}}
+    # seen red: metadata=None always
 
 
 def test_pgf_needs_tex(monkeypatch):

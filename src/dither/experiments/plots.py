@@ -192,6 +192,8 @@ def _over_setting(
         if theirs:
             _published(ax, *zip(*theirs, strict=True), look=looks[spec], sizes=sizes)
     ax.set_xlabel({"dim": "d"}.get(figure.x, figure.x))
+    if all(isinstance(panel.env[figure.x], int) for panel in panels):
+        ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator("auto", integer=True))
     ax.set_title(f"at round {panels[0].rounds:,}")
 
 

@@ -113,7 +113,7 @@ def read(path: Path) -> Summary:
     try:
         data = json.loads(path.read_text("utf-8"))
         name, panels = data["figure"], {panel["panel"]: panel for panel in data["panels"]}
-        curves = pl.DataFrame(data["curves"]).explode("round", "mean", "se", "low", "high")
+        curves = pl.concat([_curve(line) for line in data["curves"]])
         measured = pl.DataFrame(data["measured"], schema=tables.MEASURED, orient="row")
         paired = pl.DataFrame(data["paired"], schema=tables.PAIRED, orient="row")
         more = (tuple(data["versions"]), data["processor"], data["made"])
@@ -131,7 +131,6 @@ def read(path: Path) -> Summary:
     chosen = tuple(replace(known[one], algorithms=specs(*panel["code"])) for one, panel in panels.items())
     code = {one: {a: tuple(found) for a, found in panel["code"].items()} for one, panel in panels.items()}
     figure = replace(FIGURES[name], panels=chosen)
-    curves = curves.select(pl.col(column).cast(kind) for column, kind in _CURVES.items())
     return Summary(figure, data["seed"], curves, measured, paired, code, *more)
 
 
@@ -142,6 +141,15 @@ def lacking(figure: Figure) -> Iterator[tuple[str, list[str]]]:
         missing = [str(spec) for spec in panel.algorithms if (panel.name, str(spec)) not in there]
         if missing:
             yield panel.name, missing
+
+
+def _curve(line: Mapping[str, Any]) -> pl.DataFrame:
+    """One line of the curves as rows."""
+    lists = [name for name in _CURVES if isinstance(line[name], list)]
+    rows = zip(*(line[name] for name in lists), strict=True)
+    frame = pl.DataFrame(list(rows), schema={name: _CURVES[name] for name in lists}, orient="row", strict=False)
+    same = {name: pl.lit(line[name], dtype=_CURVES[name]) for name in _CURVES if name not in lists}
+    return frame.with_columns(**same).select(list(_CURVES))
 
 
 def _narrowed(figure: Figure, there: set[tuple[str, str]]) -> Figure:
