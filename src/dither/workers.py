@@ -9,6 +9,7 @@ What it returns comes back once. So calls must only return what they found, and 
 """
 
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -61,7 +62,14 @@ class Workers:
                 batch_size=1,
                 pre_dispatch="all" if ahead is None else ahead,
             )
-            yield from work(calls)
+            try:
+                yield from work(calls)
+            except pickle.PicklingError as error:
+                said = [line for line in str(error.__cause__ or error).splitlines() if line.strip('" ')]
+                raise TypeError(
+                    f"a part cannot be sent to other processes ({said[-1]}): write it in a file and name it "
+                    "FILE.py:NAME, or compute in one process (jobs=1)"
+                ) from None
 
 
 def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
