@@ -2,3 +2,9 @@
 
 figures -> run -> store -> tables -> plots. Each imports those before it. Nothing here prints: `cli` does.
 """
+
+from dither.experiments.comparing import compare
+from dither.experiments.results import Results
+from dither.experiments.sweeps import sweep
+
+__all__ = ["Results", "compare", "sweep"]
