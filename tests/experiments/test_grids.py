@@ -89,7 +89,14 @@ def test_a_setting_has_the_same_draws_in_every_algorithm():
         return [settings(one)["c"] for one in Grid.parse(text).tries(5, seed=3)]
 
     assert drawn("LinTS:c=log:0.1..9") == drawn("LinFP:lam=log:0.001..1,c=log:0.1..9")
-    # seen red: one stream for all settings
+    # seen red: streams that know how many settings there are
+
+
+def test_two_settings_are_drawn_apart():
+    pairs = [settings(one) for one in Grid.parse("LinFP:lam=0..1,c=0..1").tries(200, seed=3)]
+    c, lam = (np.array([pair[name] for pair in pairs]) for name in ("c", "lam"))
+    assert abs(np.corrcoef(c, lam)[0, 1]) < 5 / np.sqrt(200)
+    # seen red: the same stream for every setting
 
 
 def test_the_draws_have_the_law_that_is_written():

@@ -21,9 +21,9 @@ def sketched(figure, out, **more):
 
 
 def test_a_panel_holds_what_its_table_holds(tmp_path):
-    figure = figures.select(FIGURES["fig3-linear"], panels=["d=10", "d=40"])
+    figure = figures.select(FIGURES["h1"], panels=["d=5", "d=20"])  # some published curves end in a lower bound
     curves, sketch = sketched(figure, tmp_path)
-    assert [panel["name"] for panel in sketch["panels"]] == ["d=10", "d=40"]
+    assert [panel["name"] for panel in sketch["panels"]] == ["d=5", "d=20"]
     for panel, drawn in zip(figure.panels, sketch["panels"], strict=True):
         assert len(drawn["curves"]) == len(figure.algorithms) == len(sketch["curves"])
         for row in tables.values(figure, curves).filter(panel=panel.name, round=panel.rounds).iter_rows(named=True):
@@ -36,7 +36,7 @@ def test_a_panel_holds_what_its_table_holds(tmp_path):
             (spec,) = [spec for spec in panel.algorithms if str(spec) == row["algorithm"]]
             paper = published.curve(figure, panel, algorithm=spec).filter(bound=False)
             assert curve.get("published", {"x": []})["x"] == paper["round"].to_list()
-    # seen red: the error of another curve; rows of all panels in each
+    # seen red: the numbers of another curve; lower bounds as points of the published curve
 
 
 def test_a_figure_over_d_has_one_panel_and_a_marker_at_every_point(tmp_path):
@@ -67,6 +67,9 @@ def test_quartiles_are_the_band_where_they_are_asked_for(tmp_path):
     (curve, _) = sketch["panels"][0]["curves"]
     assert curve["low"] == pytest.approx(rows["low"].to_list(), rel=1e-3)
     assert curve["high"] == pytest.approx(rows["high"].to_list(), rel=1e-3)
+    (curve, _) = interactive.sketch(figure, curves, band="median")["panels"][0]["curves"]
+    assert curve["mean"] == pytest.approx(rows["median"].to_list(), rel=1e-4)
+    assert set(curve["se"]) == {None}  # seen red: the standard error of the mean beside a median
 
 
 def test_a_sweep_is_a_picture_and_no_number_is_nan(tmp_path):

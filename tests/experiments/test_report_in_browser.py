@@ -105,6 +105,7 @@ def test_linear_or_logarithmic(chromium, path, tmp_path):
     linear, log = page.all(f"{THREE} [data-scale]")
     scales = "return [...arguments].map((p) => p.layout.xaxis.type + ' ' + p.layout.yaxis.type)"
     assert page.run(scales, *plots) == ["linear linear"] * 3
+    plots[0].send_keys("+")
     page.click(log)
     assert page.run(scales, *plots) == ["log log"] * 3
     assert (linear.get_attribute("aria-pressed"), log.get_attribute("aria-pressed")) == ("false", "true")

@@ -112,7 +112,7 @@ def test_the_lowest_mean_wins_and_the_others_are_compared_run_by_run():
         {
             "LinFP:c=1": [10.0, 20.0, 30.0, 40.0],
             "LinFP:c=2": [9.0, 19.0, 29.0, 38.0],
-            "LinFP:c=3": [9.0, 30.0, 20.0, 60.0],
+            "LinFP:c=3": [9.0, 18.0, 20.0, 80.0],
             "LinFP:c=4": [8.0, 20.0, 29.0, 38.0],
             "Greedy": [1.0, 2.0, 3.0, 4.0],
         },
@@ -368,3 +368,26 @@ def test_a_later_sweep_adds_to_the_picture(dither, tmp_path):
     (whole,) = asked.figures(tmp_path, only="sweep")
     assert whole.figure.varied == ("c", "lam")
     assert len(whole.figure.algorithms) == 4
+
+
+OWN = """
+from dataclasses import dataclass
+
+from dither import policies
+
+@dataclass(frozen=True)
+class Mine(policies.EpsGreedy):
+    C: float = 0.5
+"""
+
+
+def test_an_algorithm_of_ones_own_is_swept(dither, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN)
+    code, out, err = dither("compare", "mine.py:Mine", "LinFP", "--sweep", "C=0.5,2", *SMALL, "--out", "results")
+    assert code == 0, err
+    names = pl.read_csv(tmp_path / "results" / "sweep.csv")["algorithm"].to_list()
+    assert names == ["mine.py:Mine:C=0.5", "mine.py:Mine:C=2", "LinFP"]
+    text = " ".join(out.split())
+    assert "C = 0.5 has the lowest regret of 2 settings tried" in text  # C does nothing, and the first is taken
+    assert "C = 2 has the same regret; the first was taken." in text

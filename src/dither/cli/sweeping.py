@@ -1,6 +1,7 @@
 """A sweep in the terminal: what `compare` does where several settings of an algorithm are to be tried."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ def show(
     with running.watched(figure.name, out) as (told, of_codes):
         found = sweeps.search(figure, out=out, seed=seed, runs=runs, **told, **how)
     (whole,) = asked.figures(out, only=figure.name)
-    made = outputs.write(whole, out, look=look)
+    made = outputs.write(whole, out, look=replace(look, profile=False))  # settings of one algorithm are no rivals
     console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± standard error")
     console.print(_every(found, tables.values(figure, found.curves)))
     terminal.said(console, of_codes)

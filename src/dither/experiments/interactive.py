@@ -49,6 +49,8 @@ def sketch(figure: Figure, curves: pl.DataFrame, *, band: str = "se") -> dict[st
     if figure.x != "round" and not all(figure.x in panel.env for panel in figure.panels):
         return None
     rows = tables.centred(tables.summary(curves), band)
+    if band == "median":
+        rows = rows.with_columns(se=pl.lit(None, pl.Float64))  # which is the error of a mean
     shown = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
     named, of = names.shown(figure), looks(figure)
     over_rounds = figure.x == "round"

@@ -77,8 +77,8 @@ def sweep(
 ) -> Sweep:
     """Try settings of algorithms, and run the best of each algorithm anew on fresh runs.
 
-    algorithms : "LinFP:c=0.1|0.3|1" tries three values
-    env : the name of an environment, or its settings as of `environments.describe`
+    algorithms : "LinFP:c=0.1|0.3|1" tries three values; a policy or an algorithm of your own may stand beside it
+    env : the name of an environment, or a dict with its name and settings
     settings : {"c": [0.1, 0.3, 1]} or ["c=0.1,0.3,1"]: tried of every algorithm that has the setting and leaves it open
     tries : so many combinations are drawn at random; None: all of them
     fair : refuse the sweep unless as many settings are tried of every algorithm
@@ -88,7 +88,7 @@ def sweep(
 
     Raises ValueError or LookupError for a setting that no algorithm has, and where all settings of an algorithm fail.
     """
-    described = environments.describe(env) if isinstance(env, str) else env
+    described = environments.describe(env) if isinstance(env, str) else environments.describe(**env)
     over = widened(algorithms, grids.axes(settings))
     figure = searching(described, over, rounds=rounds, runs=runs, tries=tries, seed=seed)
     if fair:
