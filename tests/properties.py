@@ -27,8 +27,16 @@ EXCUSED = {  # algorithm -> property -> why it does not have it
     "LogFPL": {"slots": _ONE_HISTORY},
     "LogPHE": {"slots": _ONE_HISTORY},
     "EVILL": {"slots": _ONE_HISTORY},
-    "Logistic-UCB-2": {"slots": _ONE_HISTORY, "zero arm": "its λ grows with the number of rounds"},
-    "GLOC": {"order": "each step begins where the last one ended"},
+    "Logistic-UCB-2": {
+        "slots": _ONE_HISTORY,
+        "zero arm": "its λ grows with the number of rounds",
+        "beats uniform choice": _WIDE,
+    },
+    "GLOC": {
+        "order": "each step begins where the last one ended",
+        "beats uniform choice": _WIDE,
+        "beats uniform choice among slots": _WIDE,
+    },
 }
 ALL = {name: algorithm.configure(2) for name, algorithm in dither.ALGORITHMS.items()}  # -> model, policy
 NETWORKS = [name for name, (model, _) in ALL.items() if contract.draws(model)]  # whose training is chance

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
@@ -26,6 +27,9 @@ FILES = [path for folder in ("src", "docs") for path in (ROOT / folder).rglob("*
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+OF_READER = re.compile(r"\A# (\w+\.py)\n")  # the first line of a block that is a file of the reader's
+
+
 def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
@@ -33,8 +37,11 @@ def blocks(page, language):
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
 def test_python_blocks_run_one_after_another(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # for what they write
+    monkeypatch.setattr(sys, "path", [*sys.path])
     names = {}
     for code in blocks(page, "python"):
+        for name in OF_READER.findall(code):
+            (tmp_path / name).write_text(code)
         exec(compile(code, page.name, "exec"), names)  # seen red: a setting that does not exist
 
 
@@ -53,10 +60,10 @@ def test_commands_name_figures_and_algorithms_that_exist():
         if command == "reproduce":
             assert overall.named(names, without=())
         else:
-            for spec in (spec for name in names for spec in specs(name)):
+            for spec in (spec for name in names if ".py" not in name for spec in specs(name)):
                 spec.configure(5, disjoint=None, facts={})
-            if "--env" in words:
-                environments.describe(words[words.index("--env") + 1])
+            if "--env" in words and ".py" not in (name := words[words.index("--env") + 1]):
+                environments.describe(name)
 
 
 def heading(text):
@@ -252,7 +259,8 @@ def test_names_files_and_cures_exist(page):
         assert resolved(name.removesuffix(".py")), name
     for name in short_names(page):
         assert leads_somewhere(name) is not False, name
-    for path in set(re.findall(r"`((?:[\w-]+/)*\w+\.(?:py|md|rst))`", text)):
+    of_reader = {name for code in blocks(page, "python") for name in OF_READER.findall(code)}
+    for path in set(re.findall(r"`((?:[\w-]+/)*\w+\.(?:py|md|rst))`", text)) - of_reader:
         assert (ROOT / path).exists() or any(found.as_posix().endswith(f"/{path}") for found in FILES), path
     for what in re.findall(r"pip install (?:-e )?'?([^' `\n]+)", text):
         assert what.startswith("."), f"no index has {what}"

@@ -12,10 +12,12 @@ from dither.ranking import ListDecision, ListPropensities
 from dither.restoring import from_bytes, load
 from dither.simulate import Results, simulate
 
-LATE = ("datasets", "envs", "log", "ope", "testing")  # imported when asked for: a live bandit needs none of them
+# Imported when asked for: a live bandit needs none of them. `experiments` needs an extra, so * leaves it out.
+LATE = ("datasets", "envs", "experiments", "log", "ope", "testing")
 
 if TYPE_CHECKING:
     from dither import datasets, envs, log, ope, testing
+    from dither import experiments as experiments
 
     def __getattr__(name: str) -> Algorithm:  # every other name is the constructor of an algorithm
         ...
@@ -39,6 +41,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "ALGORITHMS",
+    "Algorithm",
     "Bandit",
     "Decision",
     "Explanation",

@@ -154,8 +154,10 @@ def place(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{error.filename}, line {error.lineno}"
     files = {str(path) for loaded in _LOADED.values() for path in loaded.texts}
-    found = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    return f"{found[-1].filename}, line {found[-1].lineno}" if found else ""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    there = re.findall(r'File "(.+?)", line (\d+)', str(error.__cause__))  # as another process tells it
+    found = [frame for frame in [*frames, *there] if frame[0] in files]
+    return f"{found[-1][0]}, line {found[-1][1]}" if found else ""
 
 
 def _executed(path: Path) -> _Loaded:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays, decision, errors, parts, streams, trees
+from dither import arrays, decision, errors, parts, streams, trees, workers
 from dither.algorithms import Algorithm, Spec
 from dither.arrays import Array
 from dither.models import model as contract
@@ -249,18 +249,12 @@ class _Count:
 
 
 def _parallel(env: Any, agents: dict, shares: list, *, jobs: int, done: _Count, **settings: Any) -> list:
-    try:
-        import joblib
-    except ImportError:
-        raise errors.missing_extra("joblib", extra="experiments") from None
-    with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
-        pieces = joblib.Parallel(return_as="generator")(
-            joblib.delayed(_there)(parts.Travel(), env, agents, runs, done=None, **settings) for runs in shares
-        )
-        found = []
-        for runs, piece in zip(shares, pieces, strict=True):
-            found.append(piece)
-            done.add(len(runs) * settings["rounds"])
+    send = workers.delayed(_there)
+    calls = [send(parts.Travel(), env, agents, runs, done=None, **settings) for runs in shares]
+    found = []
+    for runs, piece in zip(shares, workers.Workers(jobs=jobs).results(calls, ordered=True), strict=True):
+        found.append(piece)
+        done.add(len(runs) * settings["rounds"])
     return found
 
 

@@ -9,6 +9,7 @@ What it returns comes back once. So calls must only return what they found, and 
 """
 
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -49,19 +50,30 @@ class Workers:
         """Whether this process computes everything itself."""
         return self.backend == "loky" and self.jobs == 1
 
-    def results(self, calls: Iterable[Any], *, ordered: bool = False, ahead: int | None = None) -> Iterator[Any]:
-        """What the calls (`joblib.delayed`) return, as they end; ordered: in the order of the calls.
+    def results(
+        self, calls: Iterable[Any], *, ordered: bool = False, ahead: int | str = "all", threads: bool = False
+    ) -> Iterator[Any]:
+        """What the calls (`delayed`) return, as they end; ordered: in the order of the calls.
 
-        ahead : how many calls may be sent before their results are taken; None: all
+        ahead : how many calls may be sent before they are computed; joblib also takes "all" and "2 * n_jobs"
+        threads : threads of this process do for loky
         """
         joblib = _joblib()
-        with BACKENDS[self.backend](self):
+        here = joblib.parallel_config("threading", n_jobs=self.jobs) if threads else BACKENDS[self.backend](self)
+        with here:
             work = joblib.Parallel(
                 return_as="generator" if ordered else "generator_unordered",
                 batch_size=1,
-                pre_dispatch="all" if ahead is None else ahead,
+                pre_dispatch=ahead,
             )
-            yield from work(calls)
+            try:
+                yield from work(calls)
+            except pickle.PicklingError as error:
+                said = [line for line in str(error.__cause__ or error).splitlines() if line.strip('" ')]
+                raise TypeError(
+                    f"a part cannot be sent to other processes ({said[-1]}): write it in a file and name it "
+                    "FILE.py:NAME, or compute in one process (jobs=1)"
+                ) from None
 
 
 def delayed(function: Callable[..., Any]) -> Callable[..., Any]:

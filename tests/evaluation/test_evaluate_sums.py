@@ -17,6 +17,7 @@ from dither.log.sources import Source
 from dither.ope import candidates, partial
 from dither.ope.judge import How, judged
 from dither.ope.question import Asked, Question
+from dither.workers import Workers
 
 ASKED = {  # as written -> the same in memory
     "ips": lambda o: ope.ips(**o),
@@ -40,7 +41,7 @@ def ask(*words, estimators=ASKED, **options):
 
 
 def run(path, question, how=None, *, rows=100_000, jobs=1):
-    return judged(Source(path).pieces(question.columns, rows=rows).each, question, how, jobs=jobs)
+    return judged(Source(path).pieces(question.columns, rows=rows).each, question, how, workers=Workers(jobs=jobs))
 
 
 def in_memory(arrays, name, *, Q=None, **options):

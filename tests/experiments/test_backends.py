@@ -8,14 +8,16 @@ import os
 import signal
 import sys
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from dither import workers
+from dither import ope, workers
 from dither.experiments import figures, run
 from dither.experiments.cells import of_panel
 from dither.experiments.store import Store
+from dither.log import sources
 from dither.workers import Workers, delayed
 
 FIGURE = figures.select(figures.find("fig3-linear"), panels=["d=10"], rounds=3000, algorithms=["LinFP", "EpsGreedy"])
@@ -135,6 +137,27 @@ def test_results_keep_the_order_of_the_calls_and_errors_come_through(cluster):
     assert list(found) == [1 / x for x in range(1, 7)]
     with pytest.raises(ZeroDivisionError):
         list(here.results(delayed(reciprocal)(x) for x in (1, 0)))
+
+
+def test_a_log_in_parts_is_evaluated_to_the_same_bits(cluster, tmp_path, monkeypatch):
+    """The workers have this machine's BLAS, and one thread of it, as this process has in tests."""
+    rng, n, K = np.random.default_rng(0), 2000, 4
+    Q = rng.dirichlet(np.ones(K), size=n)
+    arm = rng.integers(K, size=n)
+    frame = pl.DataFrame(
+        {"arm": arm, "propensity": np.full(n, 1 / K), "reward": rng.normal(size=n) + arm, "user": arm % 3, "Q": Q}
+    )
+    (tmp_path / "log").mkdir()
+    for i, rows in enumerate(frame.iter_slices(700)):
+        rows.write_parquet(tmp_path / "log" / f"part-{i}.parquet")
+    monkeypatch.setattr(sources, "ROWS", 300)
+    asked = dict(policies=["column:Q", "uniform", "arm:2"], estimators=["snips", "ips"], arms=K, interval="bootstrap")
+    here = ope.evaluate(tmp_path / "log", **asked)
+    there = ope.evaluate(tmp_path / "log", backend=cluster.name, scheduler=cluster.address, **asked)
+    assert there.estimates == here.estimates
+    assert there.gaps == here.gaps
+    assert (there.report.read, there.report.used) == (n, n)
+    # seen red: answers in the order in which they come
 
 
 @pytest.mark.parametrize("name", ["dask", "ray"])

@@ -47,6 +47,14 @@ class Spec:
         return cls(name, tuple(sorted(given.items())), preset, found and found[0])
 
     @classmethod
+    def shown(cls, text: str) -> "Spec":
+        """The same; or a label alone, where the text is written as no algorithm is."""
+        try:
+            return cls.read(text)
+        except ValueError:
+            return cls(text)
+
+    @classmethod
     def of(cls, thing: Any) -> "Spec":
         """Of a text, or of what is given in Python: an `Algorithm`, the class of a policy, or a policy."""
         if isinstance(thing, (str, Spec)):

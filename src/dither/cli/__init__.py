@@ -2,7 +2,7 @@
 
 import sys
 
-from dither import errors
+from dither import errors, parts
 
 EXTRA = ("typer", "rich", "polars", "matplotlib", "jinja2", "joblib", "sklearn", "threadpoolctl")  # of "experiments"
 
@@ -27,4 +27,5 @@ def _line(error: Exception) -> str:
         if package not in EXTRA:
             raise error
         error = errors.missing_extra(package, extra="experiments")
-    return " ".join(str(error).split())
+    where = parts.place(error)
+    return " ".join(str(error).split()) + f" ({where})" * (where not in str(error))

@@ -14,6 +14,7 @@ import typer
 
 from dither import files, ope
 from dither.cli import inventory
+from dither.cli.computing import Backend, Scheduler
 from dither.errors import Option, Refused
 from dither.log import sources
 from dither.ope.candidates import LOGGING
@@ -87,6 +88,8 @@ def evaluate(
     out: Annotated[Path | None, Given(help="Folder for the tables and the picture.")] = None,
     html: Annotated[Path | None, Given(help="File for an HTML page that needs no other file.")] = None,
     jobs: Annotated[int, typer.Option(help="Number of threads, or of processes where a policy is a saved bandit.")] = 1,
+    backend: Backend = "loky",
+    scheduler: Scheduler = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of the models.")] = 0,
 ) -> None:
     """Say from a log what other policies would have earned: estimates, intervals, and a verdict in plain words."""
@@ -101,7 +104,8 @@ def evaluate(
         predictions=predictions, model=model, cluster=cluster, interval=interval, level=level,
         reward_range=reward_range, weight_max=weight_max, row_weight_max=row_weight_max, missing=_missing(missing),
         invalid=_rule("invalid", invalid), duplicates=_rule("duplicates", duplicates), arms=arms, draws=draws,
-        jobs=jobs, seed=seed, format=format, options=_options(option or []), **names,
+        jobs=jobs, backend=backend, scheduler=scheduler, seed=seed, format=format, options=_options(option or []),
+        **names,
     )  # fmt: skip
     with warnings.catch_warnings(), _in_words_of_the_command():
         warnings.simplefilter("ignore", RuntimeWarning)  # from NumPy; the notes say what was wrong

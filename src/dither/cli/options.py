@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from dither import workers
 from dither.experiments import pictures, plan
 
 _WIDTHS = " or ".join(f"{name} ({inches:g} inches)" for name, inches in pictures.WIDTHS.items())
@@ -38,18 +37,6 @@ Accept = Annotated[
     ),
 ]
 Log = Annotated[bool, typer.Option("--log", help="Logarithmic axes.")]
-Backend = Annotated[
-    str,
-    typer.Option(help=f"Who computes: {' or '.join(workers.BACKENDS)}. loky are processes of this machine."),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Scheduler of the cluster, such as tcp://HOST:8786 (dask) or HOST:6379 (ray).",
-        show_default="--jobs workers on this machine",
-    ),
-]
 Width = Annotated[
     str | None,
     typer.Option(

@@ -6,13 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from dither.cli import analysis, overall, render, running, terminal
+from dither.cli.computing import Backend, Cluster
 from dither.cli.options import (
     Accept,
-    Backend,
     Band,
     Block,
     Called,
-    Cluster,
     Formats,
     Jobs,
     Latex,

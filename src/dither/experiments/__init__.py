@@ -2,3 +2,8 @@
 
 figures -> run -> store -> tables -> plots -> summaries -> gallery. Each imports those before it. Nothing here prints: `cli` does.
 """
+
+from dither.experiments.comparing import compare
+from dither.experiments.results import Results
+
+__all__ = ["Results", "compare"]

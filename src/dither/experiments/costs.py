@@ -32,6 +32,7 @@ BESIDE = 30.0  # the calls for the gradients of all arms
 WEIGHT = 2e-3  # Adam's step of one weight
 PRODUCT = 2e-5  # a multiplication and an addition
 
+FIRST = 64  # rounds in which Newton's method on counts takes as many steps as it ever does
 SOLVED = 128  # rounds in which a generalised linear model solves its history
 
 
@@ -59,7 +60,8 @@ def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
         return rounds * step
     counts = model.solver == "counts"
     if counts and env.fixed:
-        return rounds * (step + 120 + 16 * d) + min(rounds, 2 * SOLVED) * 160
+        early = min(rounds, FIRST) * (1 + math.log(max(rounds, FIRST) / FIRST))  # Newton's steps become fewer
+        return rounds * (step + 230 + 4.5 * d) + early * (80 + 13 * d)
     reads = counts or spec.algorithm.perturbs == "reward"  # it reads all of its history in every round
     solved = min(rounds, SOLVED) * (175 + 19 * d)
     passes = (20_000 + 700 * d) * math.log(max(rounds, SOLVED) / SOLVED)  # ever fewer over the history, ever longer

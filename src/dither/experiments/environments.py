@@ -7,8 +7,10 @@ The folder in which data lie is no setting. Their content is: a data set is know
 and a checksum of its content. So a changed file has results of its own.
 """
 
+import dataclasses
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -156,6 +158,31 @@ def _plain(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return all(map(_plain, value))
     return value is None or isinstance(value, (bool, int, float, str))
+
+
+def of(env: Any) -> dict[str, Any]:
+    """An environment that was made in Python, as data.
+
+    Raises TypeError for one that a later command could not make again.
+    """
+    kind = type(env)
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    name = next((name for name, known in ENVIRONMENTS.items() if known is kind), None)
+    if name is None and file and kind.__module__ != "__main__" and kind.__qualname__ == kind.__name__:
+        name = f"{file}:{kind.__name__}"
+    if name is None or not dataclasses.is_dataclass(env):
+        raise TypeError(
+            f"{kind.__name__} cannot be made again by a later command: write it as a dataclass in a file and name it, "
+            "as in env='world.py:Drift', or leave out= out"
+        )
+    return describe(name, **{field.name: getattr(env, field.name) for field in dataclasses.fields(env) if field.init})
+
+
+def called(env: Any) -> dict[str, Any]:
+    """What an environment that was made in Python is called, with the settings that are plain data."""
+    fields = dataclasses.fields(env) if dataclasses.is_dataclass(env) else ()
+    settings = {field.name: getattr(env, field.name) for field in fields}
+    return {"name": type(env).__name__} | {name: value for name, value in settings.items() if _plain(value)}
 
 
 def identity(env: Mapping[str, Any]) -> dict[str, Any]:

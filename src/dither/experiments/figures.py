@@ -66,15 +66,19 @@ def _fitting(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
 
 def adhoc(env: Mapping[str, Any], algorithms: Iterable[str | Spec], *, rounds: int, runs: int) -> Figure:
     """A figure of one panel that compares these algorithms; the panel is named after what is not default."""
-    known = defaults(env["name"])
-    given = {k: v for k, v in env.items() if k != "name" and v != known.get(k)}
-    said = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in given.items()]
-    name = ", ".join([parts.short(env["name"]), *said, f"T={rounds}"])
+    name = called(env, rounds=rounds, known=defaults(env["name"]))
     found = specs(*algorithms)
     if not found:
         raise ValueError("name at least one algorithm to compare")
     each = any(costs.settings(spec) for spec in found)
     return Figure("compare", "Comparison", (Panel(name, env, rounds, found),), runs=runs, each=each)
+
+
+def called(env: Mapping[str, Any], *, rounds: int, known: Mapping[str, Any]) -> str:
+    """The name of a panel: the environment, its settings that are not those that are known, and the horizon."""
+    given = {k: v for k, v in env.items() if k != "name" and v != known.get(k)}
+    said = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in given.items()]
+    return ", ".join([parts.short(env["name"]), *said, f"T={rounds}"])
 
 
 def to_data(figure: Figure) -> dict[str, Any]:
@@ -103,4 +107,4 @@ def _texts(found: Iterable[Spec]) -> Any:
 
 def _specs(texts: Iterable[str]) -> tuple[Spec, ...]:
     """Of what may be gone by now: a file of the user's is not looked at."""
-    return tuple(dict.fromkeys(map(Spec.read, texts)))
+    return tuple(dict.fromkeys(map(Spec.shown, texts)))

@@ -17,10 +17,12 @@ from dither.ope.candidates import LOGGING, Saved
 from dither.ope.contributions import unsupported
 from dither.ope.question import BASE, Asked, Part, Question, add, answer, key
 from dither.ope.result import LEVELS, Difference, Estimate
+from dither.workers import Workers, delayed
 
 if TYPE_CHECKING:
     from dither.ope.verdicts import Verdict
 
+AHEAD = "2 * n_jobs"  # pieces that are read before their answers are there, as joblib writes it
 INTERVALS = ("normal", "bootstrap", "bernstein", "betting", "clopper_pearson", "asymptotic")
 
 
@@ -150,6 +152,8 @@ def evaluate(
     resamples: int = intervals.RESAMPLES,
     seed: int = 0,
     jobs: int = 1,
+    backend: str = "loky",
+    scheduler: str | None = None,
     on_progress: Callable[[int, int], object] = lambda done, rows: None,
     **source: Any,
 ) -> Evaluation:
@@ -169,7 +173,9 @@ def evaluate(
     missing, invalid, duplicates : see `dither.log.Logged.usable`
     arms : number of arms on offer, where the log does not say it
     draws : Monte Carlo draws for each row, for bandits whose probabilities have no closed form
-    seed : seed of the bootstrap and of the models; jobs : number of threads, or of processes if a policy is a bandit
+    seed : seed of the bootstrap and of the models
+    jobs, backend, scheduler : who sums up the pieces (`dither.workers.Workers`). With "loky" these are threads, or
+        processes if a policy is a bandit. This process reads the log and sends the pieces
     on_progress : is called with the rows done and the rows of the log
     source : how a file is read: format, arm, propensity, reward, kind, options (`dither.log.sources.Source`)
 
@@ -178,7 +184,7 @@ def evaluate(
     cannot answer.
     """
     errors.at_least("draws", draws, 1)
-    errors.at_least("jobs", jobs, 1)
+    workers = Workers(backend, jobs, scheduler)
     if model is not None and predictions is not None:
         raise Refused("give ", Option("predictions"), " or ", Option("model"), ", not both")
     column = fitting.COLUMN if model is not None else predictions
@@ -204,7 +210,7 @@ def evaluate(
     else:
         pieces = sources.Pieces(len(whole), sources.split(whole, rows))
     found = judged(
-        pieces.each, question, how, jobs=jobs if pieces.rows > rows else 1,
+        pieces.each, question, how, workers=workers if pieces.rows > rows else Workers(),
         on_progress=lambda done: on_progress(done, pieces.rows),
     )  # fmt: skip
     return found if report is None else replace(found, report=report)
@@ -215,19 +221,19 @@ def judged(
     question: Question,
     how: How | None = None,
     *,
-    jobs: int = 1,
+    workers: Workers | None = None,
     on_progress: Callable[[int], object] = lambda rows: None,
 ) -> Evaluation:
     """Sum the pieces, in order, and judge the sums. on_progress is called with the number of rows read.
 
-    The same pieces give the same bits for every `jobs`. Other pieces of the same log give the same numbers up to
-    rounding. Raises ValueError for rows that break a rule (unless they are to be left out), and if no row is left.
+    The same pieces give the same bits, whoever sums them up with the same BLAS and processor. Other pieces of the same
+    log give the same numbers up to rounding. Raises ValueError for rows that break a rule (unless they are to be left
+    out), and if no row is left.
     """
-    errors.at_least("jobs", jobs, 1)
     how = how or How()
     question = replace(question, keep=how.interval == "betting")
     total, report = None, Report(0, 0)
-    for part, seen in _answers(pieces, question, jobs):
+    for part, seen in _answers(pieces, question, workers or Workers()):
         total, report = add(total, part), report + seen
         on_progress(report.read)
     if total is None:
@@ -325,16 +331,11 @@ def _hull(a: tuple[float, float], b: tuple[float, float] | None) -> tuple[float,
     return a if b is None else (float(np.fmin(a[0], b[0])), float(np.fmax(a[1], b[1])))
 
 
-def _answers(pieces: Iterable[Logged], question: Question, jobs: int) -> Iterator[tuple[Part | None, Report]]:
-    """The answers, in the order of the pieces. Memory holds one piece for each job, and one that waits."""
-    if jobs == 1:
-        yield from (answer(piece, question) for piece in pieces)
-        return
-    try:
-        import joblib
-    except ImportError:
-        raise errors.missing_extra("joblib", extra="experiments") from None
+def _answers(pieces: Iterable[Logged], question: Question, workers: Workers) -> Iterator[tuple[Part | None, Report]]:
+    """The answers, in the order of the pieces. Memory holds a few pieces for each worker."""
+    if workers.alone:
+        return (answer(piece, question) for piece in pieces)
     # NumPy lets threads run in parallel, without copies. The Python code of a bandit does not, so it needs processes
-    backend = "loky" if any(isinstance(policy, Saved) for policy in question.policies) else "threading"
-    work = joblib.Parallel(n_jobs=jobs, backend=backend, return_as="generator", pre_dispatch=jobs + 1)
-    yield from work(joblib.delayed(answer)(piece, question) for piece in pieces)
+    threads = workers.backend == "loky" and not any(isinstance(policy, Saved) for policy in question.policies)
+    calls = (delayed(answer)(piece, question) for piece in pieces)
+    return workers.results(calls, ordered=True, ahead=AHEAD, threads=threads)

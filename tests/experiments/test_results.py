@@ -1,0 +1,156 @@
+"""`compare` in Python, and what its results can do. Each test says what was broken to see it red."""
+
+import sys
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import dither
+from dither import envs, policies
+from dither.experiments import Results, code, compare, run
+from dither.models import Ridge
+from dither.policies.views import Drawn
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Gumbel noise on the means."""
+
+    temperature: float = 0.1
+    needs = frozenset({"mean"})
+
+    def draw(self, rng, n, *, arms, dim):
+        return (rng.gumbel(size=(n, arms)),)
+
+    def view(self, model, state, X, *, t):
+        m = model.mean(state, X)
+        return Drawn(lambda noise: m + self.temperature * noise)
+
+
+@dataclass(frozen=True)
+class Locked(Softmax):
+    lock: object = None
+
+
+WORDS = {"summary": "Of my own.", "source": "none", "perturbs": "utility", "propensity": "Monte Carlo"}
+WORLD = {"name": "linear", "dim": 3, "arms": 4}
+QUICK = {"rounds": 40, "runs": 3}
+
+
+def test_the_numbers_are_those_of_simulate():
+    found = compare(["LinFP", "Greedy"], WORLD, **QUICK)
+    r = dither.simulate(envs.Linear(dim=3, arms=4), ["LinFP", "Greedy"], **QUICK)
+    last = r.regret[:, :, -1]
+    assert found.values()["regret"].to_list() == pytest.approx(last.mean(axis=1))
+    gaps = last[1] - last[0]
+    (gap,) = found.differences().iter_rows(named=True)
+    assert gap["difference"] == pytest.approx(gaps.mean())
+    half = 4.302652729749464 * gaps.std(ddof=1) / np.sqrt(3)  # t of 2 degrees of freedom at 97.5 %
+    assert (gap["low"], gap["high"]) == (pytest.approx(gaps.mean() - half), pytest.approx(gaps.mean() + half))
+    assert found.summary().filter(algorithm="LinFP")["mean"].to_list() == pytest.approx(r.regret[0].mean(axis=0))
+    assert found.to_polars().columns == ["panel", "algorithm", "run", "round", "regret"]
+    frame = found.to_pandas()
+    assert frame["regret"].tolist() == found.curves["regret"].to_list()
+    assert found.plot(log=True).axes[0].get_xscale() == "log"
+    lines = repr(found).splitlines()
+    assert lines[0] == "linear, dim=3, arms=4, T=40: cumulative regret of the means, seed 0"
+    assert lines[2].startswith("  Greedy  ")
+    assert lines[2].endswith("against LinFP")
+    same = Results.of(r)
+    assert same.values()["regret"].to_list() == found.values()["regret"].to_list()
+    # seen red: differences of another round; `summary` of `values`
+
+
+def test_parts_made_in_python_stand_where_names_stand():
+    mine = dither.Algorithm("Mine", Softmax, presets={"default": {"temperature": 0.5}}, **WORDS)
+    found = compare([Softmax, Softmax(0.3), mine, dither.LinFP, "EpsGreedy:epsilon=0.1|0.2"], WORLD, **QUICK)
+    names = ["Softmax", "Softmax:temperature=0.3", "Mine", "LinFP", "EpsGreedy:epsilon=0.1", "EpsGreedy:epsilon=0.2"]
+    assert found.values()["algorithm"].to_list() == names
+    pairs = {"a": (Ridge(), Softmax()), "b": (Ridge(), Softmax(0.3)), "c": (Ridge(), Softmax(0.5)), "d": "LinFP"}
+    labelled = compare(pairs, WORLD, **QUICK)
+    assert labelled.values()["regret"].to_list() == found.values()["regret"].to_list()[:4]
+    own = compare([Softmax], envs.Linear(dim=3, arms=4), **QUICK)
+    assert own.values()["regret"].to_list() == found.values()["regret"].to_list()[:1]
+    with pytest.raises(ValueError, match="LinFP is an algorithm of this library: give yours another name"):
+        compare([dither.Algorithm("LinFP", Softmax, **WORDS)], WORLD, **QUICK)
+    with pytest.raises(ValueError, match="two algorithms are called Softmax"):
+        compare([Softmax, dither.Algorithm("Softmax", policies.Greedy, **WORDS)], WORLD, **QUICK)
+    with pytest.raises(TypeError, match="must be a frozen dataclass"):
+        compare([type("Loose", (), {name: vars(Softmax)[name] for name in ("needs", "draw", "view")})], WORLD, **QUICK)
+    # seen red: `_differing` that keeps nothing; equal specs of two classes dropped
+
+
+def test_results_know_the_code_that_made_them(monkeypatch):
+    found = compare([Softmax, "LinFP"], WORLD, **QUICK)
+    assert found.code["Softmax"] == (code.of(envs.Linear(dim=3, arms=4), Ridge(), Softmax()),)
+    assert found.code["Softmax"] != found.code["LinFP"]
+    typed = {"__module__": "__main__"}
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", None, raising=False)  # as in a notebook
+    assert compare([type("Typed", (Softmax,), typed)], WORLD, **QUICK).code == {"Typed": ()}
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    found = compare([Softmax, "LinFP:c=0.3"], WORLD, **QUICK)
+    again = Results.load(found.save(tmp_path / "saved"))
+    assert_frame_equal(again.curves, found.curves)
+    assert (again.figure, again.seed, again.code) == (found.figure, 0, found.code)
+    assert (again.versions, repr(again)) == (found.versions, repr(found))
+    labelled = compare({"a:b, c": (Ridge(), Softmax())}, WORLD, **QUICK)
+    assert repr(Results.load(labelled.save(tmp_path / "labelled"))) == repr(labelled)
+    (tmp_path / "saved" / "results.parquet").write_bytes(b"half")
+    with pytest.raises(ValueError, match="saved holds no whole results"):
+        Results.load(tmp_path / "saved")
+    with pytest.raises(ValueError, match="nowhere must hold results of one figure, and has none"):
+        Results.load(tmp_path / "nowhere")
+    # seen red: `code` left out of `save`
+
+
+def test_with_a_folder_what_is_there_is_not_computed_anew(tmp_path, monkeypatch):
+    mine = dither.Algorithm("Mine", Softmax, **WORDS)
+    found = compare(["LinFP", mine], envs.Linear(dim=3, arms=4), out=tmp_path / "kept", **QUICK)
+    assert_frame_equal(found.values(), compare(["LinFP", mine], WORLD, **QUICK).values())
+    assert_frame_equal(Results.load(tmp_path / "kept").curves, found.curves)
+    monkeypatch.setattr("dither.experiments.blocks.simulate", None)
+    again = compare(["LinFP", mine], WORLD, out=tmp_path / "kept", **QUICK)
+    assert (repr(again), again.code) == (repr(found), found.code)
+    assert compare([mine], WORLD, out=tmp_path / "kept", **QUICK).values()["algorithm"].to_list() == ["Mine"]
+    (request,) = run.asked.figures(tmp_path / "kept")
+    assert {str(spec) for spec in request.figure.algorithms} == {"LinFP", "Mine"}
+    with pytest.raises(TypeError, match="with out=, algorithms are a list"):
+        compare({"a": "LinFP"}, WORLD, out=tmp_path, **QUICK)
+    with pytest.raises(TypeError, match="block is for results that are kept"):
+        compare(["LinFP"], WORLD, block=3, **QUICK)
+
+    class Local(envs.Linear):
+        pass
+
+    with pytest.raises(TypeError, match="Local cannot be made again by a later command: write it as a dataclass"):
+        compare(["LinFP"], Local(dim=3), out=tmp_path, **QUICK)
+    # seen red: `stored` that shows all that was asked
+
+
+def test_other_processes_get_what_is_typed_in_a_script(tmp_path, monkeypatch):
+    names = {"__module__": "__main__", "__annotations__": {}, "needs": Softmax.needs}
+    typed = dataclass(frozen=True)(type("Typed", (), {**names, "draw": Softmax.draw, "view": Softmax.view}))
+    typed.temperature = 0.1
+    monkeypatch.setattr(sys.modules["__main__"], "Typed", typed, raising=False)
+    mine = dither.Algorithm("Mine", typed, **WORDS)
+    two = compare([mine, "LinFP"], WORLD, jobs=2, **QUICK)
+    assert_frame_equal(two.curves, compare([mine, "LinFP"], WORLD, **QUICK).curves)
+    kept = compare([mine, "LinFP"], WORLD, jobs=2, block=2, out=tmp_path, **QUICK)
+    assert_frame_equal(kept.values(), two.values())
+    with pytest.raises(TypeError, match=r"cannot be sent to other processes \(.*lock.*\): write it in a file and name"):
+        compare([Locked(lock=threading.Lock())], WORLD, jobs=2, **QUICK)
+    # seen red: an `Algorithm` of the user's pickled by its name
+
+
+def test_a_missing_pandas_is_named(monkeypatch):
+    found = compare(["Greedy"], WORLD, rounds=2, runs=1)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="this needs pandas, which is not installed: install it with pip"):
+        found.to_pandas()
+    assert isinstance(found.to_polars(), pl.DataFrame)
