@@ -21,6 +21,7 @@ EXTRAS = (
     "narwhals",
     "joblib",
     "jinja2",
+    "plotly",
     "rich",
     "pyarrow",
 )

@@ -45,4 +45,3 @@ def test_the_commands_of_the_page(dither, folder):
     assert "wrote report.html" in report
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "mine.py:BGE:C=0.1" in page
-    # seen red: `--env world.py:Drft` on the page

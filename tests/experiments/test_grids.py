@@ -93,7 +93,7 @@ def test_a_setting_has_the_same_draws_in_every_algorithm():
 
 
 def test_two_settings_are_drawn_apart():
-    pairs = [settings(one) for one in Grid.parse("LinFP:lam=0..1,c=0..1").tries(200, seed=3)]
+    pairs = [settings(one) for one in Grid.parse("LinFP:lam=0.0..1.0,c=0.0..1.0").tries(200, seed=3)]
     c, lam = (np.array([pair[name] for pair in pairs]) for name in ("c", "lam"))
     assert abs(np.corrcoef(c, lam)[0, 1]) < 5 / np.sqrt(200)
     # seen red: the same stream for every setting

@@ -1,4 +1,4 @@
-"""Parts of the user's own by name: "mine.py:BGE". Each test says what was broken to see it red."""
+"""Parts of the user's own by name: "mine.py:BGE". Where a test was seen red, it says what was broken."""
 
 import sys
 
@@ -140,7 +140,6 @@ def test_a_command_compares_stores_resumes_and_reports_them(dither, folder):
     assert "world.py:Drift, dim 4, arms 4, drift [0.5, 0.1]" in page
     assert str(folder) not in page
     assert dither(*COMPARE, "--dim", 4, "--out", "here")[2].startswith("dither: there is no file ")
-    # seen red: `parts.load` in `Spec.read`; the folder in `words.setting`
 
 
 def test_the_code_of_a_part_is_its_file_and_what_it_imports_beside_it(folder, tmp_path):
@@ -237,6 +236,13 @@ def test_what_is_wrong_is_said_in_a_line(dither, folder, names, env, says):
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert says.format(folder=folder) in err
     assert not (folder / "results").exists()
+
+
+def test_an_error_while_it_runs_says_where(dither, folder):
+    write(folder, mine=MINE.replace("return Drawn(", "raise ValueError('no luck')  # "))
+    line = next(i for i, text in enumerate((folder / "mine.py").read_text().splitlines(), 1) if "no luck" in text)
+    code, _, err = dither("compare", "mine.py:Softmax", "--rounds", 5, "--runs", 1)
+    assert (code, err.splitlines()[-1]) == (2, f"dither: no luck ({folder}/mine.py, line {line})")
 
 
 def test_an_unknown_setting_of_a_world_is_refused_with_the_nearest(folder):

@@ -1,4 +1,4 @@
-"""`compare` in Python, and what its results can do. Each test says what was broken to see it red."""
+"""`compare` in Python, and what its results can do. Where a test was seen red, it says what was broken."""
 
 import sys
 import threading
@@ -62,7 +62,6 @@ def test_the_numbers_are_those_of_simulate():
     assert lines[2].endswith("against LinFP")
     same = Results.of(r)
     assert same.values()["regret"].to_list() == found.values()["regret"].to_list()
-    # seen red: differences of another round; `summary` of `values`
 
 
 def test_parts_made_in_python_stand_where_names_stand():
@@ -81,7 +80,7 @@ def test_parts_made_in_python_stand_where_names_stand():
         compare([Softmax, dither.Algorithm("Softmax", policies.Greedy, **WORDS)], WORLD, **QUICK)
     with pytest.raises(TypeError, match="must be a frozen dataclass"):
         compare([type("Loose", (), {name: vars(Softmax)[name] for name in ("needs", "draw", "view")})], WORLD, **QUICK)
-    # seen red: `_differing` that keeps nothing; equal specs of two classes dropped
+    # seen red: `_differing` that keeps nothing
 
 
 def test_results_know_the_code_that_made_them(monkeypatch):

@@ -178,7 +178,7 @@ def test_the_search_and_the_report_share_no_run(tmp_path):
     assert found.winners["algorithm"].to_list() == [winner, greedy]
     fresh = store.read(cells[5][winner]).filter(round=40)["regret"].mean()
     assert found.winners["regret"][0] == pytest.approx(fresh)
-    assert found.differences.height == 1
+    assert found.fresh.differences().height == 1
     assert sweep_words.CAUTION in str(found)
     assert {r.figure.name: r.seed for r in asked.figures(tmp_path)} == {"sweep": 10**9 + 5, "compare": 5}
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}

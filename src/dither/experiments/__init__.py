@@ -6,5 +6,6 @@ figures -> run -> store -> tables -> plots -> summaries -> gallery. Each imports
 
 from dither.experiments.comparing import compare
 from dither.experiments.results import Results
+from dither.experiments.sweeps import sweep
 
-__all__ = ["Results", "compare"]
+__all__ = ["Results", "compare", "sweep"]

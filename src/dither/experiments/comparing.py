@@ -37,26 +37,19 @@ def compare(
     Raises ValueError, LookupError, TypeError, ImportError or OSError for what cannot run, before anything runs.
     """
     if out is not None:
-        figure = figures.adhoc(_described(env), _named(algorithms), rounds=rounds, runs=runs)
+        figure = figures.adhoc(environments.described(env), _named(algorithms), rounds=rounds, runs=runs)
         run.reproduce(figure, out=out, runs=runs, seed=seed, jobs=jobs, **how)
         return Results.stored(Path(out), figure, seed=seed)
     if how:
         raise TypeError(f"{', '.join(how)} is for results that are kept: name a folder, as in out='results'")
     found = entries(algorithms if isinstance(algorithms, (str, Mapping)) else specs(*algorithms))
     named = isinstance(env, (str, Mapping))
-    world = environments.build(_described(env)) if named else env
-    told = _described(env) if named else environments.called(env)
+    world = environments.build(environments.described(env)) if named else env
+    told = environments.described(env) if named else environments.called(env)
     panel = figures.called(told, rounds=rounds, known=environments.defaults(told["name"]) if named else {})
     made = _code(found, world, rounds=rounds)
     played = simulate(world, found, rounds=rounds, runs=runs, seed=seed, jobs=jobs)
     return Results.of(played, panel=panel, env=told, code=made)
-
-
-def _described(env: Any) -> dict[str, Any]:
-    """The environment as data."""
-    if isinstance(env, str):
-        return environments.describe(env)
-    return environments.describe(**env) if isinstance(env, Mapping) else environments.of(env)
 
 
 def _named(algorithms: Algorithms) -> tuple[Spec, ...]:

@@ -190,6 +190,13 @@ def identity(env: Mapping[str, Any]) -> dict[str, Any]:
     return dict(env) | {"name": parts.short(env["name"])}
 
 
+def described(env: Any) -> dict[str, Any]:
+    """The environment as data, from its name, from a dict of its name and settings, or from itself (`of`)."""
+    if isinstance(env, str):
+        return describe(env)
+    return describe(**env) if isinstance(env, Mapping) else of(env)
+
+
 def build(env: Mapping[str, Any]) -> Any:
     """The environment that the data describes."""
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in env.items() if k != "name"}  # JSON has lists

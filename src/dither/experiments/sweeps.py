@@ -20,6 +20,7 @@ from dither.algorithms.algorithm import fields
 from dither.experiments import asked, environments, figures, run, sweep_words, tables
 from dither.experiments.choices import Found, choose
 from dither.experiments.panels import Figure
+from dither.experiments.results import Results
 from dither.experiments.store import Store
 from dither.experiments.tried import tried
 
@@ -33,9 +34,7 @@ class Sweep:
     """A search, and what the chosen settings do on the reported runs."""
 
     found: Found
-    figure: Figure
-    seed: int
-    curves: pl.DataFrame
+    fresh: Results  # of the chosen settings
 
     @property
     def settings(self) -> pl.DataFrame:
@@ -45,15 +44,10 @@ class Sweep:
     @property
     def winners(self) -> pl.DataFrame:
         """The chosen settings on the reported runs: a table as `tables.values` makes it."""
-        return tables.values(self.figure, self.curves)
-
-    @property
-    def differences(self) -> pl.DataFrame:
-        """The paired differences of the chosen settings on the reported runs."""
-        return tables.differences(self.figure, self.curves)
+        return self.fresh.values()
 
     def __str__(self) -> str:
-        return "\n".join(sweep_words.all_of(self.found, self.winners, seed=self.seed))
+        return "\n".join(sweep_words.all_of(self.found, self.winners, seed=self.fresh.seed))
 
     def draw(self) -> Any:
         """The picture of the search, as a matplotlib figure: `.savefig(path)` writes it."""
@@ -64,7 +58,7 @@ class Sweep:
 
 def sweep(
     algorithms: Iterable[Any],
-    env: str | Mapping[str, Any] = "linear",
+    env: Any = "linear",
     *,
     settings: Settings = (),
     tries: int | None = None,
@@ -78,7 +72,7 @@ def sweep(
     """Try settings of algorithms, and run the best of each algorithm anew on fresh runs.
 
     algorithms : "LinFP:c=0.1|0.3|1" tries three values; a policy or an algorithm of your own may stand beside it
-    env : the name of an environment, or a dict with its name and settings
+    env : a name ("linear", "world.py:Drift"), a dict of its name and settings, or an environment itself
     settings : {"c": [0.1, 0.3, 1]} or ["c=0.1,0.3,1"]: tried of every algorithm that has the setting and leaves it open
     tries : so many combinations are drawn at random; None: all of them
     fair : refuse the sweep unless as many settings are tried of every algorithm
@@ -88,7 +82,7 @@ def sweep(
 
     Raises ValueError or LookupError for a setting that no algorithm has, and where all settings of an algorithm fail.
     """
-    described = environments.describe(env) if isinstance(env, str) else environments.describe(**env)
+    described = environments.described(env)
     over = widened(algorithms, grids.axes(settings))
     figure = searching(described, over, rounds=rounds, runs=runs, tries=tries, seed=seed)
     if fair:
@@ -96,7 +90,7 @@ def sweep(
     found = search(figure, out=Path(out), seed=seed, **how)
     fresh = figures.adhoc(described, found.winners, rounds=rounds, runs=runs)
     run.reproduce(fresh, out=out, seed=seed, **how)
-    return Sweep(found, fresh, seed, _curves(fresh, Path(out), seed=seed))
+    return Sweep(found, Results.stored(Path(out), fresh, seed=seed))
 
 
 def search_seed(seed: int) -> int:
