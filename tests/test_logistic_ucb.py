@@ -132,13 +132,14 @@ def test_updates_keep_to_the_admissible_set():
 
 
 def test_rows_that_narrow_the_set_are_obeyed():
-    model = Admissible(S=2.0, lam=0.3, horizon=50)
+    model = Admissible(S=4.0, lam=1.0, horizon=50)
     X, r = tosses(1, 20, 2, S=3.0)
     state = learnt(model, X[:19], r[:19])
     tight = state.buffer.copy()
     tight[:19] = 0.5 * np.abs(X[:19] @ state.theta)
     state = model.update(state._replace(buffer=tight), X[19], np.float64(r[19]))
     assert np.all(np.abs(X @ state.theta) <= state.buffer[:20] * (1 + 1e-9))
+    assert np.linalg.norm(state.estimate) < 4.0  # so it is the rows that exclude it
     assert state.gap > 0
     # seen red: `inside` without the rows
 
