@@ -169,7 +169,9 @@ def test_a_summary_of_other_settings_is_refused(results, horizon, tmp_path, monk
 def test_what_is_lacking_is_said(results, horizon, tmp_path):
     _, found = of(results)
     page = gallery.page([found], [], reasons={"h1": "It takes a day.", "h4": "It takes two."})
-    assert "**Not run here: the panels d=10 and d=20; ε-Greedy, LinUCB, LinPHE, RandLinUCB and LinPHE (as run)" in page
+    assert (
+        "**Not run here: the panels `d=10` and `d=20`; ε-Greedy, LinUCB, LinPHE, RandLinUCB and LinPHE (as run)" in page
+    )
     assert "It takes a day." in page
     assert "- `h4` (Figure H.4: logistic bandits, one fixed set of arms, ‖θ*‖ = 1). It takes two." in page
 

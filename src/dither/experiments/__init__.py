@@ -1,6 +1,7 @@
 """The paper's figures as data, the store of results, tables, plots and the report (extra "experiments").
 
-figures -> run -> store -> tables -> plots. Each imports those before it. Nothing here prints: `cli` does.
+figures -> run -> store -> tables -> plots -> summaries -> gallery. Each imports those before it. Nothing here prints:
+`cli` does.
 """
 
 from dither.experiments.comparing import compare

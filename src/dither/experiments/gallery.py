@@ -199,13 +199,13 @@ def _lacking(figure: Figure) -> str:
     """What the whole figure has and was not run; empty where all was."""
     found = list(summaries.lacking(figure))
     known = {panel.name: [str(spec) for spec in panel.algorithms] for panel in FIGURES[figure.name].panels}
-    whole = [panel for panel, missing in found if missing == known[panel]]
+    whole = [f"`{panel}`" for panel, missing in found if missing == known[panel]]
     parts = [f"the panels {words.listed(whole)}" if len(whole) > 1 else f"the panel {whole[0]}"] if whole else []
     shown = names.translated(FIGURES[figure.name], "paper")
     of: dict[tuple[str, ...], list[str]] = {}
     for panel, missing in found:
-        if panel not in whole:
-            of.setdefault(tuple(shown[name] for name in missing), []).append(panel)
+        if missing != known[panel]:
+            of.setdefault(tuple(shown[name] for name in missing), []).append(f"`{panel}`")
     for algorithms, panels in of.items():
         where = "" if len(panels) == len(figure.panels) else f" at {words.listed(panels)}"
         parts.append(words.listed(list(algorithms)) + where)
