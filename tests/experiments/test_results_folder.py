@@ -1,4 +1,4 @@
-"""`dither results check` and `merge`. Each test says how it was seen red."""
+"""`dither results check` and `merge`."""
 
 import json
 import shutil
@@ -51,9 +51,9 @@ def test_the_parts_of_machines_are_the_whole(dither, parts, whole, tmp_path):
     code, said, _ = dither("results", "merge", *parts, into)
     assert (code, said) == (0, f"{into}: 6 files copied, 0 were there already.\n")
     assert_frame_equal(rows(into), rows(whole))
-    assert run.reproduce(FIGURE, out=into, runs=6, block=2) == 0
-    (request,) = asked.figures(into)
+    (request,) = asked.figures(into)  # before the next command asks for the same
     assert request.figure == FIGURE  # seen red: requests not copied
+    assert run.reproduce(FIGURE, out=into, runs=6, block=2) == 0
     before = content(into)
     code, said, _ = dither("results", "merge", *parts, into)
     assert (code, said) == (0, f"{into}: 0 files copied, 6 were there already.\n")
@@ -118,6 +118,10 @@ WRONG = {
     "no results": lambda path: pl.DataFrame({"run": [1]}).write_parquet(path),
     "rows lost": lambda path: edit(path, frame=lambda f: f.head(len(f) - 3)),
     "a run lost": lambda path: edit(path, frame=lambda f: f.filter(pl.col("run") != 1)),
+    "all rows lost": lambda path: edit(path, frame=lambda f: f.clear()),
+    "runs exchanged": lambda path: edit(path, frame=lambda f: f.with_columns(run=1 - pl.col("run"))),
+    "other rounds": lambda path: edit(path, frame=lambda f: f.with_columns(round=pl.col("round") + pl.col("run"))),
+    "a round twice": lambda path: edit(path, frame=lambda f: f.with_columns(pl.col("round").replace(1, 2))),
     "the end lost": lambda path: edit(path, frame=lambda f: f.filter(pl.col("round") < 60)),
     "not finite": lambda path: edit(path, frame=lambda f: f.with_columns(regret=pl.lit(np.nan))),
     "another cell": lambda path: edit(path, about=lambda a: a | {"cell": a["cell"] | {"seed": 1}}),
@@ -125,6 +129,7 @@ WRONG = {
     "other runs": lambda path: edit(path, about=lambda a: a | {"runs": [0, 2]}),
     "moved": lambda path: path.rename(path.with_name("000004-000005.parquet")),
     "no runs": lambda path: edit(path, about=lambda a: a | {"runs": []}),
+    "no cell": lambda path: edit(path, about=lambda a: {name: a[name] for name in a if name != "cell"}),
 }
 
 
@@ -142,7 +147,7 @@ def test_what_is_not_right_is_named_and_not_merged(dither, tmp_path, whole, name
     assert code == 2
     assert place in said
     assert not (tmp_path / "new").exists()
-    # seen red: each line of `_read` left out in turn
+    # seen red: each condition of `_read` left out in turn
 
 
 def test_check_finds_a_run_with_two_values(tmp_path, whole):
