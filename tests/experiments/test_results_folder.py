@@ -70,7 +70,7 @@ def test_a_run_in_files_of_other_sizes_is_there_once(tmp_path, whole):
     run.reproduce(FIGURE, out=tmp_path / "b", runs=3, block=3)
     assert folders.merge([tmp_path / "b"], tmp_path / "into") == folders.Merged(2, 0)
     assert folders.merge([whole], tmp_path / "into") == folders.Merged(6, 0)
-    assert_frame_equal(rows(tmp_path / "into"), rows(whole))
+    assert_frame_equal(rows(tmp_path / "into"), rows(whole))  # seen red: `read` without what it has seen
     assert folders.check(tmp_path / "into").wrong == ()
 
 
@@ -109,7 +109,7 @@ def test_a_folder_that_is_right_says_what_made_it(dither, whole):
     assert sum(entry.runs for entry in found.codes) == 12
     ((machine, files),) = found.machines.items()
     assert files == 6
-    assert "not recorded" not in machine
+    assert "not recorded" not in machine  # seen red: `_said` without what the file says
     assert all(entry.code in said for entry in found.codes)
 
 
@@ -164,7 +164,7 @@ def test_check_finds_a_run_with_two_values(tmp_path, whole):
 
 def test_a_folder_without_results_is_no_folder_of_results(dither, tmp_path):
     code, _, said = dither("results", "check", tmp_path)
-    assert code == 2
+    assert code == 2  # seen red: an empty folder taken for results
     assert "no folder of results" in said
     code, _, said = dither("results", "merge", tmp_path)
     assert code == 2
