@@ -160,7 +160,7 @@ def test_the_confidence_set_covers_in_all_rounds_at_once(d, S, delta):
     assert regret.all()
     # The identity behind the set: D + λ‖θ*‖² = ‖θ* - θ̄‖²_{V̄} + misfit
     assert_allclose(D + model.lam * S**2, away**2 + state.misfit, rtol=1e-8)
-    # seen red: β a twentieth of itself; misfit of the last round
+    # seen red: √β a twentieth of itself; misfit of the last round
 
 
 def test_the_learner_has_no_more_regret_than_its_bound():

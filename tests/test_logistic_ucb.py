@@ -162,6 +162,7 @@ def test_the_confidence_set_lies_within_its_outer_bounds(S):
     assert np.all(more.max(axis=0) <= model.bonus(state, at))
     after = model.update(state, at[0], np.float64(1.0))
     assert np.max(np.abs(inside @ at[0])) <= after.buffer[80]
+    # seen red: the bonus a hundredth of itself; ℓ with a hundredth of its radius
 
 
 @pytest.mark.parametrize("lam", [None, 3.0])
@@ -190,7 +191,7 @@ def test_the_bonus_covers_in_all_rounds_at_once(lam):
     error = 5 * math.sqrt(0.2 * 0.8 / runs)
     assert held.mean() >= 0.8 - error
     assert inside.mean() >= 0.8 - error
-    # seen red: γ a fifth of itself (held); a bonus a fiftieth of itself (inside)
+    # seen red: γ a fifth of itself (held); a bonus a hundredth of itself (inside)
 
 
 def test_a_gap_above_gamma_widens_the_bonus():

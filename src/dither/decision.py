@@ -205,6 +205,16 @@ def scores(view: Any, chance: tuple) -> Array:
     return rule(*chance)
 
 
+def look(policy: Any, view: Any, chance: tuple, *, arms: int) -> None:
+    """Raise ValueError unless a policy of the user's scores every arm. Those of the library do."""
+    if type(policy).__module__.partition(".")[0] == "dither":
+        return
+    shape = tuple(scores(view, chance).shape)
+    if not shape or shape[-1] != arms:
+        name = type(policy).__name__
+        raise ValueError(f"{name} must score each of the {arms} arms: scores (..., {arms}), got shape {shape} ({PAGE})")
+
+
 def choose(view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
     """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K). -> (...) integers"""
     arm = best(view, chance, u[..., 0], mask=mask)

@@ -450,6 +450,8 @@ class _Agent:
         j = i - self.first
         view = decision.view(self.policy, self.model, self.state, scene.X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
+        if t == 1:
+            decision.look(self.policy, view, chance, arms=self.world.arms)
         arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=scene.mask)
         r = arrays.pick(scene.reward, arm, rank=0)
         self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))

@@ -158,7 +158,7 @@ def test_a_saved_bandit_has_a_note_wherever_it_is_judged(dither, learnt):
     assert sheets.estimates(found).filter(policy="uniform")["note"].to_list() == [None] * 2
     html = page.html(found, log="log", command="")
     assert verdicts.LEARNT in html
-    assert "<td>what ran</td>" in html
+    assert '<th scope="row">what ran</th>' in html
     # seen red: no note
 
 

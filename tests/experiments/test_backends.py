@@ -1,4 +1,4 @@
-"""Blocks on processes, on Dask and on Ray, with a worker killed on the way. Each test says how it was seen red.
+"""Blocks on processes, on Dask and on Ray, with a worker killed on the way.
 
 The clusters are real, of two workers, and listen to this machine alone.
 """
@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 import polars as pl
@@ -125,16 +126,17 @@ def test_a_call_that_kills_every_worker_ends_with_an_error(cluster, monkeypatch)
 
     with pytest.raises(Exception, match=r"(?i)die|kill|unavailable|actor"):
         list(Workers(cluster.name, cluster=cluster.address).results([delayed(die)(0)]))
-    # seen red: joblib's own backend of Dask, which waits for ever
+    # seen red: joblib's own backend of Dask, which was still waiting after a minute
 
 
 def test_results_keep_the_order_of_the_calls_and_errors_come_through(cluster):
     def reciprocal(x):
+        time.sleep(0.5 if x == 1 else 0)  # the first call ends last
         return 1 / x
 
     here = Workers(cluster.name, cluster=cluster.address)
     found = here.results((delayed(reciprocal)(x) for x in range(1, 7)), ordered=True, ahead=2)
-    assert list(found) == [1 / x for x in range(1, 7)]
+    assert list(found) == [1 / x for x in range(1, 7)]  # seen red: answers in the order in which they come
     with pytest.raises(ZeroDivisionError):
         list(here.results(delayed(reciprocal)(x) for x in (1, 0)))
 
@@ -165,7 +167,7 @@ def test_a_backend_that_is_not_installed_names_its_extra(dither, tmp_path, monke
     monkeypatch.setitem(sys.modules, {"dask": "distributed", "ray": "ray"}[name], None)
     code, _, said = dither("reproduce", "h1", "--runs", 1, "--rounds", 9, "--backend", name, "--out", tmp_path)
     assert code == 2
-    assert f"dither[{name}]" in said
+    assert f"dither[{name}]" in said  # seen red: the plain ImportError (Dask)
 
 
 def test_an_address_at_which_nothing_listens_is_an_error(dither, tmp_path):
@@ -173,7 +175,7 @@ def test_an_address_at_which_nothing_listens_is_an_error(dither, tmp_path):
     command = ("reproduce", "h1", "--runs", 1, "--rounds", 9, "--out", tmp_path)
     code, _, said = dither(*command, "--backend", "dask", "--cluster", "nowhere")
     assert code == 2
-    assert "no Dask scheduler at nowhere" in said
+    assert "no Dask scheduler at nowhere" in said  # seen red: the error of Dask itself
     code, _, said = dither(*command, "--cluster", "tcp://127.0.0.1:1")
     assert code == 2
     assert "take backend dask or ray" in said

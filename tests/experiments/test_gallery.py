@@ -30,7 +30,7 @@ def committed():
 def test_the_page_is_what_the_summaries_make(committed):
     made = gallery.page(committed, gallery.illustrations(), reasons=gallery.reasons(FOLDER))
     assert made == (FOLDER / gallery.PAGE).read_text("utf-8"), CURE
-    # seen red: a digit of h1.json changed
+    # seen red: a digit of a regret in h1.json changed
 
 
 @pytest.mark.parametrize("name", COMMITTED)
@@ -38,7 +38,7 @@ def test_a_picture_is_what_its_summary_makes(name):
     summary = summaries.read(FOLDER / f"{name}.json")
     carried = json.loads(PIL.Image.open(FOLDER / f"{name}.png").text["Description"])
     assert carried == {"digest": gallery.digest(gallery.picture(summary))}, CURE
-    # seen red: another marker in `looks`; a digit of the summary changed
+    # seen red: another marker in `looks`; a digit of a curve in h1.json changed
 
 
 def test_the_illustrations_are_those_of_today():
@@ -120,7 +120,7 @@ def test_a_summary_gives_the_tables_of_the_runs(results, horizon, tmp_path):
             assert made[column].to_list() == (pytest.approx(expected, rel=1e-4) if floats else expected), column
     assert again.figure.panels == request.figure.panels
     assert len(plots.of_summary(again.figure, again.curves).axes[0].lines) >= 4
-    # seen red: the differences to the last algorithm; four digits
+    # seen red: differences to another algorithm than in the tables; four digits
 
 
 def test_whole_numbers_stay_numbers(results, horizon, tmp_path):

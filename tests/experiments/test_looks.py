@@ -38,7 +38,7 @@ def test_no_two_curves_need_colour(figure):
     without = [(look["marker"], look["linestyle"]) for look in found.values()]
     assert len(set(without)) == len(figure.algorithms)
     assert looks.DASHED not in {line for _, line in without}  # that is what is published
-    # seen red: the marker by the place of the setting, as before
+    # seen red: the marker by the place of the setting
 
 
 def test_the_markers_last_for_three_dozen_algorithms():
@@ -79,7 +79,7 @@ def test_the_colours_differ_for_every_reader(reader):
     for one, other in itertools.combinations(found, 2):
         assert np.linalg.norm(found[one] - found[other]) > 15, (one, other)  # 2.3 is just to be seen
     assert max(L for L, _, _ in found.values()) < 80  # not lost on white paper
-    # seen red: "#CC79A7" replaced by "#7A9A8A" (deutan)
+    # seen red: "#CC79A7" replaced by "#7A9A8A" (protan, deutan)
 
 
 def test_published_curves_are_dashed_and_hollow_in_the_look_of_ours():
@@ -106,7 +106,7 @@ def test_a_picture_is_as_wide_as_asked(tmp_path, width, inches):
     assert 0 <= legend.x0 < legend.x1 <= picture.bbox.x1
     labels = [ax.yaxis.label.get_window_extent() for ax in picture.axes if ax.get_ylabel()]
     assert all(0 <= box.y0 < box.y1 <= picture.bbox.y1 for box in labels)
-    # seen red: the y label in one line (at "text")
+    # seen red: the y label in one line (at 4.5)
 
 
 def test_a_title_is_baked_in_only_where_it_is_wanted():
@@ -133,7 +133,7 @@ def test_long_names_of_panels_are_set_in_lines():
 def test_a_number_of_features_is_whole():
     figure = figures.select(FIGURES["fig2b"], panels=["d=2", "d=3", "d=4"])
     (ax,) = plots.draw(figure, rows(figure)).axes
-    assert all(tick == int(tick) for tick in ax.get_xticks())  # seen red: 2.0, 2.5, 3.0
+    assert all(tick == int(tick) for tick in ax.get_xticks())  # seen red: without `integer` (2.25, 2.5)
 
 
 def test_letters_stay_letters_in_vector_files(tmp_path):

@@ -21,7 +21,7 @@ def test_a_name_stands_for_one_algorithm(figure, kind):
 def test_every_published_curve_has_its_name_in_the_figure(figure):
     legend = set(published.rows().filter(figure=figure.name)["algorithm"])
     assert legend <= set(shown(figure))
-    # seen red: "ε-greedy"
+    # seen red: without the labels of the algorithms; "(ours)" kept; settings always written
 
 
 def test_the_paper_has_names_of_its_own():
@@ -30,12 +30,16 @@ def test_the_paper_has_names_of_its_own():
     assert shown(FIGURES["fig3-logistic"])[:3] == ["GLM-FP", "ε-Greedy", "OFUGLB-e"]
 
 
+ASKED = ("LinFP", "LinFP:c=0.3,lam=0.01", "GLMFP:preset=own_paper", "EpsGreedy", "Greedy", "LogGreedy")
+
+
 def test_settings_are_written_as_mathematics():
     env = {"name": "linear"}
-    panel = Panel("p", env, 10, specs("LinFP", "LinFP:c=0.3,lam=0.01", "GLMFP:preset=own_paper", "Greedy", "LogGreedy"))
+    panel = Panel("p", env, 10, specs(*ASKED))
     figure = Figure("compare", "Comparison", (panel,))
-    found = ["LinFP", "LinFP (c = 0.3, λ = 0.01)", "GLM-FP (own paper)", "Greedy", "LogGreedy"]
+    found = ["LinFP", "LinFP (c = 0.3, λ = 0.01)", "GLM-FP (own paper)", "ε-Greedy", "Greedy", "LogGreedy"]
     assert shown(figure) == found  # the two greedy ones share the paper's name, so they keep the code's
+    # seen red: "ε-greedy" in `PAPER`; "Greedy" twice
     assert shown(figure, "code")[1] == "LinFP:c=0.3,lam=0.01"
     one = figures.select(FIGURES["fig3-linear"], algorithms=["LinFP:c=0.3"])
     assert shown(one) == ["GLM-FP (c = 0.3)"]

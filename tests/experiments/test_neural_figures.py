@@ -230,8 +230,8 @@ def test_reproduce(dither, data, tmp_path):
     html = report.write(tmp_path, tmp_path / "report.html").read_text("utf-8")
     for text in (
         "Every run",
-        "Behind ± stands the standard error.",
-        "ours ± standard error",
+        "the number behind ± is the standard error of the mean",
+        'ours ± <abbr title="standard error of the mean over the runs">se</abbr>',
         ">sd</th>",
         "<td>default</td>",
         "preprocessing paper",
@@ -247,7 +247,7 @@ def test_reproduce_the_convolutions(dither, data, tmp_path):
     assert pl.read_csv(tmp_path / "h7.csv")["algorithm"].to_list() == [f"DeepGreedy:{CNN}"]
     assert " DeepGreedy " in out
     html = report.write(tmp_path, tmp_path / "report.html").read_text("utf-8")
-    assert '<td>DeepGreedy <span class="soft">(not in the paper)</span></td>' in html
+    assert 'DeepGreedy <span class="soft">(not in the paper)</span></th>' in html
     assert all("All with convolutions=32x64, hidden=128, image=28x28." in page for page in (out, html))
     # seen red: the whole name in the report
 

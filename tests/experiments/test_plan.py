@@ -1,4 +1,4 @@
-"""Several figures at once: the plan, what it costs, who computes which part. Each test says how it was seen red."""
+"""Several figures at once: the plan, what it costs, who computes which part."""
 
 import itertools
 from dataclasses import replace
@@ -129,16 +129,16 @@ def test_a_short_run_sets_the_estimate_right(tmp_path, monkeypatch):
         own = [ratios[spec.name] * costs.microseconds(env, spec, rounds=10_000) for spec in specs]
         assert speeds.seconds(block) == pytest.approx(n * (sum(own) + share * costs.drawing(env, rounds=10_000)))
     assert clock.now < 3 * (100 + 2 * calibration.MOST)  # it stopped early: all of it takes thousands of seconds
-    # seen red: the drawing not taken off; the first look as the start of time; all rounds run
+    # seen red: the drawing not taken off; time counted from before the first round; all rounds run
 
 
 def test_kinds_are_few_and_only_those_that_are_worth_it(tmp_path):
     figure = figures.select(figures.find("h2"), algorithms=["LinFP", "LinFP:c=0.3", "LinPHE", "LinPHE:preset=as_run"])
     (part,) = plan.of_figures([figure], out=tmp_path, runs=30)
     probes = list(calibration._probes(part.blocks))
-    assert [probe.cell.env["dim"] for probe in probes] == [10, 10, 10]  # seen red: a kind for each c
+    assert [probe.cell.env["dim"] for probe in probes] == [10, 10, 10]  # seen red: a kind for each c; the most features
     (part,) = plan.of_figures([replace(figure, panels=figure.panels[:1])], out=tmp_path, runs=1)
-    assert list(calibration._probes(part.blocks)) == []
+    assert list(calibration._probes(part.blocks)) == []  # seen red: without WORTH
     assert calibration.Speeds().seconds(part.blocks[0]) == pytest.approx(blocks.seconds(part.blocks[0]))
 
 
@@ -147,6 +147,7 @@ def test_a_real_look_ends_and_measures(tmp_path):
     speeds = calibration.measure(part.blocks, Workers(), tell=lambda done, total: None)
     assert set(speeds.ratios) == {("linear", True), ("linear", True, "LinFP", "default", ())}
     assert all(0 < ratio < 1000 for ratio in speeds.ratios.values())
+    # seen red: the ratio of the drawing not kept
 
 
 def runs_of(chosen, shard, out, **more):
@@ -170,7 +171,7 @@ def test_shards_are_all_runs_and_share_none(of):
     assert sorted(found) == sorted(
         (figure.name, panel.name, r) for figure in chosen for panel in figure.panels for r in range(wanted[figure.name])
     )
-    # seen red: a cut where the cost of what came before passes k/N, from 0 on (the last file lost); `>=` for `==`
+    # seen red: the end of a file in place of its middle (the last file lost); `>=` for `==`
 
 
 def test_shards_cost_alike_and_do_not_depend_on_what_is_stored(tmp_path):
@@ -185,13 +186,13 @@ def test_shards_cost_alike_and_do_not_depend_on_what_is_stored(tmp_path):
     run.reproduce(chosen[0], out=tmp_path, runs=40, shard=Shard(1, 3))
     assert runs_of(chosen, Shard(2, 3), tmp_path, runs=40) == before
     assert runs_of(chosen, Shard(1, 3), tmp_path, runs=40) == []
-    # seen red: shards by number of panels; the row made of what is missing
+    # seen red: every file taken to cost the same; the row made of what is missing
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "2", "a/b", "1/0", "-1/2", ""])
 def test_a_shard_that_is_none_is_refused(text):
     with pytest.raises(ValueError, match="K/N"):
-        Shard.parse(text)
+        Shard.parse(text)  # seen red: K above N
 
 
 def test_several_workers_begin_with_what_takes_longest(tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ def taxonomy(console: Console) -> None:
 
 def results(console: Console, figure: Figure, values: pl.DataFrame, differences: pl.DataFrame, *, seed: int) -> None:
     """A table for each panel and round that is looked at, and what it says."""
-    console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± standard error")
+    terminal.headed(console, figure.title, f"{words.SHOWS[figure.shows]}, mean ± standard error")
     if figure.shared:
         console.print(words.shared(figure), highlight=False)
     brief, values, differences = words.briefly(figure, values, differences)

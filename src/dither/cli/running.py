@@ -9,7 +9,7 @@ import polars as pl
 import typer
 
 from dither.cli import render, terminal
-from dither.experiments import asked, run, words
+from dither.experiments import asked, code, run, words
 from dither.experiments.panels import Figure
 from dither.experiments.pictures import Look
 
@@ -35,7 +35,14 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.
         robustness.show(console, figure, made.curves)
     terminal.said(console, of_codes)
     terminal.written(console, made.paths)
-    terminal.said(console, filter(None, [words.earlier(figure, whole.figure)]))
+    now = {panel.name for panel in figure.panels}
+    before = code.older([p for p in whole.figure.panels if p.name not in now], whole.codes, seed=seed)
+    sentences = (
+        words.earlier(figure, whole.figure),
+        words.of_older_code(before),
+        words.other_seeds(seed, asked.seeds(out, figure.name)),
+    )
+    terminal.said(console, filter(None, sentences))
     return values
 
 

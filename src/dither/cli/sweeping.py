@@ -48,13 +48,13 @@ def show(
         found = sweeps.search(figure, out=out, seed=seed, runs=runs, **told, **how)
     (whole,) = asked.figures(out, only=figure.name)
     made = outputs.write(whole, out, look=replace(look, profile=False))  # settings of one algorithm are no rivals
-    console.print(f"\n[bold]{figure.title}[/bold]\n{words.SHOWS[figure.shows]}, mean ± standard error")
+    terminal.headed(console, figure.title, f"{words.SHOWS[figure.shows]}, mean ± standard error")
     console.print(_every(found, tables.values(figure, found.curves)))
     terminal.said(console, of_codes)
     terminal.written(console, made.paths)
     fresh = figures.adhoc(env, found.winners, rounds=rounds, runs=runs)
     winners = running.show(fresh, seed=seed, out=out, look=look, runs=runs, **how)
-    console.print("\n[bold]What the search found[/bold]")
+    terminal.headed(console, "What the search found")
     terminal.said(console, sweep_words.all_of(found, winners, seed=seed))
 
 

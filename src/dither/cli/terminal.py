@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -14,8 +15,13 @@ WIDTH = 124  # characters
 
 def console(*, stderr: bool = False) -> Console:
     """The console for results, on stdout or stderr. It is at least as wide as a table."""
-    here = Console(stderr=stderr)
-    return here if here.width >= WIDTH else Console(stderr=stderr, width=WIDTH)
+    here = _plain(stderr=stderr)
+    return here if here.width >= WIDTH else _plain(stderr=stderr, width=WIDTH)
+
+
+def _plain(**how: Any) -> Console:
+    """A console that prints names as they are: `mine.py:boot:a=1` has no emoji, and `x[red]` no colour."""
+    return Console(emoji=False, markup=False, **how)
 
 
 @contextmanager
@@ -32,7 +38,7 @@ def progresses(names: Sequence[str]) -> Iterator[Callable[[str, float, float], N
     Yields what is called with a name, the work done and the work in all.
     """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
@@ -40,7 +46,7 @@ def progresses(names: Sequence[str]) -> Iterator[Callable[[str, float, float], N
         TimeRemainingColumn(),
     )
     with ExitStack() as stack:
-        bars = Progress(*columns, console=Console(stderr=True))
+        bars = Progress(*columns, console=_plain(stderr=True))
         tasks = {name: bars.add_task(name, total=None) for name in names}
         whole = bars.add_task("all", total=None) if len(names) > 1 else None
         come: dict[str, tuple[float, float]] = {}
@@ -79,3 +85,11 @@ def interrupted(console: Console, out: Path) -> None:
     console.print(
         f"interrupted: finished blocks are kept in {out}; run the same command again to go on", soft_wrap=True
     )
+
+
+def headed(console: Console, title: str, *lines: str) -> None:
+    """Print a title, and lines below it."""
+    console.print()
+    console.print(title, style="bold", highlight=False)
+    for line in lines:
+        console.print(line, highlight=False)

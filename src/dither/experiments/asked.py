@@ -57,6 +57,13 @@ def figures(out: Path, *, only: str | None = None) -> list[Request]:
     return [found[name] for name in sorted(found, key=_place(FIGURES))]
 
 
+def seeds(out: Path, name: str) -> list[int]:
+    """The seeds with which the figure was asked for in the folder."""
+    texts = (path.read_text(encoding="utf-8") for path in (out / FOLDER).glob(f"{name}-*.json"))
+    found = [request for request in map(json.loads, texts) if request["figure"]["name"] == name]
+    return sorted({request["seed"] for request in found})
+
+
 def _joined(old: Figure, new: Figure) -> Figure:
     panels: dict[str, Panel] = {panel.name: panel for panel in old.panels}
     known = FIGURES.get(new.name, new)

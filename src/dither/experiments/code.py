@@ -13,15 +13,16 @@ part of the fingerprint; they stand in the metadata of the results.
 import dataclasses
 import functools
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dither import parts
 from dither.experiments import environments
-from dither.experiments.cells import Cell
+from dither.experiments.cells import Cell, of_panel
 from dither.experiments.imported import LIBRARY, NoSource, Sources, code, digest, methods
+from dither.experiments.panels import Panel
 from dither.simulate import configured
 
 DIGITS = 16  # hexadecimal digits of a fingerprint
@@ -32,6 +33,25 @@ def fingerprints(cells: Iterable[Cell]) -> dict[str, str | None]:
     """Key of a cell -> the fingerprint of the code that would run it now; None where it has none."""
     sources = Sources()
     return {cell.key: _fingerprint(cell, sources) for cell in cells}
+
+
+def older(panels: Iterable[Panel], codes: Mapping[str, Sequence[str]], *, seed: int) -> list[str]:
+    """Which algorithms of which panels have results of other code than they would have now.
+
+    codes : key of a cell -> the codes whose results are shown; the first of them was the newest then. What cannot be
+    told, because a file or a data set is gone, is left out.
+    """
+    found = []
+    for panel in panels:
+        cells = of_panel(panel, seed=seed)
+        try:
+            now = fingerprints(cells.values())
+        except (OSError, ImportError, LookupError, TypeError, ValueError, SyntaxError):
+            continue
+        then = {key: codes[key][0] for key in now if codes.get(key)}
+        changed = {key for key in then if now[key] not in (None, then[key])}
+        found += [f"{name} in {panel.name}" for name, cell in cells.items() if cell.key in changed]
+    return found
 
 
 def _fingerprint(cell: Cell, sources: Sources) -> str | None:

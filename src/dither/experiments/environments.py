@@ -194,6 +194,8 @@ def described(env: Any) -> dict[str, Any]:
     """The environment as data, from its name, from a dict of its name and settings, or from itself (`of`)."""
     if isinstance(env, str):
         return describe(env)
+    if isinstance(env, Mapping) and "name" not in env:
+        raise ValueError(f"an environment as a dict has the key 'name', as in {{'name': 'linear'}}; got {dict(env)}")
     return describe(**env) if isinstance(env, Mapping) else of(env)
 
 

@@ -1,7 +1,7 @@
 """What the tables say, in sentences."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -71,6 +71,26 @@ def earlier(figure: Figure, whole: Figure) -> str:
         names = [str(spec) for spec in panel.algorithms if spec not in asked.get(panel.name, panel.algorithms)]
         more += [f"{panel.name}: {listed(names)}"] if names else []
     return f"The files also hold what was asked for earlier in this folder: {'; '.join(more)}." if more else ""
+
+
+def other_seeds(seed: int, seeds: Iterable[int]) -> str:
+    """A sentence on the seeds that the files leave out; empty where there are none."""
+    others = [str(other) for other in seeds if other != seed]
+    if not others:
+        return ""
+    which = f"seed{'s' if len(others) > 1 else ''} {listed(others)}"
+    return f"The files show seed {seed} alone, which was asked for last. Results of {which} are kept in this folder."
+
+
+def of_older_code(older: Iterable[str]) -> str:
+    """A sentence on earlier panels whose code has changed since; empty where there are none."""
+    found = list(older)
+    if not found:
+        return ""
+    return (
+        "CAUTION: the code has changed since these were computed, and the files show them beside the new results: "
+        f"{listed(found)}. Ask for them again, or take another folder with --out."
+    )
 
 
 def briefly(
