@@ -126,7 +126,13 @@ def searching(
     if not varied:
         raise ValueError("a sweep needs several values: write NAME:setting=value|value, or --sweep setting=value,value")
     figure = figures.adhoc(env, every, rounds=rounds, runs=runs)
-    return replace(figure, name=NAME, title="Sweep of settings", x="setting", varied=varied)
+    return replace(
+        figure,
+        name=NAME,
+        title="Search for settings: these runs choose, and are not to be reported",
+        x="setting",
+        varied=varied,
+    )
 
 
 def check_fair(figure: Figure) -> None:
