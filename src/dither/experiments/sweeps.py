@@ -25,6 +25,7 @@ from dither.experiments.store import Store
 from dither.experiments.tried import tried
 
 NAME = "sweep"
+TITLE = "Search for settings: these runs choose, and are not to be reported"
 APART = 10**9  # from the reported seed to that of the search
 Settings = Mapping[str, Iterable[object]] | Iterable[str]
 
@@ -129,7 +130,7 @@ def searching(
     return replace(
         figure,
         name=NAME,
-        title="Search for settings: these runs choose, and are not to be reported",
+        title=TITLE,
         x="setting",
         varied=varied,
     )
