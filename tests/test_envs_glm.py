@@ -202,6 +202,9 @@ def test_rewards_are_asked_in_place_of_noise():
     wrong = type("Wrong", (envs.Logistic,), {"rewards": lambda self, rng, mean: mean[:1]})
     with pytest.raises(ValueError, match=r"Wrong\.rewards must return finite numbers of shape"):
         dither.simulate(wrong(dim=2, arms=3), ["LinFP"], runs=2, rounds=9)
+    wrong = type("Wrong", (envs.Logistic,), {"rewards": lambda self, rng, mean: mean * np.nan})
+    with pytest.raises(ValueError, match=r"Wrong\.rewards must return finite numbers, and some are not"):
+        dither.simulate(wrong(dim=2, arms=3), ["LinFP"], runs=2, rounds=9)
 
 
 class Rising(envs.Linear):

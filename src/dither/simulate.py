@@ -384,9 +384,11 @@ class World:
     def rows(self, method: str, answer: Any, n: int) -> np.ndarray:
         """What a method of the environment answered. It must be finite and of shape (n, K)."""
         answer = np.asarray(answer)
-        if answer.shape != (n, self.arms) or not np.isfinite(answer).all():
-            name = f"{type(self.env).__name__}.{method}"
+        name = f"{type(self.env).__name__}.{method}"
+        if answer.shape != (n, self.arms):
             raise ValueError(f"{name} must return finite numbers of shape {(n, self.arms)}, got {answer.shape}")
+        if not np.isfinite(answer).all():
+            raise ValueError(f"{name} must return finite numbers, and some are not: does fill write all of out?")
         return answer
 
     def offer(self, answer: Any, n: int) -> np.ndarray:

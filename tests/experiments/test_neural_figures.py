@@ -232,7 +232,7 @@ def test_reproduce(dither, data, tmp_path):
         "Every run",
         "the number behind ± is the standard error of the mean",
         'ours ± <abbr title="standard error of the mean over the runs">se</abbr>',
-        ">sd</th>",
+        ">sd</abbr></th>",
         "<td>default</td>",
         "preprocessing paper",
     ):

@@ -314,7 +314,7 @@ def test_compare_with_a_sweep(dither, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")} == before
     code, out, err = dither("report", tmp_path, "-o", tmp_path / "report.html")
     assert code == 0, err
-    assert "Sweep of settings" in (tmp_path / "report.html").read_text("utf-8")
+    assert "these runs choose, and are not to be reported" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_jobs_change_nothing(dither, tmp_path):

@@ -88,7 +88,8 @@ def figure(figure: Figure, *, says: str, formats: tuple[str, ...], width: float 
     form = next(form for form in ("pdf", "pgf", "png") if form in formats)
     size = r"\linewidth" if width is None else f"{width:g}in"
     shows = words.SHOWS[figure.shows]
-    caption = escape(f"{figure.title}. {shows[0].upper()}{shows[1:]}: mean over the runs; {says}.")
+    against = " at the horizon against the value of the setting" if figure.x == "setting" else ""
+    caption = escape(f"{figure.title}. {shows[0].upper()}{shows[1:]}{against}: mean over the runs; {says}.")
     return _filled("figure.tex.jinja", figure, form=form, size=size, caption=caption)
 
 

@@ -25,6 +25,7 @@ from dither.experiments.store import Store
 from dither.experiments.tried import tried
 
 NAME = "sweep"
+TITLE = "Search for settings: these runs choose, and are not to be reported"
 APART = 10**9  # from the reported seed to that of the search
 Settings = Mapping[str, Iterable[object]] | Iterable[str]
 
@@ -126,7 +127,13 @@ def searching(
     if not varied:
         raise ValueError("a sweep needs several values: write NAME:setting=value|value, or --sweep setting=value,value")
     figure = figures.adhoc(env, every, rounds=rounds, runs=runs)
-    return replace(figure, name=NAME, title="Sweep of settings", x="setting", varied=varied)
+    return replace(
+        figure,
+        name=NAME,
+        title=TITLE,
+        x="setting",
+        varied=varied,
+    )
 
 
 def check_fair(figure: Figure) -> None:
