@@ -6,18 +6,15 @@ A generalised linear model is misspecified here, since the mean is no smooth fun
 all best: they cost nothing. κ* and κ do not exist. `sphere` says how θ* and the contexts are drawn.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dither.envs import sphere
-from dither.envs.generalised import bernoulli
+from dither.envs.generalised import OnSphere, bernoulli
 from dither.envs.sphere import Run
 
 
-@dataclass(frozen=True)
-class Clipped:
+class Clipped(OnSphere):
     """K arms of d features; the reward is 1 with probability x'θ* cut to [0, 1], else 0.
 
     dim, arms : d and K
@@ -26,23 +23,7 @@ class Clipped:
     unit : whether features are scaled to length 1
     """
 
-    dim: int = 20
-    arms: int = 100
-    contexts: int | None = None
-    norm: float = 1.0
-    unit: bool = True
-    disjoint = False
-    sigma = 1.0
-    start, fill = sphere.start, sphere.fill
     rewards = bernoulli
-
-    def __post_init__(self) -> None:
-        sphere.check(self)
-
-    @property
-    def S(self) -> float:
-        """‖θ*‖."""
-        return self.norm
 
     def means(self, run: Run, X: np.ndarray, more: Any) -> np.ndarray:
         """x'θ* cut to [0, 1]: (n, K)."""

@@ -37,8 +37,8 @@ def counts(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _GLM:
-    """K arms of d features with mean μ(x'θ*); it has the fields of `Linear` but for the noise."""
+class OnSphere:
+    """K arms of d features and one θ*; it has the fields of `Linear` but for the noise."""
 
     dim: int = 20
     arms: int = 100
@@ -47,7 +47,6 @@ class _GLM:
     unit: bool = True
     disjoint = False
     sigma = 1.0
-    link: ClassVar[links.Link]
     start, fill = sphere.start, sphere.fill
 
     def __post_init__(self) -> None:
@@ -57,6 +56,12 @@ class _GLM:
     def S(self) -> float:
         """‖θ*‖."""
         return self.norm
+
+
+class _GLM(OnSphere):
+    """Arms with the mean μ(x'θ*)."""
+
+    link: ClassVar[links.Link]
 
     def means(self, run: Run, X: np.ndarray, more: Any) -> np.ndarray:
         """μ(x'θ*): (n, K)."""

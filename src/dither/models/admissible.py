@@ -24,6 +24,7 @@ from dither.models import buffers, digits, history
 from dither.models.glm import newton
 from dither.models.glm.problem import Problem
 from dither.models.history import History
+from dither.models.one_theta import OneTheta
 
 LOGIT = links.LINKS["logit"]
 BEND = 1 / (6 * 3**0.5)  # sup |μ''|
@@ -44,7 +45,7 @@ class AdmissibleState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Admissible:
+class Admissible(OneTheta):
     """Logistic regression for X (..., K, d) shared by all arms, with ‖x‖ <= 1: for longer x, pass the κ of S max‖x‖."""
 
     lam: float | None = None  # λ; None: d max(1, log t)
@@ -134,22 +135,6 @@ class Admissible:
         _, gamma = self._radius(state)
         w, v, of = self.width(state, X), self.gram_width(state, X), dict(S=self.S, kappa=self.slope, M=self.M)
         return theory.logistic_ucb2_bonus(slope, w, v, gamma=gamma[..., None], gap=state.gap[..., None], **of)
-
-    def flat(self, state: AdmissibleState) -> Array:
-        """θ_t as one vector: (..., d)."""
-        return state.theta
-
-    def scores(self, theta: Array, X: Array) -> Array:
-        """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
-        return arrays.dot(X, theta)
-
-    def mean(self, state: AdmissibleState, X: Array) -> Array:
-        """m_i = x_i'θ_t, before the link: X (..., K, d) -> (..., K)."""
-        return arrays.dot(X, state.theta)
-
-    def mean_at(self, state: AdmissibleState, X: Array) -> Array:
-        """The means at one row for each arm: X (..., K, d) -> (..., K)."""
-        return self.mean(state, X)
 
     def predict(self, state: AdmissibleState, X: Array) -> Array:
         """μ(x_i'θ_t), the expected rewards: X (..., K, d) -> (..., K)."""

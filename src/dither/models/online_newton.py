@@ -21,6 +21,7 @@ import array_api_compat.numpy
 from dither import arrays, errors, links, theory
 from dither.arrays import Array
 from dither.models import digits
+from dither.models.one_theta import OneTheta
 from dither.models.ridge import Ridge, RidgeState
 
 CLOSE = 1e-12  # of a length to S, relative, where the projection is done
@@ -42,7 +43,7 @@ class OnlineNewtonState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OnlineNewton:
+class OnlineNewton(OneTheta):
     """For X (..., K, d) shared by all arms, with ‖x‖ <= 1: for longer x, pass the κ of |η| <= S max‖x‖.
 
     A weight is one of the loss, in one step. The radius holds for weights up to 1.
@@ -134,22 +135,6 @@ class OnlineNewton:
         B = 2 * self.slope * self.S**2 * self.lam + state.paid
         beta = theory.gloc_beta(B, state.misfit, kappa=self.slope, lam=self.lam, S=self.S, R=self.R, delta=delta)
         return arrays.namespace(state.paid).sqrt(beta)[..., None]
-
-    def flat(self, state: OnlineNewtonState) -> Array:
-        """θ̄ as one vector: (..., d)."""
-        return state.theta
-
-    def scores(self, theta: Array, X: Array) -> Array:
-        """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
-        return arrays.dot(X, theta)
-
-    def mean(self, state: OnlineNewtonState, X: Array) -> Array:
-        """m_i = x_i'θ̄, before the link: X (..., K, d) -> (..., K)."""
-        return arrays.dot(X, state.theta)
-
-    def mean_at(self, state: OnlineNewtonState, X: Array) -> Array:
-        """The means at one row for each arm: X (..., K, d) -> (..., K)."""
-        return self.mean(state, X)
 
     def predict(self, state: OnlineNewtonState, X: Array) -> Array:
         """μ(x_i'θ̄), the expected rewards: X (..., K, d) -> (..., K)."""

@@ -34,6 +34,7 @@ from dither.models import digits, history, statistics
 from dither.models.glm import lazy, learn, newton, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
+from dither.models.one_theta import OneTheta
 
 ABILITIES = frozenset(
     {
@@ -69,7 +70,7 @@ class GLMState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GLM:
+class GLM(OneTheta):
     """For X (..., K, d) shared by all arms.
 
     link : "logit", "log" (Poisson), "probit" or "identity" (`dither.links`); rewards must lie in its support
@@ -173,22 +174,6 @@ class GLM:
                 state, X[..., k, :], r[..., k], weight=part, own=k > 0
             )  # the old one outlives a refusal
         return state
-
-    def flat(self, state: GLMState) -> Array:
-        """θ̂ as one vector: (..., d)."""
-        return state.theta
-
-    def scores(self, theta: Array, X: Array) -> Array:
-        """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
-        return arrays.dot(X, theta)
-
-    def mean(self, state: GLMState, X: Array) -> Array:
-        """m_i = x_i'θ̂, before the link: X (..., K, d) -> (..., K)."""
-        return arrays.dot(X, state.theta)
-
-    def mean_at(self, state: GLMState, X: Array) -> Array:
-        """The means at one row for each arm: X (..., K, d) -> (..., K)."""
-        return self.mean(state, X)
 
     def predict(self, state: GLMState, X: Array) -> Array:
         """μ(x_i'θ̂), the expected rewards: X (..., K, d) -> (..., K)."""
