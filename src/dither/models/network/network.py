@@ -218,7 +218,7 @@ class Network:
         at = recent.place(buffer, count)
         after = buffer._replace(count=buffer.count + 1)
         count = None if count is None else count + 1
-        due = (after.count if count is None else count) % self.every == 0  # bool, or (R,) where the counts differ
+        due: Any = (after.count if count is None else count) % self.every == 0  # bool, or (R,) where the counts differ
         some, every = (due, due) if count is not None else (bool(due.any()), bool(due.all()))
         once = self.steps == 1 and every  # then θ is written once, and nothing is refused after that
         theta, m, v = (A if once or not some else A.copy() for A in (state.theta, state.m, state.v))

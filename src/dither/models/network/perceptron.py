@@ -37,9 +37,9 @@ class Room(NamedTuple):
     parts: list[Layer]  # its layers
     acts: list[np.ndarray]  # (..., B, h + 1) of each hidden layer; every row ends in 1
     open: list[np.ndarray]  # (..., B, h)  the same without the 1
-    rows: np.ndarray | None  # (..., B, K d + 1)  the Kd-vectors, each with a 1 at its end; None: they are too long
-    blocks: np.ndarray | None  # (all rows, K, d)  the same without the 1, by slot
-    each: np.ndarray | None  # (all rows,)  0, 1, 2, ...
+    rows: Any  # (..., B, K d + 1)  the Kd-vectors, each with a 1 at its end; None: they are too long
+    blocks: Any  # (all rows, K, d)  the same without the 1, by slot
+    each: Any  # (all rows,)  0, 1, 2, ...
 
 
 def forward(net: Layout, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
