@@ -28,6 +28,7 @@ from dither.features import declared, layout, records
 from dither.features.kind import Kind, Wrong
 
 FORMAT = 1
+SETTINGS = ("intercept", "form", "slots", "absent")  # besides the fields and the crosses
 FORMS = ("shared", "disjoint", "hybrid")
 MOST = 100_000  # columns; a matrix of a linear model would take 80 GB
 CURES = {  # of a value that a rule refuses
@@ -179,7 +180,11 @@ class Features:
         c = left.take(laid.of_left, axis=-1)
         if right is None:
             return c
-        return c[..., None, :] * right.take(laid.of_right, axis=-1)
+        X = right.take(laid.of_right, axis=-1)
+        if left.ndim == 2 and right.ndim == 2:
+            return c[:, None, :] * X
+        X *= c[..., None, :]  # in place: a second array of this size would cost more than the product
+        return X
 
     def to_bytes(self) -> bytes:
         """Everything as JSON: equal Features have equal bytes. `from_bytes` reads it."""
@@ -207,15 +212,15 @@ class Features:
             "context": [[name, declared.settings(kind)] for name, kind in self.context.items()],
             "arm": [[name, declared.settings(kind)] for name, kind in self.arm.items()],
             "cross": [list(cross) for cross in self.cross],
-            **{name: getattr(self, name) for name in ("intercept", "form", "slots", "absent")},
+            **{name: getattr(self, name) for name in SETTINGS},
         }
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], *, fingerprint: str | None = None) -> "Features":
         """The Features with these `settings`. Raises ValueError if their fingerprint is another one."""
         sides = {side: {name: declared.made(kind) for name, kind in settings[side]} for side in ("context", "arm")}
-        others = {name: settings[name] for name in ("intercept", "form", "slots", "absent")}
-        made = cls(**sides, cross=tuple(map(tuple, settings["cross"])), **others)
+        others = {name: settings[name] for name in SETTINGS}
+        made = cls(context=sides["context"], arm=sides["arm"], cross=tuple(map(tuple, settings["cross"])), **others)
         if fingerprint is not None and made.fingerprint != fingerprint:
             raise ValueError(f"the fingerprint of the features is {made.fingerprint}, and {fingerprint} was saved")
         return made
@@ -288,8 +293,8 @@ class Features:
         return self._layout
 
     def _with(self, context: Mapping[str, Kind], arm: Mapping[str, Kind]) -> "Features":
-        others = dict(intercept=self.intercept, form=self.form, slots=self.slots, absent=self.absent)
-        return Features(context=context, arm=arm, cross=self.cross, **others)  # type: ignore[arg-type]
+        settings: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
+        return Features(context=context, arm=arm, cross=self.cross, **settings)
 
     def _factors(self, what: str, side: layout.Side, given: Any) -> np.ndarray:
         """The factors of records: (n, p), or (p,) of a single record."""
