@@ -629,7 +629,7 @@ def test_bytes_that_are_no_features():
         (b"3", "no Features"),
         (json.dumps(known | {"format": 9}).encode(), "reads up to 1: upgrade dither"),
         (json.dumps(known | {"format": "1"}).encode(), "format is '1'"),
-        (data.replace(b'"mean":40.0', b'"mean":41.0'), "the fingerprint of the features is .* was saved"),
+        (data.replace(b'"mean":40.0', b'"mean":41.0'), "their fingerprint is .* was saved"),
         (data.replace(b'"kind":"text"', b'"kind":"tensor"'), "no Features"),
         (data.replace(b'"width":5', b'"width":0'), "width must be"),
     ]:
