@@ -9,9 +9,10 @@ import pytest
 
 from dither import drawing
 from dither.algorithms import specs
-from dither.experiments import figures, looks, pictures, plots
-from dither.experiments.figures import FIGURES
-from dither.experiments.panels import Figure, Panel
+from dither.experiments.define import figures
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.panels import Figure, Panel
+from dither.experiments.show import looks, pictures, plots
 
 H1 = FIGURES["h1"]
 

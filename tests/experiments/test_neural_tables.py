@@ -6,11 +6,13 @@ import pytest
 
 from dither import drawing
 from dither.algorithms import specs
-from dither.experiments import figures, plots, tables, words
-from dither.experiments.figures import FIGURES
-from dither.experiments.neural_figures import CNN
-from dither.experiments.neural_figures import GUESSED as BOTH_GUESSED
-from dither.experiments.panels import with_shared
+from dither.experiments.define import figures
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.neural_figures import CNN
+from dither.experiments.define.neural_figures import GUESSED as BOTH_GUESSED
+from dither.experiments.define.panels import with_shared
+from dither.experiments.judge import tables, words
+from dither.experiments.show import plots
 
 GUESSED = [str(spec) for spec in BOTH_GUESSED]
 FIG3, H6, H7, TUNING = (FIGURES[name] for name in ("fig3-neural", "h6", "h7", "neural-tuning"))

@@ -5,9 +5,11 @@ from scipy import stats
 
 from dither.algorithms import specs
 from dither.cli import robustness
-from dither.experiments import environments, plots, profile_plots, profiles, tables, words
-from dither.experiments.panels import Figure, Panel
-from dither.experiments.pictures import Look
+from dither.experiments.define import environments
+from dither.experiments.define.panels import Figure, Panel
+from dither.experiments.judge import profiles, tables, words
+from dither.experiments.show import plots, profile_plots
+from dither.experiments.show.pictures import Look
 
 ENV = environments.describe("linear", dim=3, arms=5)
 NAMES = ("LinFP", "LinTS", "Greedy")

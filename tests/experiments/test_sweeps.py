@@ -7,10 +7,14 @@ import polars as pl
 import pytest
 
 from dither.algorithms import specs
-from dither.experiments import asked, choices, environments, figures, plots, sweep_words, sweeps, tables
-from dither.experiments.cells import of_panel
-from dither.experiments.store import Store
-from dither.experiments.tried import logarithmic, tried
+from dither.experiments import sweeps
+from dither.experiments.define import environments, figures
+from dither.experiments.judge import choices, sweep_words, tables
+from dither.experiments.judge.tried import logarithmic, tried
+from dither.experiments.keep import asked
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.store import Store
+from dither.experiments.show import plots
 
 ENV = environments.describe("linear", dim=3, arms=5, contexts=2)
 SMALL = ("--dim", 3, "--arms", 5, "--contexts", 2, "--rounds", 40, "--runs", 3)
@@ -191,7 +195,7 @@ def test_the_search_and_the_report_share_no_run(tmp_path):
 @pytest.fixture
 def fragile(monkeypatch):
     """Settings of LinFP with c above 2 fail when they run."""
-    from dither.experiments import blocks as run
+    from dither.experiments.run import computing as run
 
     whole = run.simulate
 

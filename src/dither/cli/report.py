@@ -7,10 +7,12 @@ import polars as pl
 
 from dither import errors, files
 from dither.cli import template
-from dither.experiments import asked, environments, interactive, plots, provenance, published, tables, words
-from dither.experiments.panels import Figure, Panel, reference
-from dither.experiments.run import STORE
-from dither.experiments.store import Store
+from dither.experiments.define import environments, published
+from dither.experiments.define.panels import Figure, Panel, reference
+from dither.experiments.judge import tables, words
+from dither.experiments.keep import asked, provenance
+from dither.experiments.keep.store import STORE, Store
+from dither.experiments.show import interactive, plots
 
 
 def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool = False) -> Path:

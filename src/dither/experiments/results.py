@@ -13,12 +13,12 @@ import polars as pl
 
 from dither import files
 from dither.algorithms import Spec
-from dither.experiments import asked, tables, words
-from dither.experiments.cells import of_panel
-from dither.experiments.figures import from_data, to_data
-from dither.experiments.panels import Figure, Panel, reference
-from dither.experiments.plan import STORE
-from dither.experiments.store import Store, versions
+from dither.experiments.define.figures import from_data, to_data
+from dither.experiments.define.panels import Figure, Panel, reference
+from dither.experiments.judge import tables, words
+from dither.experiments.keep import asked
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.store import STORE, Store, versions
 from dither.simulate import Results as Simulated
 
 ROWS, ABOUT = "results.parquet", "results.json"
@@ -117,7 +117,7 @@ class Results:
 
         look : band, log, width, title, as `plots.draw` takes them
         """
-        from dither.experiments import plots  # matplotlib takes a second to import
+        from dither.experiments.show import plots  # matplotlib takes a second to import
 
         return plots.draw(self.figure, self.curves, **look)
 
