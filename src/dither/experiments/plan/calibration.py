@@ -24,8 +24,9 @@ from dither.experiments.define.environments import build, outline
 from dither.experiments.keep.cells import Cell
 from dither.experiments.plan import costs
 from dither.experiments.plan.blocks import Block
-from dither.simulate import World, simulate
+from dither.simulate import simulate
 from dither.workers import Workers, delayed
+from dither.world import World
 
 WORTH = 2.0  # estimated seconds of all cells of a kind, from which on it is measured
 SHARE, LEAST, MOST = 0.02, 0.25, 2.0  # it is looked at for this share of them, but so many seconds at least and at most
