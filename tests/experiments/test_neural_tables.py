@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dither import drawing
+from dither import drawing, errors
 from dither.algorithms import specs
 from dither.experiments.define import figures
 from dither.experiments.define.figures import FIGURES
@@ -89,8 +89,8 @@ def test_the_words():
     rows += [{"algorithm": f"C:c={c}", "regret": 5.0, "se": 1.0} for c in (1, 2)]
     best = "A:c=1 (10.0 ± 1.00, of 3 tried) and B:c=1 (10.0 ± 1.00, of 3 tried)"
     assert words.of_each(pl.DataFrame(rows)) == f"Lowest of each algorithm's settings: {best}. {words.SELECTED}"
-    assert words.listed(list("abcdefghij")).endswith("i and j")
-    assert words.listed(list("abcdefghijk")) == "a, b, c, d, e, f, g, h and 3 more"
+    assert errors.listed(list("abcdefghij")).endswith("i and j")
+    assert errors.listed(list("abcdefghijk")) == "a, b, c, d, e, f, g, h and 3 more"
 
 
 def test_in_brief():

@@ -13,6 +13,7 @@ from dither.experiments.judge import tables, words
 from dither.experiments.keep import asked, provenance
 from dither.experiments.keep.store import STORE, Store
 from dither.experiments.show import interactive, plots
+from dither.experiments.show.pictures import Look
 
 
 def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool = False) -> Path:
@@ -39,7 +40,7 @@ def section(request: asked.Request, store: Store, *, band: str, log: bool) -> di
     if curves.is_empty():
         return None
     sketch = interactive.sketch(whole, curves, band=band)
-    picture = None if sketch else template.embedded(plots.draw(whole, curves, band=band, log=log))
+    picture = None if sketch else template.embedded(plots.draw(whole, curves, Look(band=band, log=log)))
     figure, values, differences = words.briefly(whole, tables.values(whole, curves), tables.differences(whole, curves))
     panels = [
         _panel(whole, asked, panel, values, differences, seed=seed)

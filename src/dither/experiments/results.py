@@ -115,11 +115,11 @@ class Results:
     def plot(self, **look: Any) -> Any:
         """The curves as a matplotlib figure: `.savefig(path)` writes it.
 
-        look : band, log, width, title, as `plots.draw` takes them
+        look : band, log, width, title, names, as `pictures.Look` takes them
         """
-        from dither.experiments.show import plots  # matplotlib takes a second to import
+        from dither.experiments.show import pictures, plots  # matplotlib takes a second to import
 
-        return plots.draw(self.figure, self.curves, **look)
+        return plots.draw(self.figure, self.curves, pictures.Look(**look))
 
     def to_polars(self) -> pl.DataFrame:
         """A row for each algorithm, run and recorded round."""

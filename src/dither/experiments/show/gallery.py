@@ -22,6 +22,7 @@ from dither.experiments.define.figures import FIGURES
 from dither.experiments.define.panels import Figure, Panel, reference
 from dither.experiments.judge import tables, words
 from dither.experiments.show import names, plots, summaries
+from dither.experiments.show.pictures import Look
 from dither.experiments.show.summaries import Summary
 from dither.experiments.theory import catalogue
 from dither.experiments.theory.part import Part
@@ -75,7 +76,7 @@ def illustrations() -> list[Part]:
 
 def picture(summary: Summary) -> Canvas:
     """The picture of a figure."""
-    return plots.of_summary(summary.figure, summary.curves, kind="paper")
+    return plots.of_summary(summary.figure, summary.curves, Look(names="paper"))
 
 
 def digest(canvas: Canvas) -> str:

@@ -20,7 +20,7 @@ from dither.experiments.judge import profiles, tables
 from dither.experiments.keep.asked import Request
 from dither.experiments.keep.store import STORE, Store
 from dither.experiments.show import latex, names, plots, profile_plots
-from dither.experiments.show.pictures import Look, inches
+from dither.experiments.show.pictures import Look
 
 
 class Made(NamedTuple):
@@ -35,9 +35,7 @@ def write(request: Request, out: Path, *, look: Look | None = None) -> Made:
     figure, look = request.figure, look or Look()
     curves = tables.curves(figure, Store(out / STORE), seed=request.seed, codes=request.codes)
     rows = tables.summary(curves)
-    canvas = plots.of_summary(
-        figure, rows, band=look.band, log=look.log, width=look.width, title=look.title, kind=look.names
-    )
+    canvas = plots.of_summary(figure, rows, look)
     name = figure.name
     paths = [
         _csv(tables.values(figure, curves), out / f"{name}.csv"),
@@ -47,7 +45,7 @@ def write(request: Request, out: Path, *, look: Look | None = None) -> Made:
     ]
     if look.latex:
         says = plots.says(figure, rows, band=look.band)
-        picture = latex.figure(figure, says=says, formats=look.formats, width=inches(look.width))
+        picture = latex.figure(figure, says=says, formats=look.formats, width=look.inches)
         paths += [
             files.text(out / f"{name}-table.tex", latex.table(figure, curves, kind=look.names)),
             files.text(out / f"{name}-figure.tex", picture),

@@ -49,6 +49,11 @@ class Look:
         if "pgf" in self.formats and shutil.which(TEX) is None:
             raise ValueError(f"pgf is measured by {TEX}, which is not installed: install TeX, or take pdf or svg")
 
+    @property
+    def inches(self) -> float | None:
+        """The width of the picture in inches; None: as wide as a screen likes it."""
+        return inches(self.width)
+
 
 def inches(width: str | float | None) -> float | None:
     """The width of a picture in inches. Raises ValueError for what is neither a known width nor a number."""

@@ -9,7 +9,6 @@ import polars as pl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from dither import errors
 from dither.drawing import STYLE
 from dither.experiments.define import published
 from dither.experiments.define.panels import Figure, Panel
@@ -17,7 +16,9 @@ from dither.experiments.judge import words
 from dither.experiments.judge.tables import centred, summary
 from dither.experiments.show import names, sweep_plots
 from dither.experiments.show.looks import DASHED, looks
-from dither.experiments.show.pictures import inches
+from dither.experiments.show.pictures import Look
+
+DEFAULT = Look()
 
 
 class Sizes(NamedTuple):
@@ -34,48 +35,24 @@ SCREEN = Sizes(text=10, small=9.5, line=1.6, marker=4.5, panel=4.4)
 PAGE = Sizes(text=8, small=7, line=1.1, marker=3.2, panel=1.75)  # where a width is given
 
 
-def draw(
-    figure: Figure,
-    curves: pl.DataFrame,
-    *,
-    band: str = "se",
-    log: bool = False,
-    width: str | float | None = None,
-    title: bool = True,
-    kind: str = "code",
-) -> Canvas:
+def draw(figure: Figure, curves: pl.DataFrame, look: Look = DEFAULT) -> Canvas:
     """The figure as matplotlib holds it, from the rows of `tables.curves`.
-
-    band, log, width, title : as `pictures.Look` has them
-    kind : that of the names of algorithms, "code" or "paper"
 
     Raises ValueError where there is nothing to draw.
     """
-    return of_summary(figure, summary(curves), band=band, log=log, width=width, title=title, kind=kind)
+    return of_summary(figure, summary(curves), look)
 
 
-def of_summary(
-    figure: Figure,
-    rows: pl.DataFrame,
-    *,
-    band: str = "se",
-    log: bool = False,
-    width: str | float | None = None,
-    title: bool = True,
-    kind: str = "code",
-) -> Canvas:
+def of_summary(figure: Figure, rows: pl.DataFrame, look: Look = DEFAULT) -> Canvas:
     """The same, from the rows of `tables.summary`."""
-    errors.among("band", band, words.BANDS)
     if rows.is_empty():
         raise ValueError(f"there are no results of {figure.name} to draw")
-    rows = centred(rows, band)
+    rows = centred(rows, look.band)
     with mpl.rc_context(STYLE):
         if figure.x == "setting":
-            low, high = edges(rows, band)
-            of = words.band(band, rows["runs"].unique().to_list())
-            look = sweep_plots.Drawn(of, band, log, inches(width), title, kind)
+            low, high = edges(rows, look.band)
             return sweep_plots.draw(figure, rows.with_columns(lower=low, upper=high), look)
-        return _draw(figure, rows, band=band, log=log, width=inches(width), title=title, kind=kind)
+        return _draw(figure, rows, look)
 
 
 def says(figure: Figure, rows: pl.DataFrame, *, band: str) -> str:
@@ -87,16 +64,15 @@ def says(figure: Figure, rows: pl.DataFrame, *, band: str) -> str:
     return said
 
 
-def _draw(
-    figure: Figure, rows: pl.DataFrame, *, band: str, log: bool, width: float | None, title: bool, kind: str
-) -> Canvas:
+def _draw(figure: Figure, rows: pl.DataFrame, look: Look) -> Canvas:
+    width = look.inches
     sizes = SCREEN if width is None else PAGE
     panels = [panel for panel in figure.panels if not rows.filter(panel=panel.name).is_empty()]
     count = len(panels) if figure.x == "round" else 1
     columns = min(count, 3 if width is None else max(1, min(3, int(width / sizes.panel))))
     lines = math.ceil(count / columns)
     wide = max(sizes.panel * columns, 7.0) if width is None else width
-    handles, labels = _legend(figure, rows, kind=kind, sizes=sizes)
+    handles, labels = _legend(figure, rows, kind=look.names, sizes=sizes)
     ncols = _columns(labels, width=wide, size=sizes.small)
     below = (math.ceil(len(labels) / ncols) + 2) * 1.5 * sizes.small / 72  # inches of the legend
     each = 3.5 if width is None else max(1.5, 0.6 * wide / columns) + 0.4  # inches: the height of a panel
@@ -105,14 +81,14 @@ def _draw(
     of = looks(figure)
     if figure.x == "round":
         for ax, panel in zip(axes, panels, strict=False):
-            _over_rounds(ax, figure, panel, rows.filter(panel=panel.name), looks=of, band=band, sizes=sizes)
+            _over_rounds(ax, figure, panel, rows.filter(panel=panel.name), looks=of, band=look.band, sizes=sizes)
     else:
-        _over_setting(axes[0], figure, panels, rows, looks=of, band=band, sizes=sizes)
+        _over_setting(axes[0], figure, panels, rows, looks=of, band=look.band, sizes=sizes)
     for i, ax in enumerate(axes):
         ax.set_visible(i < count)
         ax.grid(alpha=0.25, linewidth=0.6)
         ax.tick_params(labelsize=sizes.text)
-        if log:
+        if look.log:
             ax.set_xscale("log")
             ax.set_yscale("log")
         else:
@@ -120,7 +96,7 @@ def _draw(
             if figure.x == "round":
                 ax.set_xlim(left=0)
             ax.yaxis.set_major_formatter(lambda y, _: f"{y:,g}")
-        if figure.x == "round" and not log:
+        if figure.x == "round" and not look.log:
             ax.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
             ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5 if width is None else 3))
         ax.xaxis.label.set_size(sizes.text)
@@ -128,7 +104,7 @@ def _draw(
             shows = words.SHOWS[figure.shows].split(",")[0]
             ax.set_ylabel(_wrapped(shows, each - 0.6, sizes.text), fontsize=sizes.text)
         ax.set_title(_wrapped(ax.get_title(), wide / columns - 0.5, sizes.text), fontsize=sizes.text + 0.5)
-    if title:
+    if look.title:
         canvas.suptitle(figure.title, fontsize=sizes.text + 2, fontweight="bold")
     canvas.legend(
         handles,
@@ -136,7 +112,7 @@ def _draw(
         loc="outside lower center",
         ncols=ncols,
         frameon=False,
-        title=says(figure, rows, band=band) if title else None,
+        title=says(figure, rows, band=look.band) if look.title else None,
         title_fontsize=sizes.small,
         fontsize=sizes.small,
     )

@@ -12,14 +12,14 @@ from dither.experiments.judge.profiles import Scores
 from dither.experiments.judge.tried import logarithmic
 from dither.experiments.show import names
 from dither.experiments.show.looks import looks
-from dither.experiments.show.pictures import Look, inches
+from dither.experiments.show.pictures import Look
 
 HEIGHT = 0.62  # of the width
 
 
 def draw(figure: Figure, found: Scores, rows: pl.DataFrame, look: Look) -> Canvas:
     """The picture; rows : as of `profiles.profile`."""
-    width = inches(look.width) or 7.0
+    width = look.inches or 7.0
     size = 10 if look.width is None else 8
     of, shown = looks(figure), names.shown(figure, look.names)
     with mpl.rc_context(STYLE):

@@ -10,7 +10,7 @@ An algorithm of which one setting was tried is a dotted line. The lowest of each
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -24,27 +24,12 @@ from dither.experiments.judge import words
 from dither.experiments.judge.tried import Tried, logarithmic, numbers, text, tried
 from dither.experiments.show import names
 from dither.experiments.show.looks import looks as looks_of
+from dither.experiments.show.pictures import Look
 
 COLUMNS = 4  # axes side by side at most
 NARROW = 1.75  # inches: the least width of one axes
 NAMED = 8  # values at most that stand at an axis one by one
 MAP = "cividis_r"  # dark is high: it can be told apart in grey and by the colour-blind
-
-
-class Drawn(NamedTuple):
-    """How the picture is drawn."""
-
-    says: str  # what the band is
-    band: str = "se"
-    log: bool = False
-    width: float | None = None  # inches; None: as wide as a screen likes it
-    title: bool = True
-    kind: str = "code"  # of the names, as `names.shown` takes it
-
-    @property
-    def text(self) -> float:
-        """Points of the letters."""
-        return 10 if self.width is None else 8
 
 
 @dataclass(frozen=True)
@@ -57,39 +42,45 @@ class Part:
     settings: tuple[str, ...]
 
 
-def draw(figure: Figure, rows: pl.DataFrame, drawn: Drawn) -> Canvas:
+def draw(figure: Figure, rows: pl.DataFrame, look: Look) -> Canvas:
     """The picture; rows : as of `tables.summary`, with the ends of the band in the columns lower and upper."""
     panels = [panel for panel in figure.panels if not rows.filter(panel=panel.name).is_empty()]
     ends = {panel.name: _ends(panel, rows) for panel in panels}
     groups = {panel.name: _shown(figure, panel, ends[panel.name]) for panel in panels}
     parts = [part for panel in panels for part in _parts(panel, groups[panel.name])]
-    columns = _columns([part.panel.name for part in parts], width=drawn.width)
+    width, size, runs = look.inches, _letters(look), rows["runs"].unique().to_list()
+    columns = _columns([part.panel.name for part in parts], width=width)
     lines = math.ceil(len(parts) / columns)
-    wide = max(3.7 * columns, 7.0) if drawn.width is None else drawn.width
-    canvas = Canvas(figsize=(wide, (3.4 if drawn.width is None else 2.0) * lines + 1.3), layout="constrained")
+    wide = max(3.7 * columns, 7.0) if width is None else width
+    canvas = Canvas(figsize=(wide, (3.4 if width is None else 2.0) * lines + 1.3), layout="constrained")
     axes = list(canvas.subplots(lines, columns, squeeze=False).flat)
     tuned = _tuned(figure, groups)
-    looks, called = _known(looks_of(tuned)), _known(names.shown(tuned, drawn.kind))
+    looks, called = _known(looks_of(tuned)), _known(names.shown(tuned, look.names))
     for ax, part in zip(axes, parts, strict=False):
         part.draw(ax, part, ends[part.panel.name], looks=looks, groups=groups[part.panel.name])
-        ax.set_title(_title(part, called, several=len(panels) > 1), fontsize=drawn.text + 0.5)
-        ax.tick_params(labelsize=drawn.text)
-    _share(axes, parts, log=drawn.log)
+        ax.set_title(_title(part, called, several=len(panels) > 1), fontsize=size + 0.5)
+        ax.tick_params(labelsize=size)
+    _share(axes, parts, log=look.log)
     for i, ax in enumerate(axes):
         ax.set_visible(i < len(parts))
         if i % columns == 0 and i < len(parts) and parts[i].draw is not _map:
             ax.set_ylabel(words.SHOWS[figure.shows].split(",")[0])
         for label in (ax.xaxis.label, ax.yaxis.label):
-            label.set_size(drawn.text)
-    if drawn.title:
+            label.set_size(size)
+    if look.title:
         head = [figure.title] + [_place(panel) for panel in panels if len(panels) == 1]
-        canvas.suptitle("\n".join(head), fontsize=drawn.text + 1)
+        canvas.suptitle("\n".join(head), fontsize=size + 1)
     if all(part.draw is _map for part in parts):
         every = [(called(of), of, ends[panel.name]) for panel in panels for of in groups[panel.name]]
-        _below_maps(canvas, every, drawn, runs=rows["runs"].unique().to_list())
+        _below_maps(canvas, every, look, runs=runs)
     else:
-        _legend(canvas, {called(of): (of, looks(of)) for of in sum(groups.values(), ())}, drawn)
+        _legend(canvas, {called(of): (of, looks(of)) for of in sum(groups.values(), ())}, look, runs=runs)
     return canvas
+
+
+def _letters(look: Look) -> int:
+    """Points of the letters."""
+    return 10 if look.width is None else 8
 
 
 def _tuned(figure: Figure, groups: Mapping[str, tuple[Tried, ...]]) -> Figure:
@@ -261,21 +252,22 @@ def _place(panel: Panel) -> str:
     return f"{panel.name}, round {panel.rounds:,}"
 
 
-def _legend(canvas: Canvas, groups: Mapping[str, tuple[Tried, dict[str, Any]]], drawn: Drawn) -> None:
+def _legend(canvas: Canvas, groups: Mapping[str, tuple[Tried, dict[str, Any]]], look: Look, *, runs: list[int]) -> None:
     handles = [
-        Line2D([], [], linewidth=1.8, markersize=4.5, **(look if of.varied else _dotted(look)))
-        for of, look in groups.values()
+        Line2D([], [], linewidth=1.8, markersize=4.5, **(its if of.varied else _dotted(its)))
+        for of, its in groups.values()
     ]
-    widest = drawn.text / 10 * (0.7 + 0.075 * max(map(len, groups)))
+    size = _letters(look)
+    widest = size / 10 * (0.7 + 0.075 * max(map(len, groups)))
     canvas.legend(
         handles,
         list(groups),
         loc="outside lower center",
         ncols=max(1, min(4, len(groups), int(canvas.get_figwidth() / widest))),
         frameon=False,
-        title=f"{drawn.says}; ringed: the lowest of each algorithm" if drawn.title else None,
-        title_fontsize=drawn.text - 0.5,
-        fontsize=drawn.text - 0.5,
+        title=f"{words.band(look.band, runs)}; ringed: the lowest of each algorithm" if look.title else None,
+        title_fontsize=size - 0.5,
+        fontsize=size - 0.5,
     )
 
 
@@ -283,11 +275,9 @@ def _dotted(look: Mapping[str, Any]) -> dict[str, Any]:
     return {"color": look["color"], "linestyle": ":"}
 
 
-def _below_maps(
-    canvas: Canvas, shown: list[tuple[str, Tried, dict[str, Any]]], drawn: Drawn, *, runs: list[int]
-) -> None:
+def _below_maps(canvas: Canvas, shown: list[tuple[str, Tried, dict[str, Any]]], look: Look, *, runs: list[int]) -> None:
     """What the colours and frames are, and the regret of the algorithms that have no map."""
     of_one = [f"{name}: {words.number(ends[str(of.specs[0])]['mean'])}" for name, of, ends in shown if not of.varied]
-    what = "median" if drawn.band == "median" else "mean"
-    says = [f"{what} of {words.over(runs)}; framed: the lowest of each algorithm"] if drawn.title else []
+    what = "median" if look.band == "median" else "mean"
+    says = [f"{what} of {words.over(runs)}; framed: the lowest of each algorithm"] if look.title else []
     canvas.supxlabel("\n".join([*says, *(["one setting: " + "; ".join(of_one)] if of_one else [])]), fontsize=9.5)
