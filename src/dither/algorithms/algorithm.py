@@ -12,7 +12,7 @@ PRESETS = ("default", "as_run", "own_paper")
 UNSTATED = "not stated"
 PERTURBS = (  # where chance enters
     *("feature", "parameter", "reward", "reward (loss)", "utility"),
-    *("none (optimism)", "none (greedy)", "none (greedy + uniform)", UNSTATED),
+    *("none (optimism)", "none (greedy)", "none (greedy + uniform)", "none (inverse gaps)", UNSTATED),
 )
 PROPENSITY = ("exact", "Monte Carlo", "0/1", "none", UNSTATED)
 Given = Mapping[str, Any]
