@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 LARGEST = 1e100  # numbers and settings must be below this: their products with 1/√λ, at most 1e50, have finite squares
 
+MANY = 10  # names in a sentence
+
 
 def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
     """The error of a name that is in no table. It says the nearest match, or else all known names."""
@@ -27,6 +29,13 @@ def one_of(name: str, value: object, known: Iterable[str]) -> None:
     known = list(known)
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}")
+
+
+def listed(names: list[str]) -> str:
+    """Names in a sentence, the first of them where they are many."""
+    if len(names) > MANY:
+        return f"{', '.join(names[: MANY - 2])} and {len(names) - MANY + 2} more"
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
 
 
 def nearest(name: object, names: Sequence[str]) -> str | None:
