@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dither import arrays, decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
+from dither.features import Features
 from dither.models import model as contract
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
@@ -58,7 +59,15 @@ class Bandit:
     """
 
     def __init__(
-        self, model: Any, policy: Any, *, dim: int, seed: int | None = None, floor: float = 0.0, monte_carlo: int = 0
+        self,
+        model: Any,
+        policy: Any,
+        *,
+        dim: int,
+        seed: int | None = None,
+        floor: float = 0.0,
+        monte_carlo: int = 0,
+        features: Features | None = None,
     ) -> None:
         errors.at_least("dim", dim, 1)
         errors.within("floor", floor, 0, 1)
@@ -73,7 +82,8 @@ class Bandit:
             contract.look(model, self.state, dim=self.dim)
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
-        self._columns: list[str] | None = None
+        self.features = features
+        self._columns: list[str] | None = None if features is None else features.fits(self.dim, slots=self.slots)
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
         self._training = self._stream("training") if contract.draws(model) else None  # the model's own chance
         self._ambient = contract.ambient(model, self.dim)  # the dimension of θ
@@ -295,6 +305,7 @@ class Bandit:
                 "model": saving.pack(self.model),
                 "policy": saving.pack(self.policy),
                 "columns": self._columns,
+                "features": None if self.features is None else self.features.described,
                 "streams": {name: saving.plain(rng.bit_generator.state) for name, rng in self._streams().items()},
                 **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
             }

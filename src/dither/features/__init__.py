@@ -1,0 +1,6 @@
+"""Features as users have them: fields of contexts and arms, by name, become the columns of X (docs/features.md)."""
+
+from dither.features.encoder import Features
+from dither.features.kinds import Category, Hashed, Numeric, Text, Words
+
+__all__ = ["Category", "Features", "Hashed", "Numeric", "Text", "Words"]
