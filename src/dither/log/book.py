@@ -161,7 +161,7 @@ class Ledger:
         from dither.log.database import entering
 
         rows = list(rows)
-        further: Any = more or [None] * len(rows)
+        further: list[Any] = [None] * len(rows) if more is None else list(more)
         made = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, further, strict=True)]
         if made:
             self._submit(_Entering(made))
@@ -204,11 +204,10 @@ class Ledger:
 
         try:
             ended = self._transaction(requests)
-        except sa.exc.IntegrityError as error:  # another process was quicker with an id
+        except sa.exc.IntegrityError as reason:  # another process was quicker with an id
             if len(requests) == 1:
-                requests[0].end(
-                    error=ValueError(f"an id was given to a decision before: ids must differ ({error.orig})")
-                )
+                words = f"an id was given to a decision before: ids must differ ({reason.orig})"
+                requests[0].end(error=ValueError(words))
                 return
             for request in requests:
                 self._commit([request])
@@ -264,7 +263,7 @@ class Ledger:
     @property
     def ticks(self) -> int | None:
         """The horizon in microseconds."""
-        return self.horizon and self.horizon // timedelta(microseconds=1)
+        return None if self.horizon is None else self.horizon // timedelta(microseconds=1)
 
     @property
     def database(self) -> Any:

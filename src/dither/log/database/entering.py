@@ -47,7 +47,7 @@ def values(row: Mapping[str, Any], *, horizon: int | None, more: Mapping[str, An
             held[name] = np.ascontiguousarray(held[name], dtype="<f8").tobytes()
     extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
     held["extra"] = _json(extra) if extra else None
-    held["deadline"] = None if horizon is None else held["time"] + horizon
+    held["deadline"] = None if horizon is None else micros(row["time"]) + horizon
     held["closed"] = False
     return tuple([held[name] for name in _COLUMNS])
 
