@@ -95,6 +95,11 @@ class Features:
         return len(self._ready().columns)
 
     @property
+    def of_width(self) -> int:
+        """q, the number of factors of an arm."""
+        return self._ready().right.width
+
+    @property
     def missing(self) -> dict[str, int]:
         """Field -> how many missing values were encoded, by this object in this process."""
         return dict(self._missing)
@@ -163,13 +168,22 @@ class Features:
 
     def of_arms(self, arms: Any, *, slots: Any = None) -> np.ndarray:
         """A, the factors of arms: (K, q). slots : as for `encode`."""
-        side = self._ready().right
-        out = self._factors("arm", side, arms)
+        out = self._factors("arm", self._ready().right, arms)
         if out.ndim == 1:
             raise TypeError("arms must be a list of records or a frame, with one for each arm; got a single record")
         if not len(out):
             raise ValueError("arms must hold at least one arm, got none")
         return self._in_slots(out, slots)
+
+    def of_arm(self, arm: Any, *, slot: int | None = None, called: str = "the arm", count: bool = True) -> np.ndarray:
+        """The factors of one arm, (q,).
+
+        slot : as for `encode`; called : how errors call the arm; count : whether missing and unknown values are counted
+        """
+        out = self._factors("arm", self._ready().right, arm, called=called, count=count)
+        if out.ndim != 1:
+            raise TypeError(f"{called} must be one record, got {len(out)} of them")
+        return self._in_slots(out[None], None if slot is None else [slot])[0]
 
     def joined(self, left: np.ndarray, right: np.ndarray | None) -> np.ndarray:
         """X of the factors: left (p,) or (B, p), right (K, q) or (B, K, q) -> (K, d) or (B, K, d).
@@ -325,13 +339,16 @@ class Features:
         settings: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
         return Features(context=context, arm=arm, cross=self.cross, **settings)
 
-    def _factors(self, what: str, side: layout.Side, given: Any) -> np.ndarray:
-        """The factors of records: (n, p), or (p,) of a single record."""
+    def _factors(
+        self, what: str, side: layout.Side, given: Any, *, called: str | None = None, count: bool = True
+    ) -> np.ndarray:
+        """The factors of records: (n, p), or (p,) of a single record. called : how errors call a single record."""
         fields = self._sides[what]
         if given is None and not fields:
             read = records.Table([], 1, True)
         else:
-            read = records.table(given, side.names, what=what, absent=self.absent)
+            read = records.table(given, side.names, what=called or what, absent=self.absent)
+        name_of = _caller(what, read.single, called)
         out = np.zeros((read.n, side.width))
         out[:, 0] = 1.0
         met = []
@@ -340,18 +357,18 @@ class Features:
             try:
                 found = kind.write(column, out[:, at])
             except Wrong as reason:
-                raise ValueError(f"{name!r} of {_caller(what, read.single)(reason.place)} {reason}") from None
+                raise ValueError(f"{name!r} of {name_of(reason.place)} {reason}") from None
             for rule in ("missing", "unknown"):
                 places = getattr(found, rule)
                 if places and getattr(kind, rule) == "error":
                     i = places[0]
                     seen = "is missing" if rule == "missing" else f"is {column[i]!r}, which is unknown"
-                    raise ValueError(f"{name!r} of {_caller(what, read.single)(i)} {seen}: {CURES[rule]}")
+                    raise ValueError(f"{name!r} of {name_of(i)} {seen}: {CURES[rule]}")
                 if places:
                     met.append((rule, name, len(places)))
         for at, product in side.products:
             out[:, at] = layout.outer([out[:, place] for place in product])
-        if met:
+        if met and count:
             self._count(met)
         return out[0] if read.single else out
 
@@ -409,9 +426,9 @@ def _fitted(name: str, kind: Kind, column: Sequence[Any], called: Callable[[int]
         raise ValueError(f"{name!r} {reason}") from None
 
 
-def _caller(what: str, single: bool) -> Callable[[int], str]:
+def _caller(what: str, single: bool, called: str | None = None) -> Callable[[int], str]:
     """How errors call a record: "the context", or "context 3"."""
-    return lambda i: f"the {what}" if single else f"{what} {i}"
+    return lambda i: (called or f"the {what}") if single else f"{what} {i}"
 
 
 def _listed(names: Sequence[str]) -> str:

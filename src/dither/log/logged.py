@@ -295,7 +295,7 @@ class Logged:
         or if other `Features` made the log's features than those of the bandit.
         """
         learnt = bandit.columns
-        own = getattr(getattr(bandit, "features", None), "fingerprint", None)
+        own = None if bandit.features is None else bandit.features.fingerprint
         if own is not None and self.encoded_by not in (None, own):
             raise ValueError(
                 f"other Features made the features of the log ({self.encoded_by}) than the bandit has ({own}): "
