@@ -44,8 +44,8 @@ class Teacher(Protocol):
     def before(self, connection: "sa.Connection") -> None:
         """Called when a transaction has begun."""
 
-    def within(self, connection: "sa.Connection") -> None:
-        """Called when the rows of the transaction are written, before the commit."""
+    def within(self, connection: "sa.Connection", new: int) -> None:
+        """Called when the rows of the transaction are written, `new` rewards among them, before the commit."""
 
     def after(self) -> None:
         """Called after the commit."""
@@ -102,7 +102,7 @@ class Ledger:
             errors.among("rule for late rewards", late, ledger.LATE)
         if default is not None:
             given["default"] = ledger.finite("the default", default)
-        _imported()
+        needed()
         from dither.log.database import home as homes
 
         self._home = homes.Home(home, wait=wait)
@@ -236,6 +236,7 @@ class Ledger:
                 before.update(names)
                 rows += mine
             entering.enter(connection, self._home, rows)
+            events = 0
             if paid:
                 judge = rewarding.Judge(connection, self.rules, [one.id for _, sent in paid for one in sent])
                 for i, sent in paid:
@@ -247,8 +248,9 @@ class Ledger:
                     else:
                         ended[i] = [judge.answer(one) for one in sent], None
                 rewarding.insert(connection, self._home, judge.rows)
+                events = len(judge.rows)
             if self.teacher is not None:
-                self.teacher.within(connection)
+                self.teacher.within(connection, events)
         if self.teacher is not None:
             self.teacher.after()
         return ended
@@ -269,6 +271,16 @@ class Ledger:
     def database(self) -> Any:
         """The `home.Home` of the ledger."""
         return self._home
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or belongs to the parent of this process."""
+        return self._closed or not self._mine
+
+    @property
+    def turn(self) -> Any:
+        """The lock under which this process writes."""
+        return self._group.turn
 
     @contextlib.contextmanager
     def holding(self) -> "Iterator[sa.Connection]":
@@ -479,7 +491,7 @@ def _empty() -> dict[str, Any]:
     return schema.dtypes(schema.DECISION) | {"__decision": schema.dtype("whole")}
 
 
-def _imported() -> None:
+def needed() -> None:
     """Raise an ImportError that names the extra, where SQLAlchemy or Alembic is missing."""
     for package in ("sqlalchemy", "alembic"):
         try:

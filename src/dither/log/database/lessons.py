@@ -45,6 +45,12 @@ def hold(connection: sa.Connection) -> None:
     connection.execute(sa.select(_LEASE.fence).with_for_update())
 
 
+def free(connection: sa.Connection, home: Home, holder: str) -> bool:
+    """Whether the lease could be taken now. It looks without a lock, so that nobody waits."""
+    row = connection.execute(sa.select(_LEASE.holder, _LEASE.expires)).one()
+    return row.holder in ("", holder) or row.expires <= home.now(connection)
+
+
 def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> Held | None:
     """The lease, where nobody else has it; else None."""
     now = home.now(connection)
