@@ -85,7 +85,7 @@ class Results:
     @classmethod
     def stored(cls, folder: Path, figure: Figure, *, seed: int) -> "Results":
         """Of this figure, or a part of it, in a folder of a command that was asked for it."""
-        (request,) = asked.figures(folder, only=figure.name)
+        request = asked.alone(folder, figure, seed=seed)
         store = Store(folder / STORE)
         curves = tables.curves(figure, store, seed=seed, codes=request.codes)
         made: dict[str, list[dict[str, Any]]] = {}
