@@ -174,7 +174,7 @@ print(*Workers(jobs=2).results([delayed(ignores)() for _ in range(4)]), ignores(
     ("algorithm", "says"),
     [
         ("mine:P", "for a part of the file mine.py write mine.py:P"),
-        ("yours:P", "a setting is written key=value, and a part of your own FILE.py:NAME; got 'P' in 'yours:P'"),
+        ("yours:P", "a setting is written key=value, got 'P' in 'yours:P'; a part of your own is FILE.py:NAME"),
         ("LinFP:c=1..a", "a range goes from a number to a number, as 0.1..10 or log:0.1..10; got '1..a'"),
         ("LinFP:c=log:b..3", "a range goes from a number to a number, as 0.1..10 or log:0.1..10; got 'log:b..3'"),
     ],
