@@ -8,7 +8,7 @@ from dither._version import __version__
 from dither.algorithms import ALGORITHMS, Algorithm
 from dither.bandit import Bandit, Decision
 from dither.explain import Explanation
-from dither.features import Features
+from dither.features import Catalogue, Features
 from dither.ranking import ListDecision, ListPropensities
 from dither.restoring import from_bytes, load
 from dither.simulate import Results, simulate
@@ -44,6 +44,7 @@ __all__ = [
     "ALGORITHMS",
     "Algorithm",
     "Bandit",
+    "Catalogue",
     "Decision",
     "Explanation",
     "Features",

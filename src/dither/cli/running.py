@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, earlier: bool = Fa
     console = terminal.console()
     with watched(figure.name, out) as (told, of_codes):
         run.reproduce(figure, out=out, seed=seed, **told, **how)
-    (whole,) = asked.figures(out, only=figure.name)
-    made = outputs.write(whole if earlier else asked.alone(out, figure, seed=seed), out, look=look)
+    (whole,) = asked.figures(out, only=figure.name, seed=seed)
+    made = outputs.write(whole if earlier else replace(whole, figure=figure), out, look=look)
     values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
     render.results(console, figure, values, differences, seed=seed)
     if look.profile:

@@ -51,9 +51,9 @@ def show(
     console = terminal.console()
     with running.watched(figure.name, out) as (told, of_codes):
         found = sweeps.search(figure, out=out, seed=seed, runs=runs, **told, **how)
-    made = outputs.write(
-        asked.alone(out, figure, seed=found.seed), out, look=replace(look, profile=False)
-    )  # settings of one algorithm are no rivals
+    (whole,) = asked.figures(out, only=figure.name, seed=found.seed)
+    request = replace(whole, figure=figure)
+    made = outputs.write(request, out, look=replace(look, profile=False))  # settings of one algorithm are no rivals
     terminal.headed(console, figure.title, f"{words.SHOWS[figure.shows]}, mean ± standard error")
     console.print(_every(found, tables.values(figure, found.curves)))
     terminal.said(console, of_codes)

@@ -2,5 +2,6 @@
 
 from dither.features.encoder import Features
 from dither.features.kinds import Category, Hashed, Numeric, Text, Words
+from dither.features.known_arms import Catalogue
 
-__all__ = ["Category", "Features", "Hashed", "Numeric", "Text", "Words"]
+__all__ = ["Catalogue", "Category", "Features", "Hashed", "Numeric", "Text", "Words"]

@@ -111,24 +111,32 @@ class Hashed:
 
     def write(self, given: Sequence[Any], out: np.ndarray) -> kind.Met:
         """Set the column of each value to 1."""
+        get = self._kept.get  # type: ignore[attr-defined]
+        try:
+            at = [get(value, -1) for value in given]
+        except TypeError:  # a value that cannot be hashed, which is refused below
+            at = [-1] * len(given)
         gone = []
-        for i, value in enumerate(given):
-            text = value if type(value) is str else kind.at(i, _category, value)
-            if text is None:
-                gone.append(i)
-                out[i, self.width :] = 1.0
-            else:
-                out[i, self._column(text)] = 1.0
+        if -1 in at:
+            for i in (i for i, column in enumerate(at) if column < 0):
+                text = kind.at(i, _category, given[i])
+                if text is None:
+                    gone.append(i)
+                else:
+                    at[i] = self._column(text)
+            out[gone, self.width :] = 1.0
+            known = [i for i, column in enumerate(at) if column >= 0]
+            out[known, [at[i] for i in known]] = 1.0
+        else:
+            out[np.arange(len(at)), at] = 1.0
         return kind.Met(missing=gone)
 
     def _column(self, text: str) -> int:
+        column, _ = hashing.place(text, self.width)
         kept: dict[str, int] = self._kept  # type: ignore[attr-defined]
-        column = kept.get(text)
-        if column is None:
-            column, _ = hashing.place(text, self.width)
-            if len(kept) >= _KEPT:
-                kept.clear()
-            kept[text] = column
+        if len(kept) >= _KEPT:
+            kept.clear()
+        kept[text] = column
         return column
 
     def __str__(self) -> str:

@@ -65,3 +65,21 @@ def settings(kind: Kind) -> dict[str, Any]:
 def made(known: Mapping[str, Any]) -> Kind:
     """The kind that `settings` wrote."""
     return KINDS[known["kind"]](**{name: value for name, value in known.items() if name != "kind"})
+
+
+def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """What differs between the settings of two Features, in words."""
+    for side in ("context", "arm"):
+        there, here = dict(one[side]), dict(other[side])
+        for name in {**there, **here}:
+            if there.get(name) != here.get(name):
+                return f"the field {name!r} of the {side} was {_short(there.get(name))} and is {_short(here.get(name))}"
+        if list(there) != list(here):
+            return f"the fields of the {side} have another order"
+    return next(f"{name} was {one[name]!r} and is {other[name]!r}" for name in one if one[name] != other[name])
+
+
+def _short(known: Mapping[str, Any] | None) -> str:
+    if known is None:
+        return "not there"
+    return str(made(known)) + "".join(f", {rule}={known[rule]!r}" for rule in ("unknown", "missing") if rule in known)

@@ -28,6 +28,7 @@ from dither.features import declared, layout, records
 from dither.features.kind import Kind, Wrong
 
 FORMAT = 1
+SETTINGS = ("intercept", "form", "slots", "absent")  # besides the fields and the crosses
 FORMS = ("shared", "disjoint", "hybrid")
 MOST = 100_000  # columns; a matrix of a linear model would take 80 GB
 CURES = {  # of a value that a rule refuses
@@ -92,6 +93,11 @@ class Features:
     def dim(self) -> int:
         """d, the number of columns of X."""
         return len(self._ready().columns)
+
+    @property
+    def of_width(self) -> int:
+        """q, the number of factors of an arm."""
+        return self._ready().right.width
 
     @property
     def missing(self) -> dict[str, int]:
@@ -162,13 +168,22 @@ class Features:
 
     def of_arms(self, arms: Any, *, slots: Any = None) -> np.ndarray:
         """A, the factors of arms: (K, q). slots : as for `encode`."""
-        side = self._ready().right
-        out = self._factors("arm", side, arms)
+        out = self._factors("arm", self._ready().right, arms)
         if out.ndim == 1:
             raise TypeError("arms must be a list of records or a frame, with one for each arm; got a single record")
         if not len(out):
             raise ValueError("arms must hold at least one arm, got none")
         return self._in_slots(out, slots)
+
+    def of_arm(self, arm: Any, *, slot: int | None = None, called: str = "the arm", count: bool = True) -> np.ndarray:
+        """The factors of one arm, (q,).
+
+        slot : as for `encode`; called : how errors call the arm; count : whether missing and unknown values are counted
+        """
+        out = self._factors("arm", self._ready().right, arm, called=called, count=count)
+        if out.ndim != 1:
+            raise TypeError(f"{called} must be one record, got {len(out)} of them")
+        return self._in_slots(out[None], None if slot is None else [slot])[0]
 
     def joined(self, left: np.ndarray, right: np.ndarray | None) -> np.ndarray:
         """X of the factors: left (p,) or (B, p), right (K, q) or (B, K, q) -> (K, d) or (B, K, d).
@@ -179,26 +194,69 @@ class Features:
         c = left.take(laid.of_left, axis=-1)
         if right is None:
             return c
-        return c[..., None, :] * right.take(laid.of_right, axis=-1)
+        X = right.take(laid.of_right, axis=-1)
+        if left.ndim == 2 and right.ndim == 2:
+            return c[:, None, :] * X
+        X *= c[..., None, :]  # in place: a second array of this size would cost more than the product
+        return X
+
+    def check(self, other: "Features", *, what: str, whose: str) -> None:
+        """Raise ValueError, naming what differs, unless the other Features make the same X.
+
+        what, whose : how the error calls the others and the owner of these, "features=" and "the bandit in b.npz"
+        """
+        if other.fingerprint != self.fingerprint:
+            raise ValueError(
+                f"{what} are not those of {whose}: {self.fingerprint} there, {other.fingerprint} here; "
+                f"{declared.difference(self.settings, other.settings)}. Encode with the ones that were learnt "
+                "(`bandit.features`), or learn again"
+            )
+
+    def fits(self, dim: int, *, slots: int | None) -> list[str]:
+        """The names of the columns, for a bandit of this dimension and with so many disjoint slots, or None.
+
+        Raises ValueError unless its X has this form.
+        """
+        if dim != self.dim:
+            raise ValueError(f"dim must be {self.dim}, the number of columns of the features; got {dim}")
+        if (self.form == "disjoint") != (slots is not None):
+            cure = "give the bandit disjoint=K" if slots is None else "leave disjoint out, or make disjoint features"
+            raise ValueError(f"features of the form {self.form!r} do not go with disjoint={slots}: {cure}")
+        return list(self.columns)
 
     def to_bytes(self) -> bytes:
         """Everything as JSON: equal Features have equal bytes. `from_bytes` reads it."""
-        return _canonical({"format": FORMAT, "fingerprint": self.fingerprint, "features": self.settings})
+        return _canonical(self.described)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What `to_bytes` writes, as lists and dicts."""
+        return {"format": FORMAT, "fingerprint": self.fingerprint, "features": self.settings}
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Features":
         """The Features that `to_bytes` wrote. Raises ValueError for anything else."""
         try:
-            found = json.loads(data)
-            known = found["format"]
-            if type(known) is not int or known < 1:
-                raise ValueError(f"their format is {known!r}")
-            if known > FORMAT:
-                raise ValueError(f"their format is {known}, and this version reads up to {FORMAT}: upgrade dither")
-            return cls.from_settings(found["features"], fingerprint=found["fingerprint"])
+            return cls.of_description(json.loads(data))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as reason:
             odd = reason if isinstance(reason, ValueError) else repr(reason)
             raise ValueError(f"these {len(data)} bytes are no Features, or damaged ones: {odd}") from None
+
+    @classmethod
+    def of_description(cls, found: Mapping[str, Any]) -> "Features":
+        """The Features with this description (`described`). Raises an error of some kind for anything else."""
+        known = found["format"]
+        if type(known) is not int or known < 1:
+            raise ValueError(f"their format is {known!r}")
+        if known > FORMAT:
+            raise ValueError(f"their format is {known}, and this version reads up to {FORMAT}: upgrade dither")
+        settings = found["features"]
+        sides = {side: {name: declared.made(kind) for name, kind in settings[side]} for side in ("context", "arm")}
+        others = {name: settings[name] for name in SETTINGS}
+        made = cls(context=sides["context"], arm=sides["arm"], cross=tuple(map(tuple, settings["cross"])), **others)
+        if made.fingerprint != found["fingerprint"]:
+            raise ValueError(f"their fingerprint is {made.fingerprint}, and {found['fingerprint']!r} was saved")
+        return made
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -207,18 +265,8 @@ class Features:
             "context": [[name, declared.settings(kind)] for name, kind in self.context.items()],
             "arm": [[name, declared.settings(kind)] for name, kind in self.arm.items()],
             "cross": [list(cross) for cross in self.cross],
-            **{name: getattr(self, name) for name in ("intercept", "form", "slots", "absent")},
+            **{name: getattr(self, name) for name in SETTINGS},
         }
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any], *, fingerprint: str | None = None) -> "Features":
-        """The Features with these `settings`. Raises ValueError if their fingerprint is another one."""
-        sides = {side: {name: declared.made(kind) for name, kind in settings[side]} for side in ("context", "arm")}
-        others = {name: settings[name] for name in ("intercept", "form", "slots", "absent")}
-        made = cls(**sides, cross=tuple(map(tuple, settings["cross"])), **others)
-        if fingerprint is not None and made.fingerprint != fingerprint:
-            raise ValueError(f"the fingerprint of the features is {made.fingerprint}, and {fingerprint} was saved")
-        return made
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Features) and self.settings == other.settings
@@ -288,16 +336,19 @@ class Features:
         return self._layout
 
     def _with(self, context: Mapping[str, Kind], arm: Mapping[str, Kind]) -> "Features":
-        others = dict(intercept=self.intercept, form=self.form, slots=self.slots, absent=self.absent)
-        return Features(context=context, arm=arm, cross=self.cross, **others)  # type: ignore[arg-type]
+        settings: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
+        return Features(context=context, arm=arm, cross=self.cross, **settings)
 
-    def _factors(self, what: str, side: layout.Side, given: Any) -> np.ndarray:
-        """The factors of records: (n, p), or (p,) of a single record."""
+    def _factors(
+        self, what: str, side: layout.Side, given: Any, *, called: str | None = None, count: bool = True
+    ) -> np.ndarray:
+        """The factors of records: (n, p), or (p,) of a single record. called : how errors call a single record."""
         fields = self._sides[what]
         if given is None and not fields:
             read = records.Table([], 1, True)
         else:
-            read = records.table(given, side.names, what=what, absent=self.absent)
+            read = records.table(given, side.names, what=called or what, absent=self.absent)
+        name_of = _caller(what, read.single, called)
         out = np.zeros((read.n, side.width))
         out[:, 0] = 1.0
         met = []
@@ -306,18 +357,18 @@ class Features:
             try:
                 found = kind.write(column, out[:, at])
             except Wrong as reason:
-                raise ValueError(f"{name!r} of {_caller(what, read.single)(reason.place)} {reason}") from None
+                raise ValueError(f"{name!r} of {name_of(reason.place)} {reason}") from None
             for rule in ("missing", "unknown"):
                 places = getattr(found, rule)
                 if places and getattr(kind, rule) == "error":
                     i = places[0]
                     seen = "is missing" if rule == "missing" else f"is {column[i]!r}, which is unknown"
-                    raise ValueError(f"{name!r} of {_caller(what, read.single)(i)} {seen}: {CURES[rule]}")
+                    raise ValueError(f"{name!r} of {name_of(i)} {seen}: {CURES[rule]}")
                 if places:
                     met.append((rule, name, len(places)))
         for at, product in side.products:
             out[:, at] = layout.outer([out[:, place] for place in product])
-        if met:
+        if met and count:
             self._count(met)
         return out[0] if read.single else out
 
@@ -375,9 +426,9 @@ def _fitted(name: str, kind: Kind, column: Sequence[Any], called: Callable[[int]
         raise ValueError(f"{name!r} {reason}") from None
 
 
-def _caller(what: str, single: bool) -> Callable[[int], str]:
+def _caller(what: str, single: bool, called: str | None = None) -> Callable[[int], str]:
     """How errors call a record: "the context", or "context 3"."""
-    return lambda i: f"the {what}" if single else f"{what} {i}"
+    return lambda i: (called or f"the {what}") if single else f"{what} {i}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from dither import errors
 from dither.features import kind, transformers, values
 
 _PLAIN = {float, int, bool}
+_ALL = kind.Met()  # no value was missing
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Numeric:
         if (self.mean is None) != (self.scale is None):
             raise ValueError("mean and scale must both be stated, as in Numeric(mean=40, scale=15), or both be fitted")
         if self.scale is not None:
-            errors.positive("scale", self.scale)
+            errors.within("scale", self.scale, 1 / errors.LARGEST, errors.LARGEST)
             errors.within("mean", self.mean, -errors.LARGEST, errors.LARGEST)
             object.__setattr__(self, "mean", float(self.mean))  # type: ignore[arg-type]
             object.__setattr__(self, "scale", float(self.scale))
@@ -52,16 +53,17 @@ class Numeric:
     def write(self, given: Sequence[Any], out: np.ndarray) -> kind.Met:
         """Scale the values."""
         x = _numbers(given)
-        with np.errstate(over="ignore"):
-            out[:, 0] = (x - self.mean) / self.scale  # type: ignore[operator]
-        far = ~(np.abs(out[:, 0]) < errors.LARGEST) & ~np.isnan(x)
+        y = (x - self.mean) / self.scale  # type: ignore[operator]
+        out[:, 0] = y
+        if np.vdot(y, y) < errors.LARGEST**2:
+            return _ALL
+        far = ~(np.abs(y) < errors.LARGEST) & ~np.isnan(x)
         if far.any():
             i = int(np.argmax(far))
             raise kind.Wrong(i, f"is {x[i]:g}, too far from the mean {self.mean:g} for the scale {self.scale:g}")
         gone = np.flatnonzero(np.isnan(x))
-        if gone.size:
-            out[gone, 0] = 0.0
-            out[gone, 1:] = 1.0
+        out[gone, 0] = 0.0
+        out[gone, 1:] = 1.0
         return kind.Met(missing=gone.tolist())
 
     def __str__(self) -> str:
@@ -75,6 +77,6 @@ def _numbers(given: Sequence[Any]) -> np.ndarray:
             x = np.array(given, dtype=np.float64)
         except OverflowError:
             x = np.array([np.inf])
-        if np.all(np.abs(x) < errors.LARGEST):
+        if np.vdot(x, x) < errors.LARGEST**2:
             return x
     return np.array([math.nan if values.missing(v) else kind.at(i, values.number, v) for i, v in enumerate(given)])

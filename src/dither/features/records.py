@@ -36,12 +36,12 @@ def table(given: Any, names: Sequence[str], *, what: str, absent: str) -> Table:
         return Table(_of_records(given, names, Numbered(what, len(given)), absent), len(given), False)
     if (frame := _frame(given)) is not None:
         return _of_frame(frame, names, what, absent)
-    if (record := _record(given)) is not None:
+    if (record := named(given)) is not None:
         return Table(_of_records([record], names, [what], absent), 1, True)
     if not sequence(given):
         raise TypeError(f"{what} must be {TAKEN}; got {type(given).__name__}")
     called = Numbered(what, len(given))
-    found = [_record(one) for one in given]
+    found = [named(one) for one in given]
     if None in found:
         i = found.index(None)
         raise TypeError(f"{called[i]} must be a dict, a dataclass or a named tuple; got {type(given[i]).__name__}")
@@ -57,7 +57,7 @@ def sequence(given: Any) -> bool:
 
 def several(given: Any) -> bool:
     """Whether it is n records and not one."""
-    return _frame(given) is not None or (_record(given) is None and sequence(given))
+    return _frame(given) is not None or (named(given) is None and sequence(given))
 
 
 def plain(record: Any, names: Sequence[str], *, what: str, absent: str) -> dict[str, Any]:
@@ -66,6 +66,22 @@ def plain(record: Any, names: Sequence[str], *, what: str, absent: str) -> dict[
     if not read.single:
         raise TypeError(f"{what} must be one record; got {read.n} of them")
     return {name: _json(value[0], f"{name!r} of {what}") for name, value in zip(names, read.fields, strict=True)}
+
+
+def keyed(given: Any, field: str) -> list[tuple[Any, dict[str, Any]]]:
+    """n records as (id, record), where a field of each has the id."""
+    if (frame := _frame(given)) is not None:
+        given = list(frame.iter_rows(named=True))
+    if not sequence(given):
+        raise TypeError(f"arms must be a dict id -> record, a list of records or a frame; got {type(given).__name__}")
+    found = []
+    for i, one in enumerate(given):
+        if (record := named(one)) is None:
+            raise TypeError(f"arm {i} must be a dict, a dataclass or a named tuple; got {type(one).__name__}")
+        if field not in record:
+            raise _absent(f"arm {i}", field, list(record))
+        found.append((record[field], dict(record)))
+    return found
 
 
 def _json(value: Any, where: str) -> Any:
@@ -110,7 +126,7 @@ def _absent(what: str, name: str, known: Sequence[Any]) -> ValueError:
     )
 
 
-def _record(one: Any) -> Mapping[str, Any] | None:
+def named(one: Any) -> Mapping[str, Any] | None:
     """A record by the names of its fields; None for what is no record."""
     if isinstance(one, Mapping):
         return dict(one)  # a copy: a defaultdict would grow when it is asked

@@ -65,7 +65,8 @@ def words(value: Any) -> list[str]:
     if isinstance(value, str):
         return WORD.findall(value.casefold())
     if isinstance(value, (list, tuple, np.ndarray, Set)) and all(isinstance(word, str) for word in value):
-        return [str(word) for word in value]
+        found = [str(word) for word in value]
+        return sorted(found) if isinstance(value, Set) else found
     raise Odd(f"must be a text or a list of texts, got {value!r}")
 
 

@@ -106,6 +106,8 @@ def _asked(out: Path, part: Part, store: Store) -> Iterator[None]:
         if new is not None and not any(store.runs(cell, part.codes[cell.key]) for cell in cells):
             new.unlink(missing_ok=True)
         raise
+    if part.blocks:  # again: another command may have asked for the same figure with another seed or other code
+        asked.record(out, part.figure, seed=part.seed, codes=part.codes)
 
 
 def _compute(parts: Sequence[Part], store: Store, workers: Workers, seconds: blocks.Seconds, on_progress: Told) -> int:
