@@ -282,7 +282,7 @@ def _lockstep(
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
     chunk = CHUNK if device is None else CHUNK_THERE
     n = max(1, min(rounds, chunk // (8 * world.width * len(runs)), 256))
-    mark, t = 0, 0
+    t = 0
     while t < rounds:
         ahead = min(n, rounds - t)
         rows = world.advance(ahead)
@@ -292,21 +292,20 @@ def _lockstep(
         for agent in crew:
             agent.prepare(ahead)
         for i in range(ahead):
-            t += 1
-            scenes = {home: kind.at(i) for home, kind in kinds.items()}
             for agent in crew:
-                agent.step(t, i, scenes[agent.home])
-            if t == marks[mark]:
-                for a, agent in enumerate(crew):
-                    regret[a, :, mark], realised[a, :, mark] = agent.totals()
-                mark = min(mark + 1, len(marks) - 1)
+                agent.step(t + i + 1, i, kinds[agent.home])
+        due = (marks > t) & (marks <= t + ahead)
+        for a, agent in enumerate(crew):
+            sums = agent.sums(kinds[agent.home])
+            regret[a][:, due], realised[a][:, due] = (arrays.numpy(kind)[:, marks[due] - t - 1] for kind in sums)
+        t += ahead
         if done is not None:
             done.add(ahead * len(runs))
     return regret, realised
 
 
 class Rounds(NamedTuple):
-    """n rounds of R runs; or one round of them, without the axis of n. NumPy's arrays, or `moved` to a device."""
+    """n rounds of R runs: NumPy's arrays, or `moved` to a device."""
 
     X: Array  # (R, n, K, d), or (R, n, d) with disjoint slots
     mean: Array  # (R, n, K)
@@ -315,10 +314,6 @@ class Rounds(NamedTuple):
     best_reward: Array  # (R, n)  the reward of the arm of the highest mean
     delay: np.ndarray | None  # (R, n)  how many rounds late a reward comes; None: none is late
     mask: Array | None  # (R, n, K)  True: on offer; None: all are
-
-    def at(self, i: int) -> "Rounds":
-        """Round i alone."""
-        return Rounds(*(None if part is None else part[:, i, ...] for part in self))
 
 
 class World:
@@ -431,6 +426,7 @@ class _Agent:
     def prepare(self, n: int) -> None:
         """n rounds are to come."""
         self.ahead, self.first, self.last = n, 0, 0
+        self.shown: list[Array] = []  # (R,) the arms of each round so far
 
     def draw(self, i: int) -> None:
         """Draw the chance of round i and of as many after it as memory allows."""
@@ -445,32 +441,41 @@ class _Agent:
         size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
         self.block = max(1, int(DRAWN // (size / n)))
 
-    def step(self, t: int, i: int, scene: Rounds) -> None:
-        """Choose, pay, learn."""
+    def step(self, t: int, i: int, rows: Rounds) -> None:
+        """Choose, pay, learn: round t, which is round i of these."""
         if i >= self.last:
             self.draw(i)
-        j = i - self.first
-        view = decision.view(self.policy, self.model, self.state, scene.X, t=t)
+        j, X, mask = i - self.first, rows.X[:, i, ...], None if rows.mask is None else rows.mask[:, i, :]
+        view = decision.view(self.policy, self.model, self.state, X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
         if t == 1:
             decision.look(self.policy, view, chance, arms=self.world.arms)
-        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=scene.mask)
-        r = arrays.pick(scene.reward, arm, rank=0)
-        self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))
-        self.realised = self.realised + (scene.best_reward - r)
-        x = scene.X if self.world.disjoint else arrays.pick(scene.X, arm, rank=1)
+        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=mask)
+        self.shown.append(arm)
+        r = arrays.pick(rows.reward[:, i, :], arm, rank=0)
+        x = X if self.world.disjoint else arrays.pick(X, arm, rank=1)
         slot: dict[str, Any] = {"arm": arm} if self.world.disjoint else {}
         if self.training_rngs:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
-        if scene.delay is None:
+        if rows.delay is None:
             self.state = self.model.update(self.state, x, r, **slot, **contract.given_up(self.model))
             return
-        for delay in np.unique(scene.delay):
-            self.late.setdefault(t + int(delay), []).append((x, r, slot, scene.delay == delay))
+        late = rows.delay[:, i]
+        for delay in np.unique(late):
+            self.late.setdefault(t + int(delay), []).append((x, r, slot, late == delay))
         for x, r, slot, arrived in self.late.pop(t, []):
             new = self.model.update(self.state, x, r, **slot)
             self.state = new if arrived.all() else trees.choose(self.array(arrived), new, self.state)
 
-    def totals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Cumulative regrets so far, (R,) each."""
-        return arrays.numpy(self.regret), arrays.numpy(self.realised)
+    def sums(self, rows: Rounds) -> tuple[Array, Array]:
+        """The cumulative regrets after each of these rounds, which were just played: (R, n) each."""
+        xp = arrays.namespace(rows.mean)
+        arm = xp.stack(self.shown, axis=1)
+        lost = (
+            rows.best - arrays.pick(rows.mean, arm, rank=0),
+            rows.best_reward - arrays.pick(rows.reward, arm, rank=0),
+        )
+        kinds = zip((self.regret, self.realised), lost, strict=True)
+        sums = [xp.cumulative_sum(xp.concat([before[:, None], more], axis=1), axis=1)[:, 1:] for before, more in kinds]
+        self.regret, self.realised = (kind[:, -1] for kind in sums)
+        return sums[0], sums[1]
