@@ -345,7 +345,7 @@ class Network:
         if self.weight_decay:
             g += g.dtype.type(self.weight_decay) * theta
         flat, most = g.reshape(-1), LONGEST_GRADIENT[self.dtype]
-        square = float(flat.dot(flat))
+        square = float(np.vdot(flat, flat))  # which, unlike dot, does not warn of an overflow
         if not square < np.inf:
             raise ValueError(
                 f"the gradient of the network overflows {self.dtype}: scale x and r down (features with mean 0 and "
@@ -358,8 +358,7 @@ class Network:
     def _cast(self, x: Array, name: str, *, most: float = LARGEST_FEATURE) -> np.ndarray:
         """x in the network's type. Raises ValueError where a number is not below `most`."""
         x = np.asarray(x)
-        flat = x.reshape(-1)
-        if not flat.dot(flat) < most**2 and not np.abs(x).max() < most:
+        if not np.vdot(x, x) < most**2 and not np.abs(x).max() < most:
             raise ValueError(
                 f"{name} must lie below {most:g} for a network in {self.dtype}: scale it down (features with mean 0 "
                 "and sd 1 train best)"
@@ -385,7 +384,6 @@ def _where(due: Any, new: np.ndarray, old: np.ndarray) -> np.ndarray:
 
 def _answer(f: np.ndarray) -> np.ndarray:
     """f in float64. Raises ValueError where it is not finite."""
-    flat = f.reshape(-1)
-    if not flat.dot(flat) < np.inf:
+    if not np.vdot(f, f) < np.inf:
         raise ValueError("the network's answer is not finite: scale the features down (mean 0 and sd 1 train best)")
     return f.astype(np.float64)
