@@ -18,7 +18,7 @@ import dither
 from dither import links
 from dither.algorithms import Algorithm, specs
 from dither.cli import app, overall
-from dither.experiments import environments, figures
+from dither.experiments.define import environments, figures
 from dither.experiments.theory import catalogue
 from dither.models.glm import glm
 

@@ -145,7 +145,7 @@ def test_the_public_names_are_there():
     linear = ["LinFP", "LinTS", "LinPHE", "RandLinUCB", "LinUCB", "EpsGreedy", "Greedy"]
     assert list(dither.ALGORITHMS)[:7] == linear
     assert set(dither.ALGORITHMS) - set(linear) == {
-        *("GLMFP", "LogEpsGreedy", "LogGreedy", "OFUGLB", "OFUGLB-e", "LogTS"),
+        *("Softmax", "SquareCB", "GLMFP", "LogEpsGreedy", "LogGreedy", "OFUGLB", "OFUGLB-e", "LogTS"),
         *("LogFPL", "LogPHE", "RandUCBLog", "UCB-GLM", "GLM-UCB", "Logistic-UCB-2", "GLOC", "EVILL"),
         *("FP", "DeepFP", "DeepFP-scalar", "DeepEpsGreedy", "DeepGreedy", "NeuralUCB", "NeuralTS", "FTPL"),
         *("NeuralLinear", "NeuralLinearFP"),

@@ -11,7 +11,9 @@ from polars.testing import assert_frame_equal
 
 import dither
 from dither import envs, policies
-from dither.experiments import Results, code, compare, run
+from dither.experiments import Results, compare
+from dither.experiments.keep import code
+from dither.experiments.run import run
 from dither.models import Ridge
 from dither.policies.views import Drawn
 
@@ -113,7 +115,7 @@ def test_with_a_folder_what_is_there_is_not_computed_anew(tmp_path, monkeypatch)
     found = compare(["LinFP", mine], envs.Linear(dim=3, arms=4), out=tmp_path / "kept", **QUICK)
     assert_frame_equal(found.values(), compare(["LinFP", mine], WORLD, **QUICK).values())
     assert_frame_equal(Results.load(tmp_path / "kept").curves, found.curves)
-    monkeypatch.setattr("dither.experiments.blocks.simulate", None)
+    monkeypatch.setattr("dither.experiments.run.computing.simulate", None)
     again = compare(["LinFP", mine], WORLD, out=tmp_path / "kept", **QUICK)
     assert (repr(again), again.code) == (repr(found), found.code)
     assert compare([mine], WORLD, out=tmp_path / "kept", **QUICK).values()["algorithm"].to_list() == ["Mine"]

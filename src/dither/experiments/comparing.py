@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from dither.algorithms import Spec, specs
-from dither.experiments import code, environments, figures, run
+from dither.experiments.define import environments, figures
+from dither.experiments.keep import code
 from dither.experiments.results import Code, Results
+from dither.experiments.run import run
 from dither.simulate import Algorithms, configured, entries, simulate
 
 

@@ -13,12 +13,12 @@ import polars as pl
 
 from dither import files
 from dither.algorithms import Spec
-from dither.experiments import asked, tables, words
-from dither.experiments.cells import of_panel
-from dither.experiments.figures import from_data, to_data
-from dither.experiments.panels import Figure, Panel, reference
-from dither.experiments.plan import STORE
-from dither.experiments.store import Store, versions
+from dither.experiments.define.figures import from_data, to_data
+from dither.experiments.define.panels import Figure, Panel, reference
+from dither.experiments.judge import tables, words
+from dither.experiments.keep import asked
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.store import STORE, Store, versions
 from dither.simulate import Results as Simulated
 
 ROWS, ABOUT = "results.parquet", "results.json"
@@ -115,11 +115,11 @@ class Results:
     def plot(self, **look: Any) -> Any:
         """The curves as a matplotlib figure: `.savefig(path)` writes it.
 
-        look : band, log, width, title, as `plots.draw` takes them
+        look : band, log, width, title, names, as `pictures.Look` takes them
         """
-        from dither.experiments import plots  # matplotlib takes a second to import
+        from dither.experiments.show import pictures, plots  # matplotlib takes a second to import
 
-        return plots.draw(self.figure, self.curves, **look)
+        return plots.draw(self.figure, self.curves, pictures.Look(**look))
 
     def to_polars(self) -> pl.DataFrame:
         """A row for each algorithm, run and recorded round."""
