@@ -8,6 +8,7 @@ show this one.
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,11 +158,16 @@ def check_environment(env: Any) -> None:
 
 def _batch(env: Any, models: list[Any], *, rounds: int, there: bool) -> int:
     """As many runs in lockstep as are quickest and as memory holds. there : on a device."""
-    quick = BATCH_THERE if there else min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
+    quick = BATCH_THERE if there else _in_cache(env)
     size = sum(contract.bytes_of(model, env.dim, rounds) for model in models)
     kept = models if not there else [model for model in models if contract.at_home(model)]
     quick = int(min([quick, *(contract.together(model, env.dim) for model in kept)]))
     return max(1, min(quick, int((MEMORY_THERE if there else MEMORY) // size) if size else quick))
+
+
+def _in_cache(env: Any) -> int:
+    """As many runs in lockstep as make a run cheap, with states that stay in the cache."""
+    return min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
 
 
 def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0) -> None:
@@ -280,6 +286,7 @@ def _lockstep(
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
     world = World(env, runs, seed, xp=xp, device=device)
     crew = [_Agent(model, policy, world) for model, policy in agents.values()]
+    teams = [_Team(team) for team in _teams(crew, world)]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
     chunk = CHUNK if device is None else CHUNK_THERE
     n = max(1, min(rounds, chunk // (8 * world.width * len(runs)), 256))
@@ -293,8 +300,8 @@ def _lockstep(
         for agent in crew:
             agent.prepare(ahead)
         for i in range(ahead):
-            for agent in crew:
-                agent.step(t + i + 1, i, kinds[agent.home])
+            for team in teams:
+                team.step(t + i + 1, i, kinds[team.home])
         due = (marks > t) & (marks <= t + ahead)
         for a, agent in enumerate(crew):
             sums = agent.sums(kinds[agent.home])
@@ -303,6 +310,56 @@ def _lockstep(
         if done is not None:
             done.add(ahead * len(runs))
     return regret, realised
+
+
+def _teams(crew: list["_Agent"], world: World) -> list[list["_Agent"]]:
+    """The agents, those together that learn together: no more runs in all than stay in the cache."""
+    if world.xp is not arrays.backend(None) or hasattr(world.env, "delays"):
+        return [[agent] for agent in crew]
+    teams: list[list[_Agent]] = []
+    for agent in crew:
+        most = min(_in_cache(world.env), contract.together(agent.model, world.dim)) // len(world.runs)
+        fits = (team for team in teams if len(team) < most and _alike(team[0], agent))
+        team = next(fits, None)
+        if team is None:
+            teams.append([agent])
+        else:
+            team.append(agent)
+    return teams
+
+
+def _alike(one: "_Agent", other: "_Agent") -> bool:
+    """Whether two agents have the same model, whose runs do not depend on each other, and keep the same of it."""
+    model = one.model
+    if contract.of_user(model) or contract.draws(model) or model != other.model:
+        return False
+    return trees.leaves(one.state, "").keys() == trees.leaves(other.state, "").keys()
+
+
+class _Team:
+    """Agents with the same model. Their runs are learnt in one call, which costs little more than that of one agent."""
+
+    def __init__(self, agents: list["_Agent"]) -> None:
+        self.agents, self.model, self.home = agents, agents[0].model, agents[0].home
+        if len(agents) > 1:
+            self.share(trees.map_arrays(lambda *parts: np.concatenate(parts), *(agent.state for agent in agents)))
+
+    def share(self, state: Any) -> None:
+        """Keep the state of all runs, and give each agent its own as views."""
+        self.state, R = state, len(self.agents[0].world.runs)
+        for k, agent in enumerate(self.agents):
+            own = slice(k * R, (k + 1) * R)
+            agent.state = trees.map_arrays(operator.itemgetter(own), state)
+
+    def step(self, t: int, i: int, rows: Rounds) -> None:
+        """Choose, pay, learn: round t, which is round i of these."""
+        seen = [agent.choose(t, i, rows) for agent in self.agents]
+        if len(seen) == 1:
+            self.agents[0].learn(t, seen[0], None if rows.delay is None else rows.delay[:, i])
+            return
+        x, r = (np.concatenate(kind) for kind in list(zip(*seen, strict=True))[:2])
+        slot = {name: np.concatenate([own[name] for _, _, own in seen]) for name in seen[0][2]}
+        self.share(self.model.update(self.state, x, r, **slot, **contract.given_up(self.model)))
 
 
 class _Agent:
@@ -344,8 +401,8 @@ class _Agent:
         size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
         self.block = max(1, int(DRAWN // (size / n)))
 
-    def step(self, t: int, i: int, rows: Rounds) -> None:
-        """Choose, pay, learn: round t, which is round i of these."""
+    def choose(self, t: int, i: int, rows: Rounds) -> tuple[Array, Array, dict[str, Any]]:
+        """Choose and pay in round t, round i of these. -> what is learnt: x (R, d), r (R,), other arguments of `update`."""
         if i >= self.last:
             self.draw(i)
         j, X, mask = i - self.first, rows.X[:, i, ...], None if rows.mask is None else rows.mask[:, i, :]
@@ -360,12 +417,16 @@ class _Agent:
         slot: dict[str, Any] = {"arm": arm} if self.world.disjoint else {}
         if self.training_rngs:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
-        if rows.delay is None:
+        return x, r, slot
+
+    def learn(self, t: int, seen: tuple[Array, Array, dict[str, Any]], delay: np.ndarray | None) -> None:
+        """Learn what comes in round t; delay (R,) says how many rounds late what was seen now will come."""
+        x, r, slot = seen
+        if delay is None:
             self.state = self.model.update(self.state, x, r, **slot, **contract.given_up(self.model))
             return
-        late = rows.delay[:, i]
-        for delay in np.unique(late):
-            self.late.setdefault(t + int(delay), []).append((x, r, slot, late == delay))
+        for late in np.unique(delay):
+            self.late.setdefault(t + int(late), []).append((x, r, slot, delay == late))
         for x, r, slot, arrived in self.late.pop(t, []):
             new = self.model.update(self.state, x, r, **slot)
             self.state = new if arrived.all() else trees.choose(self.array(arrived), new, self.state)

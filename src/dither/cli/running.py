@@ -30,7 +30,7 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.
     console = terminal.console()
     with watched(figure.name, out) as (told, of_codes):
         run.reproduce(figure, out=out, seed=seed, **told, **how)
-    (whole,) = asked.figures(out, only=figure.name)
+    (whole,) = asked.figures(out, only=figure.name, seed=seed)
     made = outputs.write(whole, out, look=look)
     values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
     render.results(console, figure, values, differences, seed=seed)

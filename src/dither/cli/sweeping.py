@@ -50,7 +50,7 @@ def show(
     console = terminal.console()
     with running.watched(figure.name, out) as (told, of_codes):
         found = sweeps.search(figure, out=out, seed=seed, runs=runs, **told, **how)
-    (whole,) = asked.figures(out, only=figure.name)
+    (whole,) = asked.figures(out, only=figure.name, seed=found.seed)
     made = outputs.write(whole, out, look=replace(look, profile=False))  # settings of one algorithm are no rivals
     terminal.headed(console, figure.title, f"{words.SHOWS[figure.shows]}, mean ± standard error")
     console.print(_every(found, tables.values(figure, found.curves)))

@@ -212,6 +212,9 @@ def _of_pandas(source: Any) -> Any:
 
 def _pieces(source: Any) -> list[Any]:
     pieces = list(source) if isinstance(source, (list, tuple)) else [source]
+    pieces = [
+        part for piece in pieces for part in (isinstance(piece, (str, Path)) and storage.days(Path(piece))) or [piece]
+    ]
     if not pieces:
         raise ValueError("give at least one file, folder or frame")
     return pieces

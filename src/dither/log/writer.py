@@ -88,7 +88,7 @@ class Log:
         self._disk: dict[str, storage.Journal] = {}  # "decisions" and "rewards"
         self._slots: tuple[str, ...] | None = None  # (K,) ids of disjoint slots
         self._extra: tuple[str, ...] | None = None
-        self._ledger = ledger.Ledger()
+        self._ledger = ledger.Book()
         self._claim: claim.Claim | None = None
         self._closed, self._owner = False, os.getpid()
         if self.path is not None:

@@ -87,8 +87,7 @@ def compute(
 
     Several workers begin with the blocks that take longest, so that none of these is left for the end.
     """
-    for part in parts:
-        asked.record(out, part.figure, seed=part.seed, codes=part.codes)
+    _record(parts, out)
     todo = [(part.figure.name, block, seconds(block)) for part in parts for block in part.blocks]
     if not workers.alone:
         todo.sort(key=lambda item: -item[2])
@@ -100,7 +99,13 @@ def compute(
     with closing((_in_turn if workers.alone else _elsewhere)(found, meter, workers)) as results:
         for done in results:
             computing.keep(store, done)
+    _record(parts, out)  # again: another command may have asked for the same figure with another seed or other code
     return len(found)
+
+
+def _record(parts: Sequence[Part], out: Path) -> None:
+    for part in parts:
+        asked.record(out, part.figure, seed=part.seed, codes=part.codes)
 
 
 def _in_turn(found: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:

@@ -185,21 +185,6 @@ def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
     return [i for i in runs if i not in done]
 
 
-def _in_lockstep(model: Any, given: Problem, state: Any, tol: Array) -> newton.Solution:
-    """`lockstep.solve`, and `newton.solve` for those that it does not solve."""
-    found, good = lockstep.solve(given, state.theta, state.F, link=model.function, tol=tol)
-    if good.all():
-        return found
-    bad = np.flatnonzero(~good)
-    part = Problem(*(None if A is None else A[bad] for A in given))
-    own = newton.solve(part, state.theta[bad], link=model.function, tol=tol[bad], F=state.F[bad])
-    if len(bad) == len(good):
-        return own
-    for all_of, A in zip(found, own, strict=True):
-        all_of[bad] = A
-    return found
-
-
 def _easy(model: Any, state: Any) -> bool:
     """Whether `quick` can do a pass."""
     return type(state.theta) is np.ndarray and not model.apart
@@ -242,10 +227,9 @@ def _solved(model: Any, state: Any, n: int) -> Any:
             reach = None if again else kept.reach * xp.exp(known / 2)
             drift = math.log1p(model.tol)
             found = near.solve(given, start, link=model.function, tol=tol, drift=drift, lazy=True, reach=reach)
-        elif _easy(model, state) and n <= quick.LEAST:
-            found = _in_lockstep(model, given, state, tol)
         else:
-            found = newton.solve(given, start, link=model.function, tol=tol, F=state.F if state.G is None else state.G)
+            F = state.F if state.G is None else state.G
+            found = lockstep.solved(given, start, F, link=model.function, tol=tol)
         if model.constrain is not None:
             found, nu = apart.projected(model, given, found, nu, tol / 4)
         solution = found if live is None else newton.kept(live, found, solution)
