@@ -402,7 +402,7 @@ class _Agent:
         self.block = max(1, int(DRAWN // (size / n)))
 
     def choose(self, t: int, i: int, rows: Rounds) -> tuple[Array, Array, dict[str, Any]]:
-        """Choose and pay in round t, round i of these. -> what is learnt: x (R, d), r (R,), other arguments of `update`."""
+        """Choose and pay in round t, round i of these. -> what is learnt: x (R, d), r (R,), the rest of `update`."""
         if i >= self.last:
             self.draw(i)
         j, X, mask = i - self.first, rows.X[:, i, ...], None if rows.mask is None else rows.mask[:, i, :]
