@@ -24,10 +24,10 @@ import settings_search
 
 from dither import envs
 from dither.algorithms import Spec, specs
-from dither.experiments import asked, published
-from dither.experiments.cells import of_panel
-from dither.experiments.run import STORE
-from dither.experiments.store import Store
+from dither.experiments.define import published
+from dither.experiments.keep import asked
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.store import STORE, Store
 
 T = 20_000
 LOOKS = {"d=10": (501, 1001, 2001, 5001), "d=40": (501, 1001, 2001, 5001)}

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import browsing
 from dither.cli import report
-from dither.experiments import figures
-from dither.experiments.figures import FIGURES
+from dither.experiments.define import figures
+from dither.experiments.define.figures import FIGURES
 from stored import fabricated
 
 ALGORITHMS = ["LinFP", "LinTS", "LinPHE", "RandLinUCB", "LinUCB", "EpsGreedy", "Greedy", "LinFP:c=0.3"]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import dither
-from dither.experiments import published
+from dither.experiments.define import published
 from dither.simulate import configured
 
 LEAST = 0.1

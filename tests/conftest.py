@@ -10,6 +10,7 @@ import threadpoolctl
 from hypothesis import settings
 
 import browsing
+import databases
 from dither import cli
 from libraries import Library
 
@@ -63,6 +64,47 @@ def chromium():
     browser = browsing.start(driver)
     yield browser
     browser.quit()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server of our own, one for each process of tests; `url()` is a place for a new ledger."""
+    if databases.programs() is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no PostgreSQL: apt install postgresql, as .ci/run does")
+    server = databases.Server("fsync=off", "max_connections=100")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def closing(monkeypatch):
+    """Closes the connections of all ledgers that a test leaves open."""
+    from dither.log.database import home as homes
+
+    held, begin = [], homes.Home.__init__
+
+    def noted(self, *arguments, **settings):
+        begin(self, *arguments, **settings)
+        held.append(self)
+
+    monkeypatch.setattr(homes.Home, "__init__", noted)
+    yield
+    for one in held:
+        one.close()
+
+
+@pytest.fixture(params=["memory", "file", "postgres"])
+def home(request, tmp_path, closing):
+    """Where a ledger lives: each kind of home in turn."""
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres").url()
+    return None if request.param == "memory" else tmp_path / "ledger.db"
+
+
+@pytest.fixture(params=["file", "postgres"])
+def shared(request, tmp_path, closing):
+    """A home that several processes can open."""
+    return request.getfixturevalue("postgres").url() if request.param == "postgres" else tmp_path / "ledger.db"
 
 
 def pytest_sessionfinish(session):

@@ -2,15 +2,16 @@
 
 import numpy as np
 
-from dither.experiments import asked, published, run
-from dither.experiments.cells import of_panel
-from dither.experiments.store import Store
+from dither.experiments.define import published
+from dither.experiments.keep import asked
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.store import STORE, Store
 from dither.simulate import recorded
 
 
 def fabricated(figure, *, out, runs=3, seed=0):
     """Let the folder hold runs of every cell of the figure, at the rounds that real runs record."""
-    rng, store = np.random.default_rng(seed), Store(out / run.STORE)
+    rng, store = np.random.default_rng(seed), Store(out / STORE)
     for panel in figure.panels:
         rounds = np.array(sorted({*recorded(panel.rounds).tolist(), *published.marks(panel)}))
         for cell in of_panel(panel, seed=0).values():

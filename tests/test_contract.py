@@ -268,10 +268,12 @@ POLICIES = [
     policies.RandUCB(),
     policies.RandUCB(coupled=False),
     policies.RandUCB(law=noise.Gaussian(), radius="oful"),
+    policies.Softmax(),
+    *(policies.SquareCB(gamma=gamma) for gamma in (10.0, "theory")),
     Softmax(),
 ]
 RUN = {  # how many of the policies above run on a model, so that none is refused that could run
-    "Ridge": 23,
+    "Ridge": 26,
     "Centre": 3,
 }
 

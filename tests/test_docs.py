@@ -18,7 +18,7 @@ import dither
 from dither import links
 from dither.algorithms import Algorithm, specs
 from dither.cli import app, overall
-from dither.experiments import environments, figures
+from dither.experiments.define import environments, figures
 from dither.experiments.theory import catalogue
 from dither.models.glm import glm
 
@@ -203,6 +203,8 @@ def _places():
     """Where a name may lead that stands without `dither.`: short name -> dotted names of modules and classes."""
     found, own = {}, {}
     for path in (ROOT / "src" / "dither").rglob("*.py"):
+        if "migrations" in path.parts:
+            continue  # scripts that Alembic runs
         module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
         found.setdefault(module.rpartition(".")[2], []).append(module)
         for node in ast.parse(path.read_text(encoding="utf-8")).body:

@@ -8,12 +8,13 @@ import polars as pl
 import pytest
 from scipy import integrate, special, stats
 
-from dither import experiments, links, noise
+from dither import links, noise
+from dither.experiments.define import published
 from dither.models import Ridge
 from dither.policies import FeaturePerturbation, RandUCB
 
 PAGE = " ".join((Path(__file__).parents[1] / "docs" / "erratum.md").read_text(encoding="utf-8").split())
-PUBLISHED = pl.read_csv(Path(experiments.__file__).parent / "published.csv")
+PUBLISHED = pl.read_csv(Path(published.__file__).with_name("published.csv"))
 
 
 def said(entry):

@@ -85,6 +85,8 @@ CASES = [
     ("RandLinUCB", {"lam": 1.0}),
     ("Greedy", {}),
     ("EpsGreedy", {"epsilon": 0.4}),
+    ("Softmax", {"temperature": 0.5}),
+    ("SquareCB", {"gamma": 3.0}),
     ("LinTS", {"lam": 1.0, "floor": 0.2}),
 ]
 
@@ -100,7 +102,7 @@ def test_lists_are_drawn_as_they_are_reported(name, settings, masked):
     on = np.bincount(many.arms.ravel(), minlength=7) / n
     assert abs(answer.membership.sum() - k) < 1e-12
     mc = answer.kind == "monte_carlo"
-    assert mc == (name == "LinTS")
+    assert mc == (name in ("LinTS", "Softmax", "SquareCB"))
     assert oracles.agree(on, answer.membership, n=n, se=answer.membership_se if mc else 0.0)
     lists, hits = np.unique(many.arms, axis=0, return_counts=True)
     drawn = {tuple(own): count / n for own, count in zip(lists.tolist(), hits, strict=True)}

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 import dither
 import oracles
 from dither import testing, trees
-from dither.models import Diagonal, Disjoint, Ridge
+from dither.models import Diagonal, Disjoint, Ridge, fading
 from dither.models import model as contract
 from libraries import Library
 
@@ -52,8 +52,8 @@ def agrees(model, state, X, r, w, *, rtol=1e-8):
     assert_allclose(model.lipschitz(state, 2.0), np.sum(w * length * (2 * length + np.abs(r))), rtol=rtol)
 
 
-def learnt(model, X, r, times=None, *, own=True):
-    state = model.init(X.shape[1], needs=NEEDS)
+def learnt(model, X, r, times=None, *, own=True, needs=NEEDS):
+    state = model.init(X.shape[1], needs=needs)
     for i in range(len(r)):
         weight = None if times is None else np.float64(times[i])
         state = model.update(state, X[i], r[i], weight=weight, **({"own": True} if own and model.owns else {}))
@@ -78,6 +78,9 @@ def test_it_is_a_fit_of_the_weighted_history(case):
     model, X, r, times, cuts = case
     w = weights(model, np.ones(len(r), int) if times is None else times)
     agrees(model, learnt(model, X, r, times), X, r, w)
+    quick = learnt(model, X, r, times, needs=frozenset())  # where nothing else is kept, one row goes another way
+    assert_allclose(quick.theta, learnt(model, X, r, times).theta, rtol=1e-9, atol=1e-300)
+    assert_allclose(quick.F, learnt(model, X, r, times).F, rtol=1e-9, atol=1e-300)
     state = model.init(X.shape[1], needs=NEEDS)
     for a, b in itertools.pairwise(cuts):
         state = model.update_many(state, X[a:b], r[a:b], weight=None if times is None else times[a:b] * 1.0)
@@ -120,6 +123,7 @@ def test_nothing_drifts_in_a_hundred_thousand_rounds():
     for model, near in ((Ridge(1e-2, discount=0.99), 3000), (Ridge(1e-2, window=100), 100)):
         state = learnt(model, X[:-50], r[:-50])
         state = learnt_on(model, state, X[-50:] / 1.0, r[-50:])
+        assert model.window is None or float(state.history.books[2]) < model.window
         last = slice(len(r) - near, None)
         agrees(model, state, X[last], r[last], weights(model, np.ones(near, int)))
     # seen red: the sum of a window that is never made anew; log det as a running sum
@@ -147,11 +151,21 @@ def test_no_scale_of_features_or_penalty_spoils_it(how, scale, lam):
     m, w2 = weighted_exactly(X, r, at, w, lam=lam)
     for state in (learnt(model, X, r), model.update_many(model.init(3, needs=NEEDS), X, r)):
         known = model.rounding(state)
+        assert known.omega <= 2 * fading.MOST
         assert_allclose(model.mean(state, at), m, rtol=1e-5, atol=1e-5 * np.abs(m).max())
         assert_allclose(model.width(state, at), np.sqrt(w2), rtol=1e-5)
         assert np.all(np.abs(model.width(state, at) / np.sqrt(w2) - 1) <= known.omega)
         assert np.all(np.abs(model.mean(state, at) - m) <= known.rho * np.sqrt(w2) + 1e-15 * np.abs(m))
     # seen red: `_by_sums` alone
+
+
+def test_the_prior_is_there_again_where_the_factor_is_made_of_the_earlier_one():
+    model, rng = Ridge(1.0, discount=0.5), np.random.default_rng(11)
+    state = model.update(model.init(2, needs=NEEDS), np.array([1.0, 1e8]), np.float64(1.0))
+    for _ in range(300):
+        state = model.update(state, np.array([1e8 * rng.normal(), 0.0]), np.float64(1.0))
+    assert_allclose(model.width(state, np.eye(2))[1], 1.0, rtol=1e-6)
+    # seen red: no (1-left) λI in the QR
 
 
 def weighted_exactly(X, r, at, w, *, lam):
@@ -191,7 +205,7 @@ def test_too_long_a_row_is_refused_and_nothing_has_changed():
     for how in ({"discount": 0.9}, {"window": 5}):
         bandit = dither.LinFP(dim=2, lam=1e-80, seed=0, **how)
         bandit.update([1.0, 0.0], 1.0)
-        before = trees.leaves(bandit.state, "state")
+        before = {name: A.copy() for name, A in trees.leaves(bandit.state, "state").items()}
         with pytest.raises(ValueError, match="x is too long beside lam=1e-80"):
             bandit.update([1e12, 1e12], 1.0)
         for name, A in trees.leaves(bandit.state, "state").items():
@@ -207,6 +221,7 @@ def test_by_the_clock_rows_count_by_their_age_in_whatever_order_they_come():
     one = dither.Bandit(model, dither.policies.UCB(radius="oful"), dim=3, seed=0)
     for i in rng.permutation(30):
         one.update(X[i], r[i], at=at[i])
+    assert float(one.state.now) == at.max()
     one.advance(400)
     one.advance(500)
     one.advance(123)  # the past: nothing changes

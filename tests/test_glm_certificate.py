@@ -250,12 +250,12 @@ def test_a_looser_tolerance_reads_less():
 
 
 def test_fixed_arms_cost_no_history():
-    """`counts` passes over six rows a round, whatever the round."""
+    """`counts` passes over four rows a round, a few times, whatever the round."""
     X, r = glm_oracles.repeats(np.random.default_rng(9), 600)
     model = GLM(solver="counts")
     state = model.init(3)
     for t in range(600):
         state = model.update(state, X[t], r[t], own=True)
     assert int(state.history.rows) == 4
-    assert int(model.passes(state)) <= 4 * 600
+    assert int(model.passes(state)) <= 5 * 600
     inspect(model, state, X, r)

@@ -24,6 +24,9 @@ EXTRAS = (
     "plotly",
     "rich",
     "pyarrow",
+    "sqlalchemy",
+    "alembic",
+    "psycopg",
 )
 
 
@@ -98,12 +101,13 @@ else: raise SystemExit("dither.opa")
 def test_an_extra_that_is_missing_is_named():
     code = """
 import sys
-for name in ("polars", "joblib", "torch", "narwhals"): sys.modules[name] = None
+for name in ("polars", "joblib", "torch", "narwhals", "sqlalchemy"): sys.modules[name] = None
 import dither, numpy as np
 env = dither.envs.Linear(dim=2, arms=2)
 calls = {"polars": lambda: dither.simulate(env, ["Greedy"], runs=1, rounds=2).table(),
          "joblib": lambda: dither.simulate(env, ["Greedy"], runs=2, rounds=2, batch=1, jobs=2),
-         "torch": lambda: dither.simulate(env, ["Greedy"], runs=1, rounds=2, device="cpu")}
+         "torch": lambda: dither.simulate(env, ["Greedy"], runs=1, rounds=2, device="cpu"),
+         "sqlalchemy": lambda: dither.log.Ledger()}
 for name, call in calls.items():
     try: call()
     except ImportError as e: assert name in str(e) and "dither[" in str(e), e
@@ -145,7 +149,7 @@ def test_the_public_names_are_there():
     linear = ["LinFP", "LinTS", "LinPHE", "RandLinUCB", "LinUCB", "EpsGreedy", "Greedy"]
     assert list(dither.ALGORITHMS)[:7] == linear
     assert set(dither.ALGORITHMS) - set(linear) == {
-        *("GLMFP", "LogEpsGreedy", "LogGreedy", "OFUGLB", "OFUGLB-e", "LogTS"),
+        *("Softmax", "SquareCB", "GLMFP", "LogEpsGreedy", "LogGreedy", "OFUGLB", "OFUGLB-e", "LogTS"),
         *("LogFPL", "LogPHE", "RandUCBLog", "UCB-GLM", "GLM-UCB", "Logistic-UCB-2", "GLOC", "EVILL"),
         *("FP", "DeepFP", "DeepFP-scalar", "DeepEpsGreedy", "DeepGreedy", "NeuralUCB", "NeuralTS", "FTPL"),
         *("NeuralLinear", "NeuralLinearFP"),

@@ -130,6 +130,19 @@ def test_weights_begin_as_a_torch_layer_begins():
         assert abs(values.var() - 1 / 3) < 5 * np.sqrt(4 / 45 / count)
 
 
+def test_layers_are_those_of_the_weights_asked_for():
+    """θ by θ, in turn, after a change in place, and for networks of one shape beside each other."""
+    net, rng = layout.layout(3, None, (2,)), np.random.default_rng(8)
+    a, b = rng.normal(size=net.size), rng.normal(size=(2, net.size))
+    for theta in (a, b, a, a.copy(), b[0], b[1], a):
+        theta += 1
+        W, bias = theta[..., :6].reshape(*theta.shape[:-1], 3, 2), theta[..., 6:8]
+        for layer in (net.views(theta)[0], net.views(theta)[0]):
+            assert_array_equal(layer.W, W)
+            assert_array_equal(layer.b, bias)
+    # seen red: the layers of the latest θ for any θ of its shape
+
+
 # One state, however it was reached
 
 

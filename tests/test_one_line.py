@@ -17,7 +17,7 @@ import dither as library
 from dither import log, ope, saving, testing
 from dither.algorithms import Algorithm, Spec
 from dither.cli import inventory
-from dither.experiments import environments, figures
+from dither.experiments.define import environments, figures
 from dither.simulate import configured
 
 ROOT = Path(__file__).parents[1]
@@ -119,9 +119,9 @@ def spaced(path):
 LINES = """
 import dither
 from dither.algorithms import ALGORITHMS, Algorithm, specs
-from dither.experiments.environments import ENVIRONMENTS, describe
-from dither.experiments.figures import FIGURES
-from dither.experiments.panels import Figure, Panel
+from dither.experiments.define.environments import ENVIRONMENTS, describe
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.panels import Figure, Panel
 from dither.log import FORMATS
 from dither.ope import ESTIMATORS, Estimator
 from parts_of_mine import Gradient, Ramp, Softmax, halved, spaced

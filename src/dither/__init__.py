@@ -3,11 +3,12 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from dither import links, models, noise, policies, theory
+from dither import features, links, models, noise, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS, Algorithm
 from dither.bandit import Bandit, Decision
 from dither.explain import Explanation
+from dither.features import Catalogue, Features
 from dither.ranking import ListDecision, ListPropensities
 from dither.restoring import from_bytes, load
 from dither.simulate import Results, simulate
@@ -43,14 +44,17 @@ __all__ = [
     "ALGORITHMS",
     "Algorithm",
     "Bandit",
+    "Catalogue",
     "Decision",
     "Explanation",
+    "Features",
     "ListDecision",
     "ListPropensities",
     "Results",
     "__version__",
     "datasets",
     "envs",
+    "features",
     "from_bytes",
     "links",
     "load",

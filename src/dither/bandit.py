@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dither import arrays, decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
+from dither.features import Features
 from dither.models import model as contract
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
@@ -58,7 +59,15 @@ class Bandit:
     """
 
     def __init__(
-        self, model: Any, policy: Any, *, dim: int, seed: int | None = None, floor: float = 0.0, monte_carlo: int = 0
+        self,
+        model: Any,
+        policy: Any,
+        *,
+        dim: int,
+        seed: int | None = None,
+        floor: float = 0.0,
+        monte_carlo: int = 0,
+        features: Features | None = None,
     ) -> None:
         errors.at_least("dim", dim, 1)
         errors.within("floor", floor, 0, 1)
@@ -73,7 +82,8 @@ class Bandit:
             contract.look(model, self.state, dim=self.dim)
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
-        self._columns: list[str] | None = None
+        self.features = features
+        self._columns: list[str] | None = None if features is None else features.fits(self.dim, slots=self.slots)
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
         self._training = self._stream("training") if contract.draws(model) else None  # the model's own chance
         self._ambient = contract.ambient(model, self.dim)  # the dimension of θ
@@ -245,9 +255,11 @@ class Bandit:
         with self._lock:
             self.state = self.model.advanced(self.state, inputs.times(at, (), self.model))
 
-    def _begun(self) -> Any:
-        """The model's first state."""
-        return contract.begin(self.model, self.dim, needs=self.policy.needs, rng=lambda: self._stream("weights"))
+    def _begun(self, model: Any = None) -> Any:
+        """The first state of the model, or of another one in its place."""
+        return contract.begin(
+            model or self.model, self.dim, needs=self.policy.needs, rng=lambda: self._stream("weights")
+        )
 
     def _learnt(self, X: np.ndarray, r: np.ndarray, settings: dict[str, Any]) -> Any:
         """The state after these observations. If the model refuses them, the stream of its own chance goes back."""
@@ -269,6 +281,24 @@ class Bandit:
         """
         with self._lock:
             self.state = contract.refitted(self.model, self.state)
+
+    def grow(self, slots: int) -> None:
+        """Have more disjoint slots. Those that are there keep what they learnt; the new ones have learnt nothing.
+
+        slots : how many there are from now on, at least as many as before
+
+        Raises ValueError for fewer slots; TypeError for a bandit without slots, and for a model whose slots cannot grow
+        (a network, a regressor). Nothing has changed then.
+        """
+        with self._lock:
+            if self.slots is None:
+                raise TypeError("this bandit has no disjoint slots: any number of arms can be on offer")
+            errors.at_least("slots", slots, self.slots)
+            model = contract.with_slots(self.model, int(slots))
+            decision.check(self.policy, model, dim=self.dim)
+            state = model.grown(self.state, self._begun(model))
+            self.model, self.state, self.slots = model, state, int(slots)
+            self._ambient = contract.ambient(model, self.dim)
 
     def reseed(self, seed: int | None = None) -> None:
         """Draw from new streams from now on. A copy that decides beside its original must do so.
@@ -307,6 +337,7 @@ class Bandit:
                 "model": saving.pack(self.model),
                 "policy": saving.pack(self.policy),
                 "columns": self._columns,
+                "features": None if self.features is None else self.features.described,
                 "streams": {name: saving.plain(rng.bit_generator.state) for name, rng in self._streams().items()},
                 **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
             }

@@ -4,15 +4,17 @@ import dataclasses
 import difflib
 import math
 import numbers
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 LARGEST = 1e100  # numbers and settings must be below this: their products with 1/√λ, at most 1e50, have finite squares
+
+MANY = 10  # names in a sentence
 
 
 def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
     """The error of a name that is in no table. It says the nearest match, or else all known names."""
     names = list(known)
-    best = _nearest(str(name).casefold(), {n.casefold(): n for n in reversed(names)})
+    best = nearest(name, names)
     return LookupError(f"no {what} {name!r}: " + (f"did you mean {best!r}?" if best else f"one of {', '.join(names)}"))
 
 
@@ -29,8 +31,16 @@ def one_of(name: str, value: object, known: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}")
 
 
-def _nearest(typed: str, known: dict[str, str]) -> str | None:
-    """The closest known name: one spelt nearly the same, else one with the same beginning, else one a little alike."""
+def listed(names: list[str]) -> str:
+    """Names in a sentence, the first of them where they are many."""
+    if len(names) > MANY:
+        return f"{', '.join(names[: MANY - 2])} and {len(names) - MANY + 2} more"
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
+
+
+def nearest(name: object, names: Sequence[str]) -> str | None:
+    """The closest name: one spelt nearly the same, else one with the same beginning, else one a little alike."""
+    typed, known = str(name).casefold(), {n.casefold(): n for n in reversed(names)}
     begins = [n for n in known if len(typed) > 2 and n.startswith(typed[:4])]
     found = difflib.get_close_matches(typed, known, n=1, cutoff=0.75) or begins
     found = found or difflib.get_close_matches(typed, known, n=1, cutoff=0.6)

@@ -6,11 +6,17 @@ import numpy as np
 
 from dither import errors, saving, streams
 from dither.bandit import COUNTS, SETTINGS, Bandit
+from dither.features import Features
 from dither.models import model as contract
 
 
 def load(
-    path: Any, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
+    path: Any,
+    *,
+    known: tuple[type, ...] = (),
+    model: Any = None,
+    seed: int | Literal["saved"] | None = "saved",
+    features: Features | None = None,
 ) -> Bandit:
     """The bandit that `save` wrote. It goes on as if nothing had happened, or with a new seed beside others.
 
@@ -18,23 +24,34 @@ def load(
     model : the model again, where a file cannot hold it: a module or an estimator of your own
     seed : "saved": its streams go on to the bit, which is right for one process alone. A copy that decides beside
         others takes None (fresh entropy) or a whole number of its own (`Bandit.reseed`).
+    features : the `Features` that are to make X from now on, to be sure that the bandit learnt with the same ones
 
     Raises FileNotFoundError. Raises ValueError for anything that is not a whole file of this format, for another model
-    than the one that was saved, for a class that is not in `known`, and for a value that is no seed. Nothing is
-    executed. An error of your own classes, while they are made again, is passed on as it is.
+    than the one that was saved, for other `features` than those that were saved, for a class that is not in `known`,
+    and for a value that is no seed. Nothing is executed. An error of your own classes, while they are made again, is
+    passed on as it is.
     """
-    return _loaded(saving.read(path), known, model, seed)
+    return _loaded(saving.read(path), known, model, seed, features)
 
 
 def from_bytes(
-    data: bytes, *, known: tuple[type, ...] = (), model: Any = None, seed: int | Literal["saved"] | None = "saved"
+    data: bytes,
+    *,
+    known: tuple[type, ...] = (),
+    model: Any = None,
+    seed: int | Literal["saved"] | None = "saved",
+    features: Features | None = None,
 ) -> Bandit:
     """The bandit that `Bandit.to_bytes` wrote: arguments and errors as for `load`."""
-    return _loaded(saving.from_bytes(data), known, model, seed)
+    return _loaded(saving.from_bytes(data), known, model, seed, features)
 
 
 def _loaded(
-    content: saving.Content, known: tuple[type, ...], model: Any, seed: int | Literal["saved"] | None
+    content: saving.Content,
+    known: tuple[type, ...],
+    model: Any,
+    seed: int | Literal["saved"] | None,
+    expected: Features | None,
 ) -> Bandit:
     table = saving.table(known)
     if seed != "saved":
@@ -42,7 +59,8 @@ def _loaded(
 
     def build(header: dict[str, Any], content: dict[str, np.ndarray]) -> Bandit:
         own, policy = saving.given(header["model"], model, table), saving.unpack(header["policy"], table)
-        bandit = Bandit(own, policy, **{name: header[name] for name in SETTINGS})
+        features = None if header.get("features") is None else Features.of_description(header["features"])
+        bandit = Bandit(own, policy, features=features, **{name: header[name] for name in SETTINGS})
         for name in COUNTS:
             errors.at_least(name, header[name], 0)
             setattr(bandit, name, header[name])
@@ -52,6 +70,8 @@ def _loaded(
         names = columns if isinstance(columns, list) else []
         if columns is not None and (len({c for c in names if isinstance(c, str)}) != bandit.dim or names[bandit.dim :]):
             raise ValueError(f"its columns {columns!r} are not {bandit.dim} names")
+        if features is not None and names != list(features.columns):
+            raise ValueError("its columns are not those of its features")
         bandit._columns = columns
         bandit.state = saving.filled(bandit.state, content)
         contract.check(bandit.model, bandit.state)
@@ -59,6 +79,10 @@ def _loaded(
         return bandit
 
     bandit = content.build(build, known=table, own=model is not None)
+    if expected is not None:
+        if bandit.features is None:
+            raise ValueError(f"{content.where} holds a bandit without features: leave features= out")
+        bandit.features.check(expected, what="features=", whose=f"the bandit in {content.where}")
     if seed != "saved":
         bandit.reseed(seed)
     return bandit

@@ -1,5 +1,8 @@
 """A configuration and a state in a file: one `.npz` with the arrays and, as bytes, the JSON of everything else.
 
+docs/file-format.md describes the file. A change that older files do not survive raises FORMAT by one, and puts into
+`UPGRADES` what makes the new form of the old one. Files of every format since 2 are kept in the tests.
+
 Nothing in it is executed: names of configurations are looked up in the table below, arrays are read without pickle,
 and every shape is checked against a fresh state. A file is written beside its name and renamed, so it is whole or
 absent. Members are stored as they are, so none is longer than the file: what is compressed is refused unread.
@@ -18,10 +21,11 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from dither import files, models, noise, policies, trees
+from dither import _version, files, models, noise, policies, trees
 from dither.models import model as contract
 
 FORMAT = 2  # 2: states carry what rounding has done to them
+UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {}  # n -> turns format n into n + 1
 LIBRARY = "dither"
 KNOWN: dict[str, type] = {  # the classes that a file may name; `know` adds those of algorithms
     name: cls
@@ -30,6 +34,7 @@ KNOWN: dict[str, type] = {  # the classes that a file may name; `know` adds thos
     if isinstance(cls, type) and dataclasses.is_dataclass(cls)
 }
 T = TypeVar("T")
+_MAGIC = b"PK\x03\x04"  # how a zip archive begins
 _DAMAGED = (  # what may be raised, besides ValueError, where a file was not written by `write`
     *(zipfile.BadZipFile, tokenize.TokenError, EOFError, LookupError, NotImplementedError, RuntimeError),
     *(TypeError, AttributeError, OverflowError, RecursionError, MemoryError),
@@ -114,7 +119,9 @@ class Content:
             if own:
                 reason.add_note(f"while the bandit in {self.where} was made again")
                 raise
-            raise _damaged(self.where, reason) from None
+            by, own_version = self.header.get("version"), _version.__version__
+            other = "" if by == own_version else f", or of another version (by dither {by}, and this is {own_version})"
+            raise _refused(self.where, f"It is damaged{other}", reason) from None
         return built
 
 
@@ -146,7 +153,8 @@ def to_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def _write(file: IO[bytes], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    text = np.frombuffer(json.dumps({"format": FORMAT} | header).encode(), dtype=np.uint8)
+    about = {"format": FORMAT, "version": _version.__version__}
+    text = np.frombuffer(json.dumps(about | header).encode(), dtype=np.uint8)
     content: dict[str, Any] = {"header": text} | arrays
     np.savez(file, **content)
 
@@ -166,33 +174,56 @@ def from_bytes(data: bytes) -> Content:
 
 
 def _read(file: IO[bytes], where: str) -> Content:
+    start = file.read(len(_MAGIC))
+    if not _MAGIC.startswith(start):
+        raise _refused(where, "It is a foreign file", f"it begins with {start!r}, and a dither file is a zip archive")
+    if not start:
+        raise _refused(where, "It is empty")
+    if not zipfile.is_zipfile(file):
+        raise _refused(where, "It is cut off", "the list of its parts, which stands at the end, is missing")
     try:
         arrays = _arrays(file)
+        if "header" not in arrays:
+            held = ", ".join(sorted(arrays)[:3]) or "nothing"
+            raise _refused(where, "It is a foreign file", f"a zip archive of {held}, without a header")
         header = json.loads(arrays.pop("header").tobytes())
-        if type(header["format"]) is not int or header["format"] < 1:
-            raise ValueError(f"its format is {header['format']!r}")
-        if header["format"] > FORMAT:
-            raise ValueError(f"its format is {header['format']}, this version reads up to {FORMAT}: upgrade dither")
-        if header["format"] < FORMAT:
-            raise ValueError(
-                f"its format is {header['format']}, of a development version: this one reads format {FORMAT} alone; "
-                f"learn again from the log"
-            )
+        if not isinstance(header, dict) or "format" not in header:
+            raise _refused(where, "It is a foreign file", "its header names no format")
+        number = header["format"]
+        if type(number) is not int or number < 1:
+            raise ValueError(f"its format is {number!r}")
+    except _Refused:
+        raise
     except (ValueError, OSError, *_DAMAGED) as reason:
-        raise _damaged(where, reason) from None
+        raise _refused(where, "It is damaged", reason) from None
+    by = f" by dither {header['version']}" if isinstance(header.get("version"), str) else ""
+    if number > FORMAT:
+        newer = f"it was written{by} in format {number}, and dither {_version.__version__} reads up to {FORMAT}"
+        raise _refused(where, "It is of a newer version", f"{newer}: upgrade dither")
+    for format in range(number, FORMAT):
+        if format not in UPGRADES:
+            older = f"it was written{by} in format {number}, of a development version"
+            raise _refused(where, "It is of too old a version", f"{older}: learn again from the log")
+        try:
+            UPGRADES[format](header, arrays)
+        except (ValueError, *_DAMAGED) as reason:
+            raise _refused(where, "It is damaged", reason) from None
     return Content(where, header, arrays)
 
 
-def _damaged(where: str, reason: Exception) -> ValueError:
-    plain = isinstance(reason, (ValueError, OSError, LookupError, NotImplementedError, RuntimeError))
+class _Refused(ValueError):
+    """A file that cannot be read, for a reason that is told."""
+
+
+def _refused(where: str, which: str, reason: Exception | str = "") -> _Refused:
+    plain = isinstance(reason, (str, ValueError, OSError, LookupError, NotImplementedError, RuntimeError))
     odd = isinstance(reason, (KeyError, IndexError, RecursionError)) or not plain
-    return ValueError(f"{where} is not a dither file, or a damaged one: {repr(reason) if odd else reason}")
+    told = repr(reason) if odd else str(reason)
+    return _Refused(f"{where} is not a dither file that this version can read. {which}{told and ': '}{told}")
 
 
 def _arrays(file: IO[bytes]) -> dict[str, np.ndarray]:
     """The arrays by name. An array is read only when its length is known to be true and no longer than the file."""
-    if not zipfile.is_zipfile(file):
-        raise ValueError("it is no zip archive")
     size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()

@@ -8,9 +8,10 @@ show this one.
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from dither import arrays, decision, errors, parts, streams, trees, workers
 from dither.algorithms import Algorithm, Spec
 from dither.arrays import Array
 from dither.models import model as contract
+from dither.world import Rounds, World
 
 CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and they stay in the cache
 BATCH = 50  # the most runs in lockstep, by default: with more, a run costs no less
@@ -156,11 +158,16 @@ def check_environment(env: Any) -> None:
 
 def _batch(env: Any, models: list[Any], *, rounds: int, there: bool) -> int:
     """As many runs in lockstep as are quickest and as memory holds. there : on a device."""
-    quick = BATCH_THERE if there else min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
+    quick = BATCH_THERE if there else _in_cache(env)
     size = sum(contract.bytes_of(model, env.dim, rounds) for model in models)
     kept = models if not there else [model for model in models if contract.at_home(model)]
     quick = int(min([quick, *(contract.together(model, env.dim) for model in kept)]))
     return max(1, min(quick, int((MEMORY_THERE if there else MEMORY) // size) if size else quick))
+
+
+def _in_cache(env: Any) -> int:
+    """As many runs in lockstep as make a run cheap, with states that stay in the cache."""
+    return min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
 
 
 def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0) -> None:
@@ -279,6 +286,7 @@ def _lockstep(
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
     world = World(env, runs, seed, xp=xp, device=device)
     crew = [_Agent(model, policy, world) for model, policy in agents.values()]
+    teams = [_Team(team) for team in _teams(crew, world)]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
     chunk = CHUNK if device is None else CHUNK_THERE
     n = max(1, min(rounds, chunk // (8 * world.width * len(runs)), 256))
@@ -294,8 +302,8 @@ def _lockstep(
         for i in range(ahead):
             t += 1
             scenes = {home: kind.at(i) for home, kind in kinds.items()}
-            for agent in crew:
-                agent.step(t, i, scenes[agent.home])
+            for team in teams:
+                team.step(t, i, scenes)
             if t == marks[mark]:
                 for a, agent in enumerate(crew):
                     regret[a, :, mark], realised[a, :, mark] = agent.totals()
@@ -305,106 +313,55 @@ def _lockstep(
     return regret, realised
 
 
-class Rounds(NamedTuple):
-    """n rounds of R runs; or one round of them, without the axis of n. NumPy's arrays, or `moved` to a device."""
+def _teams(crew: list["_Agent"], world: World) -> list[list["_Agent"]]:
+    """The agents, those together that learn together: no more runs in all than stay in the cache."""
+    if world.xp is not arrays.backend(None) or hasattr(world.env, "delays"):
+        return [[agent] for agent in crew]
+    teams: list[list[_Agent]] = []
+    for agent in crew:
+        most = min(_in_cache(world.env), contract.together(agent.model, world.dim)) // len(world.runs)
+        fits = (team for team in teams if len(team) < most and _alike(team[0], agent))
+        team = next(fits, None)
+        if team is None:
+            teams.append([agent])
+        else:
+            team.append(agent)
+    return teams
 
-    X: Array  # (R, n, K, d), or (R, n, d) with disjoint slots
-    mean: Array  # (R, n, K)
-    reward: Array  # (R, n, K)
-    best: Array  # (R, n)  the highest mean of the arms on offer
-    best_reward: Array  # (R, n)  the reward of the arm of the highest mean
-    delay: np.ndarray | None  # (R, n)  how many rounds late a reward comes; None: none is late
-    mask: Array | None  # (R, n, K)  True: on offer; None: all are
 
-    def at(self, i: int) -> "Rounds":
-        """Round i alone."""
-        return Rounds(*(None if part is None else part[:, i, ...] for part in self))
+def _alike(one: "_Agent", other: "_Agent") -> bool:
+    """Whether two agents have the same model, whose runs do not depend on each other, and keep the same of it."""
+    model = one.model
+    if contract.of_user(model) or contract.draws(model) or model != other.model:
+        return False
+    return trees.leaves(one.state, "").keys() == trees.leaves(other.state, "").keys()
 
 
-class World:
-    """The environment of R runs, each with streams of its own."""
+class _Team:
+    """Agents with the same model. Their runs are learnt in one call, which costs little more than that of one agent."""
 
-    def __init__(self, env: Any, runs: np.ndarray, seed: int, *, xp: Any, device: Any) -> None:
-        from dither.envs import base  # here, since a live bandit needs no environments
+    def __init__(self, agents: list["_Agent"]) -> None:
+        self.agents, self.model = agents, agents[0].model
+        if len(agents) > 1:
+            self.share(trees.map_arrays(lambda *parts: np.concatenate(parts), *(agent.state for agent in agents)))
 
-        self.fill = base.fill
-        self.env, self.runs, self.seed, self.xp, self.device = env, runs, seed, xp, device
-        self.arms, self.dim, self.disjoint = env.arms, env.dim, env.disjoint
-        self.shape = (env.dim,) if env.disjoint else (env.arms, env.dim)
-        self.width, self.done = int(np.prod(self.shape)), 0  # rounds
-        self.instances = [env.start(streams.stream(seed, int(run), "instance")) for run in runs]
-        self.contexts, self.noise, self.late, self.offers = (
-            self.streams(purpose) for purpose in ("contexts", "noise", "delay", "offered")
-        )
+    def share(self, state: Any) -> None:
+        """Keep the state of all runs, and give each agent its own as views."""
+        self.state, R = state, len(self.agents[0].world.runs)
+        for k, agent in enumerate(self.agents):
+            own = slice(k * R, (k + 1) * R)
+            agent.state = trees.map_arrays(operator.itemgetter(own), state)
 
-    def streams(self, purpose: str) -> list[np.random.Generator]:
-        """One stream a run."""
-        return [streams.stream(self.seed, int(run), purpose) for run in self.runs]
-
-    def moved(self, rows: Rounds) -> Rounds:
-        """The rounds in the library and on the device of this simulation."""
-        moved = {name: None if part is None else self.array(part) for name, part in rows._asdict().items()}
-        return Rounds(**moved | {"delay": rows.delay})
-
-    def advance(self, n: int) -> Rounds:
-        """The next n rounds."""
-        env, R = self.env, len(self.runs)
-        X, mean = np.empty((R, n, *self.shape)), np.empty((R, n, self.arms))
-        if not self.done:
-            X[:] = np.nan  # shows what `fill` leaves out; done once, it costs little
-        reward, mask = np.empty_like(mean), None
-        if hasattr(env, "offered"):
-            mask = np.empty(mean.shape, dtype=bool)
-        for r, run in enumerate(self.instances):
-            more = self.fill(env, run, self.contexts[r], X[r], t=self.done + 1)
-            mean[r] = self.rows("means", env.means(run, X[r], more), n)
-            reward[r] = self.pay(self.noise[r], mean[r])
-            if mask is not None:
-                mask[r] = self.offer(env.offered(run, self.offers[r], X[r], more), n)
-        if not self.done and not np.isfinite(X).all():
-            raise ValueError(f"{type(env).__name__}.fill must fill out {X.shape[1:]} with finite numbers, and did not")
-        self.done += n
-        top = np.argmax(mean if mask is None else np.where(mask, mean, -np.inf), axis=-1)[..., None]
-        delay = None
-        if hasattr(env, "delays"):
-            delay = np.stack([np.asarray(env.delays(rng, n)) for rng in self.late])
-            if delay.shape != mean.shape[:2] or delay.dtype.kind not in "iu" or delay.min() < 0:
-                raise ValueError(f"{type(env).__name__}.delays must return {n} whole numbers of at least 0")
-        best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
-        return Rounds(X, mean, reward, best, best_reward, delay, mask)
-
-    def pay(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-        """The rewards (n, K) of these means."""
-        n = len(mean)
-        if hasattr(self.env, "rewards"):
-            return self.rows("rewards", self.env.rewards(rng, mean), n)
-        noise = self.env.reward_noise(rng, n)
-        return mean if noise is None else mean + self.rows("reward_noise", noise, n)
-
-    def rows(self, method: str, answer: Any, n: int) -> np.ndarray:
-        """What a method of the environment answered. It must be finite and of shape (n, K)."""
-        answer = np.asarray(answer)
-        name = f"{type(self.env).__name__}.{method}"
-        if answer.shape != (n, self.arms):
-            raise ValueError(f"{name} must return finite numbers of shape {(n, self.arms)}, got {answer.shape}")
-        if not np.isfinite(answer).all():
-            raise ValueError(f"{name} must return finite numbers, and some are not: does fill write all of out?")
-        return answer
-
-    def offer(self, answer: Any, n: int) -> np.ndarray:
-        """Which arms the environment says are on offer, (n, K): True and False, and no round without an arm."""
-        answer, name = np.asarray(answer), f"{type(self.env).__name__}.offered"
-        if answer.shape != (n, self.arms) or answer.dtype != bool:
-            raise ValueError(
-                f"{name} must return True and False of shape {(n, self.arms)}, got {answer.dtype} of {answer.shape}"
-            )
-        if not answer.any(axis=-1).all():
-            raise ValueError(f"{name} must offer at least one arm in each round, and offers none in some: keep one")
-        return answer
-
-    def array(self, x: np.ndarray) -> Array:
-        """In the library and on the device of this simulation."""
-        return x if self.xp is arrays.backend(None) else self.xp.asarray(x, device=self.device)
+    def step(self, t: int, i: int, scenes: dict[bool, Rounds]) -> None:
+        """Choose, pay, learn."""
+        scene = scenes[self.agents[0].home]
+        seen = [agent.choose(t, i, scene) for agent in self.agents]
+        if len(seen) == 1:
+            self.agents[0].learn(t, seen[0], scene.delay)
+            return
+        x, r = (np.concatenate(kind) for kind in list(zip(*seen, strict=True))[:2])
+        slot = {name: np.concatenate([own[name] for _, _, own in seen]) for name in seen[0][2]}
+        self.share(self.model.update(self.state, x, r, **slot, **contract.given_up(self.model)))
 
 
 class _Agent:
@@ -445,8 +402,8 @@ class _Agent:
         size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
         self.block = max(1, int(DRAWN // (size / n)))
 
-    def step(self, t: int, i: int, scene: Rounds) -> None:
-        """Choose, pay, learn."""
+    def choose(self, t: int, i: int, scene: Rounds) -> tuple[Array, Array, dict[str, Any]]:
+        """Choose and pay. -> what is to be learnt: x (R, d), r (R,), and the other arguments of `update`."""
         if i >= self.last:
             self.draw(i)
         j = i - self.first
@@ -464,11 +421,16 @@ class _Agent:
             slot["at"] = self.array(np.full(len(self.rngs), float(t)))  # the round is the time
         if self.training_rngs:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
-        if scene.delay is None:
+        return x, r, slot
+
+    def learn(self, t: int, seen: tuple[Array, Array, dict[str, Any]], delay: np.ndarray | None) -> None:
+        """Learn what comes in round t; delay (R,) says how many rounds late what was seen now will come."""
+        x, r, slot = seen
+        if delay is None:
             self.state = self.model.update(self.state, x, r, **slot, **contract.given_up(self.model))
             return
-        for delay in np.unique(scene.delay):
-            self.late.setdefault(t + int(delay), []).append((x, r, slot, scene.delay == delay))
+        for late in np.unique(delay):
+            self.late.setdefault(t + int(late), []).append((x, r, slot, delay == late))
         for x, r, slot, arrived in self.late.pop(t, []):
             new = self.model.update(self.state, x, r, **slot)
             self.state = new if arrived.all() else trees.choose(self.array(arrived), new, self.state)

@@ -15,9 +15,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dither import ope, workers
-from dither.experiments import figures, run
-from dither.experiments.cells import of_panel
-from dither.experiments.store import Store
+from dither.experiments.define import figures
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.store import STORE, Store
+from dither.experiments.run import run
 from dither.log import sources
 from dither.workers import Workers, delayed
 
@@ -27,7 +28,7 @@ RUNS = 6
 
 
 def rows(out):
-    return pl.concat([Store(out / run.STORE).read(cell).sort("run", "round") for cell in CELLS.values()])
+    return pl.concat([Store(out / STORE).read(cell).sort("run", "round") for cell in CELLS.values()])
 
 
 class Dask:

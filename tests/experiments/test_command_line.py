@@ -5,7 +5,7 @@ import pytest
 
 from dither import _version, envs
 from dither.algorithms import ALGORITHMS
-from dither.experiments.environments import build
+from dither.experiments.define.environments import build
 
 TINY = ("reproduce", "fig3-linear", "--panel", "d=10", "--rounds", 40, "--runs", 2)
 
@@ -53,7 +53,7 @@ def test_a_mistake_of_ours_is_not_hidden(dither, monkeypatch):
     def broken(*arguments, **settings):
         raise KeyError("a mistake")
 
-    monkeypatch.setattr("dither.experiments.figures.find", broken)
+    monkeypatch.setattr("dither.experiments.define.figures.find", broken)
     with pytest.raises(KeyError, match="a mistake"):
         dither("reproduce", "fig3-linear")
 
@@ -79,7 +79,7 @@ def test_version_and_help(dither):
 
 
 def test_figures_lists_all(dither):
-    from dither.experiments.figures import FIGURES
+    from dither.experiments.define.figures import FIGURES
 
     code, out, _ = dither("figures")
     assert code == 0

@@ -15,7 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import openml_cache
 from dither import datasets
 from dither.datasets import openml
-from dither.experiments import environments, figures, run
+from dither.experiments.define import environments, figures
+from dither.experiments.run import run
 
 QUICK = ("--rounds", 20, "--runs", 2)
 MIXED = """age,job,member,score,label

@@ -1,8 +1,8 @@
 import pytest
 
 from dither.algorithms import Spec
-from dither.experiments import costs
-from dither.experiments.environments import describe, outline
+from dither.experiments.define.environments import describe, outline
+from dither.experiments.plan import costs
 
 
 @pytest.mark.parametrize("algorithm", ["GLMFP:solver=counts", "LogPHE"])

@@ -3,11 +3,13 @@ from dataclasses import replace
 import pytest
 
 from dither.algorithms import ALGORITHMS, specs
-from dither.experiments import asked, costs, figures, neural_figures, published
-from dither.experiments.environments import build
-from dither.experiments.figures import FIGURES
-from dither.experiments.linear_figures import PAPER
-from dither.experiments.panels import REFERENCES, reference
+from dither.experiments.define import figures, neural_figures, published
+from dither.experiments.define.environments import build
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.linear_figures import PAPER
+from dither.experiments.define.panels import REFERENCES, reference
+from dither.experiments.keep import asked
+from dither.experiments.plan import costs
 
 (FP,) = specs("LinFP")
 NEURAL = {figure.name for figure in neural_figures.FIGURES}

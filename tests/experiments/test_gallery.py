@@ -11,11 +11,14 @@ import polars as pl
 import pytest
 
 from dither.algorithms import specs
-from dither.experiments import asked, code, figures, gallery, plots, run, summaries, tables, words
-from dither.experiments.cells import of_panel
-from dither.experiments.figures import FIGURES
-from dither.experiments.plan import STORE
-from dither.experiments.store import Store
+from dither.experiments.define import figures
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.judge import tables, words
+from dither.experiments.keep import asked, code
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.store import STORE, Store
+from dither.experiments.run import run
+from dither.experiments.show import gallery, plots, summaries
 
 FOLDER = Path(__file__).parents[2] / "docs" / "results"
 CURE = "make it again with 'make gallery'"

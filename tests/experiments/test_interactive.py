@@ -7,16 +7,18 @@ from dataclasses import replace
 import pytest
 
 from dither.drawing import DARK, PALETTE
-from dither.experiments import figures, interactive, published, run, tables
-from dither.experiments.figures import FIGURES
-from dither.experiments.store import Store
+from dither.experiments.define import figures, published
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.judge import tables
+from dither.experiments.keep.store import STORE, Store
+from dither.experiments.show import interactive
 from stored import fabricated
 
 
 def sketched(figure, out, **more):
     """-> (the curves, what the page gets of them)"""
     fabricated(figure, out=out)
-    curves = tables.curves(figure, Store(out / run.STORE), seed=0, codes={})
+    curves = tables.curves(figure, Store(out / STORE), seed=0, codes={})
     return curves, interactive.sketch(figure, curves, **more)
 
 
@@ -75,7 +77,7 @@ def test_quartiles_are_the_band_where_they_are_asked_for(tmp_path):
 def test_a_sweep_is_a_picture_and_no_number_is_nan(tmp_path):
     figure = figures.select(FIGURES["h2"], panels=["d=10"], rounds=50, algorithms=["LinFP:c=0.1", "LinFP:c=1"])
     fabricated(figure, out=tmp_path, runs=1)  # which has no standard error
-    curves = tables.curves(figure, Store(tmp_path / run.STORE), seed=0, codes={})
+    curves = tables.curves(figure, Store(tmp_path / STORE), seed=0, codes={})
     assert interactive.sketch(replace(figure, x="setting"), curves) is None
     sketch = interactive.sketch(figure, curves)
     assert json.loads(json.dumps(sketch, allow_nan=False)) == sketch

@@ -4,9 +4,10 @@ import polars as pl
 import pytest
 
 from dither.algorithms import specs
-from dither.experiments import latex, tables
-from dither.experiments.figures import FIGURES
-from dither.experiments.panels import Figure, Panel
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.panels import Figure, Panel
+from dither.experiments.judge import tables
+from dither.experiments.show import latex
 
 NAMES = ("LinFP", "LinTS", "Greedy", "LinUCB")
 LAST = {  # of three runs

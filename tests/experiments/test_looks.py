@@ -9,9 +9,11 @@ import pytest
 
 from dither import drawing
 from dither.algorithms import specs
-from dither.experiments import figures, looks, pictures, plots
-from dither.experiments.figures import FIGURES
-from dither.experiments.panels import Figure, Panel
+from dither.experiments.define import figures
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.panels import Figure, Panel
+from dither.experiments.show import looks, pictures, plots
+from dither.experiments.show.pictures import Look
 
 H1 = FIGURES["h1"]
 
@@ -96,7 +98,7 @@ def test_published_curves_are_dashed_and_hollow_in_the_look_of_ours():
 
 @pytest.mark.parametrize(("width", "inches"), [("column", 3.25), ("text", 5.5), ("7", 7.0), (4.5, 4.5)])
 def test_a_picture_is_as_wide_as_asked(tmp_path, width, inches):
-    picture = plots.draw(H1, rows(H1), width=width, title=False)
+    picture = plots.draw(H1, rows(H1), Look(width=width, title=False))
     assert picture.get_figwidth() == inches
     path = drawing.save(picture, tmp_path / "h1.pdf")
     (box,) = re.findall(rb"/MediaBox \[ ?0 0 ([\d.]+) ", path.read_bytes())
@@ -110,7 +112,7 @@ def test_a_picture_is_as_wide_as_asked(tmp_path, width, inches):
 
 
 def test_a_title_is_baked_in_only_where_it_is_wanted():
-    bare, titled = (plots.draw(H1, rows(H1), width="text", title=wanted) for wanted in (False, True))
+    bare, titled = (plots.draw(H1, rows(H1), Look(width="text", title=wanted)) for wanted in (False, True))
     assert bare._suptitle is None
     assert bare.legends[0].get_title().get_text() == ""
     assert titled._suptitle.get_text() == H1.title
@@ -137,7 +139,7 @@ def test_a_number_of_features_is_whole():
 
 
 def test_letters_stay_letters_in_vector_files(tmp_path):
-    picture = plots.draw(H1, rows(H1, panels=1), title=False, kind="paper")
+    picture = plots.draw(H1, rows(H1, panels=1), Look(title=False, names="paper"))
     svg = drawing.save(picture, tmp_path / "h1.svg").read_text("utf-8")
     assert ">ε-Greedy</text>" in svg
     pdf = drawing.save(picture, tmp_path / "h1.pdf").read_bytes()

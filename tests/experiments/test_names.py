@@ -1,9 +1,10 @@
 import pytest
 
 from dither.algorithms import ALGORITHMS, specs
-from dither.experiments import figures, names, published
-from dither.experiments.figures import FIGURES
-from dither.experiments.panels import Figure, Panel
+from dither.experiments.define import figures, published
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.panels import Figure, Panel
+from dither.experiments.show import names
 
 
 def shown(figure, kind="paper"):

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from dither import models
 from dither.algorithms import ALGORITHMS, Spec, specs
 from dither.cli import report
-from dither.experiments import asked, costs, figures, published, tables
-from dither.experiments.cells import of_panel
-from dither.experiments.environments import Outline, outline
-from dither.experiments.figures import FIGURES
-from dither.experiments.neural_figures import CNN, GUESSED, PAPER
-from dither.experiments.panels import with_shared, without_shared
+from dither.experiments.define import figures, networks, published
+from dither.experiments.define.environments import Outline, outline
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.neural_figures import CNN, GUESSED, PAPER
+from dither.experiments.define.panels import with_shared, without_shared
+from dither.experiments.judge import tables
+from dither.experiments.keep import asked
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.plan import costs
 from dither.models.network.layout import layout
 
 FIG3, H6, H7, TUNING = (FIGURES[name] for name in ("fig3-neural", "h6", "h7", "neural-tuning"))
@@ -53,8 +56,8 @@ def test_the_settings_are_the_papers():
     assert [(p.name, p.rounds) for p in H7.panels] == [("mnist", 50_000), ("fashion-mnist", 20_000)]
     for figure, hidden, filters in ((FIG3, (50, 50), ()), (H6, (100,), ()), (H7, (128,), (32, 64))):
         for spec in figure.algorithms:
-            net = costs.settings(spec)
-            assert (costs.widths(net["hidden"]), costs.widths(net["convolutions"])) == (hidden, filters)
+            net = networks.settings(spec)
+            assert (networks.widths(net["hidden"]), networks.widths(net["convolutions"])) == (hidden, filters)
             assert (net["batch"], net["window"], net["lr"], net["steps"], net["every"]) == (32, 32, 0.001, 1, 1)
     assert [spec.name for spec in H7.algorithms] == [spec.name for spec in FIG3.algorithms]
     # seen red: "DeepFP:hidden=50x50" in h6
@@ -81,7 +84,7 @@ def test_the_two_preprocessings_are_two_results():
 
 
 def test_both_preprocessings_stand_beside_the_published_curve():
-    with resources.files("dither.experiments").joinpath("published.csv").open(encoding="utf-8") as file:
+    with resources.files("dither.experiments.define").joinpath("published.csv").open(encoding="utf-8") as file:
         drawn = [row for row in csv.DictReader(file) if row["figure"] == "fig3-neural"]
     assert len(drawn) == 596
     for panel in FIG3.panels:

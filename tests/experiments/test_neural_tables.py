@@ -4,13 +4,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dither import drawing
+from dither import drawing, errors
 from dither.algorithms import specs
-from dither.experiments import figures, plots, tables, words
-from dither.experiments.figures import FIGURES
-from dither.experiments.neural_figures import CNN
-from dither.experiments.neural_figures import GUESSED as BOTH_GUESSED
-from dither.experiments.panels import with_shared
+from dither.experiments.define import figures
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.neural_figures import CNN
+from dither.experiments.define.neural_figures import GUESSED as BOTH_GUESSED
+from dither.experiments.define.panels import with_shared
+from dither.experiments.judge import tables, words
+from dither.experiments.show import plots
 
 GUESSED = [str(spec) for spec in BOTH_GUESSED]
 FIG3, H6, H7, TUNING = (FIGURES[name] for name in ("fig3-neural", "h6", "h7", "neural-tuning"))
@@ -87,8 +89,8 @@ def test_the_words():
     rows += [{"algorithm": f"C:c={c}", "regret": 5.0, "se": 1.0} for c in (1, 2)]
     best = "A:c=1 (10.0 ± 1.00, of 3 tried) and B:c=1 (10.0 ± 1.00, of 3 tried)"
     assert words.of_each(pl.DataFrame(rows)) == f"Lowest of each algorithm's settings: {best}. {words.SELECTED}"
-    assert words.listed(list("abcdefghij")).endswith("i and j")
-    assert words.listed(list("abcdefghijk")) == "a, b, c, d, e, f, g, h and 3 more"
+    assert errors.listed(list("abcdefghij")).endswith("i and j")
+    assert errors.listed(list("abcdefghijk")) == "a, b, c, d, e, f, g, h and 3 more"
 
 
 def test_in_brief():

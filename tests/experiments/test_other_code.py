@@ -14,11 +14,14 @@ from polars.testing import assert_frame_equal
 
 import dither
 from dither.algorithms import Algorithm
-from dither.experiments import blocks, code, figures, run, tables
-from dither.experiments.cells import of_panel
-from dither.experiments.environments import describe
-from dither.experiments.imported import Sources
-from dither.experiments.store import UNRECORDED, Store
+from dither.experiments.define import environments, figures
+from dither.experiments.define.environments import describe
+from dither.experiments.judge import tables
+from dither.experiments.keep import code
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.imported import Sources
+from dither.experiments.keep.store import STORE, UNRECORDED, Store
+from dither.experiments.run import computing, run
 
 POLICY = '''
 """A policy of the user's own."""
@@ -82,7 +85,7 @@ def figure(*names):
 def rows(out, fig=None):
     """What a table of the last request shows."""
     request = next(r for r in run.asked.figures(out) if r.figure.name == "compare")
-    found = tables.curves(fig or request.figure, Store(out / run.STORE), seed=request.seed, codes=request.codes)
+    found = tables.curves(fig or request.figure, Store(out / STORE), seed=request.seed, codes=request.codes)
     return found.sort("algorithm", "run", "round")
 
 
@@ -93,7 +96,9 @@ def test_other_code_is_computed_anew_and_no_other_algorithm(tmp_path, own):
     own.edit(sign="-")
     calls = []
     own.monkeypatch.setattr(
-        blocks, "simulate", lambda env, specs, **more: (calls.append([*specs]), dither.simulate(env, specs, **more))[1]
+        computing,
+        "simulate",
+        lambda env, specs, **more: (calls.append([*specs]), dither.simulate(env, specs, **more))[1],
     )
     assert run.reproduce(figure(), out=tmp_path / "a", runs=3, on_other_code=said.append) == 1
     assert calls == [["Mine"]]
@@ -121,7 +126,7 @@ def test_what_is_accepted_is_taken_and_said(tmp_path, own):
     assert_frame_equal(rows(tmp_path), old)
     assert run.reproduce(figure("Mine"), out=tmp_path, runs=3, accept=True) == 1  # one run more, by the new code
     cell = of_panel(figure().panels[0], seed=0)["Mine"]
-    about = Store(tmp_path / run.STORE).about(cell, Store(tmp_path / run.STORE).codes(cell))
+    about = Store(tmp_path / STORE).about(cell, Store(tmp_path / STORE).codes(cell))
     assert [a["runs"] for a in about] == [[2], [0, 1]]
     # seen red: `accept` without effect in `reproduce`
 
@@ -211,14 +216,14 @@ def test_results_of_a_version_that_recorded_no_code(tmp_path):
     run.reproduce(figure("LinFP"), out=tmp_path, runs=2)
     old = rows(tmp_path)
     cell = of_panel(figure("LinFP").panels[0], seed=0)["LinFP"]
-    (path,) = (tmp_path / run.STORE / cell.key).rglob("*.parquet")
+    (path,) = (tmp_path / STORE / cell.key).rglob("*.parquet")
     about = json.loads(pl.read_parquet_metadata(path)["dither"])
     del about["code"]
     frame = pl.read_parquet(path).with_columns(regret=pl.col("regret") + 1000.0)
     frame.write_parquet(path.parent.parent / path.name, metadata={"dither": json.dumps(about)})
     shutil.rmtree(path.parent)
     shutil.rmtree(tmp_path / "asked")
-    store, said = Store(tmp_path / run.STORE), []
+    store, said = Store(tmp_path / STORE), []
     assert store.codes(cell) == [UNRECORDED]
     assert store.runs(cell) == {0, 1}
     assert run.reproduce(figure("LinFP"), out=tmp_path, runs=2, accept=True, on_other_code=said.append) == 0
@@ -233,10 +238,10 @@ def test_results_of_a_version_that_recorded_no_code(tmp_path):
 def test_a_file_in_the_folder_of_another_code_is_refused(tmp_path):
     run.reproduce(figure("LinFP"), out=tmp_path, runs=1)
     cell = of_panel(figure("LinFP").panels[0], seed=0)["LinFP"]
-    (path,) = (tmp_path / run.STORE / cell.key).rglob("*.parquet")
+    (path,) = (tmp_path / STORE / cell.key).rglob("*.parquet")
     shutil.copytree(path.parent, path.parent.parent / "other")
     with pytest.raises(ValueError, match="holds results of the code"):
-        Store(tmp_path / run.STORE).codes(cell)
+        Store(tmp_path / STORE).codes(cell)
     # seen red: `_files` without the comparison of codes
 
 
@@ -258,6 +263,27 @@ def test_what_counts_as_the_code_of_the_library_s_own(monkeypatch):
     monkeypatch.setattr(dither.arrays, "argmax", argmax)
     assert code.of(dither.policies.Greedy(), dither.models.Ridge()) not in (before, None)
     # seen red: imports inside functions left out; loaded code left out
+
+
+def test_the_bench_is_not_the_code_of_a_result_but_for_what_builds_the_environment(monkeypatch):
+    """A caption or a table that is written anew makes no result old. So only the builders count."""
+    read, closure = set(), Sources.closure
+
+    def noting(self, modules):
+        found = closure(self, modules)
+        read.update(found)
+        return found
+
+    monkeypatch.setattr(Sources, "closure", noting)
+    for env in ("linear", "digits"):
+        panel = figures.adhoc(describe(env), ["LinFP"], rounds=40, runs=3).panels[0]
+        assert None not in code.fingerprints(of_panel(panel, seed=0).values()).values()
+    assert {name for name in read if name.startswith("dither.experiments")} == {environments.__name__}
+    assert {"dither.simulate", "dither.envs.linear", "dither.models.ridge"} <= read
+    of_user = closure(Sources(), ["dither"])  # what a file imports that says `import dither`
+    assert "dither.decision" in of_user
+    assert not [name for name in of_user if name.startswith(("dither.experiments", "dither.cli", "dither.algorithms"))]
+    # seen red: `BESIDE` without the experiments
 
 
 @pytest.mark.parametrize("accept", [False, True])

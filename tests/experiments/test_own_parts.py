@@ -8,8 +8,11 @@ from polars.testing import assert_frame_equal
 import dither as library
 from dither import parts
 from dither.algorithms import Spec, specs
-from dither.experiments import asked, environments, figures, run, tables
-from dither.experiments.store import Store
+from dither.experiments.define import environments, figures
+from dither.experiments.judge import tables
+from dither.experiments.keep import asked
+from dither.experiments.keep.store import STORE, Store
+from dither.experiments.run import run
 
 MINE = '''
 """Softmax exploration."""
@@ -104,7 +107,7 @@ def figure(*names, env="world.py:Drift", **given):
 def rows(out):
     """What a table of the last request shows."""
     (request,) = asked.figures(out)
-    found = tables.curves(request.figure, Store(out / run.STORE), seed=request.seed, codes=request.codes)
+    found = tables.curves(request.figure, Store(out / STORE), seed=request.seed, codes=request.codes)
     return found.sort("algorithm", "run", "round")
 
 

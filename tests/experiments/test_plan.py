@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 
 from dither.cli import overall
-from dither.experiments import blocks, calibration, costs, figures, plan, run
-from dither.experiments.environments import outline
-from dither.experiments.plan import Shard
+from dither.experiments.define import figures
+from dither.experiments.define.environments import outline
+from dither.experiments.keep.store import STORE
+from dither.experiments.plan import blocks, calibration, costs, plan
+from dither.experiments.plan.plan import Shard
+from dither.experiments.run import computing, run
 from dither.workers import Workers
 
 SMALL = ["--rounds", "60", "--algorithm", "LinFP", "--algorithm", "Greedy", "--panel", "d=10"]
@@ -19,7 +22,7 @@ def small(name, *, rounds=60):
 
 
 def stored(out):
-    return {path.relative_to(out): path.stat().st_mtime_ns for path in (out / run.STORE).rglob("*.parquet")}
+    return {path.relative_to(out): path.stat().st_mtime_ns for path in (out / STORE).rglob("*.parquet")}
 
 
 def test_all_are_all_figures_but_those_left_out():
@@ -50,7 +53,7 @@ def test_a_plan_counts_what_is_there_and_writes_nothing(dither, tmp_path):
 
 
 def test_an_interrupted_command_over_figures_goes_on(dither, tmp_path, monkeypatch):
-    calls, real = [], blocks.simulate
+    calls, real = [], computing.simulate
 
     def until(last):
         def simulate(env, specs, *, runs, **more):
@@ -62,14 +65,14 @@ def test_an_interrupted_command_over_figures_goes_on(dither, tmp_path, monkeypat
         return simulate
 
     command = ("reproduce", "fig3-linear", "h1", *SMALL, "--runs", 4, "--block", 2, "--out", tmp_path)
-    monkeypatch.setattr(blocks, "simulate", until(4))
+    monkeypatch.setattr(computing, "simulate", until(4))
     code, said, _ = dither(*command)
     assert code == 130
     assert "finished blocks are kept" in said
     before = stored(tmp_path)
     assert len(before) == 6  # three blocks of two algorithms
     calls.clear()
-    monkeypatch.setattr(blocks, "simulate", until(None))
+    monkeypatch.setattr(computing, "simulate", until(None))
     code, said, _ = dither(*command)
     assert code == 0
     assert calls == [(1, [2, 3])]  # the block in which it was interrupted

@@ -5,9 +5,11 @@ from scipy import stats
 
 from dither.algorithms import specs
 from dither.cli import robustness
-from dither.experiments import environments, plots, profile_plots, profiles, tables, words
-from dither.experiments.panels import Figure, Panel
-from dither.experiments.pictures import Look
+from dither.experiments.define import environments
+from dither.experiments.define.panels import Figure, Panel
+from dither.experiments.judge import profiles, tables, words
+from dither.experiments.show import plots, profile_plots
+from dither.experiments.show.pictures import Look
 
 ENV = environments.describe("linear", dim=3, arms=5)
 NAMES = ("LinFP", "LinTS", "Greedy")
@@ -216,7 +218,7 @@ def test_the_median_band_has_the_median_as_its_line():
     last = drawn(of, 5)
     made = rows(of, last)
     for band, center in (("median", np.median), ("quantiles", np.mean), ("se", np.mean)):
-        (ax,) = (ax for ax in plots.draw(of, made, band=band).axes if ax.get_visible())
+        (ax,) = (ax for ax in plots.draw(of, made, Look(band=band)).axes if ax.get_visible())
         ends = [line.get_ydata()[-1] for line in ax.lines]
         assert ends == pytest.approx([center(list(last["p0"][name].values())) for name in NAMES])
     assert "line: their median" in words.band("median", [5])

@@ -4,9 +4,11 @@ from dataclasses import replace
 import pytest
 
 from dither.cli import report
-from dither.experiments import asked, figures, run, store
-from dither.experiments.figures import FIGURES
-from dither.experiments.panels import Note
+from dither.experiments.define import figures
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.panels import Note
+from dither.experiments.keep import asked, store
+from dither.experiments.run import run
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from selenium.webdriver.common.keys import Keys
 
 from browsing import Page
 from dither.cli import report
-from dither.experiments import figures
-from dither.experiments.figures import FIGURES
+from dither.experiments.define import figures
+from dither.experiments.define.figures import FIGURES
 from stored import fabricated
 
 TOGETHER = ["LinFP", "LinTS", "Greedy"]

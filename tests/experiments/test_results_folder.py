@@ -8,17 +8,19 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from dither.experiments import asked, figures, folders, run
-from dither.experiments.cells import of_panel
-from dither.experiments.plan import Shard
-from dither.experiments.store import METADATA, Store
+from dither.experiments.define import figures
+from dither.experiments.keep import asked, folders
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.store import METADATA, STORE, Store
+from dither.experiments.plan.plan import Shard
+from dither.experiments.run import run
 
 FIGURE = figures.select(figures.find("fig3-linear"), panels=["d=10"], rounds=60, algorithms=["LinFP", "EpsGreedy"])
 CELLS = of_panel(FIGURE.panels[0], seed=0)
 
 
 def rows(out):
-    return pl.concat([Store(out / run.STORE).read(cell).sort("run", "round") for cell in CELLS.values()])
+    return pl.concat([Store(out / STORE).read(cell).sort("run", "round") for cell in CELLS.values()])
 
 
 def content(out):
@@ -78,7 +80,7 @@ def test_a_run_in_files_of_other_sizes_is_there_once(tmp_path, whole):
 def test_other_values_of_a_run_are_refused_by_name(dither, tmp_path, whole, same_name):
     other = tmp_path / "other"
     run.reproduce(FIGURE, out=other, runs=2, block=2 if same_name else 1)
-    path = sorted((other / run.STORE / CELLS["LinFP"].key).rglob("*.parquet"))[-1]
+    path = sorted((other / STORE / CELLS["LinFP"].key).rglob("*.parquet"))[-1]
     edit(path, frame=lambda f: f.with_columns(regret=pl.col("regret") + 1e-3 * (pl.col("run") == 1)))
     shutil.copytree(whole, tmp_path / "into")
     before = content(tmp_path / "into")
@@ -138,7 +140,7 @@ WRONG = {
 def test_what_is_not_right_is_named_and_not_merged(dither, tmp_path, whole, name):
     out = tmp_path / "out"
     shutil.copytree(whole, out)
-    path = sorted((out / run.STORE).rglob("*.parquet"))[0]
+    path = sorted((out / STORE).rglob("*.parquet"))[0]
     WRONG[name](path)
     place = str(path.parent)  # "moved" has another name
     code, said, _ = dither("results", "check", out)
@@ -155,7 +157,7 @@ def test_check_finds_a_run_with_two_values(tmp_path, whole):
     out = tmp_path / "out"
     shutil.copytree(whole, out)
     run.reproduce(FIGURE, out=tmp_path / "one", runs=1)
-    for path in (tmp_path / "one" / run.STORE).rglob("*.parquet"):
+    for path in (tmp_path / "one" / STORE).rglob("*.parquet"):
         edit(path, frame=lambda f: f.with_columns(realised=pl.col("realised") - 0.5))
         shutil.copy(path, out / path.relative_to(tmp_path / "one"))
     assert len(folders.check(out).wrong) == 2

@@ -11,10 +11,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dither.algorithms import Spec
-from dither.experiments import blocks, figures, run
-from dither.experiments.cells import Cell, of_panel
-from dither.experiments.environments import describe
-from dither.experiments.store import COLUMNS, Store
+from dither.experiments.define import figures
+from dither.experiments.define.environments import describe
+from dither.experiments.keep.cells import Cell, of_panel
+from dither.experiments.keep.store import COLUMNS, STORE, Store
+from dither.experiments.plan import blocks
+from dither.experiments.run import computing, run
 from dither.simulate import recorded
 
 SMALL = ["fig3-linear", "--panel", "d=10", "--rounds", "60", "--algorithm", "LinFP", "--algorithm", "EpsGreedy"]
@@ -37,7 +39,8 @@ cli.main()
 
 TOGETHER = """
 import sys
-from dither.experiments import blocks, figures, run
+from dither.experiments.define import figures
+from dither.experiments.run import run
 names = ["LinFP", "EpsGreedy"]
 figure = figures.select(figures.find("fig3-linear"), panels=["d=10"], rounds=60, algorithms=names)
 run.reproduce(figure, out=sys.argv[1], runs=4, block=int(sys.argv[2]))
@@ -46,7 +49,7 @@ run.reproduce(figure, out=sys.argv[1], runs=4, block=int(sys.argv[2]))
 
 def rows(out, figure=FIGURE, *, seed=0):
     """All that is stored of a figure."""
-    store = Store(out / run.STORE)
+    store = Store(out / STORE)
     cells = {name: cell for panel in figure.panels for name, cell in of_panel(panel, seed=seed).items()}
     return pl.concat([store.read(cell).sort("run", "round").with_columns(a=pl.lit(n)) for n, cell in cells.items()])
 
@@ -67,7 +70,7 @@ def test_a_killed_command_resumes_and_repeats_nothing(tmp_path, undisturbed):
     process = start(KILLED, 6, *SMALL, "--runs", 4, "--block", 1, "--out", tmp_path)
     process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL
-    stored = {path: path.stat().st_mtime_ns for path in (tmp_path / run.STORE).rglob("*.parquet")}
+    stored = {path: path.stat().st_mtime_ns for path in (tmp_path / STORE).rglob("*.parquet")}
     assert len(stored) == 5  # two whole blocks of two algorithms, and half of the third
     assert len(list(tmp_path.rglob("*.part"))) == 1  # what it was at: it is ignored
     assert run.reproduce(FIGURE, out=tmp_path, runs=4, block=1) == 2
@@ -87,7 +90,7 @@ def test_two_processes_at_once_end_with_the_same_rows(tmp_path, undisturbed):
 
 
 def test_runs_that_stand_in_two_files_count_once(tmp_path, undisturbed):
-    store, cell = Store(tmp_path / run.STORE), next(iter(of_panel(FIGURE.panels[0], seed=0).values()))
+    store, cell = Store(tmp_path / STORE), next(iter(of_panel(FIGURE.panels[0], seed=0).values()))
     marks = np.array([1, 60])
     for runs in (range(2), range(1, 3)):
         regret = np.array([[run, run + 10.0] for run in runs])
@@ -110,13 +113,13 @@ def test_processes_give_what_one_process_gives(tmp_path, undisturbed):
 
 def computed(monkeypatch):
     """What is simulated from now on: (algorithms, runs) a call."""
-    calls, real = [], blocks.simulate
+    calls, real = [], computing.simulate
 
     def simulate(env, specs, *, runs, **more):
         calls.append((sorted(specs), list(runs)))
         return real(env, specs, runs=runs, **more)
 
-    monkeypatch.setattr(blocks, "simulate", simulate)
+    monkeypatch.setattr(computing, "simulate", simulate)
     return calls
 
 
@@ -163,7 +166,7 @@ def test_the_key_is_the_content():
 def test_a_file_carries_what_made_it(tmp_path):
     run.reproduce(FIGURE, out=tmp_path, runs=2)
     cell = of_panel(FIGURE.panels[0], seed=0)["EpsGreedy"]
-    (about,) = Store(tmp_path / run.STORE).about(cell)
+    (about,) = Store(tmp_path / STORE).about(cell)
     assert about["cell"] == cell.content()
     assert about["runs"] == [0, 1]
     assert set(about["versions"]) == {"dither", "numpy", "python"}
@@ -175,7 +178,7 @@ def test_a_file_carries_what_made_it(tmp_path):
 def test_a_file_that_is_not_ours_is_named(tmp_path, break_it):
     run.reproduce(FIGURE, out=tmp_path, runs=1)
     cells = of_panel(FIGURE.panels[0], seed=0)
-    path, other = (next((tmp_path / run.STORE / cells[name].key).rglob("*.parquet")) for name in ("LinFP", "EpsGreedy"))
+    path, other = (next((tmp_path / STORE / cells[name].key).rglob("*.parquet")) for name in ("LinFP", "EpsGreedy"))
     if break_it == "cut":
         path.write_bytes(path.read_bytes()[:-20])
     elif break_it == "foreign":
@@ -191,7 +194,7 @@ def test_ours_are_recorded_where_published_curves_end(tmp_path, monkeypatch):
     figure = figures.select(FIGURE, rounds=2000, algorithms=["Greedy"])
     plain = set(recorded(2000).tolist())
     assert not {1777, 1888} & plain
-    monkeypatch.setattr(blocks.published, "marks", lambda panel: {1777, 1888})
+    monkeypatch.setattr(computing.published, "marks", lambda panel: {1777, 1888})
     run.reproduce(figure, out=tmp_path, runs=1)
     assert set(rows(tmp_path, figure)["round"]) == plain | {1777, 1888}  # seen red: `recorded` alone
 

@@ -7,10 +7,15 @@ import polars as pl
 import pytest
 
 from dither.algorithms import specs
-from dither.experiments import asked, choices, environments, figures, plots, sweep_words, sweeps, tables
-from dither.experiments.cells import of_panel
-from dither.experiments.store import Store
-from dither.experiments.tried import logarithmic, tried
+from dither.experiments import sweeps
+from dither.experiments.define import environments, figures
+from dither.experiments.judge import choices, sweep_words, tables
+from dither.experiments.judge.tried import logarithmic, tried
+from dither.experiments.keep import asked
+from dither.experiments.keep.cells import of_panel
+from dither.experiments.keep.store import Store
+from dither.experiments.show import plots
+from dither.experiments.show.pictures import Look
 
 ENV = environments.describe("linear", dim=3, arms=5, contexts=2)
 SMALL = ("--dim", 3, "--arms", 5, "--contexts", 2, "--rounds", 40, "--runs", 3)
@@ -191,7 +196,7 @@ def test_the_search_and_the_report_share_no_run(tmp_path):
 @pytest.fixture
 def fragile(monkeypatch):
     """Settings of LinFP with c above 2 fail when they run."""
-    from dither.experiments import blocks as run
+    from dither.experiments.run import computing as run
 
     whole = run.simulate
 
@@ -277,7 +282,7 @@ def test_more_settings_show_the_best_of_each_value():
 def test_drawn_settings_are_dots_and_every_value_has_its_place():
     of = figure("LinFP", settings=["c=log:0.01..10", "lam=log:1e-4..1"], tries=5, runs=1)
     rows = curves(of, {str(spec): [float(i)] for i, spec in enumerate(of.algorithms)})
-    axes = visible(plots.draw(of, rows, log=True))
+    axes = visible(plots.draw(of, rows, Look(log=True)))
     for ax, name in zip(axes, ("c", "lam"), strict=True):
         dots, ring = ax.lines
         assert list(dots.get_xdata()) == [spec.value(name) for spec in of.algorithms]

@@ -6,10 +6,11 @@ import polars as pl
 import pytest
 
 from dither.algorithms import specs
-from dither.experiments import figures, published, tables, words
-from dither.experiments.figures import FIGURES
-from dither.experiments.panels import Note
-from dither.experiments.published import End
+from dither.experiments.define import figures, published
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.panels import Note
+from dither.experiments.define.published import End
+from dither.experiments.judge import tables, words
 
 FIGURE = replace(
     figures.select(

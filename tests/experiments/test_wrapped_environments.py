@@ -6,7 +6,8 @@ import pytest
 
 from dither import envs
 from dither.algorithms import Spec
-from dither.experiments import cells, code, environments, figures
+from dither.experiments.define import environments, figures
+from dither.experiments.keep import cells, code
 
 KINDS = {
     "masked": envs.Masked,

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from dither import errors, models, saving
 from dither.bandit import Bandit
+from dither.features import Features
 
 PRESETS = ("default", "as_run", "own_paper")
 UNSTATED = "not stated"
 PERTURBS = (  # where chance enters
     *("feature", "parameter", "reward", "reward (loss)", "utility"),
-    *("none (optimism)", "none (greedy)", "none (greedy + uniform)", UNSTATED),
+    *("none (optimism)", "none (greedy)", "none (greedy + uniform)", "none (inverse gaps)", UNSTATED),
 )
 PROPENSITY = ("exact", "Monte Carlo", "0/1", "none", UNSTATED)
 Given = Mapping[str, Any]
@@ -46,6 +47,7 @@ class Algorithm:
     diagonal : keep only the diagonal of V (for d above some thousands)
     preset : "default", "as_run" or "own_paper"; settings that are passed win over it
     seed, floor, monte_carlo : as for `Bandit`
+    features : as for `Bandit`; dim is their number of columns then
     """
 
     def __init__(
@@ -97,14 +99,17 @@ class Algorithm:
         preset: str = "default",
         floor: float = 0.0,
         monte_carlo: int = 0,
+        features: Features | None = None,
         **settings: Any,
     ) -> Bandit:
         """A bandit with these settings."""
+        if dim is None and features is not None:
+            dim = features.dim
         if dim is None:
-            raise TypeError(f"{self.name} needs dim, the number of features: {self.name}(dim=5)")
+            raise TypeError(f"{self.name} needs dim, the number of features: {self.name}(dim=5); or features=")
         errors.at_least("dim", dim, 1)
         model, policy = self.configure(dim, preset=preset, **settings)
-        return Bandit(model, policy, dim=dim, seed=seed, floor=floor, monte_carlo=monte_carlo)
+        return Bandit(model, policy, dim=dim, seed=seed, floor=floor, monte_carlo=monte_carlo, features=features)
 
     def __repr__(self) -> str:
         return f"dither.{self.identifier}"
@@ -178,7 +183,7 @@ def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:
     for kind in (model, policy):
         if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
             raise TypeError(f"an algorithm is made of two dataclasses, of a model and of a policy; got {kind!r}")
-    own = dict(disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0)
+    own = dict(disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0, features=None)
     taken = [f.name for f in dataclasses.fields(policy)]
     twice = sorted({f.name for f in dataclasses.fields(model)} & {*taken, *own} | {*taken} & {*own})
     if twice:

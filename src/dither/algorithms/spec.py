@@ -48,11 +48,12 @@ class Spec:
 
     @classmethod
     def shown(cls, text: str) -> "Spec":
-        """The same; or a label alone, where the text is written as no algorithm is."""
+        """The same; or a label alone, where the text is not written as an algorithm writes itself: "FP: c=0.30"."""
         try:
-            return cls.read(text)
+            spec = cls.read(text)
         except ValueError:
             return cls(text)
+        return spec if spec.own is not None or str(spec) == text else cls(text)
 
     @classmethod
     def of(cls, thing: Any) -> "Spec":

@@ -26,8 +26,9 @@ from dither.cli.options import (
     Tries,
     Width,
 )
-from dither.experiments import environments, figures, pictures
-from dither.experiments.pictures import Look
+from dither.experiments.define import environments, figures
+from dither.experiments.show import pictures
+from dither.experiments.show.pictures import Look
 
 _LINEAR = environments.describe("linear")
 

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from dither import errors
 from dither.cli import terminal
-from dither.experiments import folders, words
-from dither.experiments.store import UNRECORDED
+from dither.experiments.keep import folders
+from dither.experiments.keep.store import UNRECORDED
 
 
 def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]) -> None:
@@ -21,7 +22,7 @@ def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 
     table.add_column("last made")
     table.add_column("of")
     for code, algorithms, runs, last in found.codes:
-        table.add_row(code if code != UNRECORDED else "not recorded", f"{runs:,}", last[:16], words.listed(algorithms))
+        table.add_row(code if code != UNRECORDED else "not recorded", f"{runs:,}", last[:16], errors.listed(algorithms))
     console.print(table)
     terminal.said(console, (f"{files:,} files from {machine}" for machine, files in found.machines.most_common()))
     terminal.said(console, found.wrong)

@@ -46,8 +46,8 @@ def formats() -> str:
 def tables() -> list[Table]:
     """All tables of the package that a user can choose from."""
     from dither.cli.app import COMMANDS  # which knows every command, and imports none
-    from dither.experiments.environments import ENVIRONMENTS
-    from dither.experiments.figures import FIGURES
+    from dither.experiments.define.environments import ENVIRONMENTS
+    from dither.experiments.define.figures import FIGURES
 
     return [
         algorithms(),

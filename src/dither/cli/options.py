@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dither.experiments import pictures, plan
+from dither.experiments.plan import plan
+from dither.experiments.show import pictures
 
 _WIDTHS = " or ".join(f"{name} ({inches:g} inches)" for name, inches in pictures.WIDTHS.items())
 Runs = Annotated[

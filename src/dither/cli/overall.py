@@ -10,10 +10,13 @@ from rich.console import Console
 
 from dither import errors
 from dither.cli import analysis, terminal
-from dither.experiments import calibration, figures, plan, run, words
-from dither.experiments.calibration import Speeds
-from dither.experiments.panels import Figure
-from dither.experiments.plan import Part
+from dither.experiments.define import figures
+from dither.experiments.define.panels import Figure
+from dither.experiments.judge import words
+from dither.experiments.plan import calibration, plan
+from dither.experiments.plan.calibration import Speeds
+from dither.experiments.plan.plan import Part
+from dither.experiments.run import run
 from dither.workers import Workers
 
 ALL = "all"  # the name that stands for every figure

@@ -9,9 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from dither.cli import analysis, inventory, terminal
-from dither.experiments import costs, environments, published, words
-from dither.experiments.figures import FIGURES
-from dither.experiments.panels import Figure, Panel, reference, without_shared
+from dither.experiments.define import environments, published
+from dither.experiments.define.figures import FIGURES
+from dither.experiments.define.panels import Figure, Panel, reference, without_shared
+from dither.experiments.judge import words
+from dither.experiments.plan import costs
 
 LINES = 12  # algorithms at most that the catalogue lists one by one
 

@@ -7,10 +7,13 @@ import polars as pl
 
 from dither import errors, files
 from dither.cli import template
-from dither.experiments import asked, environments, interactive, plots, provenance, published, tables, words
-from dither.experiments.panels import Figure, Panel, reference
-from dither.experiments.run import STORE
-from dither.experiments.store import Store
+from dither.experiments.define import environments, published
+from dither.experiments.define.panels import Figure, Panel, reference
+from dither.experiments.judge import tables, words
+from dither.experiments.keep import asked, provenance
+from dither.experiments.keep.store import STORE, Store
+from dither.experiments.show import interactive, plots
+from dither.experiments.show.pictures import Look
 
 
 def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool = False) -> Path:
@@ -37,7 +40,7 @@ def section(request: asked.Request, store: Store, *, band: str, log: bool) -> di
     if curves.is_empty():
         return None
     sketch = interactive.sketch(whole, curves, band=band)
-    picture = None if sketch else template.embedded(plots.draw(whole, curves, band=band, log=log))
+    picture = None if sketch else template.embedded(plots.draw(whole, curves, Look(band=band, log=log)))
     figure, values, differences = words.briefly(whole, tables.values(whole, curves), tables.differences(whole, curves))
     panels = [
         _panel(whole, asked, panel, values, differences, seed=seed)

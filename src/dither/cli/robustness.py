@@ -4,9 +4,11 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
+from dither import errors
 from dither.cli import terminal
-from dither.experiments import profile_plots, profiles, words
-from dither.experiments.panels import Figure
+from dither.experiments.define.panels import Figure
+from dither.experiments.judge import profiles, words
+from dither.experiments.show import profile_plots
 
 
 def show(console: Console, figure: Figure, curves: pl.DataFrame) -> None:
@@ -32,9 +34,9 @@ def sentences(figure: Figure, found: profiles.Scores, rows: pl.DataFrame) -> lis
         }
         named = {text: others.filter(chosen).sort("iqm")["algorithm"].to_list() for text, chosen in groups.items()}
         said.append("By the IQM (95 % interval of the difference, by bootstrap of the runs):")
-        said[-1] += "".join(f" {text}: {words.listed(names)}." for text, names in named.items() if names)
+        said[-1] += "".join(f" {text}: {errors.listed(names)}." for text, names in named.items() if names)
     if found.left_out:
-        said.append(f"Not in all panels, and so left out: {words.listed(list(map(str, found.left_out)))}.")
+        said.append(f"Not in all panels, and so left out: {errors.listed(list(map(str, found.left_out)))}.")
     return said
 
 

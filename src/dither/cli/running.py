@@ -9,9 +9,11 @@ import polars as pl
 import typer
 
 from dither.cli import render, terminal
-from dither.experiments import asked, code, run, words
-from dither.experiments.panels import Figure
-from dither.experiments.pictures import Look
+from dither.experiments.define.panels import Figure
+from dither.experiments.judge import words
+from dither.experiments.keep import asked, code
+from dither.experiments.run import run
+from dither.experiments.show.pictures import Look
 
 
 def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.DataFrame:
@@ -22,12 +24,13 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.
     -> what was shown, as of `tables.values`
     """
     from dither.cli import robustness
-    from dither.experiments import outputs, tables  # matplotlib takes a second to import
+    from dither.experiments.judge import tables
+    from dither.experiments.show import outputs  # matplotlib takes a second to import
 
     console = terminal.console()
     with watched(figure.name, out) as (told, of_codes):
         run.reproduce(figure, out=out, seed=seed, **told, **how)
-    (whole,) = asked.figures(out, only=figure.name)
+    (whole,) = asked.figures(out, only=figure.name, seed=seed)
     made = outputs.write(whole, out, look=look)
     values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
     render.results(console, figure, values, differences, seed=seed)

@@ -23,9 +23,10 @@ from dither.cli.options import (
     Title,
     Width,
 )
-from dither.experiments import figures, pictures
-from dither.experiments.pictures import Look
-from dither.experiments.plan import Shard
+from dither.experiments.define import figures
+from dither.experiments.plan.plan import Shard
+from dither.experiments.show import pictures
+from dither.experiments.show.pictures import Look
 from dither.workers import Workers
 
 

@@ -24,10 +24,10 @@ def gallery(
     ] = None,
 ) -> None:
     """Sum up results in small text files, and make a page with the picture and the table of each figure from them."""
-    from dither.experiments import asked, gallery, summaries  # matplotlib takes a second to import
-    from dither.experiments.figures import FIGURES
-    from dither.experiments.plan import STORE
-    from dither.experiments.store import Store
+    from dither.experiments.define.figures import FIGURES
+    from dither.experiments.keep import asked  # matplotlib takes a second to import
+    from dither.experiments.keep.store import STORE, Store
+    from dither.experiments.show import gallery, summaries
 
     console, paths = terminal.console(), []
     if results is not None:

@@ -10,9 +10,13 @@ from rich.table import Table
 
 from dither.algorithms import Spec, grids
 from dither.cli import running, terminal
-from dither.experiments import asked, figures, outputs, sweep_words, sweeps, tables, words
-from dither.experiments.choices import Choice, Found
-from dither.experiments.pictures import Look
+from dither.experiments import sweeps
+from dither.experiments.define import figures
+from dither.experiments.judge import sweep_words, tables, words
+from dither.experiments.judge.choices import Choice, Found
+from dither.experiments.keep import asked
+from dither.experiments.show import outputs
+from dither.experiments.show.pictures import Look
 
 
 class Chosen(NamedTuple):
@@ -46,7 +50,7 @@ def show(
     console = terminal.console()
     with running.watched(figure.name, out) as (told, of_codes):
         found = sweeps.search(figure, out=out, seed=seed, runs=runs, **told, **how)
-    (whole,) = asked.figures(out, only=figure.name)
+    (whole,) = asked.figures(out, only=figure.name, seed=found.seed)
     made = outputs.write(whole, out, look=replace(look, profile=False))  # settings of one algorithm are no rivals
     terminal.headed(console, figure.title, f"{words.SHOWS[figure.shows]}, mean ± standard error")
     console.print(_every(found, tables.values(figure, found.curves)))

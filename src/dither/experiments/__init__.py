@@ -1,11 +1,14 @@
-"""The paper's figures as data, the store of results, tables, plots and the report (extra "experiments").
+"""The paper's figures, and comparisons of one's own (extra "experiments").
 
-figures -> run -> store -> tables -> plots -> summaries -> gallery. Each imports those before it. Nothing here prints:
-`cli` does.
+What is done with a figure has six stations, and each is a package: define, plan, run, keep, judge, show. Above them are
+what Python calls: `compare`, `sweep` and `Results`. `environments` and `profiles` are modules of stations that users
+ask by name. Nothing here prints: `cli` does.
 """
 
 from dither.experiments.comparing import compare
+from dither.experiments.define import environments
+from dither.experiments.judge import profiles
 from dither.experiments.results import Results
 from dither.experiments.sweeps import sweep
 
-__all__ = ["Results", "compare", "sweep"]
+__all__ = ["Results", "compare", "environments", "profiles", "sweep"]

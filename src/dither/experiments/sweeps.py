@@ -17,12 +17,15 @@ import polars as pl
 from dither import errors
 from dither.algorithms import Spec, grids, specs
 from dither.algorithms.algorithm import fields
-from dither.experiments import asked, environments, figures, run, sweep_words, tables
-from dither.experiments.choices import Found, choose
-from dither.experiments.panels import Figure
+from dither.experiments.define import environments, figures
+from dither.experiments.define.panels import Figure
+from dither.experiments.judge import sweep_words, tables
+from dither.experiments.judge.choices import Found, choose
+from dither.experiments.judge.tried import tried
+from dither.experiments.keep import asked
+from dither.experiments.keep.store import STORE, Store
 from dither.experiments.results import Results
-from dither.experiments.store import Store
-from dither.experiments.tried import tried
+from dither.experiments.run import run
 
 NAME = "sweep"
 TITLE = "Search for settings: these runs choose, and are not to be reported"
@@ -52,7 +55,7 @@ class Sweep:
 
     def draw(self) -> Any:
         """The picture of the search, as a matplotlib figure: `.savefig(path)` writes it."""
-        from dither.experiments import plots
+        from dither.experiments.show import plots
 
         return plots.draw(self.found.figure, self.found.curves)
 
@@ -205,5 +208,5 @@ def _one_by_one(figure: Figure, *, out: Path, seed: int, **how: Any) -> dict[str
 
 def _curves(figure: Figure, out: Path, *, seed: int) -> pl.DataFrame:
     """The stored results of the figure, of the codes that it was last asked for with."""
-    (whole,) = asked.figures(out, only=figure.name)
-    return tables.curves(figure, Store(out / run.STORE), seed=seed, codes=whole.codes)
+    (whole,) = asked.figures(out, only=figure.name, seed=seed)
+    return tables.curves(figure, Store(out / STORE), seed=seed, codes=whole.codes)

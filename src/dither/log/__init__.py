@@ -1,6 +1,7 @@
 """The decision log: what was decided, with which probability, and what came of it (docs/log.md).
 
-Log                                 the writer: decide, record, reward
+Log                                 the writer of a folder: decide, record, reward
+Ledger                              decisions and rewards in a database that several processes share
 read, batches                       a log with NumPy views, whole or in pieces of constant memory
 from_columns, open_bandit           tables that others wrote
 dsjson, vw_text                     logs of Vowpal Wabbit
@@ -9,6 +10,7 @@ receipt                             the least exposure that each arm had
 warm_start                          teach a bandit the rewards of a log
 """
 
+from dither.log.book import Ledger, Pending
 from dither.log.check import Finding, Report
 from dither.log.exposure import Receipt, receipt
 from dither.log.foreign import from_columns, open_bandit
@@ -25,8 +27,10 @@ __all__ = [
     "ByArm",
     "Finding",
     "Learnt",
+    "Ledger",
     "Log",
     "Logged",
+    "Pending",
     "Receipt",
     "Recorded",
     "Report",

@@ -1,14 +1,25 @@
-"""Rewards joined to decisions by id. A reward may come late, in parts, twice, in conflict, or with an unknown id.
+"""The rules of rewards: which reward counts, which is known, in conflict or late. One set for every home of a log.
 
-Each (decision, part) counts once. If the same value comes again, it is a retry and changes nothing. If another value
-comes, it is a conflict: it is kept as an event and never counts. The rule of the log says how the parts of a decision
-make its reward:
+A reward finds its decision by id. It may come late, in parts, twice, in conflict, or with an unknown id. Each pair of a
+decision and a part counts once:
+
+    counted     the first value of its part. It counts
+    known       the same value again, as a retry sends it. Nothing changes
+    conflict    another value. It is kept as an event, and never counts
+    late        the horizon of the decision has passed. It is kept as an event, and never counts
+
+The horizon is a length of time after the decision. A reward is late if its time is after the horizon, or if the
+decision was closed before the reward came. A decision is closed when `expire` finds that its horizon has passed. If
+it has no reward by then, the default reward counts for it, where the log has a default. With the rule "counts" for
+late rewards they count as others do. Such a log has no default, since a decision would have two rewards.
+
+The rule of the log says how the parts of a decision make its reward:
 
     sum     the sum of the parts (often there is one part, without a name)
     last    the part with the latest time; if times are equal, the part that came last
     list    all parts in a list, in order of arrival; the reader of the log makes one number of them
 
-Memory: the ids and the rewards, about 200 bytes for each decision.
+`Book` keeps a folder's decisions in memory: the ids and the rewards, about 200 bytes for each decision.
 """
 
 import math
@@ -16,6 +27,32 @@ import numbers
 from typing import Any, NamedTuple
 
 RULES = ("sum", "last", "list")
+LATE = ("kept", "counts")  # what comes of a reward after the horizon
+COUNTS = ("counted", "default")  # events that count; "default" is the reward that a passed horizon gave
+EVENTS = (*COUNTS, "conflict", "late")
+
+
+def finite(id: str, r: Any) -> float:
+    """The reward as a float. Raises ValueError for a reward that is not a finite number."""
+    if isinstance(r, (str, bytes)) or not isinstance(r, numbers.Real) or not math.isfinite(r):
+        raise ValueError(f"reward must be a finite number, got {r!r} for decision {id!r}")
+    return float(r)
+
+
+def unknown(id: str) -> LookupError:
+    """The error of a reward whose id no decision has."""
+    return LookupError(f"no decision {id!r} in this log: a reward needs the id of a decision that was recorded")
+
+
+def answer(r: float, *, counted: float | None, late: bool = False) -> str:
+    """What becomes of a reward.
+
+    counted : the reward that counts for the same part of the same decision, where one came before; else None
+    late : whether the horizon has passed, and late rewards do not count
+    """
+    if counted is not None:
+        return "known" if counted == r else "conflict"
+    return "late" if late else "counted"
 
 
 class Event(NamedTuple):
@@ -29,7 +66,7 @@ class Event(NamedTuple):
     conflict: bool
 
 
-class Ledger:
+class Book:
     """Which decisions there are, and which rewards came for them."""
 
     def __init__(self) -> None:
@@ -52,17 +89,14 @@ class Ledger:
         Raises LookupError for an id that no decision has, ValueError for a reward that is not a finite number.
         """
         if id not in self._decisions:
-            raise LookupError(f"no decision {id!r} in this log: a reward needs the id of a decision that was recorded")
-        if isinstance(r, (str, bytes)) or not isinstance(r, numbers.Real) or not math.isfinite(r):
-            raise ValueError(f"reward must be a finite number, got {r!r} for decision {id!r}")
-        decision, r = self._decisions[id], float(r)
-        known = self._paid.get((decision, part))
-        if known is None:
+            raise unknown(id)
+        decision, r = self._decisions[id], finite(id, r)
+        said = answer(r, counted=self._paid.get((decision, part)))
+        if said == "known":
+            return said, None
+        if said == "counted":
             self._paid[decision, part] = r
-            return "counted", Event(decision, id, part, r, time, False)
-        if known == r:
-            return "known", None
-        return "conflict", Event(decision, id, part, r, time, True)
+        return said, Event(decision, id, part, r, time, said == "conflict")
 
     def forget(self, event: Event) -> None:
         """Take back an event that was not recorded after all."""

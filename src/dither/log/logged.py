@@ -36,6 +36,7 @@ class Logged:
     least: int | None = None  # smallest position shown in the whole log; None: see the rows
     shown_only: bool = False  # whether the catalogue holds only the arms that were shown: there may be more
     names: tuple[str, ...] | None = field(default=None, repr=False)  # (d,) names of the features, where they are known
+    encoded_by: str | None = field(default=None, repr=False)  # fingerprint of the `Features` that made the features
     sparse: bool = False  # whether a feature that is not in the log is 0, as in Vowpal Wabbit: then logs can be joined
     rows: np.ndarray | None = field(
         default=None, repr=False
@@ -285,14 +286,21 @@ class Logged:
         """What a file must say besides the frame: the arms by position, and the names of the features."""
         lists = {"catalogue": self.catalogue, "names": self.names}
         told = {name: None if known is None else list(known) for name, known in lists.items()}
-        return told | {"shown_only": self.shown_only, "sparse": self.sparse}
+        return told | {"shown_only": self.shown_only, "sparse": self.sparse, "encoded_by": self.encoded_by}
 
     def aligned(self, bandit: Any) -> "Logged":
         """The log with its features in the order of the names that a bandit learnt.
 
-        If the bandit or the log has no names, features go by place. Raises ValueError if both have names and differ.
+        If the bandit or the log has no names, features go by place. Raises ValueError if both have names and differ,
+        or if other `Features` made the log's features than those of the bandit.
         """
         learnt = bandit.columns
+        own = None if bandit.features is None else bandit.features.fingerprint
+        if own is not None and self.encoded_by not in (None, own):
+            raise ValueError(
+                f"other Features made the features of the log ({self.encoded_by}) than the bandit has ({own}): "
+                "their columns differ in scale or choice. Take a bandit with the Features of the log, or encode anew"
+            )
         if learnt is None or self.names is None or self.names == learnt:
             return self
         if set(learnt) != set(self.names):

@@ -212,6 +212,9 @@ def _of_pandas(source: Any) -> Any:
 
 def _pieces(source: Any) -> list[Any]:
     pieces = list(source) if isinstance(source, (list, tuple)) else [source]
+    pieces = [
+        part for piece in pieces for part in (isinstance(piece, (str, Path)) and storage.days(Path(piece))) or [piece]
+    ]
     if not pieces:
         raise ValueError("give at least one file, folder or frame")
     return pieces
@@ -251,7 +254,17 @@ def _known(pieces: list[_Source]) -> dict[str, Any]:
         "shown_only": any(piece.about.get("shown_only", False) for piece in pieces),
         "names": names,
         "sparse": names is not None and all(piece.about.get("sparse", False) for piece in pieces),
+        "encoded_by": _encoded_by(pieces),
     }
+
+
+def _encoded_by(pieces: list[_Source]) -> str | None:
+    """The fingerprint of the `Features` of all pieces. Raises ValueError if two pieces have different ones."""
+    found = {known: piece.where for piece in pieces if (known := piece.about.get("encoded_by")) is not None}
+    if len(found) > 1:
+        one, other = list(found.values())[:2]
+        raise ValueError(f"different Features made the features of {one} and of {other}: read them one by one")
+    return next(iter(found), None)
 
 
 def _names(pieces: list[_Source]) -> tuple[str, ...] | None:

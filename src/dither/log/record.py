@@ -35,6 +35,12 @@ class Maker:
         """The names of the features that are logged, where the bandit knows them."""
         return None if self.bandit is None or not self.features else self.bandit._columns
 
+    @property
+    def encoded_by(self) -> str | None:
+        """The fingerprint of the `Features` that made the features which are logged, where the bandit has them."""
+        known = None if self.bandit is None or not self.features else self.bandit.features
+        return None if known is None else known.fingerprint
+
     def rows(
         self,
         decision: Decision,

@@ -3,6 +3,7 @@
 FOLDER/decisions-<number of the first>-<number of the last>.parquet     a part: `schema.DECISION` and the user's columns
 FOLDER/rewards-<number of the first>-<number of the last>.parquet       a part: `schema.EVENT`, a row for each received
 FOLDER/decisions-<number of the first row>.journal                      the rows after the last part; so for rewards
+FOLDER/<year>-<month>-<day>/                                            a folder for each day: what a ledger exports
 
     metadata of a part    "dither": JSON; how several rewards of a decision count, the catalogue of arms
     record of a journal   MARK, length (8 bytes), CRC-32 (4 bytes), payload; little endian
@@ -33,6 +34,7 @@ from dither.log.ledger import Event
 PART = 1000  # rows of a journal that make a part
 MARK = b"dj1\n"
 METADATA = "dither"
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _HEAD = struct.Struct("<4sQI")
 _JOURNAL = re.compile(r"(decisions|rewards)-(\d{12})\.journal")
 _PART = re.compile(r"(decisions|rewards)-(\d{12})-(\d{12})\.parquet")
@@ -252,6 +254,12 @@ def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
             raise ValueError(f"{folder} lacks the {what} from {at} to {first - 1}: put the missing parts back")
         at = after
     return parts
+
+
+def days(folder: Path) -> list[Path]:
+    """The folders of days in a folder that `Ledger.export` wrote, in order; [] where it is none."""
+    found = sorted(path for path in folder.iterdir() if _DAY.fullmatch(path.name)) if folder.is_dir() else []
+    return [path for path in found if path.is_dir()]
 
 
 def about_of(path: Path) -> dict[str, Any]:

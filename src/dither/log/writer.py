@@ -88,7 +88,7 @@ class Log:
         self._disk: dict[str, storage.Journal] = {}  # "decisions" and "rewards"
         self._slots: tuple[str, ...] | None = None  # (K,) ids of disjoint slots
         self._extra: tuple[str, ...] | None = None
-        self._ledger = ledger.Ledger()
+        self._ledger = ledger.Book()
         self._claim: claim.Claim | None = None
         self._closed, self._owner = False, os.getpid()
         if self.path is not None:
@@ -222,7 +222,8 @@ class Log:
     def _about(self) -> dict[str, Any]:
         """What the files say of the log."""
         slots = None if self._slots is None else list(self._slots)
-        return {"rewards": self.rewards, "names": self._maker.names, "slots": slots}
+        made = {"names": self._maker.names, "encoded_by": self._maker.encoded_by}
+        return {"rewards": self.rewards, "slots": slots} | made
 
     def read(self, *, rewards: str | None = None) -> Logged:
         """All decisions, with the rewards that have come, as `dither.log.read` gives them."""
@@ -234,7 +235,8 @@ class Log:
                 return reader.read(self.path, rewards=rewards)
             frame = storage.join(self._decisions(), storage.events(self._events), rule=rewards or self.rewards)
             names = self._maker.names
-            return Logged(frame, names=None if names is None else tuple(names))
+            known = None if names is None else tuple(names)
+            return Logged(frame, names=known, encoded_by=self._maker.encoded_by)
 
     def close(self) -> None:
         """Flush, and let another writer have the folder. In the child of a fork this does nothing."""
@@ -305,6 +307,12 @@ class Log:
                     f"the decisions in {folder} are of {len(self._slots)} disjoint slots, and the bandit has "
                     f"{self.bandit.slots or 'none'}: give it a folder of its own"
                 )
+        before, now = found["decisions"].about.get("encoded_by"), self._maker.encoded_by
+        if before is not None and now is not None and before != now:
+            raise ValueError(
+                f"other Features made the features in {folder} ({before}) than the bandit has ({now}): give it a "
+                "folder of its own"
+            )
         self._disk = {what: storage.Journal(folder, what, held) for what, held in found.items()}
         number = 0
         for _, _, path in storage.held(folder, "decisions").parts:

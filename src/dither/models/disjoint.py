@@ -229,6 +229,10 @@ class Disjoint:
         """About how much memory one run takes after so many rounds: each slot has room for the rows of the fullest."""
         return self.slots * contract.bytes_of(self.model, dim, rounds)
 
+    def grown(self, state: Any, fresh: Any) -> Any:
+        """The state of this model that goes on from one with fewer slots; fresh : what `init` gives this model."""
+        return trees.map_arrays(_joined, state, fresh)
+
     def bound(self, state: Any) -> Array:
         """Those of the slots, (..., K, 2)."""
         return self.model.bound(state)
@@ -263,6 +267,15 @@ def _slot(state: Any, arm: Array, *, batch: int) -> Any:
 def _filled(state: Any, arm: Array, slot: Any, *, batch: int, own: bool = False) -> Any:
     """The state with that of one slot replaced."""
     return trees.map_arrays(lambda A, new: _with(A, arm, new, batch=batch, own=own), state, slot)
+
+
+def _joined(A: Array, fresh: Array) -> Array:
+    """The slots of A (K, *), then the last ones of fresh (n, *), with as much room for a history."""
+    xp, new = arrays.namespace(A), fresh[A.shape[0] :, ...]
+    for axis in range(1, A.ndim):
+        if new.shape[axis] < A.shape[axis]:
+            new = buffers.grown(new, A.shape[axis], rank=A.ndim - axis - 1)
+    return xp.concat([A, new], axis=0)
 
 
 def _with(A: Array, arm: Array, new: Array, *, batch: int, own: bool) -> Array:

@@ -45,14 +45,12 @@ def append(state: History, x: Array, r: Array, weight: Array | None, *, distinct
     xp = arrays.namespace(x)
     weight = xp.ones_like(x[..., 0]) if weight is None else weight
     row, rows = (_found if distinct else _next)(state, x)
-    count, total = weight, weight * r
-    if distinct:
-        old = xp.clip(row, max=state.count.shape[-1] - 1)
-        known = row < state.rows
-        count = count + xp.where(known, arrays.pick(state.count, old, rank=0), 0.0)
-        total = total + xp.where(known, arrays.pick(state.total, old, rank=0), 0.0)
     if int(xp.max(rows)) > state.count.shape[-1]:
         state, own = roomier(state), True
+    count, total = weight, weight * r
+    if distinct:  # a new row has 0 of both
+        count = count + arrays.pick(state.count, row, rank=0)
+        total = total + arrays.pick(state.total, row, rank=0)
     fresh = own and not distinct  # a known row's old sums are kept, since the update may still be refused
     return History(
         arrays.replace(state.X, row, x, rank=1, own=own),
@@ -86,10 +84,12 @@ def _found(state: History, x: Array) -> tuple[Array, Array]:
     """The row of x, and the number of rows with it; an x that has no row gets the one after the last."""
     xp = arrays.namespace(x)
     used = xp.arange(state.X.shape[-2], device=array_api_compat.device(x)) < state.rows[..., None]
-    known = xp.all(x[..., None, :] == state.X, axis=-1) & used
-    found = xp.any(known, axis=-1)
-    row = xp.where(found, xp.argmax(xp.astype(known, xp.int8), axis=-1), state.rows)
-    return row, xp.where(found, state.rows, state.rows + 1)
+    known = (x[..., None, 0] == state.X[..., 0]) & used
+    if arrays.some(xp.count_nonzero(known, axis=-1) > 1):  # the first feature alone does not tell rows apart
+        known = xp.all(x[..., None, :] == state.X, axis=-1) & used
+    row = xp.argmax(xp.astype(known, xp.int8), axis=-1)
+    found = xp.any(known, axis=-1) & xp.all(arrays.pick(state.X, row, rank=1) == x, axis=-1)
+    return xp.where(found, row, state.rows), xp.where(found, state.rows, state.rows + 1)
 
 
 def forget(state: History, rows: Array) -> None:

@@ -15,6 +15,7 @@ what the library itself asks for. The functions below it are the only place that
 part, and each function states the default. `faults` says what is wrong with a model before anything is done with it.
 """
 
+import dataclasses
 import functools
 import inspect
 import math
@@ -349,6 +350,17 @@ def slots(model: Any) -> int | None:
 def slotted(model: Any) -> bool:
     """Whether it can have slots by a setting of its own, so that `models.Disjoint` is not for it."""
     return hasattr(model, "slots")
+
+
+def with_slots(model: Any, slots: int) -> Any:
+    """The model with more slots. Raises TypeError for one whose slots cannot grow."""
+    if not hasattr(model, "grown"):
+        kind = type(model).__name__
+        raise TypeError(
+            f"the slots of {kind} cannot grow, only those of models.Disjoint: make a bandit with disjoint={slots}, and "
+            "learn again from the log"
+        )
+    return dataclasses.replace(model, slots=slots)
 
 
 def ambient(model: Any, dim: int) -> int:

@@ -22,6 +22,8 @@ from dither.policies.refit import PerturbedRewards as PerturbedRewards
 from dither.policies.refit import PseudoSuccesses as PseudoSuccesses
 from dither.policies.reward import PerturbedHistory as PerturbedHistory
 from dither.policies.reward import PseudoRewards as PseudoRewards
+from dither.policies.stated import Softmax as Softmax
+from dither.policies.stated import SquareCB as SquareCB
 from dither.policies.utility import RandUCB as RandUCB
 
 __all__ = sorted(name for name, found in globals().items() if isinstance(found, type))

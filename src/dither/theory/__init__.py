@@ -2,7 +2,7 @@
 
     radii      β_t, W_t, γ_t, c_{δ'}; the radii of other papers for linear models: oful, ucb, self_normalised
     baselines  the radii of other papers for generalised linear models: ucb_glm, glm_ucb, ofuglb_e, gloc_alpha,
-               gloc_beta, logistic_ucb2_gamma, logistic_ucb2_bonus
+               gloc_beta, logistic_ucb2_gamma, logistic_ucb2_bonus; the γ of SquareCB: squarecb_gamma
     curvature  L_t, κ, κ_*
     events     p, the probability of optimism, P(Ẽ_T)
     potential  the elliptical potential lemma and the count lemma, both sides
@@ -19,6 +19,7 @@ from dither.theory.baselines import (
     logistic_ucb2_bonus,
     logistic_ucb2_gamma,
     ofuglb_e,
+    squarecb_gamma,
     ucb_glm,
 )
 from dither.theory.curvature import kappa, kappa_star, lipschitz, lipschitz_logistic
@@ -78,6 +79,7 @@ __all__ = [
     "potential",
     "potential_bound",
     "self_normalised",
+    "squarecb_gamma",
     "theorem",
     "ucb",
     "ucb_glm",

@@ -35,6 +35,15 @@ def glm_ucb(
     return 2 * k_mu * kappa * R / c_mu * math.sqrt(2 * d * math.log(max(T, 2)) * math.log(2 * d * T / delta))
 
 
+def squarecb_gamma(T: int, *, K: Any, d: int, delta: float) -> Any:
+    """γ = √(K T/(d log(1 + T/d) + log(2/δ))), how sharply the probability of an arm falls with its gap.
+
+    SquareCB (Foster, Rakhlin 2020, Theorem 1), with d log(1 + T/d) for the regret in squares of the learner: the order
+    of online least squares in d dimensions, for features and parameters of length 1 and rewards in [0, 1].
+    """
+    return (K * T / (d * math.log1p(T / d) + math.log(2 / delta))) ** 0.5
+
+
 def ofuglb_e(W: Any, *, S: float, M: float = 1.0) -> Any:
     """√(2 (1 + S M_μ)(1 + W_t²)), which multiplies widths in ℓI + Σ μ'(x'θ̂) xx' with ℓ <= (1 + S)/(2S²).
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither import arrays, decision, envs, links, models, policies
-from dither.simulate import World
+from dither.world import World
 
 CHUNK = 64  # rounds drawn at once
 

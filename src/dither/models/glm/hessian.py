@@ -18,11 +18,13 @@ LOST = 1.0  # relative error of the eigenvalues above which no factor is right
 FEW = 256  # rows up to which the longest of them in the norm of H⁻¹ is always looked for
 
 
-def computed(problem: Problem, theta: Array, look: Look, *, only: Array, old: tuple, link: Link) -> tuple:
+def computed(
+    problem: Problem, theta: Array, look: Look, *, link: Link, only: Array | None = None, old: tuple | None = None
+) -> tuple:
     """`factors` at theta (G, d), where the rounding of the weights counts too."""
     R, F, blur = factors(problem, look.size, only=only, old=old)
     faint = rounding.curvature(problem, theta, look.size, look.zmax, link=link)
-    return R, F, arrays.namespace(blur).where(only, blur + faint, blur)
+    return R, F, blur + faint if only is None else arrays.namespace(blur).where(only, blur + faint, blur)
 
 
 def factors(problem: Problem, w: Array, *, only: Array | None = None, old: tuple | None = None) -> tuple:

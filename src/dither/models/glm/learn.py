@@ -15,7 +15,7 @@ import numpy as np
 from dither import arrays, errors, trees
 from dither.arrays import Array
 from dither.models import factor, history, statistics
-from dither.models.glm import apart, certificate, lazy, near, newton, quick
+from dither.models.glm import apart, certificate, lazy, lockstep, near, newton, quick
 from dither.models.glm.problem import Problem
 
 SOLVED = 128
@@ -248,7 +248,8 @@ def _solved(model: Any, state: Any, n: int) -> Any:
             drift = math.log1p(model.tol)
             found = near.solve(given, start, link=model.function, tol=tol, drift=drift, lazy=True, reach=reach)
         else:
-            found = newton.solve(given, start, link=model.function, tol=tol, F=state.F if state.G is None else state.G)
+            F = state.F if state.G is None else state.G
+            found = lockstep.solved(given, start, F, link=model.function, tol=tol)
         if model.constrain is not None:
             found, nu = apart.projected(model, given, found, nu, tol / 4)
         solution = found if live is None else newton.kept(live, found, solution)

@@ -41,15 +41,26 @@ def step(
     runs = theta.size // theta.shape[-1]
     piece = max(256, PIECE // runs) if theta.size > 8 * PIECE else theta.shape[-1]
     flush = s % FLUSH == 0 if isinstance(s, int) else bool((s % FLUSH == 0).any())
-    work = scratch.borrow("adam", (*theta.shape[:-1], min(piece, theta.shape[-1])), theta.dtype)
+    shape = (*theta.shape[:-1], min(piece, theta.shape[-1]))
+    work = scratch.borrow("adam", (shape, theta.dtype), lambda: np.empty(shape, theta.dtype))
     for at in range(0, theta.shape[-1], piece):
         part = np.s_[..., at : at + piece]
-        _piece(theta[part], m[part], v[part], g[part], work, rate, offset, beta1, beta2, flush=flush)
+        _piece(
+            theta[part],
+            m[part],
+            v[part],
+            g[part],
+            work[..., : theta.shape[-1] - at],
+            rate,
+            offset,
+            beta1,
+            beta2,
+            flush=flush,
+        )
 
 
 def _piece(theta, m, v, g, work, rate, offset, beta1, beta2, *, flush: bool) -> None:
     """The step for some of the weights, with `work` as room for temporaries."""
-    work = work[..., : theta.shape[-1]]
     m *= beta1
     m += g
     g *= g

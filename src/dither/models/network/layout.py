@@ -54,12 +54,16 @@ class Layout:
         return sum(math.prod(n) * m + m for n, m in self.shapes)
 
     def views(self, theta: np.ndarray) -> list[Layer]:
-        """The layers of θ (..., p)."""
-        lead = theta.shape[:-1]
-        return [
-            Layer(theta[W].reshape(lead + shape), theta[b], theta[both].reshape(lead + whole))
-            for W, b, both, shape, whole in self.places
-        ]
+        """The layers of θ (..., p). Those of the latest θ are kept, since a round asks for them again and again."""
+        latest = self.__dict__.get("latest")  # (θ, its layers), read once: another thread may put its own there
+        if latest is None or latest[0] is not theta:
+            lead = theta.shape[:-1]
+            layers = [
+                Layer(theta[W].reshape(lead + shape), theta[b], theta[both].reshape(lead + whole))
+                for W, b, both, shape, whole in self.places
+            ]
+            latest = self.__dict__["latest"] = (theta, layers)
+        return latest[1]
 
     def initial(self, rng: np.random.Generator) -> np.ndarray:
         """θ_0 (p,): uniform within ±1/√(inputs of the layer), Kd for the first, as torch.nn.Linear begins."""

@@ -9,6 +9,7 @@ torch (`modules.py`). With `a`, noise N(0, a²) is added to the rewards of a bat
 """
 
 import dataclasses
+import functools
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -104,7 +105,7 @@ class Network:
             if self.module is not None:
                 object.__setattr__(self, "module", modules.copied(self))
 
-    @property
+    @functools.cached_property
     def abilities(self) -> frozenset[str]:
         """What a policy may ask of it."""
         known = {"mean", "mean_at", "predict", "gradient_norm", "sensitivity", "spread", "lam"}
@@ -201,7 +202,8 @@ class Network:
 
         own : the caller gives the old state up, and its arrays are overwritten; where this raises, it is as it was
         """
-        x, r = (self._cast(A, name, most=LARGEST_LEARNT[self.dtype]) for A, name in ((x, "x"), (r, "r")))
+        most = LARGEST_LEARNT[self.dtype]
+        x, r = self._cast(x, "x", most=most), self._cast(r, "r", most=most)
         if weight is not None and not np.any(weight):
             return state  # what counts as no observation takes no step either
         weight = r.dtype.type(1) if weight is None else self._cast(weight, "weight")
@@ -216,12 +218,14 @@ class Network:
         at = recent.place(buffer, count)
         after = buffer._replace(count=buffer.count + 1)
         count = None if count is None else count + 1
-        due = (after.count if count is None else count) % self.every == 0  # bool, or (R,) where the counts differ
-        some, every = bool(np.any(due)), bool(np.all(due))
+        due: Any = (after.count if count is None else count) % self.every == 0  # bool, or (R,) where the counts differ
+        some, every = (due, due) if count is not None else (bool(due.any()), bool(due.all()))
         once = self.steps == 1 and every  # then θ is written once, and nothing is refused after that
         theta, m, v = (A if once or not some else A.copy() for A in (state.theta, state.m, state.v))
         steps = state.steps
-        with recent.written(buffer, at, x, r, weight, arm):
+        before = recent.read(buffer, at)
+        recent.write(buffer, at, x, r, weight, arm)
+        try:
             for i in range(self.steps if some else 0):
                 g = self._gradient(engine, net, theta, after, count, None if z is None else z[..., i, :])
                 if once and state.uinv is not None:
@@ -230,6 +234,9 @@ class Network:
                 alike = recent.alike(steps)
                 rates = dict(lr=self.lr, beta1=self.beta1, beta2=self.beta2, eps=self.eps)
                 adam.step(theta, m, v, g, s=steps if alike is None else alike, **rates)
+        except ValueError:
+            recent.write(buffer, at, *before)
+            raise
         if not once and state.uinv is not None:
             engine.add_squares(net, state.theta, x, arm, state.uinv, weight)
         if some and not every:  # some replications have had fewer observations

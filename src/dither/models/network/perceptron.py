@@ -12,6 +12,7 @@
 """
 
 import itertools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,18 @@ class Pass(NamedTuple):
 
     acts: list[np.ndarray]  # a_1, ..., a_{L-1}
     f: np.ndarray  # (..., N)
+
+
+class Room(NamedTuple):
+    """Borrowed memory (`scratch`) for the gradient of a batch of B rows."""
+
+    g: np.ndarray  # (..., p)  the gradient
+    parts: list[Layer]  # its layers
+    acts: list[np.ndarray]  # (..., B, h + 1) of each hidden layer; every row ends in 1
+    open: list[np.ndarray]  # (..., B, h)  the same without the 1
+    rows: Any  # (..., B, K d + 1)  the Kd-vectors, each with a 1 at its end; None: they are too long
+    blocks: Any  # (all rows, K, d)  the same without the 1, by slot
+    each: Any  # (all rows,)  0, 1, 2, ...
 
 
 def forward(net: Layout, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
@@ -117,52 +130,45 @@ def gradient(net: Layout, theta: np.ndarray, X: np.ndarray, arm: Any, pull) -> t
 
     The gradient lies in borrowed memory (`scratch`). pull : from f (..., B) to what multiplies the gradients, (..., B)
     """
-    layers, g = net.views(theta), scratch.borrow("gradient", theta.shape, theta.dtype)
-    parts, acts = net.views(g), _room(net, X.shape[:-1], theta.dtype)
-    if net.slots is not None and net.slots * net.d > PLACED:
+    layers, room = net.views(theta), _room(net, X.shape[:-1], theta.dtype)
+    first = room.parts[0]
+    if room.rows is None:
         groups = _groups(arm)
-        _grouped(layers[0], X, groups, out=acts[0][..., :-1])
-        f = _above(layers, acts)
-        delta = _below(layers, parts, acts, pull(f))
-        _grouped_gradient(parts[0], X, groups, delta)
-        np.sum(delta, axis=-2, out=parts[0].b)
-        return f, g
-    rows = placed(X, arm, net.slots or 1)
-    np.matmul(rows, layers[0].both, out=acts[0][..., :-1])
-    f = _above(layers, acts)
-    np.matmul(rows.mT, _below(layers, parts, acts, pull(f)), out=parts[0].both)
-    return f, g
+        _grouped(layers[0], X, groups, out=room.open[0])
+        f = _above(layers, room)
+        delta = _below(layers, room, pull(f))
+        _grouped_gradient(first, X, groups, delta)
+        np.sum(delta, axis=-2, out=first.b)
+        return f, room.g
+    rows = _placed(room, X, arm)
+    np.matmul(rows, layers[0].both, out=room.open[0])
+    f = _above(layers, room)
+    np.matmul(rows.mT, _below(layers, room, pull(f)), out=first.both)
+    return f, room.g
 
 
 def gradient_arms(net: Layout, theta: np.ndarray, X: np.ndarray, pull) -> tuple[np.ndarray, np.ndarray]:
     """As `gradient`, with all K arms of a context in its loss: X (..., B, d); pull maps (..., B, K) to (..., B, K)."""
-    layers, g = net.views(theta), scratch.borrow("gradient", theta.shape, theta.dtype)
-    parts, K, B, lead = net.views(g), net.slots or 1, X.shape[-2], theta.shape[:-1]
-    acts = _room(net, (*lead, K * B), theta.dtype)
+    K, B, lead = net.slots or 1, X.shape[-2], theta.shape[:-1]
+    layers, room = net.views(theta), _room(net, (*lead, K * B), theta.dtype)
     z = X[..., None, :, :] @ layers[0].W + layers[0].b[..., None, None, :]  # (..., K, B, h)
-    acts[0][..., :-1] = z.reshape(*lead, K * B, -1)
-    f = np.swapaxes(_above(layers, acts).reshape(*lead, K, B), -1, -2)
-    delta = _below(layers, parts, acts, np.swapaxes(pull(f), -1, -2).reshape(*lead, K * B))
-    np.sum(delta, axis=-2, out=parts[0].b)
-    np.matmul(X.mT[..., None, :, :], delta.reshape(*lead, K, B, -1), out=parts[0].W)
-    return f, g
+    room.open[0][...] = z.reshape(*lead, K * B, -1)
+    f = np.swapaxes(_above(layers, room).reshape(*lead, K, B), -1, -2)
+    delta = _below(layers, room, np.swapaxes(pull(f), -1, -2).reshape(*lead, K * B))
+    np.sum(delta, axis=-2, out=room.parts[0].b)
+    np.matmul(X.mT[..., None, :, :], delta.reshape(*lead, K, B, -1), out=room.parts[0].W)
+    return f, room.g
 
 
-def placed(X: np.ndarray, arm: np.ndarray | None, slots: int) -> np.ndarray:
-    """The Kd-vectors of a batch, each with a 1 at its end: X (..., B, d), arm (..., B) -> (..., B, K d + 1).
-
-    They lie in borrowed memory.
-    """
-    *lead, d = X.shape
-    full = scratch.borrow("placed", (*lead, slots * d + 1), X.dtype)
+def _placed(room: Room, X: np.ndarray, arm: np.ndarray | None) -> np.ndarray:
+    """The Kd-vectors of a batch in the room's rows: X (..., B, d), arm (..., B) -> (..., B, K d + 1)."""
     if arm is None:
-        full[..., :-1] = X
+        room.rows[..., :-1] = X
     else:
-        full.fill(0)
-        blocks = full.reshape(arm.size, -1)[:, :-1].reshape(arm.size, slots, d)
-        blocks[np.arange(arm.size), arm.reshape(-1)] = X.reshape(arm.size, d)
-    full[..., -1] = 1
-    return full
+        room.rows.fill(0)
+        room.blocks[room.each, arm.reshape(-1)] = X.reshape(-1, X.shape[-1])
+        room.rows[..., -1] = 1
+    return room.rows
 
 
 def _inputs(net: Layout, first: Layer, X: np.ndarray, *, own: bool, lead: int) -> tuple[np.ndarray, tuple]:
@@ -203,28 +209,38 @@ def _rest(layers: list[Layer], z: np.ndarray) -> Pass:
     return Pass(acts, z[..., 0])
 
 
-def _room(net: Layout, lead: tuple[int, ...], dtype) -> list[np.ndarray]:
-    """Borrowed room for the activations of a batch: (..., B, h + 1) for each hidden layer; every row ends in 1."""
-    return [scratch.borrow(f"layer {i}", (*lead, h + 1), dtype) for i, h in enumerate(net.hidden)]  # which begin as 1
+def _room(net: Layout, shape: tuple[int, ...], dtype) -> Room:
+    """The room for a batch of this shape, (..., B)."""
+
+    def make() -> Room:
+        g = np.zeros((*shape[:-1], net.size), dtype)
+        acts, K = [np.ones((*shape, h + 1), dtype) for h in net.hidden], net.slots or 1
+        room = Room(g, net.views(g), acts, [a[..., :-1] for a in acts], None, None, None)
+        if net.slots is not None and K * net.d > PLACED:
+            return room
+        rows, n = np.ones((*shape, K * net.d + 1), dtype), math.prod(shape)
+        return room._replace(rows=rows, blocks=rows.reshape(n, -1)[:, :-1].reshape(n, K, net.d), each=np.arange(n))
+
+    return scratch.borrow("room", (net, shape, dtype), make)
 
 
-def _above(layers: list[Layer], acts: list[np.ndarray]) -> np.ndarray:
-    """f (..., B), from the z_1 that lies in the first of `acts`; all activations are filled in."""
-    for i, layer in enumerate(layers[1:]):
-        a = acts[i][..., :-1]
-        np.maximum(a, 0, out=a)
-        if i + 1 < len(acts):
-            np.matmul(acts[i], layer.both, out=acts[i + 1][..., :-1])
-    return (acts[-1] @ layers[-1].both)[..., 0]
+def _above(layers: list[Layer], room: Room) -> np.ndarray:
+    """f (..., B), from the z_1 that lies in the room; all activations are filled in."""
+    for i, a in enumerate(room.acts):
+        np.maximum(a, 0, out=a)  # of whole rows, which is quicker: the 1 stays
+        if i + 1 < len(room.acts):
+            np.matmul(a, layers[i + 1].both, out=room.open[i + 1])
+    return (room.acts[-1] @ layers[-1].both)[..., 0]
 
 
-def _below(layers: list[Layer], parts: list[Layer], acts: list[np.ndarray], pull: np.ndarray) -> np.ndarray:
-    """δ_1 (..., B, m); the gradients of all layers but the first are written into `parts`."""
+def _below(layers: list[Layer], room: Room, pull: np.ndarray) -> np.ndarray:
+    """δ_1 (..., B, m); the gradients of all layers but the first are written into the room."""
     delta = pull[..., None]
     for i in range(len(layers) - 1, 0, -1):
-        np.matmul(acts[i - 1].mT, delta, out=parts[i].both)
-        delta = delta @ layers[i].W.mT
-        delta *= acts[i - 1][..., :-1] > 0
+        a, W = room.acts[i - 1], layers[i].W
+        np.matmul(a.mT, delta, out=room.parts[i].both)
+        delta = delta * W.mT if W.shape[-1] == 1 else delta @ W.mT  # of one column: an outer product
+        delta *= (a > 0)[..., :-1]  # compared in whole rows, which is quicker
     return delta
 
 

@@ -4,8 +4,6 @@ With a window, the buffer is a ring that holds the last `window` observations: i
 next observation goes to place count mod N. With window None the buffer grows and holds all of them.
 """
 
-import contextlib
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -51,23 +49,16 @@ def place(rows: Rows, count: int | None) -> tuple:
     return np.arange(len(rows.count)), rows.count % N
 
 
+def read(rows: Rows, at: tuple) -> tuple:
+    """A copy of the observation in that place, as `write` takes it."""
+    return tuple(None if A is None else A[at].copy() for A in (rows.X, rows.r, rows.weight, rows.arm))
+
+
 def write(rows: Rows, at: tuple, x: Array, r: Array, weight: Array, arm: Array | None) -> None:
     """Put an observation into the buffer, in place. `rows.count` does not count it yet."""
     rows.X[at], rows.r[at], rows.weight[at] = x, r, weight
     if rows.arm is not None:
         rows.arm[at] = arm
-
-
-@contextlib.contextmanager
-def written(rows: Rows, at: tuple, x: Array, r: Array, weight: Array, arm: Array | None) -> Iterator[None]:
-    """Write an observation, and put the old content of its place back if the block raises."""
-    before = [None if A is None else np.copy(A[at]) for A in (rows.X, rows.r, rows.weight, rows.arm)]
-    write(rows, at, x, r, weight, arm)
-    try:
-        yield
-    except ValueError:
-        write(rows, at, *before)
-        raise
 
 
 def batch(rows: Rows, count: int | None, u: np.ndarray | None) -> Batch:

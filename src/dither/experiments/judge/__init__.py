@@ -1,0 +1,1 @@
+"""Judge: what differs, and how certain is it?"""

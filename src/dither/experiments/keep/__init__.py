@@ -1,0 +1,1 @@
+"""Keep: which code made a result, is it whole, and what was asked for?"""

@@ -1,0 +1,1 @@
+"""Plan: what is there, what is missing, and how long does it take?"""

@@ -1,0 +1,1 @@
+"""Run: which block, and by whom?"""

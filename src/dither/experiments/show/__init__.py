@@ -1,0 +1,1 @@
+"""Show: how does it look, on a screen, in a paper and on a page?"""

@@ -1,0 +1,85 @@
+"""What the user declares: the kinds of the fields, and the crosses. And the same as JSON has it."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dither import errors
+from dither.features.kind import Kind
+from dither.features.kinds import KINDS, Category
+
+
+def field(name: Any) -> str:
+    """The name of a field. Raises ValueError for what is no name."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"the name of a field must be a text, got {name!r}")
+    return name
+
+
+def kind(name: str, given: Any) -> Any:
+    """The kind of a field: by its name, by its values, or as it is."""
+    if isinstance(given, str):
+        if given not in KINDS:
+            raise ValueError(f"{name!r}: {errors.unknown('kind of field', given, known=KINDS)}")
+        return KINDS[given]()
+    if isinstance(given, (list, tuple)):
+        return Category(given)  # type: ignore[arg-type]
+    if isinstance(given, type) or not isinstance(given, tuple(KINDS.values())):
+        raise ValueError(f"{name!r} must have a kind: one of {', '.join(KINDS)}, or a list of values; got {given!r}")
+    return given
+
+
+def crosses(cross: Any, context: Mapping[str, Kind], arm: Mapping[str, Kind]) -> tuple[tuple[str, ...], ...]:
+    """The crosses, each a tuple of fields. Raises ValueError for fields that were not declared."""
+    if isinstance(cross, str) and cross == "all":
+        return tuple((one, other) for one in context for other in arm)
+    if isinstance(cross, str) or (cross is not None and not isinstance(cross, Sequence)):
+        raise ValueError(
+            f"cross must be a list of pairs of fields, such as [('country', 'topic')], or 'all'; got {cross!r}"
+        )
+    found = []
+    for fields in cross or ():
+        if isinstance(fields, str) or not isinstance(fields, Sequence) or len(fields) < 2:
+            raise ValueError(f"each cross must be a pair of fields, such as ('country', 'topic'); got {fields!r}")
+        for name in fields:
+            if name not in context and name not in arm:
+                raise ValueError(f"cross {tuple(fields)!r}: {errors.unknown('field', name, known=[*context, *arm])}")
+        if len(set(fields)) < len(fields):
+            raise ValueError(f"cross {tuple(fields)!r} has a field twice: name each once")
+        found.append(tuple(fields))
+    same = [one for i, one in enumerate(found) if set(one) in map(set, found[:i])]
+    if same:
+        raise ValueError(f"cross {same[0]!r} comes twice: leave out the repeats")
+    return tuple(found)
+
+
+def settings(kind: Kind) -> dict[str, Any]:
+    """A kind as JSON has it."""
+    found: dict[str, Any] = {"kind": kind.name}
+    for part in dataclasses.fields(kind):  # type: ignore[arg-type]
+        value = getattr(kind, part.name)
+        found[part.name] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def made(known: Mapping[str, Any]) -> Kind:
+    """The kind that `settings` wrote."""
+    return KINDS[known["kind"]](**{name: value for name, value in known.items() if name != "kind"})
+
+
+def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """What differs between the settings of two Features, in words."""
+    for side in ("context", "arm"):
+        there, here = dict(one[side]), dict(other[side])
+        for name in {**there, **here}:
+            if there.get(name) != here.get(name):
+                return f"the field {name!r} of the {side} was {_short(there.get(name))} and is {_short(here.get(name))}"
+        if list(there) != list(here):
+            return f"the fields of the {side} have another order"
+    return next(f"{name} was {one[name]!r} and is {other[name]!r}" for name in one if one[name] != other[name])
+
+
+def _short(known: Mapping[str, Any] | None) -> str:
+    if known is None:
+        return "not there"
+    return str(made(known)) + "".join(f", {rule}={known[rule]!r}" for rule in ("unknown", "missing") if rule in known)

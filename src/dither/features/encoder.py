@@ -1,0 +1,439 @@
+"""`Features`: contexts and arms as users have them become X, the features of the arms on offer.
+
+Every column of X is a factor of the context times a factor of the arm:
+
+    X[k, j] = c[left[j]] · A[k, right[j]]
+
+    c (p,)      1, the columns of the context's fields, and products of them where a cross asks for these
+    A (K, q)    1, the columns of the arm's fields, the slot of the arm, and products
+    form        columns                                    for
+    shared      1, c, a, crosses c·a                       one θ for all arms
+    disjoint    1, c                                       models with slots, one θ for each slot
+    hybrid      1, c, a, crosses, and (1, c) in each slot  one θ with a part for each slot (Li et al. 2010, Section 3.2)
+
+So A may be kept for arms that are known (`Catalogue`), and the context multiplies.
+"""
+
+import hashlib
+import json
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dither import errors
+from dither.features import declared, layout, records
+from dither.features.kind import Kind, Wrong
+
+FORMAT = 1
+SETTINGS = ("intercept", "form", "slots", "absent")  # besides the fields and the crosses
+FORMS = ("shared", "disjoint", "hybrid")
+MOST = 100_000  # columns; a matrix of a linear model would take 80 GB
+CURES = {  # of a value that a rule refuses
+    "missing": "fill it in, or let the field have missing='zero' or 'column'",
+    "unknown": "fit or state the values anew, or let the field have unknown='zero' or 'column'",
+}
+
+
+class Features:
+    """How the fields of contexts and arms become columns.
+
+    Parameters
+    ----------
+    context, arm : field -> its kind: "numeric", "category", "hashed", "text", "words", or one with settings, such as
+        `features.Numeric(mean=40, scale=15)`. A list of values is a category with these values
+    cross : pairs (or more) of fields whose products are columns: [("country", "topic")]; "all": each field of the
+        context with each of the arm. A context that all arms share says only through a cross which arm is best, where
+        the model is linear in X. None warns of that; () says that it is meant
+    intercept : whether the first column is 1
+    form : "shared", "disjoint" (X is the context, for a bandit with `disjoint=` slots) or "hybrid" (a block of columns
+        for each of `slots` arms, besides those that all arms share)
+    slots : for the hybrid form, how many arms can have a block
+    absent : a field that a record does not have: "error", or "missing" (it counts as a missing value)
+
+    Numeric, category and words without stated values must be fitted first: `fit` returns Features that are.
+
+    Raises ValueError for settings that make no sense, and for columns of one name.
+    """
+
+    def __init__(
+        self,
+        *,
+        context: Mapping[str, Any] | None = None,
+        arm: Mapping[str, Any] | None = None,
+        cross: Any = None,
+        intercept: bool = True,
+        form: str = "shared",
+        slots: int | None = None,
+        absent: str = "error",
+    ) -> None:
+        errors.one_of("form", form, FORMS)
+        errors.one_of("absent", absent, records.ABSENT)
+        errors.true_or_false("intercept", intercept)
+        self.context = {declared.field(name): declared.kind(name, kind) for name, kind in (context or {}).items()}
+        self.arm = {declared.field(name): declared.kind(name, kind) for name, kind in (arm or {}).items()}
+        self.intercept, self.form, self.absent = bool(intercept), form, absent
+        self.cross = declared.crosses(cross, self.context, self.arm)
+        self.slots = slots
+        self._check(warn=cross is None)
+        self.fitted = all(kind.fitted for kind in (*self.context.values(), *self.arm.values()))
+        self._layout = self._laid_out()
+        self._lock = threading.Lock()
+        self._missing: dict[str, int] = {}
+        self._unknown: dict[str, int] = {}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of X, (d,)."""
+        return self._ready().columns
+
+    @property
+    def dim(self) -> int:
+        """d, the number of columns of X."""
+        return len(self._ready().columns)
+
+    @property
+    def of_width(self) -> int:
+        """q, the number of factors of an arm."""
+        return self._ready().right.width
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Field -> how many missing values were encoded, by this object in this process."""
+        return dict(self._missing)
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """Field -> how many unknown values were encoded, by this object in this process."""
+        return dict(self._unknown)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits. Features with the same fingerprint make the same X of the same fields."""
+        return hashlib.sha256(_canonical(self.settings)).hexdigest()[:16]
+
+    def fit(self, contexts: Any = None, arms: Any = None) -> "Features":
+        """Features whose kinds have learnt what was not stated: means, scales, categories, vocabularies.
+
+        contexts, arms : records or a frame, n of them each; a side where all is stated needs none
+
+        Raises ValueError, which names the fields, where a side that must be fitted is not given. Raises ImportError
+        where scikit-learn is missing (extra `features`).
+        """
+        sides = {}
+        for side, given, own in (("context", contexts, self.context), ("arm", arms, self.arm)):
+            lacking = [name for name, kind in own.items() if not kind.fitted]
+            if lacking and given is None:
+                raise ValueError(f"fit needs {side}s, for {_listed(lacking)}: fit({side}s=[...])")
+            fitted = dict(own)
+            if lacking:
+                read = records.table(given, lacking, what=side, absent=self.absent)
+                if read.single or not read.n:
+                    raise ValueError(f"fit needs a list of {side}s or a frame of them; got {read.n}")
+                for name, column in zip(lacking, read.fields, strict=True):
+                    fitted[name] = _fitted(name, own[name], column, _caller(side, False))
+            sides[side] = fitted
+        return self._with(**sides)
+
+    def encode(self, context: Any = None, arms: Any = None, *, slots: Any = None) -> np.ndarray:
+        """X of one request, (K, d), or of B requests, (B, K, d). In the disjoint form the context, (d,) or (B, d).
+
+        context : one record, or B of them (a list, or a frame); None if the context has no fields
+        arms : K records, the same for all requests; or for B requests a list of B lists of K records
+        slots : (K,) in the hybrid form, the slot of each arm (a `Catalogue` knows it)
+
+        Missing and unknown values are counted (`missing`, `unknown`).
+
+        Raises ValueError for values that a field cannot take, naming the record and the field. Nothing is counted then.
+        """
+        left = self.of_context(context)
+        if self.form == "disjoint":
+            if arms is not None:
+                raise ValueError("the disjoint form has no features of arms: leave arms out, or choose another form")
+            return self.joined(left, None)
+        if arms is None:
+            raise ValueError(f"the {self.form} form needs arms: encode(context, arms)")
+        if records.sequence(arms) and len(arms) and records.several(arms[0]):
+            return self.joined(left, self._each(left, arms, slots))
+        right = self.of_arms(arms, slots=slots)
+        if len(right) > 1 and self.arm and (right == right[0]).all():
+            warnings.warn(SAME, UserWarning, stacklevel=2)
+        return self.joined(left, right)
+
+    def of_context(self, context: Any) -> np.ndarray:
+        """c, the factors of the context: (p,), or (B, p)."""
+        return self._factors("context", self._ready().left, context)
+
+    def of_arms(self, arms: Any, *, slots: Any = None) -> np.ndarray:
+        """A, the factors of arms: (K, q). slots : as for `encode`."""
+        out = self._factors("arm", self._ready().right, arms)
+        if out.ndim == 1:
+            raise TypeError("arms must be a list of records or a frame, with one for each arm; got a single record")
+        if not len(out):
+            raise ValueError("arms must hold at least one arm, got none")
+        return self._in_slots(out, slots)
+
+    def of_arm(self, arm: Any, *, slot: int | None = None, called: str = "the arm", count: bool = True) -> np.ndarray:
+        """The factors of one arm, (q,).
+
+        slot : as for `encode`; called : how errors call the arm; count : whether missing and unknown values are counted
+        """
+        out = self._factors("arm", self._ready().right, arm, called=called, count=count)
+        if out.ndim != 1:
+            raise TypeError(f"{called} must be one record, got {len(out)} of them")
+        return self._in_slots(out[None], None if slot is None else [slot])[0]
+
+    def joined(self, left: np.ndarray, right: np.ndarray | None) -> np.ndarray:
+        """X of the factors: left (p,) or (B, p), right (K, q) or (B, K, q) -> (K, d) or (B, K, d).
+
+        Without right, in the disjoint form: (d,) or (B, d).
+        """
+        laid = self._ready()
+        c = left.take(laid.of_left, axis=-1)
+        if right is None:
+            return c
+        X = right.take(laid.of_right, axis=-1)
+        if left.ndim == 2 and right.ndim == 2:
+            return c[:, None, :] * X
+        X *= c[..., None, :]  # in place: a second array of this size would cost more than the product
+        return X
+
+    def check(self, other: "Features", *, what: str, whose: str) -> None:
+        """Raise ValueError, naming what differs, unless the other Features make the same X.
+
+        what, whose : how the error calls the others and the owner of these, "features=" and "the bandit in b.npz"
+        """
+        if other.fingerprint != self.fingerprint:
+            raise ValueError(
+                f"{what} are not those of {whose}: {self.fingerprint} there, {other.fingerprint} here; "
+                f"{declared.difference(self.settings, other.settings)}. Encode with the ones that were learnt "
+                "(`bandit.features`), or learn again"
+            )
+
+    def fits(self, dim: int, *, slots: int | None) -> list[str]:
+        """The names of the columns, for a bandit of this dimension and with so many disjoint slots, or None.
+
+        Raises ValueError unless its X has this form.
+        """
+        if dim != self.dim:
+            raise ValueError(f"dim must be {self.dim}, the number of columns of the features; got {dim}")
+        if (self.form == "disjoint") != (slots is not None):
+            cure = "give the bandit disjoint=K" if slots is None else "leave disjoint out, or make disjoint features"
+            raise ValueError(f"features of the form {self.form!r} do not go with disjoint={slots}: {cure}")
+        return list(self.columns)
+
+    def to_bytes(self) -> bytes:
+        """Everything as JSON: equal Features have equal bytes. `from_bytes` reads it."""
+        return _canonical(self.described)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What `to_bytes` writes, as lists and dicts."""
+        return {"format": FORMAT, "fingerprint": self.fingerprint, "features": self.settings}
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Features":
+        """The Features that `to_bytes` wrote. Raises ValueError for anything else."""
+        try:
+            return cls.of_description(json.loads(data))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as reason:
+            odd = reason if isinstance(reason, ValueError) else repr(reason)
+            raise ValueError(f"these {len(data)} bytes are no Features, or damaged ones: {odd}") from None
+
+    @classmethod
+    def of_description(cls, found: Mapping[str, Any]) -> "Features":
+        """The Features with this description (`described`). Raises an error of some kind for anything else."""
+        known = found["format"]
+        if type(known) is not int or known < 1:
+            raise ValueError(f"their format is {known!r}")
+        if known > FORMAT:
+            raise ValueError(f"their format is {known}, and this version reads up to {FORMAT}: upgrade dither")
+        settings = found["features"]
+        sides = {side: {name: declared.made(kind) for name, kind in settings[side]} for side in ("context", "arm")}
+        others = {name: settings[name] for name in SETTINGS}
+        made = cls(context=sides["context"], arm=sides["arm"], cross=tuple(map(tuple, settings["cross"])), **others)
+        if made.fingerprint != found["fingerprint"]:
+            raise ValueError(f"their fingerprint is {made.fingerprint}, and {found['fingerprint']!r} was saved")
+        return made
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings and all that was fitted, in lists and dicts as JSON has them."""
+        return {
+            "context": [[name, declared.settings(kind)] for name, kind in self.context.items()],
+            "arm": [[name, declared.settings(kind)] for name, kind in self.arm.items()],
+            "cross": [list(cross) for cross in self.cross],
+            **{name: getattr(self, name) for name in SETTINGS},
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Features) and self.settings == other.settings
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Features.from_bytes, (self.to_bytes(),)
+
+    def __repr__(self) -> str:
+        what = f"{self.dim} columns" if self.fitted else "not fitted"
+        return f"Features({what}, {self.form}, fingerprint {self.fingerprint})"
+
+    def __str__(self) -> str:
+        return layout.shown(self)
+
+    def _check(self, *, warn: bool) -> None:
+        """Raise ValueError for settings that do not go together. Warn where the context cancels."""
+        if both := sorted(self.context.keys() & self.arm.keys()):
+            raise ValueError(f"{both[0]!r} is a field of the context and of the arm: give one of them another name")
+        if self.form == "hybrid":
+            errors.at_least("slots, the number of arms that can have a block,", self.slots, 1)
+        elif self.slots is not None:
+            raise ValueError(f"slots is for the hybrid form alone; the form is {self.form!r}: leave slots out")
+        crossed = [set(cross) for cross in self.cross]
+        if self.form == "disjoint" and (self.arm or any(cross & self.arm.keys() for cross in crossed)):
+            raise ValueError("the disjoint form has no fields of the arm: leave arm out, or choose the form 'hybrid'")
+        if self.form == "shared" and not self.arm:
+            raise ValueError(
+                "the shared form needs fields of the arm, which tell arms apart: give arm, or another form"
+            )
+        meets = any(cross & self.context.keys() and cross & self.arm.keys() for cross in crossed)
+        if warn and self.form == "shared" and self.context and not meets:
+            warnings.warn(
+                "a context that all arms share cancels when they are ranked by a model that is linear in X: cross its "
+                "fields with those of the arm, such as "
+                f"cross=[({next(iter(self.context))!r}, {next(iter(self.arm))!r})], or say cross=() if that is meant",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _laid_out(self) -> layout.Layout | None:
+        """The columns; None before the fit. Raises ValueError for too many of them, and for two of one name."""
+        if not self.fitted:
+            return None
+        names = {side: [(name, kind.columns(name)) for name, kind in own.items()] for side, own in self._sides.items()}
+        width = layout.width(names, self.cross, slots=self.slots)
+        if width > MOST:
+            raise ValueError(
+                f"the features would have {width:,} columns, more than {MOST:,}: hash fields with many values "
+                "(features.Hashed), or cross fewer fields"
+            )
+        return layout.lay_out(names, self.cross, intercept=self.intercept, form=self.form, slots=self.slots)
+
+    @property
+    def _sides(self) -> dict[str, dict[str, Kind]]:
+        return {"context": self.context, "arm": self.arm}
+
+    def _ready(self) -> layout.Layout:
+        if self._layout is None:
+            lacking = [name for name, kind in (*self.context.items(), *self.arm.items()) if not kind.fitted]
+            raise ValueError(
+                f"{_listed(lacking)} must be fitted first: f = f.fit(contexts, arms), which returns new Features; or "
+                "state what they need, as in features.Numeric(mean=40, scale=15), features.Category(['a', 'b'])"
+            )
+        return self._layout
+
+    def _with(self, context: Mapping[str, Kind], arm: Mapping[str, Kind]) -> "Features":
+        settings: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
+        return Features(context=context, arm=arm, cross=self.cross, **settings)
+
+    def _factors(
+        self, what: str, side: layout.Side, given: Any, *, called: str | None = None, count: bool = True
+    ) -> np.ndarray:
+        """The factors of records: (n, p), or (p,) of a single record. called : how errors call a single record."""
+        fields = self._sides[what]
+        if given is None and not fields:
+            read = records.Table([], 1, True)
+        else:
+            read = records.table(given, side.names, what=called or what, absent=self.absent)
+        name_of = _caller(what, read.single, called)
+        out = np.zeros((read.n, side.width))
+        out[:, 0] = 1.0
+        met = []
+        for name, at, column in zip(side.names, side.places, read.fields, strict=True):
+            kind = fields[name]
+            try:
+                found = kind.write(column, out[:, at])
+            except Wrong as reason:
+                raise ValueError(f"{name!r} of {name_of(reason.place)} {reason}") from None
+            for rule in ("missing", "unknown"):
+                places = getattr(found, rule)
+                if places and getattr(kind, rule) == "error":
+                    i = places[0]
+                    seen = "is missing" if rule == "missing" else f"is {column[i]!r}, which is unknown"
+                    raise ValueError(f"{name!r} of {name_of(i)} {seen}: {CURES[rule]}")
+                if places:
+                    met.append((rule, name, len(places)))
+        for at, product in side.products:
+            out[:, at] = layout.outer([out[:, place] for place in product])
+        if met and count:
+            self._count(met)
+        return out[0] if read.single else out
+
+    def _count(self, met: Sequence[tuple[str, str, int]]) -> None:
+        with self._lock:
+            for rule, name, n in met:
+                counts = self._missing if rule == "missing" else self._unknown
+                counts[name] = counts.get(name, 0) + n
+
+    def _in_slots(self, out: np.ndarray, slots: Any) -> np.ndarray:
+        """The factors of arms (K, q), with a 1 in the slot of each arm."""
+        if self.form != "hybrid":
+            if slots is not None:
+                raise ValueError(f"slots is for the hybrid form; the form is {self.form!r}: leave slots out")
+            return out
+        if slots is None:
+            raise ValueError(
+                "the hybrid form needs the slot of each arm: encode(context, arms, slots=[...]), or a Catalogue"
+            )
+        at = np.asarray(slots)
+        if at.dtype.kind not in "iu" or at.shape != (len(out),) or at.min() < 0 or at.max() >= (self.slots or 0):
+            raise ValueError(f"slots must be {len(out)} whole numbers from 0 to {(self.slots or 0) - 1}, got {slots!r}")
+        out[np.arange(len(out)), self._ready().right.slots.start + at] = 1.0
+        return out
+
+    def _each(self, left: np.ndarray, arms: Sequence[Any], slots: Any) -> np.ndarray:
+        """The factors of arms that each request has for itself, (B, K, q)."""
+        if left.ndim == 1 or len(arms) != len(left):
+            n = "one" if left.ndim == 1 else len(left)
+            raise ValueError(
+                f"arms holds {len(arms)} lists of arms for {n} context: one list for each context of a batch"
+            )
+        of = [None] * len(arms) if slots is None else slots
+        found = [self.of_arms(own, slots=at) for own, at in zip(arms, of, strict=True)]
+        if len({len(one) for one in found}) > 1:
+            raise ValueError(
+                f"each request of a batch must have as many arms; got {sorted({len(one) for one in found})}: encode "
+                "them one by one"
+            )
+        return np.stack(found)
+
+
+SAME = (
+    "all arms of the request have the same features, so chance alone chooses between them: add a field of the arm that "
+    "tells them apart, such as its id"
+)
+
+
+def _fitted(name: str, kind: Kind, column: Sequence[Any], called: Callable[[int], str]) -> Kind:
+    try:
+        return kind.fit(column)
+    except Wrong as reason:
+        raise ValueError(f"{name!r} of {called(reason.place)} {reason}") from None
+    except ValueError as reason:
+        raise ValueError(f"{name!r} {reason}") from None
+
+
+def _caller(what: str, single: bool, called: str | None = None) -> Callable[[int], str]:
+    """How errors call a record: "the context", or "context 3"."""
+    return lambda i: (called or f"the {what}") if single else f"{what} {i}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,9 @@
+"""The kinds of fields by name."""
+
+from typing import Any
+
+from dither.features.bags import Text, Words
+from dither.features.categorical import Category, Hashed
+from dither.features.numeric import Numeric
+
+KINDS: dict[str, Any] = {each.name: each for each in (Numeric, Category, Hashed, Text, Words)}

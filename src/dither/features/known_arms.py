@@ -1,0 +1,411 @@
+"""`Catalogue`: arms by id, with their features, which are added, changed and retired while the bandit is live.
+
+    version n          the number of events so far; each change is one event more
+    slot of an id      its number in the order in which ids came, for ever: what a slot has learnt is that id's
+    A (n, q)           the factors of the arms (`Features.of_arm`), encoded once; a request multiplies the context
+
+The events are the catalogue: `at(version)` is what it was, and other processes follow by `extend(events)`.
+"""
+
+import copy
+import difflib
+import hashlib
+import json
+import threading
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import errors, forks
+from dither.features import records
+from dither.features.encoder import SAME, Features
+
+FORMAT = 1
+KINDS_OF_EVENTS = ("add", "change", "retire", "restore")
+RETIRED = ("error", "keep")
+_LOOKED_AT = 5000  # ids that are compared with an unknown one, which takes a tenth of a second
+
+
+class Event(NamedTuple):
+    """One change of a catalogue."""
+
+    version: int  # of the catalogue with this change
+    what: str  # one of `KINDS_OF_EVENTS`
+    id: str
+    record: dict[str, Any] | None  # all fields of the arm after "add" and "change"
+
+
+class Catalogue:
+    """Arms by id.
+
+    Parameters
+    ----------
+    features : the `Features` of contexts and arms. A field of the arm that is called like `id` has the id, where a
+        record lacks it
+    arms : id -> record; or a list of records, or a frame, whose field `id` is the id
+    id : the name of that field
+
+    An id is a text; a number is written as text. A record is as for `Features.encode`. Calls from many threads are
+    safe.
+
+    Raises ValueError for records that the features cannot take, and TypeError for what is no record. After an error the
+    catalogue is as it was before.
+    """
+
+    def __init__(self, features: Features, arms: Any = None, *, id: str = "id") -> None:
+        if not isinstance(features, Features):
+            raise TypeError(f"features must be dither.Features, got {type(features).__name__}")
+        self.features, self._field = features, id
+        self._lock = threading.RLock()
+        self._begin()
+        for one, record in _listed(arms, id):
+            self.add(one, record)
+        forks.tell(self)
+
+    @property
+    def version(self) -> int:
+        """How many events there were: with every change it is one more."""
+        return len(self._events)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids on offer, in the order of their slots."""
+        with self._lock:
+            return tuple(self._ids[slot] for slot in np.flatnonzero(self._offered[: self.slots]))
+
+    @property
+    def everything(self) -> tuple[str, ...]:
+        """All ids that ever were, in the order of their slots."""
+        with self._lock:
+            return tuple(self._ids)
+
+    @property
+    def slots(self) -> int:
+        """How many ids ever were: a bandit with disjoint slots needs so many (`Bandit.grow`)."""
+        return len(self._ids)
+
+    @property
+    def records(self) -> dict[str, dict[str, Any]]:
+        """The fields of the arms on offer, by id."""
+        with self._lock:
+            return {id: dict(self._records[id]) for id in self.ids}
+
+    def __len__(self) -> int:
+        with self._lock:
+            return int(np.count_nonzero(self._offered[: self.slots]))
+
+    def __contains__(self, id: Any) -> bool:
+        slot = self._slots.get(_text(id))
+        return slot is not None and self._offered[slot]
+
+    def add(self, id: Any, record: Any = None) -> int:
+        """A new arm. -> the version. Raises ValueError for an id that was there before."""
+        with self._lock:
+            id = _text(id)
+            if id in self._slots:
+                cure = "change it" if self._offered[self._slots[id]] else "restore it, or change it and restore it"
+                raise ValueError(f"the arm {id!r} is in the catalogue: {cure}; or take another id")
+            return self._append("add", id, self._plain(id, {} if record is None else record))
+
+    def change(self, id: Any, record: Any) -> int:
+        """Other features for an arm: the fields that the record has; the other fields stay. -> the version."""
+        with self._lock:
+            id = self._known(id)
+            given, before = _mapping(record, id), self._records[id]
+            if not given.keys() & before.keys():
+                raise ValueError(f"the record for {id!r} has no field of an arm: {', '.join(map(repr, before))}")
+            return self._append("change", id, self._plain(id, before | given))
+
+    def retire(self, id: Any) -> int:
+        """Take an arm off the offer. Its features and its slot stay. -> the version."""
+        with self._lock:
+            id = self._known(id)
+            if not self._offered[self._slots[id]]:
+                raise ValueError(f"the arm {id!r} is retired already")
+            return self._append("retire", id, None)
+
+    def restore(self, id: Any) -> int:
+        """Put a retired arm on offer again. -> the version."""
+        with self._lock:
+            id = self._known(id)
+            if self._offered[self._slots[id]]:
+                raise ValueError(f"the arm {id!r} is on offer: only a retired arm can be restored")
+            return self._append("restore", id, None)
+
+    def slot(self, id: Any) -> int:
+        """The slot of an id, for ever. Raises LookupError, with ids that are spelt alike, for an unknown id."""
+        with self._lock:
+            return self._slots[self._known(id)]
+
+    def id(self, slot: int) -> str:
+        """The id of a slot, such as `decision.arm` of a bandit with disjoint slots."""
+        with self._lock:
+            if not 0 <= slot < len(self._ids):
+                raise LookupError(f"no slot {slot}: the catalogue has {len(self._ids)} slots")
+            return self._ids[slot]
+
+    def encode(self, context: Any, arms: Any = None, *, retired: str = "error") -> np.ndarray:
+        """X of a request, (K, d), or of B requests, (B, K, d). In the disjoint form the context, (d,) or (B, d).
+
+        context : as for `Features.encode`
+        arms : (K,) ids; for B requests also (B, K). None: `ids`, all that are on offer
+        retired : a retired id among the arms: "error"; or "keep", for a request with `mask`
+
+        Raises LookupError for an unknown id and ValueError for a retired one.
+        """
+        errors.one_of("retired", retired, RETIRED)
+        left = self.features.of_context(context)
+        with self._lock:
+            rows = self._rows(arms, retired)
+            if self.features.form == "disjoint":
+                return self.features.joined(left, None)
+            right = self._A.take(rows, axis=0)
+        if right.ndim == 3 and (left.ndim == 1 or len(left) != len(right)):
+            n = "one context" if left.ndim == 1 else f"{len(left)} contexts"
+            raise ValueError(f"arms has the ids of {len(right)} requests, and there is {n}: give a list for each")
+        return self.features.joined(left, right)
+
+    def mask(self, arms: Any = None, *, slots: int | None = None) -> np.ndarray:
+        """Which arms are on offer, True or False.
+
+        arms : (K,) ids that the request has; None: all. Without disjoint slots -> (K,), in the order of the arms (None:
+            of `everything`). In the disjoint form -> (slots,): a slot is on offer if its id is, and is among the arms
+        slots : how many slots the bandit has; None: `slots`
+
+        Raises LookupError for an unknown id, ValueError for more ids than slots.
+        """
+        with self._lock:
+            rows = np.arange(self.slots) if arms is None else self._rows(arms, "keep")
+            if self.features.form != "disjoint":
+                if slots is not None:
+                    raise ValueError(f"slots is for the disjoint form; the form is {self.features.form!r}")
+                return self._offered[rows]
+            n = self.slots if slots is None else slots
+            if n < self.slots:
+                raise ValueError(f"the catalogue has {self.slots} ids for {n} slots: bandit.grow({self.slots})")
+            out = np.zeros(n, dtype=bool)
+            out[rows] = self._offered[rows]
+            return out
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All changes, in order."""
+        return tuple(self._events)
+
+    def extend(self, events: Iterable[Any]) -> int:
+        """Follow another catalogue: take its events that this one does not have. -> the version.
+
+        Raises ValueError if an event is another one here, or if one is left out. Nothing has changed then.
+        """
+        with self._lock:
+            found = [Event(*event) for event in events]
+            new = [event for event in found if event.version > self.version]
+            for event in found[: len(found) - len(new)]:
+                if event.version < 1 or self._events[event.version - 1] != event:
+                    raise ValueError(f"event {event.version} is {event} there and another one here: two histories")
+            if [event.version for event in new] != list(range(self.version + 1, self.version + 1 + len(new))):
+                raise ValueError(f"the events must go on from version {self.version} without a gap")
+            before = self._held()
+            try:
+                for event in new:
+                    self._happen(event, count=False)
+            except BaseException:
+                self._take(before)
+                raise
+            return self.version
+
+    def at(self, version: int) -> "Catalogue":
+        """The catalogue as it was at a version."""
+        if isinstance(version, bool) or not 0 <= version <= self.version:
+            raise ValueError(f"version must be from 0 to {self.version}, got {version!r}")
+        return Catalogue._of(self.features, self._events[:version], self._field)
+
+    def encoded_by(self, features: Features) -> "Catalogue":
+        """The same history with other Features, such as newly fitted ones."""
+        return Catalogue._of(features, self.events, self._field)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits: catalogues with the same fingerprint have the same features and the same history."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()[:16]
+
+    def to_bytes(self) -> bytes:
+        """The features and the history as JSON; `from_bytes` reads it."""
+        events = [list(event) for event in self.events]
+        held = {"format": FORMAT, "features": self.features.described, "id": self._field, "events": events}
+        return json.dumps(held, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Catalogue":
+        """The catalogue that `to_bytes` wrote. Raises ValueError for anything else."""
+        try:
+            found = json.loads(data)
+            if type(found["format"]) is not int or not 1 <= found["format"] <= FORMAT:
+                raise ValueError(f"its format is {found['format']!r}, and this version reads up to {FORMAT}")
+            return cls._of(
+                Features.of_description(found["features"]), [Event(*e) for e in found["events"]], found["id"]
+            )
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as reason:
+            odd = reason if isinstance(reason, ValueError) else repr(reason)
+            raise ValueError(f"these {len(data)} bytes are no Catalogue, or a damaged one: {odd}") from None
+
+    def __repr__(self) -> str:
+        return f"Catalogue({len(self)} arms on offer of {self.slots}, version {self.version}, {self.features!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {"data": self.to_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        again = Catalogue.from_bytes(state["data"])
+        self.features, self._field, self._lock = again.features, again._field, threading.RLock()
+        self._take(again._held())
+        forks.tell(self)
+
+    def _forked(self) -> None:
+        """Called in the child of a fork: a lock that no thread of the parent holds."""
+        self._lock = threading.RLock()
+
+    @classmethod
+    def _of(cls, features: Features, events: Sequence[Event], field: str) -> "Catalogue":
+        """A catalogue with this history. Nothing is counted: it was, when it happened."""
+        made = cls(features, id=field)
+        for event in events:
+            made._happen(event, count=False)
+        return made
+
+    def _begin(self) -> None:
+        self._events: list[Event] = []
+        self._records: dict[str, dict[str, Any]] = {}  # the last one of each id
+        self._slots: dict[str, int] = {}
+        self._ids: list[str] = []  # by slot
+        self._offered = np.zeros(0, dtype=bool)  # by slot, with room for more
+        self._A = np.zeros((0, self.features.of_width))  # by slot, with room for more
+        self._active: np.ndarray | None = None  # the rows on offer; None: look again
+
+    def _held(self) -> dict[str, Any]:
+        """A copy of all that changes."""
+        names = ("_events", "_records", "_slots", "_ids", "_offered", "_A")
+        return {name: copy.copy(getattr(self, name)) for name in names} | {"_active": None}
+
+    def _take(self, held: dict[str, Any]) -> None:
+        self.__dict__ |= held
+
+    def _append(self, what: str, id: str, record: dict[str, Any] | None) -> int:
+        self._happen(Event(self.version + 1, what, id, record), count=True)
+        return self.version
+
+    def _happen(self, event: Event, *, count: bool) -> None:
+        """One change. Whatever can fail comes before anything is changed."""
+        errors.one_of("what happened", event.what, KINDS_OF_EVENTS)
+        known, told = event.id in self._slots, event.what in ("add", "change")
+        if event.version != self.version + 1 or known == (event.what == "add") or told != (event.record is not None):
+            raise ValueError(f"{event} cannot follow version {self.version}")
+        slot = self._slots.get(event.id, len(self._slots))
+        if event.record is not None:
+            row = self._encoded(event.id, event.record, slot, count)
+            if slot >= len(self._A):
+                self._A, self._offered = _longer(self._A, slot), _longer(self._offered, slot)
+            self._A[slot] = row
+            self._records[event.id] = event.record
+        if event.what == "add":
+            self._slots[event.id] = slot
+            self._ids.append(event.id)
+        if event.what != "change":
+            self._offered[slot] = event.what != "retire"
+        self._events.append(event)
+        self._active = None
+
+    def _encoded(self, id: str, record: dict[str, Any], slot: int, count: bool) -> np.ndarray:
+        """The factors of an arm."""
+        if self.features.form == "disjoint":
+            return np.zeros(self.features.of_width)
+        if self.features.form != "hybrid":
+            return self.features.of_arm(record, called=f"arm {id!r}", count=count)
+        if slot >= (self.features.slots or 0):
+            raise ValueError(
+                f"no slot is left for {id!r}: the features have slots={self.features.slots}. Make Features with more, "
+                "and learn again from the log"
+            )
+        return self.features.of_arm(record, slot=slot, called=f"arm {id!r}", count=count)
+
+    def _plain(self, id: str, record: Any) -> dict[str, Any]:
+        """The fields of an arm as JSON has them; the id stands for a field that is called like it."""
+        names = list(self.features.arm)
+        if self._field in names:
+            record = {self._field: id} | _mapping(record, id)
+        return records.plain(record, names, what=f"arm {id!r}", absent=self.features.absent)
+
+    def _known(self, id: Any) -> str:
+        text = _text(id)
+        if text not in self._slots:
+            raise self._unknown(text)
+        return text
+
+    def _unknown(self, text: str) -> LookupError:
+        near = difflib.get_close_matches(text, self._ids[:_LOOKED_AT], n=3)
+        like = f"spelt alike are {', '.join(map(repr, near))}" if near else f"it has {self.slots} ids; add it first"
+        return LookupError(f"no arm {text!r} in the catalogue: {like}")
+
+    def _rows(self, arms: Any, retired: str) -> np.ndarray:
+        """The rows of these arms, (K,) or (B, K)."""
+        if arms is None:
+            if self._active is None:
+                self._active = np.flatnonzero(self._offered[: self.slots])
+                right = self._A[self._active]
+                if len(right) > 1 and self.features.arm and (right == right[0]).all():
+                    warnings.warn(SAME, UserWarning, stacklevel=4)
+            if not len(self._active):
+                raise ValueError(f"no arm is on offer: all {self.slots} are retired, or none was added")
+            return self._active
+        if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence | np.ndarray) or not len(arms):
+            raise ValueError(f"arms must be a list of at least one id, got {arms!r}")
+        if isinstance(arms[0], (list, tuple, np.ndarray)):
+            if len({len(own) for own in arms}) > 1:
+                raise ValueError("each request of a batch must have as many arms: encode them one by one")
+            return np.stack([self._rows(own, retired) for own in arms])
+        try:
+            rows = np.array([self._slots[id] for id in arms])
+        except (KeyError, TypeError):
+            rows = np.array([self._slots[self._known(id)] for id in arms])
+        if retired == "error" and not self._offered[rows].all():
+            gone = _text(arms[int(np.argmin(self._offered[rows]))])
+            raise ValueError(
+                f"the arm {gone!r} is retired: leave it out, restore it, or pass retired='keep' here and the mask to "
+                "the bandit"
+            )
+        return rows
+
+
+def _text(id: Any) -> str:
+    """An id as text."""
+    if isinstance(id, str) and id:
+        return str(id)
+    if isinstance(id, bool) or not hasattr(id, "__index__"):
+        raise ValueError(f"an id must be a text that is not empty, or a whole number; got {id!r}")
+    return str(id.__index__())
+
+
+def _mapping(record: Any, id: str) -> dict[str, Any]:
+    found = records.named(record)
+    if found is None:
+        raise TypeError(f"arm {id!r} must be a dict, a dataclass or a named tuple; got {type(record).__name__}")
+    return dict(found)
+
+
+def _listed(arms: Any, field: str) -> Iterable[tuple[Any, Any]]:
+    """The ids and the records that a catalogue begins with."""
+    if arms is None:
+        return []
+    if isinstance(arms, Mapping):
+        return arms.items()
+    return records.keyed(arms, field)
+
+
+def _longer(array: np.ndarray, n: int) -> np.ndarray:
+    """The array with room for at least n + 1 rows, twice as many as before."""
+    out = np.zeros((max(2 * len(array), n + 1, 8), *array.shape[1:]), dtype=array.dtype)
+    out[: len(array)] = array
+    return out

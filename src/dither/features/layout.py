@@ -1,0 +1,158 @@
+"""Where the columns of X come from: each is the product of a factor of the context and a factor of the arm."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+INTERCEPT = "intercept"
+Fields = Sequence[tuple[str, list[str]]]  # the fields of a side, and the names of their columns
+
+
+class Side(NamedTuple):
+    """The factors of contexts, or of arms: 1, the columns of the fields, the slots, then products of fields."""
+
+    names: tuple[str, ...]  # of the fields
+    places: tuple[slice, ...]  # the columns of each field
+    products: tuple[tuple[slice, tuple[slice, ...]], ...]  # the columns of a product, and those of its fields
+    slots: slice  # one for each slot of a hybrid form
+    width: int
+
+
+class Layout(NamedTuple):
+    """The columns of X: column j is factor of_left[j] of the context times factor of_right[j] of the arm."""
+
+    columns: tuple[str, ...]
+    of_left: np.ndarray
+    of_right: np.ndarray
+    left: Side
+    right: Side
+
+
+def width(sides: Mapping[str, Fields], crosses: Sequence[Sequence[str]], *, slots: int | None) -> int:
+    """How many columns there would be, with all factors; without making them."""
+    wide = {name: len(columns) for fields in sides.values() for name, columns in fields}
+    context = 1 + sum(len(columns) for _, columns in sides["context"])
+    return (
+        1
+        + sum(wide.values())
+        + sum(math.prod(wide[name] for name in cross) for cross in crosses)
+        + (slots or 0) * context
+    )
+
+
+def lay_out(
+    sides: Mapping[str, Fields], crosses: Sequence[Sequence[str]], *, intercept: bool, form: str, slots: int | None
+) -> Layout:
+    """The layout. Raises ValueError for two columns of one name."""
+    left, of_left = _side(sides["context"], crosses, slots=0)
+    right, of_right = _side(sides["arm"], crosses, slots=slots or 0)
+    names, pairs = [], []
+    if intercept:
+        names, pairs = [INTERCEPT], [(0, 0)]
+    for fields, place, which in ((sides["context"], of_left, 0), (sides["arm"], of_right, 1)):
+        for name, columns in fields:
+            names += columns
+            pairs += [(i, 0) if which == 0 else (0, i) for i in _range(place[name,])]
+    own = {name: columns for fields in sides.values() for name, columns in fields}
+    for cross in crosses:
+        c, a = (tuple(name for name in cross if (name,) in place) for place in (of_left, of_right))
+        names += [
+            f"{one}*{other}" if one and other else one or other
+            for one in _product_names([own[name] for name in c])
+            for other in _product_names([own[name] for name in a])
+        ]
+        pairs += [(i, j) for i in _range(of_left[c]) for j in _range(of_right[a])]
+    if form == "hybrid":
+        shared = [(INTERCEPT, 0)] * intercept
+        shared += [
+            (n, i) for name, columns in sides["context"] for n, i in zip(columns, _range(of_left[name,]), strict=True)
+        ]
+        for slot, j in enumerate(_range(right.slots)):
+            names += [f"slot {slot}*{name}" for name, _ in shared]
+            pairs += [(i, j) for _, i in shared]
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"two columns would have the name {twice!r}: give one of their fields another name")
+    if not names:
+        raise ValueError("there are no columns: give fields, or intercept=True")
+    at = np.array(pairs, dtype=np.intp)
+    return Layout(tuple(names), at[:, 0].copy(), at[:, 1].copy(), left, right)
+
+
+def outer(blocks: Sequence[np.ndarray]) -> np.ndarray:
+    """The products of the columns of blocks (n, w1), (n, w2), ...: (n, w1 w2 ...), the last changes first."""
+    total = blocks[0]
+    for block in blocks[1:]:
+        total = (total[:, :, None] * block[:, None, :]).reshape(len(total), -1)
+    return total
+
+
+def _side(fields: Fields, crosses: Sequence[Sequence[str]], *, slots: int) -> tuple[Side, dict[tuple[str, ...], slice]]:
+    """A side, and where its fields and their products are: () is the factor 1."""
+    place: dict[tuple[str, ...], slice] = {(): slice(0, 1)}
+    end = 1
+    for name, columns in fields:
+        place[name,] = slice(end, end + len(columns))
+        end += len(columns)
+    of_slots = slice(end, end + slots)
+    end += slots
+    products = []
+    for cross in crosses:
+        own = tuple(name for name in cross if (name,) in place)
+        if own in place:
+            continue
+        parts = tuple(place[name,] for name in own)
+        place[own] = slice(end, end + math.prod(part.stop - part.start for part in parts))
+        end = place[own].stop
+        products.append((place[own], parts))
+    names = tuple(name for name, _ in fields)
+    return Side(names, tuple(place[name,] for name in names), tuple(products), of_slots, end), place
+
+
+def _product_names(blocks: Sequence[list[str]]) -> list[str]:
+    names = [""]
+    for columns in blocks:
+        names = [f"{name}*{column}" if name else column for name in names for column in columns]
+    return names
+
+
+def _range(place: slice) -> range:
+    return range(place.start, place.stop)
+
+
+def shown(features: Any) -> str:
+    """What `print(features)` shows: a line for each field and each cross, and the memory."""
+    head = f"Features, {features.form}"
+    lines = []
+    for side, own in (("context", features.context), ("arm", features.arm)):
+        for name, kind in own.items():
+            lines.append((side, name, str(kind), f"{len(kind.columns(name)):,}" if kind.fitted else "?"))
+    wide = {name: len(kind.columns(name)) for own in (features.context, features.arm) for name, kind in own.items()}
+    for cross in features.cross:
+        known = f"{math.prod(wide[name] for name in cross):,}" if features.fitted else "?"
+        lines.append(("cross", " × ".join(cross), "", known))
+    if features.intercept:
+        lines.append((INTERCEPT, "", "", "1"))
+    if features.slots:
+        each = features.intercept + sum(wide[name] for name in features.context)
+        known = f"{features.slots * each:,}" if features.fitted else "?"
+        lines.append(("slots", "", f"{features.slots} blocks", known))
+    sizes = [max(len(line[i]) for line in lines) for i in range(4)]
+    rows = [f"  {a:<{sizes[0]}}  {b:<{sizes[1]}}  {c:<{sizes[2]}}  {d:>{sizes[3]}}" for a, b, c, d in lines]
+    if not features.fitted:
+        return "\n".join([f"{head}, not fitted", *rows])
+    d = features.dim
+    each = "slot" if features.form == "disjoint" else "linear model"
+    memory = f"  memory: {size(8 * d)} an arm on offer, {size(8 * d * d)} a {each} (each d × d matrix of float64)"
+    return "\n".join([f"{head}: {d:,} columns, fingerprint {features.fingerprint}", *rows, memory])
+
+
+def size(n: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("bytes", "kB", "MB"):
+        if n < 1000:
+            return f"{n:.3g} {unit}"
+        n /= 1000
+    return f"{n:,.3g} GB"

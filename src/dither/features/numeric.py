@@ -1,0 +1,82 @@
+"""A field that is a number, scaled."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dither import errors
+from dither.features import kind, transformers, values
+
+_PLAIN = {float, int, bool}
+_ALL = kind.Met()  # no value was missing
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A number, scaled: (x - mean)/scale, one column. Both are stated, or both are fitted.
+
+    missing : "zero": the mean stands for it; "column": the same, and a column says so with a 1; "error": it is refused
+    """
+
+    mean: float | None = None
+    scale: float | None = None
+    missing: str = "zero"
+    name: ClassVar[str] = "numeric"
+
+    def __post_init__(self) -> None:
+        errors.one_of("missing", self.missing, kind.RULES)
+        if (self.mean is None) != (self.scale is None):
+            raise ValueError("mean and scale must both be stated, as in Numeric(mean=40, scale=15), or both be fitted")
+        if self.scale is not None:
+            errors.within("scale", self.scale, 1 / errors.LARGEST, errors.LARGEST)
+            errors.within("mean", self.mean, -errors.LARGEST, errors.LARGEST)
+            object.__setattr__(self, "mean", float(self.mean))  # type: ignore[arg-type]
+            object.__setattr__(self, "scale", float(self.scale))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether mean and scale are known."""
+        return self.scale is not None
+
+    def fit(self, given: Sequence[Any]) -> "Numeric":
+        """With the mean and the standard deviation of the values that are not missing (1 where they are all equal)."""
+        mean, scale = transformers.moments(_numbers(given))
+        return replace(self, mean=mean, scale=scale)
+
+    def columns(self, field: str) -> list[str]:
+        """The field itself, and `field (missing)`."""
+        return [field] + [f"{field} (missing)"] * (self.missing == "column")
+
+    def write(self, given: Sequence[Any], out: np.ndarray) -> kind.Met:
+        """Scale the values."""
+        x = _numbers(given)
+        y = (x - self.mean) / self.scale  # type: ignore[operator]
+        out[:, 0] = y
+        if np.vdot(y, y) < errors.LARGEST**2:
+            return _ALL
+        far = ~(np.abs(y) < errors.LARGEST) & ~np.isnan(x)
+        if far.any():
+            i = int(np.argmax(far))
+            raise kind.Wrong(i, f"is {x[i]:g}, too far from the mean {self.mean:g} for the scale {self.scale:g}")
+        gone = np.flatnonzero(np.isnan(x))
+        out[gone, 0] = 0.0
+        out[gone, 1:] = 1.0
+        return kind.Met(missing=gone.tolist())
+
+    def __str__(self) -> str:
+        return f"numeric, mean {self.mean:.6g}, scale {self.scale:.6g}" if self.fitted else "numeric, not fitted"
+
+
+def _numbers(given: Sequence[Any]) -> np.ndarray:
+    """The values as float64 (n,), NaN where they are missing."""
+    if set(map(type, given)) <= _PLAIN:
+        try:
+            x = np.array(given, dtype=np.float64)
+        except OverflowError:
+            x = np.array([np.inf])
+        if np.vdot(x, x) < errors.LARGEST**2:
+            return x
+    return np.array([math.nan if values.missing(v) else kind.at(i, values.number, v) for i, v in enumerate(given)])

@@ -1,0 +1,488 @@
+"""`Ledger`: decisions and their rewards in a database that several processes share.
+
+The rules of rewards are those of `ledger`, the tables those of `database`. A call returns when what it wrote is on the
+disk. Threads that call at the same time share one transaction (`group`).
+"""
+
+import contextlib
+import dataclasses
+import math
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dither import _version, errors, forks
+from dither.bandit import Decision
+from dither.log import group, ledger, schema, storage
+from dither.log.logged import Logged
+from dither.log.record import Maker, id_text
+from dither.log.writer import Recorded
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+_TOGETHER = 10_000  # pending decisions that are read together
+_SETTINGS = {"rewards": "sum", "horizon": None, "default": None, "late": "kept"}  # and what they are if nobody says
+
+
+class Pending(NamedTuple):
+    """A decision that waits for its reward."""
+
+    id: str
+    time: datetime
+    deadline: datetime | None
+
+
+class Teacher(Protocol):
+    """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written."""
+
+    def before(self, connection: "sa.Connection") -> None:
+        """Called when a transaction has begun."""
+
+    def within(self, connection: "sa.Connection") -> None:
+        """Called when the rows of the transaction are written, before the commit."""
+
+    def after(self) -> None:
+        """Called after the commit."""
+
+
+class _Entering(NamedTuple):
+    rows: list[tuple[Any, ...]]
+
+
+class _Rewarding(NamedTuple):
+    sent: list[Any]
+
+
+class Ledger:
+    """Decisions and their rewards, in memory, in one file, or in PostgreSQL. It needs the extra `log`.
+
+    Parameters
+    ----------
+    home : None (memory), the path of a file (SQLite), or a URL `postgresql://user@host/database` (extra `postgres`)
+    rewards : how the parts of a decision make its reward: "sum", "last" or "list"
+    horizon : a timedelta, or seconds: after this long a reward is late; None: never
+    default : the reward of a decision whose horizon passes without one, given by `expire`; None: it stays missing
+    late : "kept": a late reward is kept as an event and never counts. "counts": it counts as others do
+    wait : whether a call waits for the disk. False: the calls of a process that is killed are there, but if the machine
+        loses power, or the server of the database stops, the last `flush_seconds` may be lost
+    flush_seconds : with wait=False, how often a file is synced. PostgreSQL has a setting of its own, wal_writer_delay
+
+    The settings of rewards are kept in the ledger. Whoever opens it again may leave them out.
+
+    Any number of threads and processes may hold one ledger. After a fork, the child has connections of its own, but a
+    ledger in memory belongs to the parent.
+
+    Raises ValueError for settings other than those that the ledger has, and for a file that is no ledger; OSError where
+    the database cannot be reached.
+    """
+
+    def __init__(
+        self,
+        home: Any = None,
+        *,
+        rewards: str | None = None,
+        horizon: Any = None,
+        default: float | None = None,
+        late: str | None = None,
+        wait: bool = True,
+        flush_seconds: float = 1.0,
+    ) -> None:
+        errors.true_or_false("wait", wait)
+        errors.positive("flush_seconds", flush_seconds)
+        given = {"rewards": rewards, "horizon": _seconds(horizon), "default": default, "late": late}
+        if rewards is not None:
+            errors.among("rule for rewards", rewards, ledger.RULES)
+        if late is not None:
+            errors.among("rule for late rewards", late, ledger.LATE)
+        if default is not None:
+            given["default"] = ledger.finite("the default", default)
+        _imported()
+        from dither.log.database import home as homes
+
+        self._home = homes.Home(home, wait=wait)
+        self._owner, self._closed = os.getpid(), False
+        try:
+            self._settle(given)
+        except BaseException:
+            self._home.close()
+            raise
+        self.teacher: Teacher | None = None
+        self._group = group.Group(self._commit)
+        self._flush = None if wait else _Flush(self._home, flush_seconds)
+        forks.tell(self)
+
+    def _settle(self, given: Mapping[str, Any]) -> None:
+        """Take the settings that the ledger has, or give it its settings."""
+        from dither.log.database import keeping, lessons
+
+        with self._home.writing() as connection:
+            lessons.hold(connection)  # of several processes that open a new ledger, one gives it its settings
+            have = keeping.settings(connection).get("ledger")
+            made = _SETTINGS | {name: value for name, value in (have or given).items() if value is not None}
+            for name, value in given.items():
+                if value is not None and value != made[name]:
+                    raise ValueError(f"the ledger in {self._home.where} has {name}={made[name]!r}, not {value!r}")
+            if made["default"] is not None and (made["horizon"] is None or made["late"] == "counts"):
+                raise ValueError(
+                    "default= needs a horizon, after which it counts, and late='kept': a decision that has its default "
+                    "takes no other reward"
+                )
+            if have is None:
+                keeping.put(connection, "ledger", made)
+        self.rewards, self.default, self.late = made["rewards"], made["default"], made["late"]
+        self.horizon = None if made["horizon"] is None else timedelta(seconds=made["horizon"])
+
+    def record(self, made: Decision, **given: Any) -> Recorded:
+        """Record a decision before it is shown. `given` is what `Log.record` takes: X, id, time, mask, arms, extra.
+
+        Raises what `Log.record` raises, and OSError where the database refuses. Nothing is recorded then.
+        """
+        constants = {"policy": None, "preset": None, "version": _version.__version__, "z_law": None}
+        maker = Maker(None, given.get("X") is not None, False, False, given.get("X") is None, constants)
+        rows = maker.rows(made, **given)
+        self.enter(rows)
+        names = tuple(row["id"] for row in rows)
+        known = {f.name: getattr(made, f.name) for f in dataclasses.fields(Decision)}
+        return Recorded(**known, id=names[0] if np.ndim(made.arm) == 0 else names)
+
+    def enter(self, rows: Iterable[Mapping[str, Any]], more: Iterable[Mapping[str, Any]] | None = None) -> None:
+        """Record rows that `record.Maker` made. They are all there when this returns, or none is.
+
+        more : for each row, further columns of `database.sql_tables.decisions`
+
+        Raises ValueError for an id that a decision has.
+        """
+        from dither.log.database import entering
+
+        rows = list(rows)
+        further: list[Any] = [None] * len(rows) if more is None else list(more)
+        made = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, further, strict=True)]
+        if made:
+            self._submit(_Entering(made))
+
+    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
+        """Take a reward for a decision, however late, from any process.
+
+        id, r : a text and a number, or a list of texts and one of numbers, which are taken together or not at all
+        time : when the reward came: a datetime, an ISO 8601 text or seconds since 1970; None: now
+        part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once
+        -> 'counted', 'known' (the same again), 'conflict' (another value) or 'late' (the horizon has passed). A
+        conflict and a late reward are kept, and never count. For lists a list
+
+        Raises LookupError for an id that no decision has, or whose decision was erased; ValueError for a reward that is
+        not a finite number, and for an empty part; OSError where the database refuses. Nothing has changed then.
+        """
+        from dither.log.database import entering, rewarding
+
+        many = isinstance(id, (list, tuple))
+        if part == "":
+            raise ValueError("part must be a text that is not empty, or None where there is one reward")
+        ids, rs = (list(id), list(r)) if many else ([id], [r])
+        if len(ids) != len(rs):
+            raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
+        at, texts = entering.micros(schema.moment(time)), [id_text(one) for one in ids]
+        sent = [rewarding.Sent(i, ledger.finite(i, one), part, at) for i, one in zip(texts, rs, strict=True)]
+        said = self._submit(_Rewarding(sent)) if sent else []
+        return said if many else said[0]
+
+    def _submit(self, asked: Any) -> Any:
+        self._open()
+        result = self._group.submit(asked)
+        if self._flush is not None:
+            self._flush.due()
+        return result
+
+    def _commit(self, requests: list[group.Request]) -> None:
+        """One transaction for all. A request that the rules refuse ends with its error and leaves the others alone."""
+        import sqlalchemy as sa
+
+        try:
+            ended = self._transaction(requests)
+        except sa.exc.IntegrityError as reason:  # another process was quicker with an id
+            if len(requests) == 1:
+                words = f"an id was given to a decision before: ids must differ ({reason.orig})"
+                requests[0].end(error=ValueError(words))
+                return
+            for request in requests:
+                self._commit([request])
+            return
+        for request, (result, error) in zip(requests, ended, strict=True):
+            request.end(result, error)
+
+    def _transaction(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
+        from dither.log.database import entering, rewarding
+
+        ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
+        new = [(i, request.asked.rows) for i, request in enumerate(requests) if isinstance(request.asked, _Entering)]
+        paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, _Rewarding)]
+        with self._home.writing() as connection:
+            if self.teacher is not None:
+                self.teacher.before(connection)
+            ids = [entering.id_of(row) for _, rows in new for row in rows]
+            before, rows = entering.taken(connection, ids), []
+            for i, mine in new:
+                names = [entering.id_of(row) for row in mine]
+                twice = [name for at, name in enumerate(names) if name in before or name in names[:at]]
+                if twice:
+                    words = f"id {twice[0]!r} was given to a decision before: ids must differ"
+                    ended[i] = None, ValueError(words)
+                    continue
+                before.update(names)
+                rows += mine
+            entering.enter(connection, self._home, rows)
+            if paid:
+                judge = rewarding.Judge(connection, self.rules, [one.id for _, sent in paid for one in sent])
+                for i, sent in paid:
+                    try:
+                        for one in sent:
+                            judge.refuse(one)
+                    except LookupError as error:
+                        ended[i] = None, error
+                    else:
+                        ended[i] = [judge.answer(one) for one in sent], None
+                rewarding.insert(connection, self._home, judge.rows)
+            if self.teacher is not None:
+                self.teacher.within(connection)
+        if self.teacher is not None:
+            self.teacher.after()
+        return ended
+
+    @property
+    def rules(self) -> Any:
+        """What becomes of late rewards: `rewarding.Rules`."""
+        from dither.log.database import rewarding
+
+        return rewarding.Rules(self.late, self.default)
+
+    @property
+    def ticks(self) -> int | None:
+        """The horizon in microseconds."""
+        return None if self.horizon is None else self.horizon // timedelta(microseconds=1)
+
+    @property
+    def database(self) -> Any:
+        """The `home.Home` of the ledger."""
+        return self._home
+
+    @contextlib.contextmanager
+    def holding(self) -> "Iterator[sa.Connection]":
+        """A transaction, while the calls of other threads wait."""
+        self._open()
+        with self._group.turn, self._home.writing() as connection:
+            yield connection
+
+    def expire(self, now: Any = None) -> int:
+        """Close the decisions whose horizon has passed. Those without a reward get the default, where there is one.
+
+        now : a datetime, an ISO 8601 text or seconds since 1970; None: now
+        -> how many had no reward
+
+        Raises ValueError for a ledger without a horizon.
+        """
+        from dither.log.database import entering, rewarding
+
+        self._open()
+        if self.horizon is None:
+            raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
+        at = entering.micros(schema.moment(now))
+        with self.holding() as connection:
+            return rewarding.expire(connection, self._home, self.rules, at)
+
+    def pending(self, limit: int | None = None) -> Iterator[Pending]:
+        """The decisions that wait for a reward, the oldest first: those without one that are not closed."""
+        from dither.log.database import entering, rewarding
+
+        def time(at: int) -> datetime:
+            return entering.EPOCH + timedelta(microseconds=at)
+
+        self._open()
+        after, left = -1, math.inf if limit is None else limit
+        while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
+            with self._home.reading() as connection:
+                found = rewarding.pending(connection, after, int(min(left, _TOGETHER)))
+            if not found:
+                return
+            for after, one in found:  # noqa: B007
+                yield Pending(one.id, time(one.time), None if one.deadline is None else time(one.deadline))
+            left -= len(found)
+
+    def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
+        """Erase what is known of some decisions: features, your own columns, lines, probabilities and rewards.
+
+        ids : of the decisions; or one column of your own and the value to look for: `erase(user="u7")`
+        -> how many decisions were erased now
+
+        Id, time, arm and propensity stay. That so many decisions were erased is recorded, and whose is not. Decisions
+        of a person without any such column cannot be found.
+
+        Raises TypeError unless ids or one column is given.
+        """
+        from dither.log.database import erasing
+
+        self._open()
+        if (ids is None) == (not where) or len(where) > 1:
+            raise TypeError("erase takes ids, or one column of your own: erase(['id', ...]) or erase(user='u7')")
+        by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
+        with self._group.turn:
+            with self._home.writing() as connection:
+                found = erasing.erase(connection, self._home, by, sought if ids is not None else [sought])
+            self._home.truncate()
+        return found
+
+    def read(self, *, rewards: str | None = None) -> Logged:
+        """All decisions with the rewards that count, as `dither.log.read` gives them.
+
+        rewards : the rule for several rewards of a decision; None: that of the ledger
+
+        Raises ValueError for a ledger without decisions.
+        """
+        if rewards is not None:
+            errors.among("rule for rewards", rewards, ledger.RULES)
+        decisions, events, about = self.frames()
+        if decisions.height == 0:
+            raise ValueError(f"the ledger in {self._home.where} holds no decisions: there is nothing to evaluate")
+        names = about.get("names")
+        frame = storage.join(decisions, events, rule=rewards or self.rewards)
+        return Logged(frame, names=None if names is None else tuple(names))
+
+    def frames(self) -> tuple[Any, Any, dict[str, Any]]:
+        """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""
+        from dither.log.database import fetching, keeping
+
+        self._open()
+        pl = schema.polars()
+        with self._home.reading() as connection:
+            parts = list(fetching.decisions(connection, self._home))
+            events = fetching.events(connection, self._home)
+            about = keeping.settings(connection).get("about", {})
+        decisions = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=_empty())
+        places = decisions.select(pl.col("__decision"), "id", place=pl.int_range(pl.len(), dtype=pl.Int64))
+        events = events.join(places, left_on="decision", right_on="__decision", maintain_order="left")
+        events = events.drop("decision").rename({"place": "decision"}).select(list(schema.EVENT))
+        return decisions.drop("__decision"), events, {"rewards": self.rewards} | about
+
+    def export(self, folder: Any) -> list[Path]:
+        """Write all of it to Parquet, a folder for each day (UTC) in which decisions were made; -> these folders.
+
+        `dither.log.read(folder)` reads all days, and each of them alone. A day that is there is written anew.
+        """
+        from dither.log import archive
+
+        return archive.export(self, Path(folder))
+
+    def take_over(self, folder: Any) -> int:
+        """Enter the decisions and rewards of a folder that `Log` or `export` wrote; -> how many decisions are new.
+
+        Decisions that the ledger has already are left out, so that it may be called again. All of a folder is taken
+        over, or nothing.
+        """
+        from dither.log import archive
+
+        return archive.take_over(self, Path(folder))
+
+    def __len__(self) -> int:
+        from dither.log.database import fetching
+
+        self._open()
+        with self._home.reading() as connection:
+            return fetching.count(connection)
+
+    def flush(self) -> None:
+        """Return when all that was written is on the disk. It is needed with wait=False alone."""
+        self._open()
+        self._home.sync()
+
+    def close(self) -> None:
+        """Sync, and close the connections. In the child of a fork of a ledger in memory this does nothing."""
+        if self._closed or not self._mine:
+            return
+        with self._group.turn:
+            if self._flush is not None:
+                self._flush.stop()
+            self._closed = True
+            self._home.sync()
+            self._home.close()
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._home.where!r}, rewards={self.rewards!r}, horizon={self.horizon})"
+
+    @property
+    def _mine(self) -> bool:
+        return self._owner == os.getpid() or self._home.shared
+
+    def _open(self) -> None:
+        if self._closed:
+            raise ValueError(f"{self!r} is closed")
+        if not self._mine:
+            raise ValueError(
+                f"{self!r} was opened by process {self._owner}, and this is a fork of it: a ledger in memory belongs "
+                f"to one process. Give it a file or a database"
+            )
+
+    def _forked(self) -> None:
+        """In the child of a fork: leave the parent's connections and locks alone."""
+        self._home.forget()
+        self._group = group.Group(self._commit)
+        if self._flush is not None:
+            self._flush = _Flush(self._home, self._flush.seconds)
+
+
+class _Flush:
+    """Syncs a file now and then, while something was written."""
+
+    def __init__(self, home: Any, seconds: float) -> None:
+        self.seconds, self._home = float(seconds), home
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
+
+    def due(self) -> None:
+        """Something was written: sync after so many seconds."""
+        if self._timer is None:
+            with self._lock:
+                if self._timer is None:
+                    self._timer = threading.Timer(self.seconds, self._run)
+                    self._timer.daemon = True
+                    self._timer.start()
+
+    def _run(self) -> None:
+        self._timer = None  # what is written from now on is due again
+        self._home.sync()
+
+    def stop(self) -> None:
+        """No more syncs."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+
+
+def _seconds(horizon: Any) -> float | None:
+    if horizon is None:
+        return None
+    seconds = horizon.total_seconds() if isinstance(horizon, timedelta) else horizon
+    errors.positive("horizon", seconds)
+    return float(seconds)
+
+
+def _empty() -> dict[str, Any]:
+    return schema.dtypes(schema.DECISION) | {"__decision": schema.dtype("whole")}
+
+
+def _imported() -> None:
+    """Raise an ImportError that names the extra, where SQLAlchemy or Alembic is missing."""
+    for package in ("sqlalchemy", "alembic"):
+        try:
+            __import__(package)
+        except ImportError:
+            raise errors.missing_extra(package, extra="log") from None

@@ -1,0 +1,90 @@
+"""Decisions into the table."""
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from dither.log import schema
+from dither.log.database import sql_tables
+from dither.log.database.home import Home
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+TOGETHER = 500  # ids that are looked up by one statement
+_TABLE = sql_tables.decisions.c
+_COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased")]
+_ARRAYS = ("features", "m", "w", "probabilities")
+
+
+def micros(time: datetime) -> int:
+    """Microseconds since 1970."""
+    return (time - EPOCH) // _TICK
+
+
+def values(row: Mapping[str, Any], *, horizon: int | None, more: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
+    """What the table holds of a row that `record.Maker` made.
+
+    horizon : microseconds after which a reward is late; None: never
+    more : x, slot and batch, where a learner needs them; x is taken from the features where they are there
+
+    Raises ValueError for a column of the user's that JSON cannot hold.
+    """
+    held = {name: row.get(name) for name in _COLUMNS} | dict(more or {})
+    held["time"] = micros(row["time"])
+    held["arms"] = None if row["arms"] is None else json.dumps(row["arms"])
+    features = row.get("features")
+    if features is not None:
+        held["width"] = features.shape[1]
+        if held.get("x") is None:
+            held["x"] = features[row["arm"] if len(features) == row["K"] else 0]
+    for name in (*_ARRAYS, "x"):
+        if held[name] is not None:
+            held[name] = np.ascontiguousarray(held[name], dtype="<f8").tobytes()
+    extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
+    held["extra"] = _json(extra) if extra else None
+    held["deadline"] = None if horizon is None else micros(row["time"]) + horizon
+    held["closed"] = False
+    return tuple([held[name] for name in _COLUMNS])
+
+
+def _json(extra: dict[str, Any]) -> str:
+    try:
+        return json.dumps(extra, default=_held, allow_nan=False)
+    except ValueError:  # NaN, which JSON has not: missing
+        return json.dumps({name: None if _nan(value) else value for name, value in extra.items()}, default=_held)
+
+
+def _nan(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _held(value: Any) -> Any:
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {value!r}")
+
+
+def taken(connection: sa.Connection, ids: list[str]) -> set[str]:
+    """Those of the ids that decisions have."""
+    found: set[str] = set()
+    for at in range(0, len(ids), TOGETHER):
+        found.update(connection.scalars(sa.select(_TABLE.id).where(_TABLE.id.in_(ids[at : at + TOGETHER]))))
+    return found
+
+
+def enter(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]]) -> None:
+    """Insert rows that `values` made."""
+    if rows:
+        connection.exec_driver_sql(home.text(sql_tables.decisions.insert(), _COLUMNS), rows)
+
+
+def id_of(row: tuple[Any, ...]) -> str:
+    """The id in a row that `values` made."""
+    return row[0]

@@ -1,0 +1,65 @@
+"""The data of one person, taken out of a ledger: an event that is recorded, and says how many decisions and not whose.
+
+Of a decision stay its id, time, arm and propensity, so that the others keep their numbers. Its features, the user's own
+columns, its lines, its probabilities and its rewards become null. What a bandit has learnt of these rewards is in its
+snapshots. So the snapshots that hold one of them go too, and the bandit is made again from what is left (`lessons`).
+"""
+
+import json
+from typing import Any
+
+import sqlalchemy as sa
+
+from dither.log.database import lessons, sql_tables
+from dither.log.database.entering import TOGETHER
+from dither.log.database.home import Home
+
+_DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
+GONE = ("features", "width", "x", "m", "w", "probabilities", "arm_set", "z", "extra")
+_BATCH = 10_000
+
+
+def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> int:
+    """Erase the decisions whose column `by` ("id", or one of the user's own) has one of these values; -> how many."""
+    lessons.hold(connection)  # no learner writes a snapshot in the meantime
+    if home.postgres:  # and no row comes that the search has not seen; SQLite has one writer anyway
+        connection.execute(sa.text(f"LOCK TABLE {sql_tables.decisions.name} IN EXCLUSIVE MODE"))
+    numbers = _by_id(connection, sought) if by == "id" else _by_column(connection, by, sought)
+    if not numbers:
+        return 0
+    erasures = sql_tables.erasures
+    made = erasures.insert().values(time=home.now(connection), by=by, decisions=len(numbers))
+    event = connection.scalar(made.returning(erasures.c.number))
+    first: int | None = None
+    for at in range(0, len(numbers), TOGETHER):
+        part = numbers[at : at + TOGETHER]
+        nothing = dict.fromkeys(GONE) | {"erased": event}
+        connection.execute(sa.update(sql_tables.decisions).where(_DECISION.number.in_(part)).values(nothing))
+        connection.execute(sa.update(sql_tables.rewards).where(_REWARD.decision.in_(part)).values(reward=None))
+        learnt = connection.scalar(sa.select(sa.func.min(_REWARD.batch)).where(_REWARD.decision.in_(part)))
+        first = learnt if first is None or (learnt is not None and learnt < first) else first
+    if first is not None:
+        connection.execute(sa.delete(sql_tables.snapshots).where(sql_tables.snapshots.c.batch >= first))
+    return len(numbers)
+
+
+def _by_id(connection: sa.Connection, ids: list[str]) -> list[int]:
+    found: list[int] = []
+    for at in range(0, len(ids), TOGETHER):
+        mine = _DECISION.id.in_(ids[at : at + TOGETHER]) & _DECISION.erased.is_(None)
+        found += connection.scalars(sa.select(_DECISION.number).where(mine))
+    return found
+
+
+def _by_column(connection: sa.Connection, by: str, sought: list[Any]) -> list[int]:
+    """By reading all rows. The values are compared here, so that both databases compare them alike."""
+    wanted, found, at = {_key(value) for value in sought}, [], 0
+    fields = sa.select(_DECISION.number, _DECISION.extra).where(_DECISION.extra.is_not(None)).order_by(_DECISION.number)
+    while rows := connection.execute(fields.where(_DECISION.number > at).limit(_BATCH)).all():
+        found += [number for number, extra in rows if _key(json.loads(extra).get(by)) in wanted]
+        at = rows[-1].number
+    return found
+
+
+def _key(value: Any) -> str:
+    return json.dumps(value)

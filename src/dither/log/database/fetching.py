@@ -1,0 +1,121 @@
+"""Decisions and rewards out of the tables, as polars frames with the columns of `schema`.
+
+Rows come as tuples of the driver, many at a time, and become columns at once: a list of arrays is the bytes of all of
+them, joined.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from dither.log import schema
+from dither.log.database import sql_tables
+from dither.log.database.home import Home
+
+ROWS = 50_000  # fetched together
+_DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
+_HELD = (*schema.DECISION, "width", "extra", "number")
+
+
+def rows(connection: sa.Connection, home: Home, statement: Any) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a statement without parameters, in pieces."""
+    driver = home.driver(connection)
+    cursor = driver.cursor(name="dither") if home.postgres else driver.cursor()
+    try:
+        cursor.execute(home.text(statement))
+        while found := cursor.fetchmany(ROWS):
+            yield found
+    finally:
+        cursor.close()
+
+
+def decisions(connection: sa.Connection, home: Home) -> Iterator[Any]:
+    """Frames of the decisions, in order: `schema.DECISION`, the user's columns, and `__decision`, their numbers."""
+    fields = [_DECISION[name] for name in _HELD]
+    for found in rows(connection, home, sa.select(*fields).order_by(_DECISION.number)):
+        yield _frame(dict(zip(_HELD, zip(*found, strict=True), strict=True)))
+
+
+def count(connection: sa.Connection) -> int:
+    """How many decisions there are."""
+    return connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.decisions)) or 0
+
+
+def events(connection: sa.Connection, home: Home) -> Any:
+    """All rewards that were received and not erased: the number of the decision, and `schema.EVENT` but for its id.
+
+    A conflict and a late reward are marked as `conflict`: they never count.
+    """
+    names = ("decision", "part", "reward", "time", "standing")
+    there = sa.select(*[_REWARD[name] for name in names]).where(_REWARD.reward.is_not(None)).order_by(_REWARD.seq)
+    pl, types = schema.polars(), schema.dtypes(schema.EVENT)
+    made = []
+    for found in rows(connection, home, there):
+        decision, part, reward, time, standing = zip(*found, strict=True)
+        columns = {"decision": decision, "reward": reward}
+        frame = pl.DataFrame({name: pl.Series(name, column, dtype=types[name]) for name, column in columns.items()})
+        made.append(
+            frame.with_columns(
+                pl.Series("part", part, dtype=pl.String).replace("", None),
+                pl.Series("time", time, dtype=pl.Int64).cast(types["time"]),
+                ~pl.Series("conflict", standing, dtype=pl.String).is_in(["counted", "default"]),
+            )
+        )
+    empty = pl.DataFrame(schema={name: types[name] for name in ("decision", "reward", "part", "time", "conflict")})
+    return pl.concat([empty, *made])
+
+
+def _frame(held: dict[str, Sequence[Any]]) -> Any:
+    pl, types = schema.polars(), schema.dtypes(schema.DECISION)
+    columns = []
+    for name in schema.DECISION:
+        what, values = schema.COLUMNS[name], held[name]
+        if what == "time":
+            columns.append(pl.Series(name, values, dtype=pl.Int64).cast(types[name]))
+        elif what == "texts":
+            columns.append(pl.Series(name, values, dtype=pl.String).str.json_decode(types[name]))
+        elif what == "numbers":
+            columns.append(_lists(name, values, None))
+        elif what == "rows":
+            columns.append(_lists(name, values, held["width"]))
+        else:
+            columns.append(pl.Series(name, values, dtype=types[name]))
+    columns.append(pl.Series("__decision", held["number"], dtype=pl.Int64))
+    return pl.DataFrame([*columns, *_extras(held["extra"])])
+
+
+def _lists(name: str, blobs: Sequence[Any], widths: Sequence[Any] | None) -> Any:
+    """Arrays as a column of lists of numbers, or of rows where widths are given."""
+    pl = schema.polars()
+    dtype = schema.dtype("numbers" if widths is None else "rows")
+    there = [blob for blob in blobs if blob is not None]
+    if not there:
+        return pl.Series(name, [None] * len(blobs), dtype=dtype)
+    sizes = {len(blob) for blob in there}
+    wide = {width for width in widths or () if width is not None}
+    if len(there) == len(blobs) and len(sizes) == 1 and len(wide) <= 1:  # all of one shape
+        flat = np.frombuffer(b"".join(there), dtype="<f8")
+        shape = (len(blobs), -1) if widths is None else (len(blobs), -1, *wide)
+        return pl.Series(name, flat.reshape(shape)).cast(dtype)
+    arrays = [None if blob is None else np.frombuffer(blob, dtype="<f8") for blob in blobs]
+    if widths is None:
+        return schema.lists_of_numbers(name, arrays)
+    if len(wide) == 1:
+        return schema.lists_of_rows(name, [None if a is None else a.reshape(-1, *wide) for a in arrays])
+    nested = [None if a is None else a.reshape(-1, d).tolist() for a, d in zip(arrays, widths, strict=True)]
+    return pl.Series(name, nested, dtype=dtype)
+
+
+def _extras(texts: Sequence[str | None]) -> list[Any]:
+    """The user's own columns."""
+    if not any(texts):
+        return []
+    pl = schema.polars()
+    found = json.loads("[" + ",".join([text or "null" for text in texts]) + "]")
+    names = dict.fromkeys(itertools.chain.from_iterable([one for one in found if one]))
+    empty: dict[str, Any] = {}
+    return [pl.Series(name, [(one or empty).get(name) for one in found], strict=False) for name in names]

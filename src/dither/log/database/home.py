@@ -1,0 +1,236 @@
+"""Where a ledger lives: in memory, in one SQLite file, or in a PostgreSQL database. Connections and transactions.
+
+    memory      SQLite without a file
+    file        SQLite: WAL, synchronous=FULL, so that a commit is on the disk when it returns; BEGIN IMMEDIATE for
+                writes, so that two writers wait for each other and neither fails half-way
+    URL         PostgreSQL by psycopg, READ COMMITTED for writes, one snapshot for reads
+
+A transaction is whole or has not happened. An error of the database is raised as an OSError that says so.
+"""
+
+import contextlib
+import importlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from dither import errors
+from dither.log.database.sql_tables import PREFIX
+
+WAIT = 30  # seconds that a writer of a SQLite file waits for another one
+NEWEST = "0001"  # the newest migration
+VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
+_MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
+
+
+class Home:
+    """One database. Thread-safe; `forget` makes it fit for the child of a fork."""
+
+    def __init__(self, where: Any, *, wait: bool = True) -> None:
+        """where : None, a path, or a URL of PostgreSQL; wait : whether a commit waits for the disk.
+
+        Raises ValueError for a URL of another database, and for a file that is no ledger.
+        """
+        self.where = "memory" if where is None else str(where)
+        self.postgres = self.where.partition(":")[0].partition("+")[0] in ("postgresql", "postgres")
+        if "://" in self.where and not self.postgres:
+            raise ValueError(
+                f"a ledger lives in memory (None), in a file (a path) or in PostgreSQL (postgresql://...): "
+                f"got {where!r}"
+            )
+        self.file = None if where is None or self.postgres else Path(where)
+        if self.file is not None and self.file.is_dir():
+            raise ValueError(f"{self.file} is a folder: a ledger is one file. A folder that Log wrote is taken over")
+        if self.file is not None and not self.file.parent.is_dir():
+            raise FileNotFoundError(f"no folder {self.file.parent} for the ledger {self.file.name}")
+        self._lock, self._wait = threading.RLock(), wait
+        self._engine = self._made()
+        try:
+            self._prepare()
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    def _made(self) -> sa.Engine:
+        if self.postgres:
+            try:
+                importlib.import_module("psycopg")
+            except ImportError:
+                raise errors.missing_extra("psycopg", extra="postgres") from None
+            url = sa.make_url(self.where).set(drivername="postgresql+psycopg")
+            self.where = url.render_as_string(hide_password=True)
+            engine = sa.create_engine(url, paramstyle="format", pool_pre_ping=True)
+            if not self._wait:
+                sa.event.listen(engine, "connect", _careless)
+            return engine
+        given: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "timeout": WAIT}
+        pool: Any = sa.StaticPool if self.file is None else sa.QueuePool
+        engine = sa.create_engine(f"sqlite:///{self.file or ''}", connect_args=given, poolclass=pool)
+        sa.event.listen(engine, "connect", self._opened)
+        sa.event.listen(engine, "begin", _begun)
+        return engine
+
+    def _opened(self, connection: Any, _: Any) -> None:
+        for pragma in (
+            "journal_mode=WAL",
+            f"synchronous={'FULL' if self._wait else 'NORMAL'}",
+            "foreign_keys=ON",
+            "secure_delete=ON",
+        ):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction that writes. It is committed, and on the disk, when the block ends without an error."""
+        with self._mine(), self._told("written"), self._engine.connect() as connection:
+            if not self.postgres:
+                connection.execution_options(dither_writes=True)
+            with connection.begin():
+                yield connection
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that sees one moment of the database."""
+        with contextlib.ExitStack() as stack:
+            if self.file is None:
+                stack.enter_context(self._mine())
+            stack.enter_context(self._told("read"))
+            connection = stack.enter_context(self._engine.connect())
+            if self.postgres:
+                connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            stack.enter_context(connection.begin())
+            yield connection
+
+    def _mine(self) -> Any:
+        """SQLite has one writer at a time, and in memory one connection, so threads wait. PostgreSQL needs no lock."""
+        return contextlib.nullcontext() if self.postgres else self._lock
+
+    @contextlib.contextmanager
+    def _told(self, done: str) -> Iterator[None]:
+        try:
+            yield
+        except (sa.exc.IntegrityError, sa.exc.ProgrammingError, sa.exc.DataError):
+            raise
+        except sa.exc.DatabaseError as reason:
+            words = str(reason.orig).strip().splitlines()[0] if str(reason.orig).strip() else repr(reason.orig)
+            if any(sign in words for sign in ("not a database", "malformed")):
+                raise ValueError(
+                    f"{self.where} is not a ledger, or a damaged one ({words}): restore it from a backup"
+                ) from None
+            sure = "if the connection was lost in the commit, all of the call is there, else" * self.postgres
+            raise OSError(
+                f"the ledger in {self.where} could not be {done} ({words}): {sure + ' ' * bool(sure)}nothing of the "
+                f"call is there. Make the database reachable and writable, with room, and call again"
+            ) from None
+
+    def driver(self, connection: sa.Connection) -> Any:
+        """The connection of the driver, for what must be quick. It is in the same transaction."""
+        return connection.connection.driver_connection
+
+    def text(self, statement: Any, columns: list[str] | None = None) -> str:
+        """A statement as the driver takes it, with its parameters by place.
+
+        columns : of an insert, in the order of the parameters
+        """
+        made = statement.compile(self._engine, column_keys=columns)
+        if columns is not None and list(made.positiontup or ()) != columns:
+            raise ValueError(f"parameters {made.positiontup} are not in the order {columns}")
+        return str(made)
+
+    def now(self, connection: sa.Connection) -> int:
+        """The time in microseconds, by one clock for all that share the database."""
+        if not self.postgres:
+            return time.time_ns() // 1000
+        return int(connection.scalar(sa.text("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")))
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes can open it."""
+        return self.file is not None or self.postgres
+
+    def sync(self) -> None:
+        """Return when what was committed is on the disk. PostgreSQL does so by itself a little later."""
+        if self.file is None or self._wait:
+            return
+        for path in (Path(f"{self.file}-wal"), self.file):
+            with contextlib.suppress(FileNotFoundError):  # there is no journal where all of it is in the file
+                handle = os.open(path, os.O_RDWR)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+
+    def truncate(self) -> None:
+        """Let no copy of what was erased stay in the journal of a SQLite file."""
+        if self.file is not None:
+            with self._lock, self._told("written"), self._engine.connect() as connection:
+                self.driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def forget(self) -> None:
+        """In the child of a fork: leave the parent's connections alone, and make new ones."""
+        self._lock = threading.RLock()
+        self._engine.dispose(close=False)
+        if self.shared:
+            self._engine = self._made()
+
+    def _prepare(self) -> None:
+        """Make the tables, or bring them to the newest migration. One process does it, the others wait."""
+        with self.reading() as connection:
+            if self._version(connection) == NEWEST:
+                return
+        with self.writing() as connection:
+            if self.postgres:
+                connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_MIGRATING})"))
+            version = self._version(connection)
+            if version == NEWEST:
+                return
+            if version is not None and version > NEWEST:
+                raise ValueError(
+                    f"the ledger in {self.where} has tables of version {version}, and this dither knows {NEWEST}: "
+                    f"upgrade dither"
+                )
+            _migrate(connection)
+
+    def _version(self, connection: sa.Connection) -> str | None:
+        names = sa.inspect(connection).get_table_names()
+        if VERSIONS in names:
+            return connection.scalar(sa.text(f"SELECT version_num FROM {VERSIONS}"))
+        if names and not self.postgres:
+            raise ValueError(
+                f"{self.where} is a database of another program (it has {names[0]!r}): choose another file"
+            )
+        return None
+
+
+def _careless(connection: Any, _: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = off")
+    connection.commit()
+
+
+def _begun(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("dither_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _migrate(connection: sa.Connection) -> None:
+    """Run the migrations that are missing, in the transaction of the connection."""
+    config = migrations()
+    config.attributes["connection"] = connection
+    importlib.import_module("alembic.command").upgrade(config, "head")
+
+
+def migrations() -> Any:
+    """The configuration by which Alembic finds the migrations."""
+    config = importlib.import_module("alembic.config").Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config

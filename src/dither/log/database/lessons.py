@@ -1,0 +1,122 @@
+"""What a bandit learns from a ledger, and in which order. The order is a function of the ledger.
+
+The learner numbers batches. In one transaction it gives the next number to all rewards that count and have none. A row
+that commits late has no number yet, and gets a later one, so none is skipped. A replay goes by (batch, seq) and takes
+the same rows together, so it computes the same bits.
+
+One process learns at a time. It holds the lease: a row with its name, a fence and a time. The fence grows with every
+new holder. Each transaction that makes a batch or a snapshot renews the lease where holder and fence are still its own,
+and does nothing else if they are not. So a learner that was paused for longer than its lease writes nothing, whatever
+it believes.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from dither.log.database import sql_tables
+from dither.log.database.home import Home
+
+_DECISION, _REWARD, _LEASE = sql_tables.decisions.c, sql_tables.rewards.c, sql_tables.lease.c
+_BATCH, _SNAPSHOT = sql_tables.batches.c, sql_tables.snapshots.c
+MOST = 10_000  # rewards in one batch
+
+
+class Batch(NamedTuple):
+    """The rewards that are learnt together, in order."""
+
+    number: int
+    x: np.ndarray  # (n, d)
+    r: np.ndarray  # (n,)
+    slots: np.ndarray | None  # (n,) int64, where the bandit has disjoint slots
+
+
+class Held(NamedTuple):
+    """The lease, as its holder knows it."""
+
+    holder: str
+    fence: int
+    seconds: float
+
+
+def hold(connection: sa.Connection) -> None:
+    """Keep learners from writing until this transaction ends."""
+    connection.execute(sa.select(_LEASE.fence).with_for_update())
+
+
+def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> Held | None:
+    """The lease, where nobody else has it; else None."""
+    now = home.now(connection)
+    row = connection.execute(sa.select(_LEASE.holder, _LEASE.fence, _LEASE.expires).with_for_update()).one()
+    if row.holder not in ("", holder) and row.expires > now:
+        return None
+    held = Held(holder, row.fence + (row.holder != holder), seconds)
+    new = dict(holder=holder, fence=held.fence, expires=now + int(seconds * 1e6))
+    connection.execute(sa.update(sql_tables.lease).values(new))
+    return held
+
+
+def renew(connection: sa.Connection, home: Home, held: Held) -> bool:
+    """Whether the lease is still the holder's. It is then renewed, and locked until the transaction ends."""
+    mine = (_LEASE.holder == held.holder) & (_LEASE.fence == held.fence)
+    new = dict(expires=home.now(connection) + int(held.seconds * 1e6))
+    return connection.execute(sa.update(sql_tables.lease).where(mine).values(new)).rowcount == 1
+
+
+def release(connection: sa.Connection, held: Held) -> None:
+    """Let another process learn."""
+    mine = (_LEASE.holder == held.holder) & (_LEASE.fence == held.fence)
+    connection.execute(sa.update(sql_tables.lease).where(mine).values(holder="", expires=0))
+
+
+def begin(connection: sa.Connection, home: Home, held: Held, *, most: int = MOST) -> int | None:
+    """Number a batch of the rewards that have none. The lease was renewed in this transaction.
+
+    -> the number of the batch; None where nothing waits
+    """
+    last = connection.scalar(sa.select(sa.func.max(_BATCH.number))) or 0
+    waits = _REWARD.batch.is_(None) & sql_tables.counts(_REWARD.standing)
+    some = sa.select(_REWARD.seq).where(waits).order_by(_REWARD.seq).limit(most)
+    given = sa.update(sql_tables.rewards).where(_REWARD.seq.in_(some), waits).values(batch=last + 1)
+    n = connection.execute(given).rowcount
+    if not n:
+        return None
+    new = dict(number=last + 1, time=home.now(connection), rows=n, fence=held.fence)
+    connection.execute(sa.insert(sql_tables.batches).values(new))
+    return last + 1
+
+
+def last(connection: sa.Connection) -> int:
+    """The number of the last batch; 0 before the first."""
+    return connection.scalar(sa.select(sa.func.max(_BATCH.number))) or 0
+
+
+def batch(connection: sa.Connection, number: int, dim: int) -> Batch:
+    """The rewards of a batch, without those that were erased and those of decisions without features."""
+    fields = sa.select(_DECISION.x, _DECISION.slot, _REWARD.reward).join_from(sql_tables.rewards, sql_tables.decisions)
+    there = (_REWARD.batch == number) & _REWARD.reward.is_not(None) & _DECISION.x.is_not(None)
+    rows = connection.execute(fields.where(there).order_by(_REWARD.seq)).all()
+    x = np.frombuffer(b"".join(bytes(row[0]) for row in rows), dtype="<f8").reshape(len(rows), dim)
+    slots = np.array([row[1] for row in rows]) if rows and rows[0][1] is not None else None
+    return Batch(number, x, np.array([row[2] for row in rows], dtype=np.float64), slots)
+
+
+def snapshot(connection: sa.Connection, *, after: int) -> Any:
+    """The latest snapshot of a batch later than `after`, with `batch` and `bytes`; None where there is none."""
+    fields = sa.select(_SNAPSHOT.batch, _SNAPSHOT.bytes).where(_SNAPSHOT.batch > after)
+    return connection.execute(fields.order_by(_SNAPSHOT.batch.desc()).limit(1)).first()
+
+
+def keep(connection: sa.Connection, home: Home, held: Held, batch: int, data: bytes, *, most: int) -> None:
+    """Write a snapshot, and remove all but the latest. The lease was renewed in this transaction."""
+    connection.execute(sa.delete(sql_tables.snapshots).where(_SNAPSHOT.batch == batch))
+    new = dict(batch=batch, time=home.now(connection), fence=held.fence, bytes=data)
+    connection.execute(sa.insert(sql_tables.snapshots).values(new))
+    latest = list(connection.scalars(sa.select(_SNAPSHOT.batch).order_by(_SNAPSHOT.batch.desc()).limit(most)))
+    connection.execute(sa.delete(sql_tables.snapshots).where(_SNAPSHOT.batch < latest[-1]))
+
+
+def erased(connection: sa.Connection) -> int:
+    """The number of the last erasure; 0 before the first. A state learnt before it is not to be used."""
+    return connection.scalar(sa.select(sa.func.max(sql_tables.erasures.c.number))) or 0

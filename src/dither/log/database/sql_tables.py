@@ -1,0 +1,125 @@
+"""The tables of a ledger, written once for SQLite and for PostgreSQL.
+
+Times are whole microseconds since 1970, UTC. Arrays are the bytes of float64, little endian, row by row. Lists of texts
+and the user's own columns are JSON. `migrations` makes these tables, and a test compares the two.
+
+A reward has no batch until a learner takes it. So a row that commits late has none either, and falls into a later batch
+than rows with higher numbers (`lessons`).
+"""
+
+import sqlalchemy as sa
+
+from dither.log import ledger
+
+PREFIX = "dither_"
+metadata = sa.MetaData()
+Whole = sa.BigInteger()
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite counts only in a column of type INTEGER
+Bytes = sa.LargeBinary()
+
+
+def counts(standing: sa.Column) -> sa.ColumnElement[bool]:
+    """Whether an event counts, as SQL without parameters, since an index needs it."""
+    return standing.in_([sa.literal_column(f"'{name}'") for name in ledger.COUNTS])
+
+
+decisions = sa.Table(
+    PREFIX + "decisions",
+    metadata,
+    sa.Column("number", Number, sa.Identity(), primary_key=True),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("arms", sa.Text),  # JSON, (K,) ids of the arms on offer
+    sa.Column("K", sa.Integer, nullable=False),
+    sa.Column("arm_set", sa.Text),
+    sa.Column("width", sa.Integer),  # d, the length of a row of features
+    sa.Column("features", Bytes),  # (K, d); with disjoint slots (1, d)
+    sa.Column("arm", sa.Integer, nullable=False),
+    sa.Column("propensity", sa.Double),
+    sa.Column("propensity_kind", sa.Text),
+    sa.Column("propensity_se", sa.Double),
+    sa.Column("floor", sa.Double),
+    sa.Column("z", sa.Double),
+    sa.Column("z_law", sa.Text),
+    sa.Column("m", Bytes),  # (K,)
+    sa.Column("w", Bytes),  # (K,)
+    sa.Column("probabilities", Bytes),  # (K,)
+    sa.Column("policy", sa.Text),
+    sa.Column("preset", sa.Text),
+    sa.Column("version", sa.Text),
+    sa.Column("extra", sa.Text),  # JSON, the user's own columns by name
+    sa.Column("x", Bytes),  # (d,) what a reward teaches: the features of the arm shown, or the context of the slots
+    sa.Column("slot", sa.Integer),  # the slot that was shown, where the bandit has disjoint slots
+    sa.Column("batch", Whole),  # the bandit had learnt the batches up to this one
+    sa.Column("deadline", Whole),  # a reward after this moment is late
+    sa.Column("closed", sa.Boolean, nullable=False),  # whether `expire` has found the deadline passed
+    sa.Column("erased", Whole),  # number of the erasure that took the data
+)
+sa.Index(
+    PREFIX + "open",
+    decisions.c.deadline,
+    sqlite_where=sa.text("NOT closed AND deadline IS NOT NULL"),
+    postgresql_where=sa.text("NOT closed AND deadline IS NOT NULL"),
+)
+
+rewards = sa.Table(
+    PREFIX + "rewards",
+    metadata,
+    sa.Column("seq", Number, sa.Identity(), primary_key=True),
+    sa.Column("decision", Number, sa.ForeignKey(PREFIX + "decisions.number"), nullable=False, index=True),
+    sa.Column("part", sa.Text, nullable=False),  # "": the decision has one reward without a name
+    sa.Column("reward", sa.Double),  # null: erased
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("standing", sa.Text, nullable=False),  # one of ledger.EVENTS
+    sa.Column("batch", Whole),  # in which it was learnt
+)
+for name, columns, where in (
+    ("once", (rewards.c.decision, rewards.c.part), counts(rewards.c.standing)),
+    ("unlearnt", (rewards.c.seq,), rewards.c.batch.is_(None) & counts(rewards.c.standing)),
+):
+    sa.Index(PREFIX + name, *columns, unique=name == "once", sqlite_where=where, postgresql_where=where)
+sa.Index(PREFIX + "learnt", rewards.c.batch, rewards.c.seq)
+
+batches = sa.Table(
+    PREFIX + "batches",
+    metadata,
+    sa.Column("number", Whole, primary_key=True, autoincrement=False),
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("rows", sa.Integer, nullable=False),
+    sa.Column("fence", Whole, nullable=False),  # of the learner that made it
+)
+
+snapshots = sa.Table(
+    PREFIX + "snapshots",
+    metadata,
+    sa.Column("batch", Whole, primary_key=True, autoincrement=False),  # the last batch that was learnt
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("fence", Whole, nullable=False),
+    sa.Column("bytes", Bytes, nullable=False),  # Bandit.to_bytes
+)
+
+lease = sa.Table(  # one row
+    PREFIX + "lease",
+    metadata,
+    sa.Column("one", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("holder", sa.Text, nullable=False),  # "": nobody
+    sa.Column("fence", Whole, nullable=False),  # grows with every new holder
+    sa.Column("expires", Whole, nullable=False),
+)
+
+erasures = sa.Table(
+    PREFIX + "erasures",
+    metadata,
+    sa.Column("number", Number, sa.Identity(), primary_key=True),
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("by", sa.Text, nullable=False),  # the column that was searched, or "id": never what was searched for
+    sa.Column("decisions", sa.Integer, nullable=False),  # how many
+)
+
+settings = sa.Table(
+    PREFIX + "settings",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text),  # JSON
+    sa.Column("bytes", Bytes),
+)

@@ -1,0 +1,60 @@
+"""A PostgreSQL server for the tests: its own folder, a socket in it, and no port. Each ledger gets a schema."""
+
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+USER = "postgres"  # who runs the server where the tests run as root, which it refuses
+
+
+def programs():
+    """The folder of initdb and pg_ctl, the newest; None where PostgreSQL is not installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    here = shutil.which("initdb")
+    return None if here is None else Path(here).resolve().parent
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, *settings):
+        self.folder = Path(tempfile.mkdtemp(prefix="dither-pg-"))
+        self.data = self.folder / "data"
+        self._programs, self._schemas = programs(), itertools.count()
+        if os.getuid() == 0:
+            shutil.chown(self.folder, USER)
+        self._run("initdb", "-D", self.data, "-U", "dither", "-A", "trust", "-E", "UTF8", "--no-sync")
+        given = [f"unix_socket_directories={self.folder}", "listen_addresses=", "shared_buffers=32MB", *settings]
+        options = " ".join(f"-c {setting}" for setting in given)
+        self._run("pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", options, "start")
+
+    def url(self):
+        """A place for a new ledger."""
+        import psycopg
+
+        name = f"ledger_{os.getpid()}_{next(self._schemas)}"
+        with psycopg.connect(f"host={self.folder} user=dither dbname=postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"postgresql://dither@/postgres?host={quote(str(self.folder))}&options=-csearch_path%3D{name}"
+
+    def stop(self):
+        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+        shutil.rmtree(self.folder)
+
+    def _run(self, program, *arguments):
+        command = [str(self._programs / program), *map(str, arguments)]
+        if os.getuid() == 0:
+            command = ["runuser", "-u", USER, "--", *command]
+        with (self.folder.parent / f"{self.folder.name}.out").open("w+b") as out:  # the server keeps it open
+            done = subprocess.run(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, cwd="/", check=False)
+            out.seek(0)
+            said = out.read().decode()
+        Path(out.name).unlink()
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {said}")
