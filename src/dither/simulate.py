@@ -415,6 +415,8 @@ class _Agent:
         r = arrays.pick(rows.reward[:, i, :], arm, rank=0)
         x = X if self.world.disjoint else arrays.pick(X, arm, rank=1)
         slot: dict[str, Any] = {"arm": arm} if self.world.disjoint else {}
+        if contract.clocked(self.model):
+            slot["at"] = self.array(np.full(len(self.rngs), float(t)))  # the round is the time
         if self.training_rngs:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
         return x, r, slot
