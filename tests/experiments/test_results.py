@@ -1,5 +1,6 @@
 """`compare` in Python, and what its results can do. Where a test was seen red, it says what was broken."""
 
+import re
 import sys
 import threading
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from dither.policies.views import Drawn
 
 
 @dataclass(frozen=True)
-class Softmax:
+class Gumbels:
     """Gumbel noise on the means."""
 
     temperature: float = 0.1
@@ -34,7 +35,7 @@ class Softmax:
 
 
 @dataclass(frozen=True)
-class Locked(Softmax):
+class Locked(Gumbels):
     lock: object = None
 
 
@@ -67,40 +68,40 @@ def test_the_numbers_are_those_of_simulate():
 
 
 def test_parts_made_in_python_stand_where_names_stand():
-    mine = dither.Algorithm("Mine", Softmax, presets={"default": {"temperature": 0.5}}, **WORDS)
-    found = compare([Softmax, Softmax(0.3), mine, dither.LinFP, "EpsGreedy:epsilon=0.1|0.2"], WORLD, **QUICK)
-    names = ["Softmax", "Softmax:temperature=0.3", "Mine", "LinFP", "EpsGreedy:epsilon=0.1", "EpsGreedy:epsilon=0.2"]
+    mine = dither.Algorithm("Mine", Gumbels, presets={"default": {"temperature": 0.5}}, **WORDS)
+    found = compare([Gumbels, Gumbels(0.3), mine, dither.LinFP, "EpsGreedy:epsilon=0.1|0.2"], WORLD, **QUICK)
+    names = ["Gumbels", "Gumbels:temperature=0.3", "Mine", "LinFP", "EpsGreedy:epsilon=0.1", "EpsGreedy:epsilon=0.2"]
     assert found.values()["algorithm"].to_list() == names
-    pairs = {"a": (Ridge(), Softmax()), "b": (Ridge(), Softmax(0.3)), "c": (Ridge(), Softmax(0.5)), "d": "LinFP"}
+    pairs = {"a": (Ridge(), Gumbels()), "b": (Ridge(), Gumbels(0.3)), "c": (Ridge(), Gumbels(0.5)), "d": "LinFP"}
     labelled = compare(pairs, WORLD, **QUICK)
     assert labelled.values()["regret"].to_list() == found.values()["regret"].to_list()[:4]
-    own = compare([Softmax], envs.Linear(dim=3, arms=4), **QUICK)
+    own = compare([Gumbels], envs.Linear(dim=3, arms=4), **QUICK)
     assert own.values()["regret"].to_list() == found.values()["regret"].to_list()[:1]
     with pytest.raises(ValueError, match="LinFP is an algorithm of this library: give yours another name"):
-        compare([dither.Algorithm("LinFP", Softmax, **WORDS)], WORLD, **QUICK)
-    with pytest.raises(ValueError, match="two algorithms are called Softmax"):
-        compare([Softmax, dither.Algorithm("Softmax", policies.Greedy, **WORDS)], WORLD, **QUICK)
+        compare([dither.Algorithm("LinFP", Gumbels, **WORDS)], WORLD, **QUICK)
+    with pytest.raises(ValueError, match="two algorithms are called Gumbels"):
+        compare([Gumbels, dither.Algorithm("Gumbels", policies.Greedy, **WORDS)], WORLD, **QUICK)
     with pytest.raises(TypeError, match="must be a frozen dataclass"):
-        compare([type("Loose", (), {name: vars(Softmax)[name] for name in ("needs", "draw", "view")})], WORLD, **QUICK)
+        compare([type("Loose", (), {name: vars(Gumbels)[name] for name in ("needs", "draw", "view")})], WORLD, **QUICK)
     # seen red: `_differing` that keeps nothing
 
 
 def test_results_know_the_code_that_made_them(monkeypatch):
-    found = compare([Softmax, "LinFP"], WORLD, **QUICK)
-    assert found.code["Softmax"] == (code.of(envs.Linear(dim=3, arms=4), Ridge(), Softmax()),)
-    assert found.code["Softmax"] != found.code["LinFP"]
+    found = compare([Gumbels, "LinFP"], WORLD, **QUICK)
+    assert found.code["Gumbels"] == (code.of(envs.Linear(dim=3, arms=4), Ridge(), Gumbels()),)
+    assert found.code["Gumbels"] != found.code["LinFP"]
     typed = {"__module__": "__main__"}
     monkeypatch.setattr(sys.modules["__main__"], "__file__", None, raising=False)  # as in a notebook
-    assert compare([type("Typed", (Softmax,), typed)], WORLD, **QUICK).code == {"Typed": ()}
+    assert compare([type("Typed", (Gumbels,), typed)], WORLD, **QUICK).code == {"Typed": ()}
 
 
 def test_what_is_saved_is_loaded(tmp_path):
-    found = compare([Softmax, "LinFP:c=0.3"], WORLD, **QUICK)
+    found = compare([Gumbels, "LinFP:c=0.3"], WORLD, **QUICK)
     again = Results.load(found.save(tmp_path / "saved"))
     assert_frame_equal(again.curves, found.curves)
     assert (again.figure, again.seed, again.code) == (found.figure, 0, found.code)
     assert (again.versions, repr(again)) == (found.versions, repr(found))
-    labelled = compare({"a:b, c": (Ridge(), Softmax())}, WORLD, **QUICK)
+    labelled = compare({"a:b, c": (Ridge(), Gumbels())}, WORLD, **QUICK)
     assert repr(Results.load(labelled.save(tmp_path / "labelled"))) == repr(labelled)
     (tmp_path / "saved" / "results.parquet").write_bytes(b"half")
     with pytest.raises(ValueError, match="saved holds no whole results"):
@@ -111,7 +112,7 @@ def test_what_is_saved_is_loaded(tmp_path):
 
 
 def test_with_a_folder_what_is_there_is_not_computed_anew(tmp_path, monkeypatch):
-    mine = dither.Algorithm("Mine", Softmax, **WORDS)
+    mine = dither.Algorithm("Mine", Gumbels, **WORDS)
     found = compare(["LinFP", mine], envs.Linear(dim=3, arms=4), out=tmp_path / "kept", **QUICK)
     assert_frame_equal(found.values(), compare(["LinFP", mine], WORLD, **QUICK).values())
     assert_frame_equal(Results.load(tmp_path / "kept").curves, found.curves)
@@ -135,8 +136,8 @@ def test_with_a_folder_what_is_there_is_not_computed_anew(tmp_path, monkeypatch)
 
 
 def test_other_processes_get_what_is_typed_in_a_script(tmp_path, monkeypatch):
-    names = {"__module__": "__main__", "__annotations__": {}, "needs": Softmax.needs}
-    typed = dataclass(frozen=True)(type("Typed", (), {**names, "draw": Softmax.draw, "view": Softmax.view}))
+    names = {"__module__": "__main__", "__annotations__": {}, "needs": Gumbels.needs}
+    typed = dataclass(frozen=True)(type("Typed", (), {**names, "draw": Gumbels.draw, "view": Gumbels.view}))
     typed.temperature = 0.1
     monkeypatch.setattr(sys.modules["__main__"], "Typed", typed, raising=False)
     mine = dither.Algorithm("Mine", typed, **WORDS)
@@ -155,3 +156,38 @@ def test_a_missing_pandas_is_named(monkeypatch):
     with pytest.raises(ImportError, match="this needs pandas, which is not installed: install it with pip"):
         found.to_pandas()
     assert isinstance(found.to_polars(), pl.DataFrame)
+
+
+LABELS = [
+    *("FP: c=0.30", "FP:c=0.30", "b=1, a=2: mine", "z: b=1, a=2", "lr=1e-3"),
+    *("x\ny", "<b>", "λ = 1", "p:x='1'", "mine.py"),
+]
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_label_has_its_row(label, tmp_path):
+    # seen red: `Spec.shown` reads settings in a label that it then writes otherwise; the row was missing
+    world = envs.Linear(dim=2, arms=3)
+    found = compare({label: "LinFP", "other": "Greedy"}, world, rounds=5, runs=2)
+    alone = dither.simulate(world, ["LinFP"], rounds=5, runs=2).regret[0, :, -1]
+    for results in (found, Results.load(found.save(tmp_path))):
+        rows = results.values()
+        assert rows["algorithm"].to_list() == [label, "other"]
+        assert rows["regret"][0] == alone.mean()
+        assert results.differences()["reference"].to_list() == [label]
+
+
+@pytest.mark.parametrize(
+    ("rivals", "says"),
+    [
+        ({"FP:c=1": "LinFP", "FP:c=1.0": "Greedy"}, "'FP:c=1' and 'FP:c=1.0' name the same settings"),
+        ({"": "LinFP"}, "the label '' would stand as ''"),
+        ({"old/mine.py:P": "LinFP"}, "would stand as 'mine.py:P'"),
+        ({1: "LinFP"}, "the label of an algorithm is a text, got 1"),
+    ],
+)
+def test_labels_that_tables_would_lose_are_refused_before_anything_runs(rivals, says, monkeypatch):
+    # seen red: nothing asks whether labels differ; after `save` and `load` one of "FP:c=1" and "FP:c=1.0" was gone
+    monkeypatch.setattr("dither.experiments.comparing.simulate", lambda *what, **how: pytest.fail("it ran"))
+    with pytest.raises((ValueError, TypeError), match=re.escape(says)):
+        compare(rivals, envs.Linear(dim=2, arms=3), rounds=5, runs=2)

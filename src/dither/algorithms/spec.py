@@ -48,11 +48,12 @@ class Spec:
 
     @classmethod
     def shown(cls, text: str) -> "Spec":
-        """The same; or a label alone, where the text is written as no algorithm is."""
+        """The same; or a label alone, where the text is not written as an algorithm writes itself: "FP: c=0.30"."""
         try:
-            return cls.read(text)
+            spec = cls.read(text)
         except ValueError:
             return cls(text)
+        return spec if spec.own is not None or str(spec) == text else cls(text)
 
     @classmethod
     def of(cls, thing: Any) -> "Spec":
@@ -157,7 +158,10 @@ def settings(text: str, *, inside: str | None = None) -> dict[str, Any]:
     for part in filter(None, grids.split(text, ",")):
         key, equals, value = part.partition("=")
         if not equals:
-            raise ValueError(f"a setting is written key=value, got {part!r} in {inside or text!r}")
+            raise ValueError(
+                f"a setting is written key=value, got {part!r} in {inside or text!r}; "
+                "a part of your own is FILE.py:NAME"
+            )
         if key.strip() in found:
             raise ValueError(f"{key.strip()} is set twice in {inside or text!r}")
         found[key.strip()] = _literal(value.strip())

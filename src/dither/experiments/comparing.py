@@ -7,7 +7,7 @@ from typing import Any
 from dither.algorithms import Spec, specs
 from dither.experiments.define import environments, figures
 from dither.experiments.keep import code
-from dither.experiments.results import Code, Results
+from dither.experiments.results import Code, Results, labelled
 from dither.experiments.run import run
 from dither.simulate import Algorithms, configured, entries, simulate
 
@@ -45,6 +45,7 @@ def compare(
     if how:
         raise TypeError(f"{', '.join(how)} is for results that are kept: name a folder, as in out='results'")
     found = entries(algorithms if isinstance(algorithms, (str, Mapping)) else specs(*algorithms))
+    labelled(found)
     named = isinstance(env, (str, Mapping))
     world = environments.build(environments.described(env)) if named else env
     told = environments.described(env) if named else environments.called(env)

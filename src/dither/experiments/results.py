@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,24 @@ from dither.simulate import Results as Simulated
 
 ROWS, ABOUT = "results.parquet", "results.json"
 Code = Mapping[str, tuple[str, ...]]  # name of an algorithm -> the fingerprints of the code of its runs; () for unknown
+
+
+def labelled(labels: Iterable[Any]) -> tuple[Spec, ...]:
+    """What stands for the algorithms of these labels in tables, where each has the name of its label.
+
+    Raises TypeError for a label that is no text, and ValueError for one that a table would write otherwise.
+    """
+    found: dict[Spec, str] = {}
+    for label in labels:
+        if not isinstance(label, str):
+            raise TypeError(f"the label of an algorithm is a text, got {label!r}: write {str(label)!r}")
+        spec = Spec.shown(label)
+        if not label.strip() or str(spec) != label:
+            raise ValueError(f"the label {label!r} would stand as {str(spec)!r} in tables: give another label")
+        if spec in found:
+            raise ValueError(f"the labels {found[spec]!r} and {label!r} name the same settings: give other labels")
+        found[spec] = label
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +64,7 @@ class Results:
 
         panel : what the comparison is called; env : the environment as data; code : as of the field
         """
-        T, specs, runs = int(found.rounds[-1]), tuple(map(Spec.shown, found.algorithms)), len(found.runs)
+        T, specs, runs = int(found.rounds[-1]), labelled(found.algorithms), len(found.runs)
         of = Panel(panel or f"simulated, T={T}", env or {"name": "simulated"}, T, specs)
         figure = Figure("compare", "Comparison", (of,), runs=runs)
         curves = found.table().select(pl.lit(of.name).alias("panel"), pl.all())
@@ -85,7 +103,7 @@ class Results:
     @classmethod
     def stored(cls, folder: Path, figure: Figure, *, seed: int) -> "Results":
         """Of this figure, or a part of it, in a folder of a command that was asked for it."""
-        (request,) = asked.figures(folder, only=figure.name)
+        (request,) = asked.figures(folder, only=figure.name, seed=seed)
         store = Store(folder / STORE)
         curves = tables.curves(figure, store, seed=seed, codes=request.codes)
         made: dict[str, list[dict[str, Any]]] = {}

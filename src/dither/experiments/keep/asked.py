@@ -3,6 +3,9 @@
 Requests add up: panels and algorithms that were asked for one after another stand in one figure. If a panel is asked
 for again with other rounds, it replaces the earlier panel. If a figure is asked for with another seed, it replaces the
 earlier figure. A request also says from which codes it takes results, so a report shows the same results.
+
+Several commands may work in one folder at once. So each writes its request again when its results are there, and asks
+for the figure of its own seed: it shows what it was asked for, whatever others have asked for meanwhile.
 """
 
 import hashlib
@@ -31,21 +34,27 @@ class Request:
     codes: Codes
 
 
-def record(out: Path, figure: Figure, *, seed: int, codes: Codes | None = None) -> None:
-    """Write down that the figure was asked for."""
+def record(out: Path, figure: Figure, *, seed: int, codes: Codes | None = None) -> Path | None:
+    """Write down that the figure was asked for. -> the file; None where the same was asked for before"""
     request = {"seed": seed, "figure": to_data(figure), "codes": {k: list(v) for k, v in (codes or {}).items()}}
     text = json.dumps(request, indent=1, ensure_ascii=False)
     name = f"{figure.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
-    files.replace(out / FOLDER / name, lambda file: file.write(text.encode()), parents=True)
+    path = out / FOLDER / name
+    new = not path.exists()
+    files.replace(path, lambda file: file.write(text.encode()), parents=True)
+    return path if new else None
 
 
-def figures(out: Path, *, only: str | None = None) -> list[Request]:
-    """The figures asked for in the folder, each once; or the one of that name."""
+def figures(out: Path, *, only: str | None = None, seed: int | None = None) -> list[Request]:
+    """The figures asked for in the folder, each once; or the one of that name, or what was asked of it with that seed.
+
+    seed=None: the seed with which a figure was asked for last
+    """
     found: dict[str, Request] = {}
     for path in sorted((out / FOLDER).glob("[!.]*.json"), key=lambda path: path.stat().st_mtime_ns):
         try:
             request = json.loads(path.read_text(encoding="utf-8"))
-            if only not in (None, request["figure"]["name"]):
+            if only not in (None, request["figure"]["name"]) or seed not in (None, request["seed"]):
                 continue
             new = Request(from_data(request["figure"]), request["seed"], dict(request.get("codes", {})))
         except (ValueError, KeyError, TypeError) as error:
