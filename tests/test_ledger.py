@@ -211,14 +211,21 @@ def unlimited(made):
         connection.execute(sa.text("PRAGMA max_page_count=1000000"))
 
 
+def _only_reads(connection):
+    connection.exec_driver_sql("PRAGMA query_only=ON")
+
+
+def _writes_too(connection):
+    connection.exec_driver_sql("PRAGMA query_only=OFF")
+
+
 def frozen(made):
-    with made.database.reading() as connection:
-        connection.execute(sa.text("PRAGMA query_only=ON"))
+    sa.event.listen(made.database._engine, "begin", _only_reads)
 
 
 def thawed(made):
-    with made.database.reading() as connection:
-        connection.execute(sa.text("PRAGMA query_only=OFF"))
+    sa.event.remove(made.database._engine, "begin", _only_reads)
+    sa.event.listen(made.database._engine, "begin", _writes_too, insert=True)
 
 
 @pytest.mark.parametrize(("fail", "mend", "words"), [(limited, unlimited, "full"), (frozen, thawed, "readonly")])

@@ -283,6 +283,23 @@ def test_one_learns_and_the_others_follow_its_snapshots(shared):
     assert two.bandit.observations == 3
 
 
+def test_a_process_whose_first_call_is_a_reward_learns_it(shared):
+    one = dither.Live(shared, bandit=begin())
+    ids = [one.choose(X).id for _ in range(3)]
+    one.reward(ids[0], 1.0)
+    one.close()
+    two = dither.Live(shared)
+    two.reward(ids[1], 2.0)
+    assert two.learns
+    assert two.bandit.observations == 2
+    two.erase([ids[0]])
+    assert two.bandit.observations == 1
+    log.Ledger(shared).erase([ids[1]])
+    two.reward(ids[2], 3.0)  # it learns of the erasure when it writes
+    assert two.bandit.observations == 1
+    assert two.to_bytes() == two.replay().to_bytes()
+
+
 def test_a_learner_that_slept_through_its_lease_writes_nothing(shared):
     one = dither.Live(shared, bandit=begin(), lease_seconds=1e6, snapshot_seconds=1e6)
     one.reward(one.choose(X).id, 1.0)
@@ -304,14 +321,16 @@ def test_a_learner_that_slept_through_its_lease_writes_nothing(shared):
     # seen red: `renew` without the fence
 
 
-def test_a_reward_that_commits_late_is_learnt_in_a_later_batch(postgres, closing):
+def test_a_reward_that_commits_late_is_learnt_in_a_later_batch(postgres, closing, monkeypatch):
     """Its row has a lower number than rows that were learnt before it could be seen."""
-    live = dither.Live(postgres.url(), bandit=begin())
+    monkeypatch.setattr(learners, "SWEEP", 0)
+    url = postgres.url()
+    live = dither.Live(url, bandit=begin())
     ids = [live.choose(X, id=f"d{i}").id for i in range(3)]
-    slow = log.Ledger(live.ledger.database._engine.url.render_as_string(hide_password=False))
+    slow = log.Ledger(url)
     sent = rewarding.Sent("d0", 1.0, None, entering.micros(moment(0)))
     with slow.holding() as connection:
-        judge = rewarding.Judge(connection, slow.rules, ["d0"])
+        judge = rewarding.Judge(connection, slow.database, slow.rules, ["d0"])
         assert judge.answer(sent) == "counted"
         rewarding.insert(connection, slow.database, judge.rows)
         assert live.reward(ids[1], 2.0) == "counted"

@@ -25,6 +25,7 @@ from dither.restoring import from_bytes
 BEGAN = "bandit"  # the setting that holds the bandit as it began
 _SAME = ("model", "policy", "features", "dim", "floor", "monte_carlo")  # of the headers of two equal bandits
 SNAPSHOTS = 3  # that are kept
+SWEEP = 0.1  # seconds after which the learner looks for rewards that other processes have written
 
 
 class Learner:
@@ -62,8 +63,11 @@ class Learner:
         self._name = f"{os.getpid()}-{uuid.uuid4().hex}"
         self._asked = -float("inf")  # when this process last asked for the lease
         self._kept, self._kept_at = 0, time.monotonic()  # the batch of the last snapshot, and when it was written
-        self._next: lessons.Batch | None = None
-        self._behind = False
+        self._next: lessons.Batch | None = None  # what the transaction teaches
+        self._number: int | None = None  # of the batch that it makes
+        self._waits = False  # whether the transaction has rewards that another one is to number
+        self._renewed = self._swept = -float("inf")
+        self._behind = False  # whether there are batches that were not learnt, or an erasure that was not seen
         self._following = threading.Lock()
         self._owner = os.getpid()
 
@@ -92,34 +96,47 @@ class Learner:
 
     # What the ledger calls, in its transactions
 
-    def before(self, connection: Any) -> None:
-        """Renew the lease, or take it where it is free."""
+    def before(self, connection: Any, *, rewards: bool) -> int | None:
+        """Renew the lease, or take it where it is free; -> the number of the batch that this transaction may make."""
         self._whole()
-        self._next = None
+        self._next, self._number = None, None
         if not self.learns:
-            return
-        home = self.ledger.database
-        if self._held is not None and not lessons.renew(connection, home, self._held):
-            self._held = None
-        if self._held is None and time.monotonic() - self._asked >= self._lease_seconds / 4:
-            self._asked = time.monotonic()
+            return None
+        home, now = self.ledger.database, time.monotonic()
+        if self._held is not None and (rewards or now - self._renewed > self._lease_seconds / 4):
+            erased = lessons.renew(connection, home, self._held)
+            self._renewed = now
+            if erased is None:
+                self._held, self._asked = None, -float("inf")
+            elif erased != self._erased:
+                self._behind = True
+        if self._held is None and now - self._asked >= self._lease_seconds / 4:
+            self._asked = now
             if lessons.free(connection, home, self._name):
                 self._held = lessons.take(connection, home, self._name, self._lease_seconds)
-                self._behind = True
+                self._behind, self._renewed = True, now
+        self._waits = rewards and self._behind
+        if self._held is None or self._behind or not rewards:
+            return None  # where the process is behind, what comes now is learnt with the rest, after the commit
+        self._number = self.batch + 1
+        return self._number
 
-    def within(self, connection: Any, new: int) -> None:
-        """Number a batch of what was not learnt, where this process may learn."""
-        if self._held is None or not new:
+    def within(self, connection: Any, taught: list[Any]) -> None:
+        """Record the batch of the rewards that count now. Now and then, take others that wait into it."""
+        if self._number is None or self._held is None:
             return
-        if lessons.erased(connection) != self._erased:
-            self._behind = True
-        number = lessons.begin(connection, self.ledger.database, self._held)
-        if number is None:
-            return
-        if self._behind or number != self.batch + 1:
-            self._behind = True
-        else:
-            self._next = lessons.batch(connection, number, self.bandit.dim)
+        now = time.monotonic()
+        sweep = now - self._swept >= SWEEP
+        more = lessons.begin(connection, self._number) if sweep else 0
+        if sweep:
+            self._swept = now
+        if more or taught:
+            lessons.number(connection, self.ledger.database, self._held, self._number, more + len(taught))
+            dim = self.bandit.dim
+            if more:
+                self._next = lessons.batch(connection, self._number, dim)
+            else:
+                self._next = lessons.made(self._number, taught, dim)
 
     def after(self) -> None:
         """Learn the batch, which is committed by now."""
@@ -128,6 +145,8 @@ class Learner:
                 self._learn(self._next)
         elif self._held is not None and self._behind:
             self.follow(replay=True)
+            if self._waits:
+                self.learn()
         self._next = None
         batches, seconds = self._every
         if self._held is not None and self.batch > self._kept:
@@ -144,17 +163,18 @@ class Learner:
 
     def learn(self) -> int:
         """Take the lease where it is free, and learn all that waits; -> how many batches. 0: another one learns."""
-        before = self.batch
+        begun = self.batch
         while True:
-            with self.ledger.turn, self.ledger.holding() as connection:
-                self._asked = -float("inf")
-                self.before(connection)
-                self.within(connection, 1)
-                more = self._next is not None or self._behind
+            at = self.batch
             with self.ledger.turn:
+                with self.ledger.holding() as connection:
+                    self._asked = self._swept = -float("inf")
+                    self.before(connection, rewards=True)
+                    self.within(connection, [])
+                    behind = self._behind
                 self.after()
-            if not (self.holds and more):
-                return self.batch - before
+            if not self.holds or (not behind and self.batch == at):
+                return self.batch - begun
 
     def follow(self, *, replay: bool) -> None:
         """Come to what the ledger says: to its latest snapshot, and with `replay` to its last batch."""
@@ -183,10 +203,11 @@ class Learner:
         home = self.ledger.database
         data = self.bandit.to_bytes()
         with self.ledger.turn, self.ledger.holding() as connection:
-            if self._held is None or not lessons.renew(connection, home, self._held):
+            erased = None if self._held is None else lessons.renew(connection, home, self._held)
+            if erased is None or self._held is None:
                 self._held = None
                 return
-            if lessons.erased(connection) != self._erased:
+            if erased != self._erased:
                 return  # what was learnt before an erasure is not to be kept
             lessons.keep(connection, home, self._held, self.batch, data, most=SNAPSHOTS)
         self._kept, self._kept_at = self.batch, time.monotonic()
