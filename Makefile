@@ -42,6 +42,7 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/evaluate.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/imports.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/walks.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py --million
 
 soak: .venv/test

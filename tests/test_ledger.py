@@ -215,17 +215,15 @@ def _only_reads(connection):
     connection.exec_driver_sql("PRAGMA query_only=ON")
 
 
-def _writes_too(connection):
-    connection.exec_driver_sql("PRAGMA query_only=OFF")
-
-
 def frozen(made):
     sa.event.listen(made.database._engine, "begin", _only_reads)
 
 
 def thawed(made):
     sa.event.remove(made.database._engine, "begin", _only_reads)
-    sa.event.listen(made.database._engine, "begin", _writes_too, insert=True)
+    with made.database._engine.connect() as one, made.database._engine.connect() as other:  # all that are in the pool
+        for connection in (one, other):
+            made.database.driver(connection).execute("PRAGMA query_only=OFF")
 
 
 @pytest.mark.parametrize(("fail", "mend", "words"), [(limited, unlimited, "full"), (frozen, thawed, "readonly")])
