@@ -67,3 +67,7 @@ def watched(name: str, out: Path) -> Iterator[tuple[dict[str, Any], list[str]]]:
     except KeyboardInterrupt:
         terminal.interrupted(terminal.console(), out)
         raise typer.Exit(130) from None
+    except SystemExit as end:  # else the command would end without a word, and perhaps as if all were well
+        raise ValueError(
+            f"a part of your own ended the program by sys.exit({end.code!r}): raise an error there"
+        ) from end
