@@ -8,6 +8,7 @@ show this one.
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,11 +158,16 @@ def check_environment(env: Any) -> None:
 
 def _batch(env: Any, models: list[Any], *, rounds: int, there: bool) -> int:
     """As many runs in lockstep as are quickest and as memory holds. there : on a device."""
-    quick = BATCH_THERE if there else min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
+    quick = BATCH_THERE if there else _in_cache(env)
     size = sum(contract.bytes_of(model, env.dim, rounds) for model in models)
     kept = models if not there else [model for model in models if contract.at_home(model)]
     quick = int(min([quick, *(contract.together(model, env.dim) for model in kept)]))
     return max(1, min(quick, int((MEMORY_THERE if there else MEMORY) // size) if size else quick))
+
+
+def _in_cache(env: Any) -> int:
+    """As many runs in lockstep as make a run cheap, with states that stay in the cache."""
+    return min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
 
 
 def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0) -> None:
@@ -280,10 +286,11 @@ def _lockstep(
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
     world = World(env, runs, seed, xp=xp, device=device)
     crew = [_Agent(model, policy, world) for model, policy in agents.values()]
+    teams = [_Team(team) for team in _teams(crew, world)]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
     chunk = CHUNK if device is None else CHUNK_THERE
     n = max(1, min(rounds, chunk // (8 * world.width * len(runs)), 256))
-    mark, t = 0, 0
+    t = 0
     while t < rounds:
         ahead = min(n, rounds - t)
         rows = world.advance(ahead)
@@ -293,17 +300,66 @@ def _lockstep(
         for agent in crew:
             agent.prepare(ahead)
         for i in range(ahead):
-            t += 1
-            scenes = {home: kind.at(i) for home, kind in kinds.items()}
-            for agent in crew:
-                agent.step(t, i, scenes[agent.home])
-            if t == marks[mark]:
-                for a, agent in enumerate(crew):
-                    regret[a, :, mark], realised[a, :, mark] = agent.totals()
-                mark = min(mark + 1, len(marks) - 1)
+            for team in teams:
+                team.step(t + i + 1, i, kinds[team.home])
+        due = (marks > t) & (marks <= t + ahead)
+        for a, agent in enumerate(crew):
+            sums = agent.sums(kinds[agent.home])
+            regret[a][:, due], realised[a][:, due] = (arrays.numpy(kind)[:, marks[due] - t - 1] for kind in sums)
+        t += ahead
         if done is not None:
             done.add(ahead * len(runs))
     return regret, realised
+
+
+def _teams(crew: list["_Agent"], world: World) -> list[list["_Agent"]]:
+    """The agents, those together that learn together: no more runs in all than stay in the cache."""
+    if world.xp is not arrays.backend(None) or hasattr(world.env, "delays"):
+        return [[agent] for agent in crew]
+    teams: list[list[_Agent]] = []
+    for agent in crew:
+        most = min(_in_cache(world.env), contract.together(agent.model, world.dim)) // len(world.runs)
+        fits = (team for team in teams if len(team) < most and _alike(team[0], agent))
+        team = next(fits, None)
+        if team is None:
+            teams.append([agent])
+        else:
+            team.append(agent)
+    return teams
+
+
+def _alike(one: "_Agent", other: "_Agent") -> bool:
+    """Whether two agents have the same model, whose runs do not depend on each other, and keep the same of it."""
+    model = one.model
+    if contract.of_user(model) or contract.draws(model) or model != other.model:
+        return False
+    return trees.leaves(one.state, "").keys() == trees.leaves(other.state, "").keys()
+
+
+class _Team:
+    """Agents with the same model. Their runs are learnt in one call, which costs little more than that of one agent."""
+
+    def __init__(self, agents: list["_Agent"]) -> None:
+        self.agents, self.model, self.home = agents, agents[0].model, agents[0].home
+        if len(agents) > 1:
+            self.share(trees.map_arrays(lambda *parts: np.concatenate(parts), *(agent.state for agent in agents)))
+
+    def share(self, state: Any) -> None:
+        """Keep the state of all runs, and give each agent its own as views."""
+        self.state, R = state, len(self.agents[0].world.runs)
+        for k, agent in enumerate(self.agents):
+            own = slice(k * R, (k + 1) * R)
+            agent.state = trees.map_arrays(operator.itemgetter(own), state)
+
+    def step(self, t: int, i: int, rows: Rounds) -> None:
+        """Choose, pay, learn: round t, which is round i of these."""
+        seen = [agent.choose(t, i, rows) for agent in self.agents]
+        if len(seen) == 1:
+            self.agents[0].learn(t, seen[0], None if rows.delay is None else rows.delay[:, i])
+            return
+        x, r = (np.concatenate(kind) for kind in list(zip(*seen, strict=True))[:2])
+        slot = {name: np.concatenate([own[name] for _, _, own in seen]) for name in seen[0][2]}
+        self.share(self.model.update(self.state, x, r, **slot, **contract.given_up(self.model)))
 
 
 class _Agent:
@@ -330,6 +386,7 @@ class _Agent:
     def prepare(self, n: int) -> None:
         """n rounds are to come."""
         self.ahead, self.first, self.last = n, 0, 0
+        self.shown: list[Array] = []  # (R,) the arms of each round so far
 
     def draw(self, i: int) -> None:
         """Draw the chance of round i and of as many after it as memory allows."""
@@ -344,32 +401,47 @@ class _Agent:
         size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
         self.block = max(1, int(DRAWN // (size / n)))
 
-    def step(self, t: int, i: int, scene: Rounds) -> None:
-        """Choose, pay, learn."""
+    def choose(self, t: int, i: int, rows: Rounds) -> tuple[Array, Array, dict[str, Any]]:
+        """Choose and pay in round t, round i of these. -> what is learnt: x (R, d), r (R,), the rest of `update`."""
         if i >= self.last:
             self.draw(i)
-        j = i - self.first
-        view = decision.view(self.policy, self.model, self.state, scene.X, t=t)
+        j, X, mask = i - self.first, rows.X[:, i, ...], None if rows.mask is None else rows.mask[:, i, :]
+        view = decision.view(self.policy, self.model, self.state, X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
         if t == 1:
             decision.look(self.policy, view, chance, arms=self.world.arms)
-        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=scene.mask)
-        r = arrays.pick(scene.reward, arm, rank=0)
-        self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))
-        self.realised = self.realised + (scene.best_reward - r)
-        x = scene.X if self.world.disjoint else arrays.pick(scene.X, arm, rank=1)
+        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=mask)
+        self.shown.append(arm)
+        r = arrays.pick(rows.reward[:, i, :], arm, rank=0)
+        x = X if self.world.disjoint else arrays.pick(X, arm, rank=1)
         slot: dict[str, Any] = {"arm": arm} if self.world.disjoint else {}
+        if contract.clocked(self.model):
+            slot["at"] = self.array(np.full(len(self.rngs), float(t)))  # the round is the time
         if self.training_rngs:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
-        if scene.delay is None:
+        return x, r, slot
+
+    def learn(self, t: int, seen: tuple[Array, Array, dict[str, Any]], delay: np.ndarray | None) -> None:
+        """Learn what comes in round t; delay (R,) says how many rounds late what was seen now will come."""
+        x, r, slot = seen
+        if delay is None:
             self.state = self.model.update(self.state, x, r, **slot, **contract.given_up(self.model))
             return
-        for delay in np.unique(scene.delay):
-            self.late.setdefault(t + int(delay), []).append((x, r, slot, scene.delay == delay))
+        for late in np.unique(delay):
+            self.late.setdefault(t + int(late), []).append((x, r, slot, delay == late))
         for x, r, slot, arrived in self.late.pop(t, []):
             new = self.model.update(self.state, x, r, **slot)
             self.state = new if arrived.all() else trees.choose(self.array(arrived), new, self.state)
 
-    def totals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Cumulative regrets so far, (R,) each."""
-        return arrays.numpy(self.regret), arrays.numpy(self.realised)
+    def sums(self, rows: Rounds) -> tuple[Array, Array]:
+        """The cumulative regrets after each of these rounds, which were just played: (R, n) each."""
+        xp = arrays.namespace(rows.mean)
+        arm = xp.stack(self.shown, axis=1)
+        lost = (
+            rows.best - arrays.pick(rows.mean, arm, rank=0),
+            rows.best_reward - arrays.pick(rows.reward, arm, rank=0),
+        )
+        kinds = zip((self.regret, self.realised), lost, strict=True)
+        sums = [xp.cumulative_sum(xp.concat([before[:, None], more], axis=1), axis=1)[:, 1:] for before, more in kinds]
+        self.regret, self.realised = (kind[:, -1] for kind in sums)
+        return sums[0], sums[1]

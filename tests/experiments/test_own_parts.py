@@ -282,4 +282,6 @@ def test_a_part_that_ends_the_program_is_an_error(dither, tmp_path, monkeypatch)
     folder = write(tmp_path, monkeypatch, mine=MINE.replace("return Drawn(", "raise SystemExit(0)  # "))
     code, _, err = dither("compare", "mine.py:Softmax", "--dim", 2, "--arms", 3, "--rounds", 5, "--runs", 1)
     assert code == 2
-    assert f"sys.exit(0): raise an error there ({folder}/mine.py, line" in " ".join(err.split())
+    said = " ".join(err.split())
+    assert f"dither: {folder}/mine.py, line" in said
+    assert "ended the program by sys.exit(0): raise an error there" in said

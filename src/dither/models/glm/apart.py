@@ -8,7 +8,7 @@ from typing import Any
 
 from dither import arrays, links
 from dither.arrays import Array
-from dither.models.glm import hessian, newton, problem
+from dither.models.glm import hessian, lockstep, newton, problem
 from dither.models.glm.problem import Problem
 
 EDGE = 1e-10  # relative distance from S at which ‖θ‖ counts as S
@@ -65,7 +65,7 @@ def projected(
         new = xp.where((new > low) & (new < high) | (new == 0) & (low == 0), new, middle)
         nu = xp.where(over, new, nu)
         harder = given._replace(rho=nu + model.rho)
-        again = newton.solve(harder, solution.theta, link=model.function, tol=tol, F=solution.F)
+        again = lockstep.solved(harder, solution.theta, solution.F, link=model.function, tol=tol)
         solution = newton.kept(over, again, solution)
     gap = xp.where(nu > 0, xp.abs(length - S) * length / own, 0.0)
     inside = (S / xp.where(length > S, length, S))[..., None]
