@@ -14,6 +14,7 @@ import sys
 import threading
 from collections import defaultdict, namedtuple
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -716,3 +717,11 @@ def test_width_and_memory_are_printed():
     assert "217 columns" in hybrid
     disjoint = str(dither.Features(context={"age": "numeric"}, form="disjoint").fit([{"age": 3}]))
     assert "32 bytes a slot" in disjoint
+
+
+def test_the_page_shows_what_is_printed(capsys):
+    page = (Path(__file__).parent.parent / "docs" / "features.md").read_text(encoding="utf-8")
+    code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("python", "text"))
+    exec(code, {})
+    plain = [re.sub(r"fingerprint \w+", "fingerprint", text) for text in (capsys.readouterr().out, shown)]
+    assert plain[0] == plain[1]  # the fingerprint may differ, since another kernel may round a mean in another way

@@ -158,7 +158,18 @@ def test_a_missing_pandas_is_named(monkeypatch):
     assert isinstance(found.to_polars(), pl.DataFrame)
 
 
-LABELS = ["FP: c=0.30", "FP:c=0.30", "b=1, a=2: mine", "z: b=1, a=2", "lr=1e-3", "x\ny", "<b>", "λ = 1", "p:x='1'", "mine.py"]
+LABELS = [
+    "FP: c=0.30",
+    "FP:c=0.30",
+    "b=1, a=2: mine",
+    "z: b=1, a=2",
+    "lr=1e-3",
+    "x\ny",
+    "<b>",
+    "λ = 1",
+    "p:x='1'",
+    "mine.py",
+]
 
 
 @pytest.mark.parametrize("label", LABELS)
