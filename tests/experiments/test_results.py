@@ -159,16 +159,8 @@ def test_a_missing_pandas_is_named(monkeypatch):
 
 
 LABELS = [
-    "FP: c=0.30",
-    "FP:c=0.30",
-    "b=1, a=2: mine",
-    "z: b=1, a=2",
-    "lr=1e-3",
-    "x\ny",
-    "<b>",
-    "λ = 1",
-    "p:x='1'",
-    "mine.py",
+    *("FP: c=0.30", "FP:c=0.30", "b=1, a=2: mine", "z: b=1, a=2", "lr=1e-3"),
+    *("x\ny", "<b>", "λ = 1", "p:x='1'", "mine.py"),
 ]
 
 

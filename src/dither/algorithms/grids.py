@@ -22,6 +22,7 @@ DIGITS = 3  # of a drawn number, so that the name of what was tried can be read 
 DRAWS = 50  # for each try: so often a search draws before it says that there is nothing else to try
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 _RANGE = re.compile(rf"(log:)?({_NUMBER})\.\.({_NUMBER})", re.IGNORECASE)
+_HALF = re.compile(rf"(?:log:)?(?:{_NUMBER}\.\..*|[^.'\"]*\.\.{_NUMBER})", re.IGNORECASE)  # one end is a number
 _PIECE = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\[[^\[\]]*\]|.""", re.DOTALL)
 
 
@@ -186,6 +187,8 @@ def _values(parts: Iterable[str], *, inside: str) -> Values:
 
 def _value(text: str) -> str | Range:
     match = _RANGE.fullmatch(text)
+    if match is None and _HALF.fullmatch(text):
+        raise ValueError(f"a range goes from a number to a number, as 0.1..10 or log:0.1..10; got {text!r}")
     return Range(match[2], match[3], bool(match[1])) if match else text
 
 

@@ -158,7 +158,10 @@ def settings(text: str, *, inside: str | None = None) -> dict[str, Any]:
     for part in filter(None, grids.split(text, ",")):
         key, equals, value = part.partition("=")
         if not equals:
-            raise ValueError(f"a setting is written key=value, got {part!r} in {inside or text!r}")
+            raise ValueError(
+                f"a setting is written key=value, got {part!r} in {inside or text!r}; "
+                "a part of your own is FILE.py:NAME"
+            )
         if key.strip() in found:
             raise ValueError(f"{key.strip()} is set twice in {inside or text!r}")
         found[key.strip()] = _literal(value.strip())

@@ -40,6 +40,9 @@ COMMANDS = {
     "evaluate": Command(
         "evaluate", "evaluate", "dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html"
     ),
+    "tune": Command(
+        "tuning", "tune", "dither tune log.parquet 'LinFP:c=0.3|1|3,lam=0.1|1' --floor 0.05 --save tuned.npz"
+    ),
 }
 
 GROUPS = {"results": "Check folders of results, and merge those of several machines."}  # first word of a name -> help

@@ -8,11 +8,13 @@ import typer
 from dither import datasets
 from dither.algorithms import grids, spec
 from dither.cli import inventory, running
+from dither.cli.computing import Backend, Cluster
 from dither.cli.options import (
     Accept,
     Band,
     Block,
     Called,
+    Earlier,
     Fair,
     Formats,
     Jobs,
@@ -95,9 +97,12 @@ def compare(
     runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
     seed: Seed = 0,
     jobs: Jobs = 1,
+    backend: Backend = "loky",
+    cluster: Cluster = None,
     block: Block = None,
     out: Out = Path("results"),
     accept: Accept = False,
+    earlier: Earlier = False,
     band: Band = "se",
     log: Log = False,
     width: Width = None,
@@ -120,12 +125,13 @@ def compare(
         raise ValueError(f"--data is an environment of its own: leave out --env {env}")
     name = env or ("linear" if data is None else "table")
     described = environments.describe(name, **given)
-    how: dict[str, Any] = dict(runs=runs, jobs=jobs, block=block, accept=accept)
+    how: dict[str, Any] = dict(runs=runs, jobs=jobs, backend=backend, cluster=cluster, block=block, accept=accept)
+    shown: dict[str, Any] = dict(look=look, earlier=earlier)
     if sweep or fair or tries is not None or any(grids.Grid.parse(text).axes for text in algorithms):
         from dither.cli import sweeping  # SciPy's statistics take their time to import
 
         chosen = sweeping.Chosen(sweep or [], tries, fair)
-        sweeping.show(described, algorithms, chosen, rounds=rounds, seed=seed, out=out, look=look, **how)
+        sweeping.show(described, algorithms, chosen, rounds=rounds, seed=seed, out=out, **shown, **how)
         return
     figure = figures.adhoc(described, algorithms, rounds=rounds, runs=runs)
-    running.show(figure, seed=seed, out=out, look=look, **how)
+    running.show(figure, seed=seed, out=out, **shown, **how)

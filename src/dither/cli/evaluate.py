@@ -102,9 +102,9 @@ def evaluate(
     names = {"arm": arm, "propensity": propensity, "reward": reward, "kind": kind}
     asked: dict[str, Any] = dict(
         predictions=predictions, model=model, cluster=cluster, interval=interval, level=level,
-        reward_range=reward_range, weight_max=weight_max, row_weight_max=row_weight_max, missing=_missing(missing),
-        invalid=_rule("invalid", invalid), duplicates=_rule("duplicates", duplicates), arms=arms, draws=draws,
-        jobs=jobs, backend=backend, scheduler=scheduler, seed=seed, format=format, options=_options(option or []),
+        reward_range=reward_range, weight_max=weight_max, row_weight_max=row_weight_max, arms=arms, draws=draws,
+        missing=missing_reward(missing), invalid=rule("invalid", invalid), duplicates=rule("duplicates", duplicates),
+        jobs=jobs, backend=backend, scheduler=scheduler, seed=seed, format=format, options=options(option or []),
         **names,
     )  # fmt: skip
     with warnings.catch_warnings(), _in_words_of_the_command():
@@ -136,7 +136,7 @@ def _places(out: Path | None, html: Path | None) -> None:
             raise ValueError(f"--{option} needs a folder, and {held} is a file: name another place")
 
 
-def _options(texts: list[str]) -> dict[str, str]:
+def options(texts: list[str]) -> dict[str, str]:
     """What --with says."""
     found: dict[str, str] = {}
     for text in texts:
@@ -168,14 +168,14 @@ def _typed(option: Option) -> str:
     return f"--with {option.name}={value or 'VALUE'}"
 
 
-def _rule(name: str, text: str) -> str:
+def rule(name: str, text: str) -> str:
     """What --invalid or --duplicates says."""
     if text not in RULES:
         raise ValueError(f"--{name} must be {' or '.join(RULES)}, got {text!r}")
     return RULES[text]
 
 
-def _missing(text: str) -> str | float:
+def missing_reward(text: str) -> str | float:
     """What stands for a reward that never came."""
     try:
         return RULES[text] if text in RULES else float(text)

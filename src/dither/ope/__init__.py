@@ -24,6 +24,7 @@ from dither.ope.rejection import replay
 from dither.ope.result import Difference, Estimate, compare, confidence_sequence, estimate, slope
 from dither.ope.rows import Propensities, faults
 from dither.ope.stabilised import adaptive
+from dither.ope.tuning import Tuned, tune
 from dither.ope.warn import DriftWarning, EvaluationWarning, EventWarning, SupportWarning, WeightWarning
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Propensities",
     "Sums",
     "SupportWarning",
+    "Tuned",
     "WeightWarning",
     "adaptive",
     "clipped_ips",
@@ -68,4 +70,5 @@ __all__ = [
     "sums",
     "switch_dr",
     "synthetic",
+    "tune",
 ]

@@ -29,6 +29,11 @@ def effective(s: Any) -> np.ndarray:
     return s * (np.sum(s) / np.sum(s * s))
 
 
+def supports(found: Estimate) -> bool:
+    """Whether a log shows enough of what a policy would show: whether its mean weight is 1, by test or nearly."""
+    return found.weight_mean >= 1 - GAP or found.support_test >= DOUBT
+
+
 class Candidate(NamedTuple):
     """One c, judged on the second part of the log."""
 
@@ -131,7 +136,7 @@ def choose_c(
 def _chosen(
     cs: tuple[float, ...], found: Sequence[Estimate], *, level: float, loss: float | None, rows: tuple[int, int]
 ) -> ChosenC:
-    supported = [one.weight_mean >= 1 - GAP or one.support_test >= DOUBT for one in found]
+    supported = [supports(one) for one in found]
     allowed = supported if any(supported) else [True] * len(cs)
     top = max((i for i, is_allowed in enumerate(allowed) if is_allowed), key=lambda i: found[i].value)
     pairs = len(cs) * (len(cs) - 1) / 2

@@ -63,14 +63,17 @@ def accepted(names: list[str]) -> str:
     return f"Runs of {errors.listed(names)} were made by other code than the rest, and accepted so." if names else ""
 
 
-def earlier(figure: Figure, whole: Figure) -> str:
-    """A sentence on what the files of a figure show from earlier requests; empty where they show nothing more."""
+def earlier(figure: Figure, whole: Figure, *, shown: bool) -> str:
+    """A sentence on what was asked for earlier; empty where it was nothing more. shown : whether the files have it"""
     asked = {panel.name: panel.algorithms for panel in figure.panels}
     more = [panel.name for panel in whole.panels if panel.name not in asked]
     for panel in whole.panels:
         names = [str(spec) for spec in panel.algorithms if spec not in asked.get(panel.name, panel.algorithms)]
         more += [f"{panel.name}: {errors.listed(names)}"] if names else []
-    return f"The files also hold what was asked for earlier in this folder: {'; '.join(more)}." if more else ""
+    if not more:
+        return ""
+    said = f"what was asked for earlier in this folder: {'; '.join(more)}."
+    return f"The files also hold {said}" if shown else f"The files leave out {said} --with-earlier adds it."
 
 
 def other_seeds(seed: int, seeds: Iterable[int]) -> str:

@@ -1,0 +1,231 @@
+"""Settings of bandits, chosen from a log: c, λ, forgetting, or whole algorithms.
+
+    learn    the first rows teach a bandit of every setting
+    choose   the next rows judge all of them: each is frozen, and an estimator says what it would have earned there
+    report   the last rows, which had no part in the choice, judge the chosen one, which has learnt the rows before
+
+The rows stand in the order of time. An estimate is the reward of one decision of a policy that learns nothing more. So
+it does not show what exploring now is worth in later rounds, and a setting that explores little looks better than it
+is. Therefore, of all settings that for sure lose little against the best, the one that explores most is chosen.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither import errors
+from dither.algorithms import Spec, specs
+from dither.bandit import Bandit
+from dither.log import reader
+from dither.log.logged import Logged
+from dither.log.warm import warm_start
+from dither.ope.candidates import Saved
+from dither.ope.choosing import supports
+from dither.ope.estimators import contributions
+from dither.ope.result import LEVELS, Difference, Estimate, compare, estimate
+
+ESTIMATORS = ("dr", "sndr", "snips", "ips")
+LOSS = 0.05  # of the size of the highest estimate: what one gives up for exploring, where nothing is said
+
+
+class Tried(NamedTuple):
+    """One setting, judged on the rows that choose."""
+
+    spec: Spec
+    found: Estimate
+    explores: float  # mean over rows of 1/Σp²: how many arms it shows, in effect; 1 for a policy without chance
+    supported: bool  # whether the log shows enough of what it would show
+    gap: Difference  # to the setting of the highest estimate; the intervals hold for all pairs at once (Bonferroni)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What `tune` found."""
+
+    tried: tuple[Tried, ...]  # in the order in which they were asked for
+    best: Spec  # the highest estimate on the rows that choose, among those that the log supports
+    tied: tuple[Spec, ...]  # `best`, and those that the log cannot tell apart from it
+    chosen: Spec  # of those that for sure lose at most `loss`, the one that explores most
+    loss: float  # reward of a decision
+    value: Estimate  # of `chosen`, on the last rows
+    gain: Difference  # what `chosen` earns there above what ran, paired
+    rows: tuple[int, int, int]  # that learnt, chose and report
+    bandit: Bandit  # `chosen`, which has learnt the rows before the last part: the one that was judged
+
+    def __str__(self) -> str:
+        return "\n".join(self.says)
+
+    @property
+    def says(self) -> list[str]:
+        """What was found, in sentences."""
+        _, judged, last = self.rows
+        said = [
+            f"Of {len(self.tried)} settings, {self.best} has the highest {self.value.method.upper()} estimate on "
+            f"{judged:,} rows that chose."
+        ]
+        if len(self.tied) > 1:
+            names = ", ".join(str(spec) for spec in self.tied if spec != self.best)
+            said.append(f"The log cannot tell it apart from {names}: the paired intervals hold 0.")
+        else:
+            said.append("It is above all others by more than the error of the paired comparisons.")
+        thin = [str(one.spec) for one in self.tried if not one.supported]
+        if len(thin) == len(self.tried):
+            said.append(
+                "The log has too little of what any setting would show, so no estimate is sure: log with a floor."
+            )
+        elif thin:
+            said.append(f"Not judged, as the log has too little of what it would show: {', '.join(thin)}.")
+        said.append(
+            f"Chosen: {self.chosen}. Of the settings that for sure lose at most {self.loss:.2g} a decision against the "
+            f"best, it explores most. What exploring teaches for later rounds is not in these numbers."
+        )
+        low, high = self.value.interval
+        said.append(
+            f"On {last:,} later rows, which had no part in the choice, it earns {self.value.value:.4g} [{low:.4g}, "
+            f"{high:.4g}] a decision; against what ran {self.gain.value:+.4g} [{self.gain.interval[0]:+.4g}, "
+            f"{self.gain.interval[1]:+.4g}]: {self._verdict()}."
+        )
+        return said
+
+    def _verdict(self) -> str:
+        low, high = self.gain.interval
+        return "better" if low > 0 else "worse" if high < 0 else "not told apart"
+
+
+def tune(
+    log: Any,
+    algorithms: Sequence[Any],
+    *,
+    learn: float = 0.5,
+    choose: float = 0.25,
+    estimator: str = "dr",
+    floor: float = 0.0,
+    slots: int | None = None,
+    loss: float | None = None,
+    level: float = 0.95,
+    draws: int = 1000,
+    missing: str | float = "error",
+    invalid: str = "error",
+    duplicates: str = "error",
+) -> Tuned:
+    """Choose the settings of a bandit from a log, on rows apart from those that report its value.
+
+    log : a `dither.log.Logged`, or what `dither.log.read` reads; its rows need features
+    algorithms : texts with all values to try ("LinFP:c=0.3|1|3,lam=0.1|1", "Greedy"), or policies of your own
+    learn, choose : shares of the rows that teach and that choose; the others report
+    estimator : one of ESTIMATORS. "dr" and "sndr" take the predictions of each bandit itself, which has not seen the
+        rows that it is judged on
+    floor : the floor of the bandit: it belongs to the policy that is judged
+    slots : the number of disjoint slots, for logs of one context a row
+    loss : the reward of a decision that one gives up for exploring; None: 5 % of the size of the highest estimate
+    level : of all intervals
+    draws : Monte Carlo draws a row, for policies whose probabilities have no closed form
+    missing, invalid, duplicates : as for `Logged.usable`
+
+    Raises ValueError for fewer than two settings, for too few rows, and as the readers and estimators do.
+    """
+    errors.among("estimator", estimator, ESTIMATORS)
+    errors.within("level", level, *LEVELS)
+    errors.at_least("draws", draws, 1)
+    if loss is not None:
+        errors.within("loss", loss, 0, 1e100)
+    if isinstance(algorithms, str):
+        raise ValueError(f"algorithms must be a list of texts; got {algorithms!r}: write [{algorithms!r}]")
+    every = specs(*algorithms)
+    if len(every) < 2:
+        raise ValueError(
+            f"tune needs at least two settings, as in LinFP:c=0.3|1; got {', '.join(map(str, every)) or 'none'}"
+        )
+    whole = log if isinstance(log, Logged) else reader.read(log)
+    whole = whole.usable(missing=missing, invalid=invalid, duplicates=duplicates).standing()
+    first, second, last = _parts(whole, learn, choose)
+    made = {"floor": floor, "slots": slots, "dim": whole.X.shape[-1]}
+    found, explores = [], []
+    for spec in every:
+        one, shown = _judged(_taught(spec, first, **made), second, estimator, draws=draws, level=level)
+        found.append(one)
+        explores.append(shown)
+    tried, best = _compared(every, found, explores, level=level)
+    allowed = [one for one in tried if one.supported] or list(tried)
+    loss = LOSS * abs(found[best].value) if loss is None else float(loss)
+    chosen = max((one for one in allowed if one.gap.interval[0] >= -loss), key=lambda one: one.explores).spec
+    bandit = _taught(chosen, _rows(whole, 0, len(first) + len(second)), **made)
+    value, _ = _judged(bandit, last, estimator, draws=draws, level=level)
+    return Tuned(
+        tried=tried,
+        best=every[best],
+        tied=tuple(one.spec for one in allowed if one.gap.interval[1] >= 0),
+        chosen=chosen,
+        loss=loss,
+        value=value,
+        gain=compare(value, _ran(last, level=level), level=level),
+        rows=(len(first), len(second), len(last)),
+        bandit=bandit,
+    )
+
+
+def _parts(log: Logged, learn: float, choose: float) -> tuple[Logged, Logged, Logged]:
+    for name, share in (("learn", learn), ("choose", choose)):
+        errors.within(name, share, 0.01, 0.98)
+    if learn + choose > 0.99:
+        raise ValueError(f"learn and choose must leave rows that report, got {learn:g} + {choose:g}: at most 0.99")
+    n = len(log)
+    ends = (0, int(learn * n), int((learn + choose) * n), n)
+    if min(np.diff(ends)) < 2:
+        raise ValueError(f"a log of {n} rows cannot be cut in parts of {learn:g} and {choose:g}: each needs two rows")
+    one, two, three = (_rows(log, *cut) for cut in itertools.pairwise(ends))
+    return one, two, three
+
+
+def _rows(log: Logged, start: int, stop: int) -> Logged:
+    place = np.arange(len(log))
+    return log.filter((place >= start) & (place < stop))
+
+
+def _taught(spec: Spec, log: Logged, *, dim: int, slots: int | None, floor: float) -> Bandit:
+    """A bandit with these settings that has learnt the rows."""
+    model, policy = spec.configure(dim, disjoint=slots, facts={})
+    bandit = Bandit(model, policy, dim=dim, seed=0, floor=floor)
+    warm_start(bandit, log)
+    return bandit
+
+
+def _judged(bandit: Bandit, log: Logged, estimator: str, *, draws: int, level: float) -> tuple[Estimate, float]:
+    """What the bandit, as it is, would have earned; and how many arms it shows, in effect."""
+    Q = np.asarray(Saved("bandit", bandit, draws=draws).shown(log).Q)
+    log = log.aligned(bandit)
+    M = np.where(log.mask, bandit.predict(log.X), 0.0) if estimator in ("dr", "sndr") else None
+    found = contributions(estimator, log.r, log.a, log.p, Q, M, **_options(log))
+    return estimate(found, level=level, warn=False), float(np.mean(1 / np.sum(Q * Q, axis=1)))
+
+
+def _ran(log: Logged, *, level: float) -> Estimate:
+    """The mean reward of what ran: every weight is 1."""
+    rows, Q = np.arange(len(log)), log.mask.astype(float)
+    Q[rows, log.a] = 0.0
+    others = np.sum(Q, axis=1)
+    p = np.where(others > 0, log.p, 1.0)
+    Q *= ((1 - p) / np.maximum(others, 1))[:, None]
+    Q[rows, log.a] = p
+    return estimate(contributions("ips", log.r, log.a, p, Q, weight=log.weight), level=level, warn=False)
+
+
+def _options(log: Logged) -> dict[str, Any]:
+    """What the estimators are told of the rows."""
+    se = log.se
+    return {"kind": log.kinds, "weight": log.weight} | ({} if np.all(np.isnan(se)) else {"p_se": np.nan_to_num(se)})
+
+
+def _compared(
+    every: Sequence[Spec], found: Sequence[Estimate], explores: Sequence[float], *, level: float
+) -> tuple[tuple[Tried, ...], int]:
+    """All settings beside the best of those that the log supports, and the place of that one."""
+    supported = [supports(one) for one in found]
+    allowed = supported if any(supported) else [True] * len(every)
+    best = max((i for i, is_allowed in enumerate(allowed) if is_allowed), key=lambda i: found[i].value)
+    simultaneous = 1 - (1 - level) / (len(every) * (len(every) - 1) / 2)
+    gaps = [compare(one, found[best], level=simultaneous) for one in found]
+    return tuple(map(Tried, every, found, explores, supported, gaps)), best
