@@ -9,7 +9,7 @@ from dither.experiments.define import environments, figures
 from dither.experiments.keep import code
 from dither.experiments.results import Code, Results, labelled
 from dither.experiments.run import run
-from dither.simulate import Algorithms, configured, entries, simulate
+from dither.simulate import Algorithms, check_environment, configured, entries, simulate
 
 
 def compare(
@@ -54,6 +54,7 @@ def compare(
     labelled(found)
     named = isinstance(env, (str, Mapping))
     world = environments.build(environments.described(env)) if named else env
+    check_environment(world)
     told = environments.described(env) if named else environments.called(env)
     panel = figures.called(told, rounds=rounds, known=environments.defaults(told["name"]) if named else {})
     made = _code(found, world, rounds=rounds)
@@ -68,7 +69,14 @@ def _named(algorithms: Algorithms) -> tuple[Spec, ...]:
             "with out=, algorithms are a list: results are kept under the names of algorithms, and not under labels. "
             "Give a pair (model, policy) a name by dither.Algorithm"
         )
-    return specs(*algorithms)
+    found = specs(*algorithms)
+    for spec in found:
+        if odd := [f"{name}={value!r}" for name, value in spec.settings if not environments.plain(value)]:
+            raise TypeError(
+                f"with out=, a setting of {spec.name} is a number, a text, None, or a tuple of these, since results "
+                f"are kept under its name; got {odd[0]}: make a class with this default, or leave out= out"
+            )
+    return found
 
 
 def _code(found: Mapping[str, Any], env: Any, *, rounds: int) -> Code:

@@ -18,7 +18,7 @@ from dither.experiments.define.panels import Figure, Panel, reference
 from dither.experiments.judge import tables, words
 from dither.experiments.keep import asked
 from dither.experiments.keep.cells import of_panel
-from dither.experiments.keep.store import STORE, Store, versions
+from dither.experiments.keep.store import STORE, Store, parquet, versions
 from dither.simulate import Results as Simulated
 
 ROWS, ABOUT = "results.parquet", "results.json"
@@ -156,7 +156,8 @@ class Results:
         folder = Path(folder)
         about = {"figure": to_data(self.figure), "seed": self.seed}
         about |= {"code": {name: list(of) for name, of in self.code.items()}, "versions": dict(self.versions)}
-        files.replace(folder / ROWS, self.curves.write_parquet, parents=True)
+        content = parquet(self.curves)
+        files.replace(folder / ROWS, lambda file: file.write(content), parents=True)
         files.text(folder / ABOUT, json.dumps(about, indent=1, ensure_ascii=False))
         return folder
 
