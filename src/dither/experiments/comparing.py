@@ -21,6 +21,7 @@ def compare(
     seed: int = 0,
     jobs: int = 1,
     out: str | Path | None = None,
+    reference: str | None = None,
     **how: Any,
 ) -> Results:
     """Run algorithms side by side.
@@ -34,14 +35,19 @@ def compare(
     jobs : processes that share the runs
     out : a folder that keeps the results, as the command line does: what it holds is not computed anew. None: nothing
         is kept but what is returned
+    reference : with out, the algorithm that the others are compared with. None: LinFP, GLMFP or DeepFP, or the first
     how : with out, also block, accept, backend and cluster, as `run.reproduce` takes them
 
     Raises ValueError, LookupError, TypeError, ImportError or OSError for what cannot run, before anything runs.
     """
     if out is not None:
-        figure = figures.adhoc(environments.described(env), _named(algorithms), rounds=rounds, runs=runs)
+        figure = figures.adhoc(
+            environments.described(env), _named(algorithms), rounds=rounds, runs=runs, reference=reference
+        )
         run.reproduce(figure, out=out, runs=runs, seed=seed, jobs=jobs, **how)
         return Results.stored(Path(out), figure, seed=seed)
+    if reference is not None:
+        how["reference"] = reference
     if how:
         raise TypeError(f"{', '.join(how)} is for results that are kept: name a folder, as in out='results'")
     found = entries(algorithms if isinstance(algorithms, (str, Mapping)) else specs(*algorithms))

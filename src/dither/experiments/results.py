@@ -122,7 +122,7 @@ class Results:
     def differences(self) -> pl.DataFrame:
         """The difference of each algorithm from the reference, paired by run, with its 95 % interval.
 
-        The reference is LinFP, GLMFP or DeepFP, or else the first algorithm.
+        The reference is the chosen one, or else LinFP, GLMFP or DeepFP, or else the first algorithm.
         """
         return tables.differences(self.figure, self.curves)
 
@@ -169,7 +169,7 @@ class Results:
         """A line for each algorithm, and what they say."""
         here = {"panel": panel.name, "round": panel.rounds}
         gaps = {gap["algorithm"]: words.interval(gap) for gap in differences.filter(**here).iter_rows(named=True)}
-        base, rows = str(reference(panel.algorithms)), list(values.filter(**here).iter_rows(named=True))
+        base, rows = str(reference(panel)), list(values.filter(**here).iter_rows(named=True))
         wide = max((len(row["algorithm"]) for row in rows), default=0)
         lines = [f"{panel.name}: {words.SHOWS[self.figure.shows]}, seed {self.seed}"]
         for row in rows:

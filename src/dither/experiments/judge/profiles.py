@@ -75,7 +75,7 @@ def scores(figure: Figure, curves: pl.DataFrame) -> Scores:
             last[panel.name, spec] = dict(at.filter(algorithm=str(spec)).select("run", "regret").iter_rows())
     every = list(dict.fromkeys(spec for panel in panels for spec in panel.algorithms))
     found = tuple(spec for spec in every if all(last.get((panel.name, spec)) for panel in panels))
-    base = {panel.name: reference(panel.algorithms) for panel in panels}
+    base = {panel.name: reference(panel) for panel in panels}
     common = [_common(last, panel.name, (*found, base[panel.name])) for panel in panels]
     n = min(map(len, common))
     if not found or n == 0:

@@ -151,7 +151,7 @@ def verdict(
     rows = values.filter(panel=panel.name, round=t).sort("regret")
     if rows.is_empty():
         return "No results yet."
-    base, best = reference_as or str(reference(panel.algorithms)), rows["algorithm"][0]
+    base, best = reference_as or str(reference(panel)), rows["algorithm"][0]
     text = f"Lowest regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}, of {rows.height} compared."
     if rows.height == 1:
         text = f"Regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}."
