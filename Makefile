@@ -40,6 +40,7 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/convolution.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/evaluate.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/features.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/imports.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/walks.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py

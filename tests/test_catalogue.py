@@ -68,6 +68,7 @@ def test_a_life_by_hand():
     assert (past.version, past.ids) == (4, ("a17", "b1"))
     assert_array_equal(past.encode(CONTEXT), X[[0, 2]])  # the price that a17 had
     assert shop.at(0).slots == 0
+    assert shop.at(6).ids == ("a17", "b1", "c")
     assert f.unknown == {"topic": 1}  # seen red: counted again by `at`
     assert [event.what for event in shop.events] == ["add"] * 3 + ["retire", "change", "add", "restore"]
     assert "4 arms on offer of 4, version 7" in repr(shop)

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections import defaultdict, namedtuple
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -172,6 +173,17 @@ def test_values_that_are_one_category_and_values_that_are_not():
     assert not f.unknown
 
 
+def test_columns_for_what_is_missing_and_for_what_is_unknown():
+    both = dict(unknown="column", missing="column")
+    arm = {"c": Category(["x"], **both), "w": Words(["x"], **both), "h": Hashed(1, missing="column")}
+    f = dither.Features(arm=arm, intercept=False)
+    names = ["c=x", "c (unknown)", "c (missing)", "w^x", "w (unknown)", "w (missing)", "h#0", "h (missing)"]
+    assert list(f.columns) == names
+    X = f.encode(None, [{"c": v, "w": v, "h": v} for v in ("x", "y", None)])
+    assert_array_equal(X, [[1, 0, 0, 1, 0, 0, 1, 0], [0, 1, 0, 0, 1, 0, 1, 0], [0, 0, 1, 0, 0, 1, 0, 1]])
+    # seen red: (missing) of Category where (unknown) is
+
+
 def test_numbers_that_are_numbers():
     f = dither.Features(arm={"x": Numeric(mean=1, scale=2)}, intercept=False)
     taken = [3, 3.0, np.float32(3), np.int8(3), decimal.Decimal("3"), Fraction(3), True, False]
@@ -239,7 +251,7 @@ def test_what_is_encoded_is_what_the_words_say(case):
     f, contexts, arms, slots = case
     for context in contexts:
         assert_allclose(f.encode(context, arms, slots=slots), slow(f, context, arms, slots), rtol=1e-15, atol=0)
-    # seen red: columns (missing) of Category swapped with (unknown); products of three fields without the last
+    # seen red: products of three fields without the last; bags not of length 1; no column for what is missing
 
 
 @given(requests(), st.randoms())
@@ -348,10 +360,11 @@ def test_records_of_all_kinds_are_one():
         assert f.encode(one, ARMS).tobytes() == X.tobytes()
         assert f.encode([one], ARMS).tobytes() == X.tobytes()
         assert f.encode([one], ARMS).ndim == 3
-    f.encode(defaultdict(int, country="FR", age=1), ARMS)
-    assert set(grown) == {"age", "country"}
+    grown = defaultdict(int, country="FR")
+    with pytest.raises(ValueError, match="has no field 'age'"):
+        f.encode(grown, ARMS)
+    assert set(grown) == {"country"}  # seen red: the user's dict, which grows when it is asked
     assert f.encode((CONTEXTS[0], CONTEXTS[1]), tuple(ARMS)).shape == (2, 3, f.dim)
-    # seen red: a named tuple taken for a list of records
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist], ids=["pandas", "polars", "arrow"])
@@ -396,11 +409,16 @@ def test_missing_and_unknown_are_counted_once_each_and_not_after_an_error():
 
 def test_many_threads_count_every_value():
     f = features()
-    run = lambda: [f.encode({"age": None, "country": "UK"}, ARMS) for _ in range(200)]  # noqa: E731
+    run = lambda: [f.encode({"age": None, "country": "UK"}, ARMS) for _ in range(500)]  # noqa: E731
     threads = [threading.Thread(target=run) for _ in range(4)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    assert (f.missing, f.unknown) == ({"age": 800}, {"country": 800})
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+    finally:
+        sys.setswitchinterval(before)
+    assert (f.missing, f.unknown) == ({"age": 2000}, {"country": 2000})
 
 
 def test_inputs_stay_untouched():
@@ -661,8 +679,10 @@ def test_the_fingerprint_tells_apart_what_encodes_differently():
 def test_a_context_that_cancels_is_told():
     with pytest.warns(UserWarning, match=r"cancels .* cross=\[\('age', 'price'\)\], or say cross=\(\)"):
         features(cross=None)
-    for meant in ((), [("country", "topic")], "all"):
+    for meant in ((), [("country", "topic")]):
         features(cross=meant)
+    every = itertools.product(("age", "country"), ("price", "topic", "title"))
+    assert features(cross="all").cross == tuple(every)  # seen red: the first field of the arm alone
     with pytest.warns(UserWarning, match="cancels"):
         dither.Features(context={"a": Numeric(0, 1), "b": Numeric(0, 1)}, arm={"c": ["x"]})
     features(cross=None, form="hybrid", slots=2)
@@ -716,3 +736,11 @@ def test_width_and_memory_are_printed():
     assert "217 columns" in hybrid
     disjoint = str(dither.Features(context={"age": "numeric"}, form="disjoint").fit([{"age": 3}]))
     assert "32 bytes a slot" in disjoint
+
+
+def test_the_page_shows_what_is_printed(capsys):
+    page = (Path(__file__).parent.parent / "docs" / "features.md").read_text(encoding="utf-8")
+    code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("python", "text"))
+    exec(code, {})
+    plain = [re.sub(r"fingerprint \w+", "fingerprint", text) for text in (capsys.readouterr().out, shown)]
+    assert plain[0] == plain[1]  # the fingerprint may differ, since another kernel may round a mean in another way

@@ -14,11 +14,11 @@ from dither.restoring import from_bytes, load
 from dither.simulate import Results, simulate
 
 # Imported when asked for: a bandit needs none of them. `experiments` and `Live` need an extra, so * leaves them out.
-LATE = ("datasets", "envs", "experiments", "live", "log", "ope", "testing")
+LATE = ("datasets", "drift", "envs", "experiments", "live", "log", "ope", "testing")
 LATE_NAMES = {"Live": "live"}  # and the modules that they come from
 
 if TYPE_CHECKING:
-    from dither import datasets, envs, log, ope, testing
+    from dither import datasets, drift, envs, log, ope, testing
     from dither import experiments as experiments
     from dither import live as live
     from dither.live import Live as Live
@@ -58,6 +58,7 @@ __all__ = [
     "Results",
     "__version__",
     "datasets",
+    "drift",
     "envs",
     "features",
     "from_bytes",

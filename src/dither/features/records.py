@@ -52,7 +52,7 @@ def table(given: Any, names: Sequence[str], *, what: str, absent: str) -> Table:
 
 def sequence(given: Any) -> bool:
     """Whether it is a list of records, or of lists of records."""
-    return isinstance(given, Sequence) and not isinstance(given, (str, bytes)) and not hasattr(given, "_fields")
+    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
 
 
 def several(given: Any) -> bool:
