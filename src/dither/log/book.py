@@ -368,7 +368,7 @@ class Ledger:
 
         self._open()
         pl = schema.polars()
-        with self._home.reading() as connection:
+        with self._home.reading() as connection, fetching.uncollected():
             parts = list(fetching.decisions(connection, self._home))
             events = fetching.events(connection, self._home)
             about = keeping.settings(connection).get("about", {})
