@@ -14,10 +14,10 @@ from dither.restoring import from_bytes, load
 from dither.simulate import Results, simulate
 
 # Imported when asked for: a live bandit needs none of them. `experiments` needs an extra, so * leaves it out.
-LATE = ("datasets", "envs", "experiments", "log", "ope", "testing")
+LATE = ("datasets", "drift", "envs", "experiments", "log", "ope", "testing")
 
 if TYPE_CHECKING:
-    from dither import datasets, envs, log, ope, testing
+    from dither import datasets, drift, envs, log, ope, testing
     from dither import experiments as experiments
 
     def __getattr__(name: str) -> Algorithm:  # every other name is the constructor of an algorithm
@@ -53,6 +53,7 @@ __all__ = [
     "Results",
     "__version__",
     "datasets",
+    "drift",
     "envs",
     "features",
     "from_bytes",

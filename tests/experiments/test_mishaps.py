@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import polars as pl
 import pytest
 
 from dither.experiments.keep import asked
@@ -192,3 +193,23 @@ def test_a_file_is_no_folder_of_results(dither, mine):
     assert code == 2
     assert "results are kept in a folder, and mine.py is a file" in err
     # seen red: the operating system's words
+
+
+def test_the_reference_of_a_comparison_can_be_chosen(dither, tmp_path):
+    run = ("--dim", 2, "--arms", 3, "--rounds", 30, "--runs", 3, "--out", tmp_path / "r")
+    code, out, err = dither("compare", "LinFP", "LinTS:c=0.5", "Greedy", *run, "--reference", "LinTS")
+    assert code == 0, err
+    rows = pl.read_csv(tmp_path / "r" / "compare-differences.csv")
+    ends = dict(pl.read_csv(tmp_path / "r" / "compare.csv").select("algorithm", "regret").iter_rows())
+    assert rows["reference"].to_list() == ["LinTS:c=0.5"] * 2
+    gaps = dict(rows.select("algorithm", "difference").iter_rows())
+    assert gaps == pytest.approx({name: ends[name] - ends["LinTS:c=0.5"] for name in ("LinFP", "Greedy")})
+    (line,) = [line for line in out.splitlines() if line.strip().startswith("LinTS:c=0.5 ")]
+    assert "reference" in line
+    assert dither("report", tmp_path / "r", "-o", tmp_path / "r.html")[0] == 0
+    assert "difference to LinTS:c=0.5" in (tmp_path / "r.html").read_text("utf-8")
+    code, _, err = dither("compare", "LinFP", "LinTS", *run, "--reference", "LinUCB")
+    assert (code, "no algorithm of the comparison 'LinUCB'" in err) == (2, True)
+    code, _, err = dither("compare", "LinFP", "LinTS:c=1", "LinTS:c=2", *run, "--reference", "LinTS")
+    assert (code, "LinTS names several of" in err) == (2, True)
+    # seen red: the first feature perturbation whatever is chosen

@@ -146,7 +146,7 @@ def axes(given: Mapping[str, Iterable[object]] | Iterable[str]) -> list[tuple[st
         found = [
             axis(f"{name}={values}")
             if isinstance(values, str)
-            else (name, _values([written(value) for value in values], inside=f"{name}={values}"))
+            else (name, _values([written(value) for value in _each(values)], inside=f"{name}={values}"))
             for name, values in given.items()
         ]
     else:
@@ -168,6 +168,11 @@ def split(text: str, mark: str) -> list[str]:
     return parts
 
 
+def _each(values: Any) -> Iterable[object]:
+    """The values; a number alone is one."""
+    return values if isinstance(values, Iterable) else [values]
+
+
 def written(value: object) -> str:
     """A value as `split` leaves it whole: text with a mark in it stands in quotes."""
     text = str(value)
@@ -180,7 +185,7 @@ def _text(given: Iterable[tuple[str, str]]) -> str:
 
 def _values(parts: Iterable[str], *, inside: str) -> Values:
     found = tuple(_value(part.strip()) for part in parts)
-    if not all(map(str, found)):
+    if not found or not all(map(str, found)):
         raise ValueError(f"a value is missing in {inside!r}")
     return found
 

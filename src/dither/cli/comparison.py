@@ -93,6 +93,14 @@ def compare(
     sweep: Sweep = None,
     tries: Tries = None,
     fair: Fair = False,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ALGORITHM",
+            help="The algorithm that the others are compared with.",
+            show_default="LinFP or GLMFP, or else the first",
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(help="Horizon.")] = 2000,
     runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
     seed: Seed = 0,
@@ -112,7 +120,7 @@ def compare(
     latex: Latex = False,
     profile: Profile = False,
 ) -> None:
-    """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
+    """Compare algorithms on the same contexts and rewards with a reference: LinFP or GLMFP, or else the first."""
     look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
     given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
     given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
@@ -131,7 +139,9 @@ def compare(
         from dither.cli import sweeping  # SciPy's statistics take their time to import
 
         chosen = sweeping.Chosen(sweep or [], tries, fair)
-        sweeping.show(described, algorithms, chosen, rounds=rounds, seed=seed, out=out, **shown, **how)
+        sweeping.show(
+            described, algorithms, chosen, rounds=rounds, seed=seed, out=out, reference=reference, **shown, **how
+        )
         return
-    figure = figures.adhoc(described, algorithms, rounds=rounds, runs=runs)
+    figure = figures.adhoc(described, algorithms, rounds=rounds, runs=runs, reference=reference)
     running.show(figure, seed=seed, out=out, **shown, **how)

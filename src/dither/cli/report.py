@@ -79,7 +79,7 @@ def _panel(
         "setting": words.setting(panel.env),
         "constants": words.kappas(constants) if constants else "",
         "rounds": panel.rounds,
-        "reference": str(reference(panel.algorithms)),
+        "reference": str(reference(panel)),
         "tables": [_table(panel, t, values, differences) for t in published.ends(figure, asked)],
     }
 

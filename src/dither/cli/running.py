@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from dither import parts
 from dither.cli import render, terminal
 from dither.experiments.define.panels import Figure
 from dither.experiments.judge import words
@@ -61,5 +62,9 @@ def watched(name: str, out: Path) -> Iterator[tuple[dict[str, Any], list[str]]]:
         of_codes.append(sentence)
         terminal.said(terminal.console(stderr=True), [sentence])  # before it takes its time
 
-    with terminal.interruptible(out / STORE), terminal.progress(name) as tell:
-        yield {"on_progress": tell, "on_other_code": tell_of_codes}, of_codes
+    try:
+        with terminal.interruptible(out / STORE), terminal.progress(name) as tell:
+            yield {"on_progress": tell, "on_other_code": tell_of_codes}, of_codes
+    except SystemExit as end:  # else the command would end without a word, and perhaps as if all were well
+        where = parts.place(end) or "a part of your own"
+        raise ValueError(f"{where} ended the program by sys.exit({end.code!r}): raise an error there") from end

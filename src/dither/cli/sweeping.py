@@ -38,6 +38,7 @@ def show(
     out: Path,
     look: Look,
     earlier: bool = False,
+    reference: str | None = None,
     **how: Any,
 ) -> None:
     """Search; show every setting; run the best of each algorithm anew and show them; say what was found.
@@ -58,7 +59,7 @@ def show(
     console.print(_every(found, tables.values(figure, found.curves)))
     terminal.said(console, of_codes)
     terminal.written(console, made.paths)
-    fresh = figures.adhoc(env, found.winners, rounds=rounds, runs=runs)
+    fresh = figures.adhoc(env, found.winners, rounds=rounds, runs=runs, reference=reference)
     winners = running.show(fresh, seed=seed, out=out, look=look, earlier=earlier, runs=runs, **how)
     terminal.headed(console, "What the search found")
     terminal.said(console, sweep_words.all_of(found, winners, seed=seed))

@@ -65,17 +65,29 @@ def init(model: Any, zeros: Array, F: Array, *, needs: frozenset[str]) -> Fading
 def update(model: Any, state: FadingState, x: Array, r: Array, *, own: bool, **given: Array | None) -> FadingState:
     """`learnt` for one row x (d,) or (..., d) and r (...)."""
     alone = x.ndim == 1 and type(x) is np.ndarray and given["weight"] is None and state.norms is None
-    if alone and model.discount < 1:  # as `learnt`, without what a batch takes
-        d, left = len(x), model.discount
-        y = np.empty(d + 1)
-        y[:d], y[d] = x, r
-        A = left * state.A
-        A += np.multiply.outer(y, y)
-        made = _by_sums(model.lam, A, left * state.lost.item(0) + 1)
-        if made is not None:
-            return FadingState(made[0], _finite(made[1]), A, made[2], None, None, None)
+    if alone and (quick := _quickly(model, state, x, r, own=own)) is not None:
+        return quick
     each = {name: None if value is None else value[..., None] for name, value in given.items()}
     return learnt(model, state, x[..., None, :], r[..., None], own=own, **each)
+
+
+def _quickly(model: Any, state: FadingState, x: np.ndarray, r: Any, *, own: bool) -> FadingState | None:
+    """`learnt` for one row of weight 1 of one run in NumPy, without what a batch takes; None where it needs more."""
+    d, left, rows = len(x), model.discount, state.history
+    y = np.empty(d + 1)
+    y[:d], y[d] = x, r
+    if left < 1:
+        A = left * state.A
+        A += np.multiply.outer(y, y)
+        steps = left * state.lost.item(0) + 1
+    elif rows is None or not own or (slid := kept.one(rows, state.A, y, window=model.window, lam=model.lam)) is None:
+        return None
+    else:
+        A, rows, steps = slid
+    made = _by_sums(model.lam, A, steps)
+    if made is None or not np.vdot(made[1], made[1]) < math.inf:
+        return None
+    return FadingState(made[0], made[1], A, made[2], None, None, rows)
 
 
 def learnt(

@@ -135,8 +135,8 @@ def windowed(state: History, window: Array | float) -> History:
     return state._replace(count=state.count - lost, total=kept * state.total)
 
 
-def without(state: History, least: Array) -> History:
-    """The history without rows that count no more than `least` (...), if it has no room; else as it is."""
+def without(state: History, gone: Array) -> History:
+    """The history without the rows that are `gone` (..., N), and with room for more, if it has none; else as it is."""
     xp = arrays.namespace(state.count)
     if int(xp.max(state.rows)) < state.count.shape[-1]:
         return state
@@ -144,12 +144,13 @@ def without(state: History, least: Array) -> History:
     rows = xp.asarray(state.rows, copy=True)
     for i in np.ndindex(tuple(state.rows.shape)):
         n = int(state.rows[i])
-        used = xp.nonzero(state.count[(*i, slice(0, n))] > least[i])[0]
+        used = xp.nonzero(~gone[(*i, slice(0, n))])[0]
         parts = ((X, state.X), (count, state.count), (total, state.total))
         for new, old in parts:
             new[(*i, slice(0, used.shape[0]), ...)] = xp.take(old[(*i, ...)], used, axis=0)
         rows[i] = used.shape[0]
-    return History(X, count, total, rows)
+    state = History(X, count, total, rows)
+    return roomier(state) if 4 * int(xp.max(rows)) > 3 * count.shape[-1] else state
 
 
 def check(state: History) -> None:

@@ -20,6 +20,7 @@ from dither.arrays import Array
 
 ROOM = 64  # rows that there is room for at first
 SHOWN = 1e3
+_SIGNS = np.array([[1.0], [-1.0]])
 
 
 class Kept(NamedTuple):
@@ -40,6 +41,30 @@ def init(zeros: Array) -> Kept:
         return xp.zeros((*batch, *shape), dtype=dtype, device=device)
 
     return Kept(empty(ROOM, d), empty(ROOM), empty(2, dtype=xp.int64), empty(3), empty(d))
+
+
+def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) -> tuple[np.ndarray, Kept, float] | None:
+    """`slid` for one row of weight 1 of one run in NumPy, at once; None where it takes more than that."""
+    first, end = rows.places.tolist()
+    gone, total, since = rows.books.tolist()
+    since += 1
+    full = total == window
+    if end == len(rows.Y) or since >= window or gone or total > window or (full and rows.count[first] != 1):
+        return None
+    if full:
+        pair = np.array([y, rows.Y[first]])
+        A = A + pair.T @ (_SIGNS * pair)
+    else:
+        A = A + np.multiply.outer(y, y)
+    size = A.diagonal()
+    peak = np.maximum(rows.peak, size)
+    shown = float((peak / (np.abs(size) + lam)).max())
+    if shown > SHOWN:
+        return None
+    rows.Y[end], rows.count[end] = y, 1.0
+    first, total = (first + 1, total) if full else (first, total + 1)
+    new = Kept(rows.Y, rows.count, np.array([first, end + 1]), np.array([gone, total, since]), peak)
+    return A, new, since * shown * shown + end + 1 - first
 
 
 def slid(

@@ -17,7 +17,8 @@ from dither.models import forgetting, history
 from dither.models.glm import lazy, learn
 from dither.models.history import History
 
-NOTHING = 1e-24  # weight, as a share of ρ beside ‖x‖², with which a row has no part in any number
+NOTHING = 1e-20  # of a width, by which a row that is left out may move θ̂ at most
+LITTLE = 1e-4  # of `tol`, by which all rows that are left out may move an estimate that is certified to `tol`
 
 
 def aged(model: Any, state: Any, r: Array, weight: Array | None, at: Array | None) -> tuple[Any, Array | None]:
@@ -88,8 +89,7 @@ def _faded(model: Any, state: Any, left: Array, now: Array | None) -> Any:
     xp, kept, rho = arrays.namespace(left), state.lazy, model.rho
     rows = history.faded(state.history, left)
     if model.solver != "online" or int(xp.max(rows.rows)) < learn.WARM:  # later it reads no row, and counts none
-        longest = xp.maximum(kept.xmax, xp.zeros_like(kept.xmax) + rho**0.5)
-        rows = history.without(rows, NOTHING * rho / (longest * longest))
+        rows = history.without(rows, _negligible(model, rows, kept, left))
     state = state._replace(history=rows, now=now)
     if state.H is None:
         return _lost(state)
@@ -105,10 +105,24 @@ def _faded(model: Any, state: Any, left: Array, now: Array | None) -> Any:
     return state._replace(F=F, theta=theta, H=H, lazy=lazy.faded(kept, left, arrays.norms(half), F, rho=rho))
 
 
+def _negligible(model: Any, rows: History, kept: lazy.Lazy, left: Array) -> Array:
+    """Which rows have no part in θ̂, (..., N): their pull is at most ω |μ - r| ‖x‖/√ρ widths, and that on Ĥ the like.
+
+    The rows that are left out go on to fade. So together they move θ̂ by no more than one of them over 1 - left.
+    """
+    xp = arrays.namespace(left)
+    share = LITTLE * model.tol * (1 - left) if model.solver == "certified" else NOTHING + 0.0 * left
+    length = kept.xmax / model.rho**0.5
+    length = xp.where(length > 1, length * length, length)
+    top = xp.abs(model.function.mu(kept.zmax))
+    pull = rows.count * xp.where(top > 1, top, 1.0)[..., None] + xp.abs(rows.total)
+    return pull * length[..., None] <= share[..., None]
+
+
 def _windowed(model: Any, state: Any, weight: Array) -> Any:
     """The state whose rows leave room for one that counts weight (...)."""
     rows = history.windowed(state.history, model.window - weight[..., None])
-    return _lost(state._replace(history=history.without(rows, 0 * weight)))
+    return _lost(state._replace(history=history.without(rows, rows.count == 0)))
 
 
 def _lost(state: Any) -> Any:
