@@ -2,7 +2,7 @@
 
     simulate    a round of a run, alone and with twenty in lockstep, over the plain loop: vectorised forward over the
                 Kd-vectors, torch.optim.Adam, one backward pass an arm for NeuralUCB, denormals flushed, no needless
-                copies (targets, alone | twenty: shuttle 6 | 15 times as quick, NeuralUCB 10 | 25; mushroom 5 | 10;
+                copies (targets, alone | twenty: shuttle 5 | 15 times as quick, NeuralUCB 10 | 25; mushroom 5 | 10;
                 isolet 3, NeuralUCB 30)
     decision    choose + update of a live DeepFP, K = 100, d = 64, 2 x 50 units, over the forward pass of the arms and
                 the forward and backward pass of the batch by the same arithmetic and by torch (target: at most 1.5)

@@ -104,7 +104,9 @@ def test_greedy_shows_the_highest_product():
 def test_bonuses_on_rewards_are_paid_on_rewards():
     b = taught("logit", policies.GLMUCB(rho=0.5))
     s = b.policy.view(b.model, b.state, np.eye(5), t=1).s  # above 1 for some: no logit
-    assert b.choose(np.eye(5), values=PRICES).arm == np.argmax(PRICES * s)
+    v = (1 + 0.01 * np.arange(5)) / s  # the products are 1 to 1.04
+    assert np.argmax(v * special.expit(s)) != 4
+    assert b.choose(np.eye(5), values=v).arm == 4
     # seen red: the link of the bonus
 
 

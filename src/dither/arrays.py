@@ -146,8 +146,9 @@ def pick(A: Array, i: Array, *, rank: int) -> Array:
     """A[..., i, <rank axes>], one entry of the axis before the last `rank` axes: A (..., K, *), i (...) -> (..., *)."""
     axis = A.ndim - rank - 1
     batch = A.shape[:axis]
-    if not batch and type(A) is np.ndarray and np.ndim(i) == 0:
-        return A[int(i)]  # a view
+    if type(A) is np.ndarray and math.prod(batch) == 1 and np.shape(i) == batch:
+        k = int(i) if not batch else i.item()
+        return A[(*(slice(None),) * axis, k)]  # a view
     if type(A) is np.ndarray or array_api_compat.is_torch_array(A):
         return A[(*_grid(batch, A), i)]
     xp = namespace(A)
@@ -176,14 +177,15 @@ def argmax(s: Array, *, u: Array, error: Array | float | None = None, mask: Arra
     u : (...) uniform on [0, 1); it is spent whether or not there is a tie
     error, mask : as of `top`
     """
-    xp, best = namespace(s), _first(s, mask)
+    best = _first(s, mask)
     if mask is None and type(s) is np.ndarray and s.size:
-        reach = 2 * (_LARGEST_ERROR * max(float(s.max()), -float(s.min())) if error is None else float(np.max(error)))
-        at = s[best] if s.ndim == 1 else pick(s, best, rank=0)[..., None]
+        # ‖s‖ is no less than the largest score, and one product is quicker than two searches
+        reach = 2 * (_LARGEST_ERROR * math.sqrt(np.vdot(s, s)) if error is None else float(np.max(error)))
+        at = s.reshape(-1)[best.item()] if best.size == 1 else pick(s, best, rank=0)[..., None]
         if np.count_nonzero(s >= at - reach) == best.size:
             return best  # the usual case: no other score is near
     tied = top(s, error=error, mask=mask)
-    if int(xp.count_nonzero(tied)) == math.prod(best.shape):
+    if int(namespace(s).count_nonzero(tied)) == math.prod(best.shape):
         return best
     return nth(tied, u)
 
@@ -257,8 +259,9 @@ def share(s: Array, *, error: Array | float | None = None, mask: Array | None = 
 
 def _first(s: Array, mask: Array | None) -> Array:
     """The first of the arms on offer that have the highest score."""
-    xp = namespace(s)
-    return xp.argmax(s if mask is None else xp.where(mask, s, -xp.inf), axis=-1)
+    if mask is not None:
+        s = namespace(s).where(mask, s, -namespace(s).inf)
+    return s.argmax(-1) if type(s) is np.ndarray else namespace(s).argmax(s, axis=-1)
 
 
 def _grid(batch: tuple[int, ...], like: Array) -> tuple[Array, ...]:

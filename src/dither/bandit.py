@@ -235,18 +235,20 @@ class Bandit:
                     p, se = arrays.log(p), se / np.where(p > 0, p, np.nan)
         return (p, se, kind) if detail else p
 
-    def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None) -> None:
+    def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None, at: Any = None) -> None:
         """Learn one reward, x (d,) and r a number, or n at once, x (n, d) and r (n,), in any order and however late.
 
         arm : with disjoint slots, the slot that was shown, an int or (n,)
         weight : a number or (n,), not negative: how many observations this one counts as (default 1)
+        at : a number or (n,), for a model with a half_life: the time of the observation, in the units of half_life. An
+            earlier time than the latest one is late: the observation counts for less by the time that has passed
 
         Raises ValueError for wrong shapes, for NaN or infinity, and for features too long beside λ. The bandit is
         unchanged then. One exception: a `models.Regressor` may leave out earlier rows that spoil its fit; the error
         says how many.
         """
         with self._lock:
-            given = dict(arm=arm, weight=weight, dim=self.dim, columns=self._columns)
+            given = dict(arm=arm, weight=weight, at=at, dim=self.dim, columns=self._columns)
             X, r, settings, columns = inputs.observation(self.model, x, r, **given)
             state = self._learnt(X, r, settings)
             if type(state) is not type(self.state):
@@ -256,6 +258,16 @@ class Bandit:
                 raise errors.overflow(type(self.model).__name__ if contract.of_user(self.model) else None)
             self.state, self._columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
+
+    def advance(self, at: Any) -> None:
+        """Let time pass without a reward, for a model with a half_life: what was learnt fades to the time `at`.
+
+        at : a number, in the units of half_life; a time before the latest one changes nothing
+
+        Raises TypeError for a model without a half_life; ValueError for what is no finite number.
+        """
+        with self._lock:
+            self.state = self.model.advanced(self.state, inputs.times(at, (), self.model))
 
     def _begun(self, model: Any = None) -> Any:
         """The first state of the model, or of another one in its place."""
@@ -317,6 +329,27 @@ class Bandit:
             self.seed = seed
             for name in self._streams():
                 setattr(self, name, self._stream(_STREAMS[name], self.decisions, self.observations))
+
+    def follow(self, other: "Bandit") -> None:
+        """Take over what another bandit of the same configuration has learnt. The streams stay one's own.
+
+        Raises ValueError for another configuration. Nothing has changed then.
+        """
+        with other._lock:
+            learnt = other.model, other.state, other.observations, other._columns
+            if (other.dim, other.policy) != (self.dim, self.policy) or type(other.model) is not type(self.model):
+                raise ValueError(f"a bandit follows one of its own configuration: {other!r} is not that of {self!r}")
+        with self._lock:
+            self.model, self.state, self.observations, self._columns = learnt
+            self.slots = contract.slots(self.model)
+
+    def read(self, X: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        """X and the mask of a request as arrays, checked as `choose` checks them. Nothing changes."""
+        with self._whole():
+            before = self._columns
+            X, mask, _ = self._request(X, mask)
+            self._columns = before
+            return X, mask
 
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.

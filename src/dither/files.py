@@ -49,8 +49,10 @@ def replace(path: Path, write: Callable[[IO[bytes]], object], *, parents: bool =
                 os.replace(part, path)
         if not fcntl:
             os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # as where the disk is full
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
     sync(path.parent)
 

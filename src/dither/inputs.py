@@ -83,7 +83,7 @@ def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def observation(
-    model: Any, x: Any, r: Any, *, arm: Any, weight: Any, dim: int, columns: list[str] | None
+    model: Any, x: Any, r: Any, *, arm: Any, weight: Any, at: Any, dim: int, columns: list[str] | None
 ) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], list[str] | None]:
     """Check one observation or n. -> x, r, the other arguments of the model's `update`, the column names."""
     X, columns = features(x, name="x", dim=dim, columns=columns)
@@ -96,6 +96,8 @@ def observation(
     if weight is not None:
         contract.weighs(model)
         more["weight"] = weights(weight, X.shape[:-1], most=contract.heaviest(model))
+    if at is not None or contract.clocked(model):
+        more["at"] = times(at, X.shape[:-1], model)
     slots = contract.slots(model)
     if slots is None and arm is None:
         return X, r, more, columns
@@ -105,6 +107,22 @@ def observation(
         raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
     more["arm"] = whole(arm, name="arm", below=slots, shape=X.shape[:-1])
     return X, r, more, columns
+
+
+def times(at: Any, shape: tuple[int, ...], model: Any) -> np.ndarray | np.float64:
+    """The times of observations, a number or one for each. Raises TypeError where the model has no clock, or no at."""
+    if not contract.clocked(model):
+        raise TypeError(f"{type(model).__name__} has no clock, so it takes no at=: leave it out, or set half_life=")
+    if at is None:
+        raise TypeError(
+            "a model with half_life= forgets by the clock: pass at=, the time of the observation, in the units of "
+            "half_life; discount= counts observations and needs no time"
+        )
+    at = numbers(at, name="at")
+    finite(at, name="at")
+    if at.ndim and at.shape != shape:
+        raise ValueError(f"at must be a number or of shape {shape}, got {at.shape}")
+    return np.float64(at) if not shape else np.broadcast_to(at, shape)
 
 
 def numbers(x: Any, *, name: str) -> np.ndarray:

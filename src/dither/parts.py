@@ -67,6 +67,11 @@ def split(text: str) -> tuple[Part, str] | None:
     if match := _MODULE.fullmatch(text):
         module, name, rest = match.groups()
         return Part(module, name), rest or ""
+    file, colon, name = text.partition(":")
+    if colon and file.isidentifier() and Path(f"{file}.py").is_file() and name.partition(":")[0].isidentifier():
+        raise ValueError(
+            f"no algorithm or environment {text!r}: for a part of the file {file}.py write {file}.py:{name}"
+        )
     file, colon, _ = text.partition(".py:")
     if colon or text.endswith(".py"):
         raise ValueError(f"say which part of {file.removesuffix('.py')}.py: FILE.py:NAME, got {text!r}")

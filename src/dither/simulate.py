@@ -290,7 +290,7 @@ def _lockstep(
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
     chunk = CHUNK if device is None else CHUNK_THERE
     n = max(1, min(rounds, chunk // (8 * world.width * len(runs)), 256))
-    mark, t = 0, 0
+    t = 0
     while t < rounds:
         ahead = min(n, rounds - t)
         rows = world.advance(ahead)
@@ -300,14 +300,13 @@ def _lockstep(
         for agent in crew:
             agent.prepare(ahead)
         for i in range(ahead):
-            t += 1
-            scenes = {home: kind.at(i) for home, kind in kinds.items()}
             for team in teams:
-                team.step(t, i, scenes)
-            if t == marks[mark]:
-                for a, agent in enumerate(crew):
-                    regret[a, :, mark], realised[a, :, mark] = agent.totals()
-                mark = min(mark + 1, len(marks) - 1)
+                team.step(t + i + 1, i, kinds[team.home])
+        due = (marks > t) & (marks <= t + ahead)
+        for a, agent in enumerate(crew):
+            sums = agent.sums(kinds[agent.home])
+            regret[a][:, due], realised[a][:, due] = (arrays.numpy(kind)[:, marks[due] - t - 1] for kind in sums)
+        t += ahead
         if done is not None:
             done.add(ahead * len(runs))
     return regret, realised
@@ -341,7 +340,7 @@ class _Team:
     """Agents with the same model. Their runs are learnt in one call, which costs little more than that of one agent."""
 
     def __init__(self, agents: list["_Agent"]) -> None:
-        self.agents, self.model = agents, agents[0].model
+        self.agents, self.model, self.home = agents, agents[0].model, agents[0].home
         if len(agents) > 1:
             self.share(trees.map_arrays(lambda *parts: np.concatenate(parts), *(agent.state for agent in agents)))
 
@@ -352,12 +351,11 @@ class _Team:
             own = slice(k * R, (k + 1) * R)
             agent.state = trees.map_arrays(operator.itemgetter(own), state)
 
-    def step(self, t: int, i: int, scenes: dict[bool, Rounds]) -> None:
-        """Choose, pay, learn."""
-        scene = scenes[self.agents[0].home]
-        seen = [agent.choose(t, i, scene) for agent in self.agents]
+    def step(self, t: int, i: int, rows: Rounds) -> None:
+        """Choose, pay, learn: round t, which is round i of these."""
+        seen = [agent.choose(t, i, rows) for agent in self.agents]
         if len(seen) == 1:
-            self.agents[0].learn(t, seen[0], scene.delay)
+            self.agents[0].learn(t, seen[0], None if rows.delay is None else rows.delay[:, i])
             return
         x, r = (np.concatenate(kind) for kind in list(zip(*seen, strict=True))[:2])
         slot = {name: np.concatenate([own[name] for _, _, own in seen]) for name in seen[0][2]}
@@ -388,6 +386,7 @@ class _Agent:
     def prepare(self, n: int) -> None:
         """n rounds are to come."""
         self.ahead, self.first, self.last = n, 0, 0
+        self.shown: list[Array] = []  # (R,) the arms of each round so far
 
     def draw(self, i: int) -> None:
         """Draw the chance of round i and of as many after it as memory allows."""
@@ -402,21 +401,22 @@ class _Agent:
         size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
         self.block = max(1, int(DRAWN // (size / n)))
 
-    def choose(self, t: int, i: int, scene: Rounds) -> tuple[Array, Array, dict[str, Any]]:
-        """Choose and pay. -> what is to be learnt: x (R, d), r (R,), and the other arguments of `update`."""
+    def choose(self, t: int, i: int, rows: Rounds) -> tuple[Array, Array, dict[str, Any]]:
+        """Choose and pay in round t, round i of these. -> what is learnt: x (R, d), r (R,), the rest of `update`."""
         if i >= self.last:
             self.draw(i)
-        j = i - self.first
-        view = decision.view(self.policy, self.model, self.state, scene.X, t=t)
+        j, X, mask = i - self.first, rows.X[:, i, ...], None if rows.mask is None else rows.mask[:, i, :]
+        view = decision.view(self.policy, self.model, self.state, X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
         if t == 1:
             decision.look(self.policy, view, chance, arms=self.world.arms)
-        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=scene.mask)
-        r = arrays.pick(scene.reward, arm, rank=0)
-        self.regret = self.regret + (scene.best - arrays.pick(scene.mean, arm, rank=0))
-        self.realised = self.realised + (scene.best_reward - r)
-        x = scene.X if self.world.disjoint else arrays.pick(scene.X, arm, rank=1)
+        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=mask)
+        self.shown.append(arm)
+        r = arrays.pick(rows.reward[:, i, :], arm, rank=0)
+        x = X if self.world.disjoint else arrays.pick(X, arm, rank=1)
         slot: dict[str, Any] = {"arm": arm} if self.world.disjoint else {}
+        if contract.clocked(self.model):
+            slot["at"] = self.array(np.full(len(self.rngs), float(t)))  # the round is the time
         if self.training_rngs:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
         return x, r, slot
@@ -433,6 +433,15 @@ class _Agent:
             new = self.model.update(self.state, x, r, **slot)
             self.state = new if arrived.all() else trees.choose(self.array(arrived), new, self.state)
 
-    def totals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Cumulative regrets so far, (R,) each."""
-        return arrays.numpy(self.regret), arrays.numpy(self.realised)
+    def sums(self, rows: Rounds) -> tuple[Array, Array]:
+        """The cumulative regrets after each of these rounds, which were just played: (R, n) each."""
+        xp = arrays.namespace(rows.mean)
+        arm = xp.stack(self.shown, axis=1)
+        lost = (
+            rows.best - arrays.pick(rows.mean, arm, rank=0),
+            rows.best_reward - arrays.pick(rows.reward, arm, rank=0),
+        )
+        kinds = zip((self.regret, self.realised), lost, strict=True)
+        sums = [xp.cumulative_sum(xp.concat([before[:, None], more], axis=1), axis=1)[:, 1:] for before, more in kinds]
+        self.regret, self.realised = (kind[:, -1] for kind in sums)
+        return sums[0], sums[1]

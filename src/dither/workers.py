@@ -10,8 +10,10 @@ What it returns comes back once. So calls must only return what they found, and 
 
 import os
 import pickle
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,13 +69,31 @@ class Workers:
                 pre_dispatch=ahead,
             )
             try:
-                yield from work(calls)
+                with _deaf() if self.backend == "loky" else nullcontext():
+                    found = work(calls)
+                yield from found
             except pickle.PicklingError as error:
                 said = [line for line in str(error.__cause__ or error).splitlines() if line.strip('" ')]
                 raise TypeError(
                     f"a part cannot be sent to other processes ({said[-1]}): write it in a file and name it "
                     "FILE.py:NAME, or compute in one process (jobs=1)"
                 ) from None
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that are started in here ignore Ctrl-C, which a terminal sends to all: this one stops them.
+
+    A process that ends by itself says so in a traceback of its own, and joblib looks for it in vain.
+    """
+    if threading.current_thread() is not threading.main_thread():  # no other thread may set it
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a process has from its parent what is ignored
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def delayed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from dither.arrays import Array
 
 
 class Rounds(NamedTuple):
-    """n rounds of R runs; or one round of them, without the axis of n. NumPy's arrays, or `moved` to a device."""
+    """n rounds of R runs: NumPy's arrays, or `moved` to a device."""
 
     X: Array  # (R, n, K, d), or (R, n, d) with disjoint slots
     mean: Array  # (R, n, K)
@@ -21,10 +21,6 @@ class Rounds(NamedTuple):
     best_reward: Array  # (R, n)  the reward of the arm of the highest mean
     delay: np.ndarray | None  # (R, n)  how many rounds late a reward comes; None: none is late
     mask: Array | None  # (R, n, K)  True: on offer; None: all are
-
-    def at(self, i: int) -> "Rounds":
-        """Round i alone."""
-        return Rounds(*(None if part is None else part[:, i, ...] for part in self))
 
 
 class World:

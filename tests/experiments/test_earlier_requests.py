@@ -46,7 +46,8 @@ def test_results_of_older_code_beside_new_ones_are_said(dither, mine):
     assert "CAUTION" not in compare(dither)
     assert "CAUTION" not in compare(dither, "--norm", 2)
     mine(BOTH.replace("+", "-"))
-    out = compare(dither, "--norm", 3)
+    assert "CAUTION" not in compare(dither, "--norm", 3)  # the files leave them out
+    out = compare(dither, "--norm", 3, "--with-earlier")
     caution = out[out.index("CAUTION") :]
     for panel in ("linear, dim=2, arms=3, T=30", "linear, dim=2, arms=3, norm=2, T=30"):
         assert f"mine.py:P in {panel}" in caution

@@ -21,8 +21,8 @@ def test_every_figure_can_be_built_and_configured(name):
     assert figure.name == name
     if name not in NEURAL:  # they need data: test_neural_figures.py
         figures.check(figure)
-    assert figure.panels[0].algorithms[0] == reference(figure.algorithms)
-    assert reference(figure.algorithms).name in REFERENCES
+    assert figure.panels[0].algorithms[0] == reference(figure.panels[0])
+    assert reference(figure.panels[0]).name in REFERENCES
     for panel in figure.panels:
         assert panel.algorithms == specs(*map(str, panel.algorithms))  # one spelling each
         cost = [costs.seconds(panel, algorithms=panel.algorithms[:n], runs=2) for n in range(3)]
@@ -132,7 +132,7 @@ def test_selecting():
     figure = figures.select(FIGURES["fig3-linear"], panels=["d=20"], algorithms=["LinTS", "LinFP: c=0.50"], rounds=7)
     (panel,) = figure.panels
     assert (panel.name, panel.rounds, panel.algorithms) == ("d=20", 7, specs("LinTS", "LinFP:c=0.5"))
-    assert str(reference(panel.algorithms)) == "LinFP:c=0.5"
+    assert str(reference(panel)) == "LinFP:c=0.5"
 
 
 def test_requests_add_up(tmp_path):

@@ -72,6 +72,9 @@ def test_a_sweep_is_read_from_text_or_a_dict():
             grids.axis(wrong)
     with pytest.raises(ValueError, match="c is set twice"):
         grids.axes(["c=1,2", "c=3"])
+    assert grids.axes({"c": 3}) == [("c", ("3",))]  # seen red: 'int' object is not iterable
+    with pytest.raises(ValueError, match="a value is missing"):  # seen red: the sweep had no algorithm left
+        grids.axes({"c": []})
 
 
 def test_more_tries_begin_with_those_of_fewer():

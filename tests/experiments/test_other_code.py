@@ -304,7 +304,7 @@ def test_the_command_says_it_and_shows_what_was_asked(dither, tmp_path, own, acc
     for shown in (text, err):
         assert word in " ".join(shown.split())
     assert "Greedy" not in text  # asked before, in another setting
-    assert "The files also hold what was asked for earlier in this folder: linear, dim=3, arms=4, T=40." in " ".join(
+    assert "The files leave out what was asked for earlier in this folder: linear, dim=3, arms=4, T=40." in " ".join(
         text.split()
     )
     assert dither("report", tmp_path, "-o", tmp_path / "r.html")[0] == 0

@@ -275,3 +275,13 @@ def test_an_algorithm_says_known_words_alone(folder, setting, known):
     with pytest.raises(ValueError, match=f"{setting} of Mine.* must be one of .*'{known}'.*; got 'nonsense'"):
         library.Algorithm("Mine", policy, **words | {setting: "nonsense"})
     # seen red: without the call of `one_of`
+
+
+def test_a_part_that_ends_the_program_is_an_error(dither, tmp_path, monkeypatch):
+    # seen red: the command ended without a word, and with exit code 0
+    folder = write(tmp_path, monkeypatch, mine=MINE.replace("return Drawn(", "raise SystemExit(0)  # "))
+    code, _, err = dither("compare", "mine.py:Softmax", "--dim", 2, "--arms", 3, "--rounds", 5, "--runs", 1)
+    assert code == 2
+    said = " ".join(err.split())
+    assert f"dither: {folder}/mine.py, line" in said
+    assert "ended the program by sys.exit(0): raise an error there" in said

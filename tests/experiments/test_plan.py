@@ -105,12 +105,12 @@ class Clock:
         return self.drawing
 
     def simulate(self, env, specs, *, runs, rounds, seed, on_progress):
-        (spec,) = specs.values()
+        (spec,) = set(specs.values())  # copies, of which each takes its time
         self.now += 100.0  # loading and setting up
         for done in range(200, rounds + 1, 200):
             more = costs.microseconds(self.outline, spec, rounds=done)
             more -= costs.microseconds(self.outline, spec, rounds=done - 200) if done > 200 else 0.0
-            self.now += 1e-6 * runs * (self.ratios[spec.name] * more + self.drawing * 200)
+            self.now += 1e-6 * runs * (self.ratios[spec.name] * len(specs) * more + self.drawing * 200)
             on_progress(done * runs, rounds * runs)
 
 
@@ -143,6 +143,13 @@ def test_kinds_are_few_and_only_those_that_are_worth_it(tmp_path):
     (part,) = plan.of_figures([replace(figure, panels=figure.panels[:1])], out=tmp_path, runs=1)
     assert list(calibration._probes(part.blocks)) == []  # seen red: without WORTH
     assert calibration.Speeds().seconds(part.blocks[0]) == pytest.approx(blocks.seconds(part.blocks[0]))
+
+
+def test_a_kind_is_measured_beside_as_many_as_share_its_model(tmp_path):
+    names = ["GLMFP", "LogTS", "LogGreedy:lam=1", "LinFP"]
+    (part,) = plan.of_figures([figures.select(figures.find("fig3-logistic"), algorithms=names)], out=tmp_path, runs=5)
+    found = {probe.cell.algorithm.name: probe.copies for probe in calibration._probes(part.blocks)}
+    assert found == {"GLMFP": 2, "LogTS": 2, "LogGreedy": 1, "LinFP": 1}
 
 
 def test_a_real_look_ends_and_measures(tmp_path):

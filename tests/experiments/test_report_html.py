@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
@@ -57,3 +58,15 @@ def test_an_interrupted_figure_is_reported_as_far_as_it_is(tmp_path):
     asked.record(tmp_path, figures.select(FIGURES["h2"], panels=["d=20"], rounds=20, algorithms=["Greedy"]), seed=0)
     html = report.write(tmp_path, tmp_path / "report.html").read_text("utf-8")
     assert html.count("No results yet.") == 2  # d=20 and d=40
+
+
+def test_a_sweep_is_reported_with_the_sentences_of_its_command(dither, tmp_path):
+    small = ("--dim", 2, "--arms", 3, "--rounds", 30, "--runs", 3, "--seed", 5, "--out", tmp_path / "r")
+    code, out, err = dither("compare", "LinFP:c=0.1|1|10", "Greedy", *small)
+    assert code == 0, err
+    said = " ".join(out[out.index("What the search found") :].split()).removeprefix("What the search found ")
+    assert "On fresh runs (seed 5) it has" in said
+    assert dither("report", tmp_path / "r", "-o", tmp_path / "r.html")[0] == 0
+    page = re.sub(r"<[^>]*>", " ", (tmp_path / "r.html").read_text("utf-8"))
+    assert said in unescape(" ".join(page.split()))
+    # seen red: `section` without the requests beside it

@@ -191,3 +191,31 @@ def test_labels_that_tables_would_lose_are_refused_before_anything_runs(rivals, 
     monkeypatch.setattr("dither.experiments.comparing.simulate", lambda *what, **how: pytest.fail("it ran"))
     with pytest.raises((ValueError, TypeError), match=re.escape(says)):
         compare(rivals, envs.Linear(dim=2, arms=3), rounds=5, runs=2)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    # seen red: "Object of type int64 is not JSON serializable", from a loop over np.arange
+    world, own = {"name": "linear", "dim": np.int64(2), "arms": np.int32(3)}, Gumbels(np.float32(0.5))
+    found = compare([own, "LinFP"], world, rounds=5, runs=2, out=tmp_path)
+    same = compare([Gumbels(0.5), "LinFP"], {"name": "linear", "dim": 2, "arms": 3}, rounds=5, runs=2, out=tmp_path)
+    assert found.figure == same.figure
+    assert found.values().equals(same.values())
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "env", "how", "says"),
+    [
+        ([Gumbels(np.array([1.0, 2.0]))], "linear", {}, "a setting of Gumbels cannot be part of its name"),
+        ([Gumbels([1.0, 2.0])], "linear", {"out": "kept"}, "a setting of Gumbels cannot be part of its name"),
+        ([Gumbels(Ridge())], "linear", {"out": "kept"}, "a setting of Gumbels is a number, a text"),
+        (["LinFP"], None, {}, "NoneType is no environment"),
+        (["LinFP"], {"name": "masked", "share": "abc"}, {}, "share must be a number, or whole numbers"),
+        (["LinFP"], {"name": "abrupt", "rounds": "20 -3"}, {}, "rounds must be a number, or whole numbers"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_our_words(algorithms, env, how, says, tmp_path, monkeypatch):
+    # seen red: unhashable type, no attribute 'dim', not JSON serializable, invalid literal for int()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((ValueError, TypeError), match=re.escape(says)):
+        compare(algorithms, env, rounds=5, runs=2, **how)
+    assert not list(tmp_path.iterdir())

@@ -207,3 +207,23 @@ def test_runs_are_computed_many_at_once_and_stored_few_in_a_file(tmp_path, jobs,
     for out in (tmp_path / "open", tmp_path / "ten"):
         assert sorted({path.name for path in out.rglob("*.parquet")}) == names  # seen red: a file of all 23
     assert_frame_equal(rows(tmp_path / "open"), rows(tmp_path / "ten"))  # seen red: the rows of the first block thrice
+
+
+FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+from dither import cli
+sys.argv = ["dither", "compare", "LinFP", "--rounds", "400", "--runs", "20", "--dim", "2", "--arms", "3", "--out", "r"]
+cli.main()
+"""
+
+
+def test_a_disk_that_takes_no_more_is_one_line_that_names_the_file(tmp_path):
+    # seen red: polars writes the file itself, and its ComputeError ended with a traceback
+    ended = subprocess.run([sys.executable, "-c", FULL], cwd=tmp_path, capture_output=True, text=True)
+    said = ended.stderr.splitlines()[-1]
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+    assert said.startswith("dither: ")
+    assert ".parquet" in said
+    assert not [path for path in (tmp_path / "r").rglob("*") if path.suffix in (".part", ".parquet")]

@@ -181,6 +181,9 @@ def test_the_words(curves):
 
 def test_numbers_and_durations():
     assert [words.number(x) for x in (None, 0.1234, 12.34, 34460.2, -0.5)] == ["–", "0.12", "12.3", "34,460", "−0.50"]
+    small = [words.number(x, signed=True) for x in (0.0999, -0.0123, 0.00456, 1.23e-4, -1.23e-5, 1e-12, -1e-12, 0.0)]
+    assert small == ["+0.100", "−0.012", "+0.0046", "+0.00012", "−1.2e−05", "+0.00", "+0.00", "+0.00"]
+    # seen red: two decimals for all of them, so that a world of small rewards has 0.00 ± 0.00 in every row
     assert [words.duration(s) for s in (5, 90, 7200, 36000)] == ["5 s", "1.5 min", "2.0 h", "10 h"]
 
 

@@ -22,6 +22,7 @@ DIGITS = 3  # of a drawn number, so that the name of what was tried can be read 
 DRAWS = 50  # for each try: so often a search draws before it says that there is nothing else to try
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 _RANGE = re.compile(rf"(log:)?({_NUMBER})\.\.({_NUMBER})", re.IGNORECASE)
+_HALF = re.compile(rf"(?:log:)?(?:{_NUMBER}\.\..*|[^.'\"]*\.\.{_NUMBER})", re.IGNORECASE)  # one end is a number
 _PIECE = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\[[^\[\]]*\]|.""", re.DOTALL)
 
 
@@ -145,7 +146,7 @@ def axes(given: Mapping[str, Iterable[object]] | Iterable[str]) -> list[tuple[st
         found = [
             axis(f"{name}={values}")
             if isinstance(values, str)
-            else (name, _values([written(value) for value in values], inside=f"{name}={values}"))
+            else (name, _values([written(value) for value in _each(values)], inside=f"{name}={values}"))
             for name, values in given.items()
         ]
     else:
@@ -167,6 +168,11 @@ def split(text: str, mark: str) -> list[str]:
     return parts
 
 
+def _each(values: Any) -> Iterable[object]:
+    """The values; a number alone is one."""
+    return values if isinstance(values, Iterable) else [values]
+
+
 def written(value: object) -> str:
     """A value as `split` leaves it whole: text with a mark in it stands in quotes."""
     text = str(value)
@@ -179,13 +185,15 @@ def _text(given: Iterable[tuple[str, str]]) -> str:
 
 def _values(parts: Iterable[str], *, inside: str) -> Values:
     found = tuple(_value(part.strip()) for part in parts)
-    if not all(map(str, found)):
+    if not found or not all(map(str, found)):
         raise ValueError(f"a value is missing in {inside!r}")
     return found
 
 
 def _value(text: str) -> str | Range:
     match = _RANGE.fullmatch(text)
+    if match is None and _HALF.fullmatch(text):
+        raise ValueError(f"a range goes from a number to a number, as 0.1..10 or log:0.1..10; got {text!r}")
     return Range(match[2], match[3], bool(match[1])) if match else text
 
 

@@ -2,9 +2,11 @@
 
 import ast
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import field
 from typing import Any
+
+import numpy as np
 
 from dither import errors, parts
 from dither.algorithms import alone, grids
@@ -136,10 +138,15 @@ def specs(*things: Any) -> tuple[Spec, ...]:
     found: dict[Spec, Spec] = {}
     for grid in map(grids.Grid.parse, things):
         base = Spec.of(grid.base)
+        if odd := [f"{name}={value!r}" for name, value in base.settings if not isinstance(value, Hashable)]:
+            raise TypeError(
+                f"a setting of {base.name} cannot be part of its name, since it can change: {odd[0]}. Make it a tuple, "
+                "or give the policy a label, as in {'mine': policy}"
+            )
         for spec in map(base.also, grid.texts()):
             other = found.setdefault(spec, spec).own
             if other != spec.own:
-                both = f"{other} and {spec.own}"
+                both = " and ".join(own.text if isinstance(own, Part) else str(own) for own in (other, spec.own))
                 raise ValueError(f"two algorithms are called {spec}, {both}: give one of them another name")
     return tuple(found)
 
@@ -149,7 +156,10 @@ def _differing(part: Any) -> tuple[tuple[str, Any], ...]:
     if isinstance(part, type) or not dataclasses.is_dataclass(part):
         return ()
     values = {f.name: (getattr(part, f.name), f.default) for f in dataclasses.fields(part)}
-    return tuple(sorted((name, value) for name, (value, default) in values.items() if value is not default))
+    found = {name: value for name, (value, default) in values.items() if value is not default}
+    return tuple(
+        sorted((name, value.item() if isinstance(value, np.generic) else value) for name, value in found.items())
+    )
 
 
 def settings(text: str, *, inside: str | None = None) -> dict[str, Any]:
@@ -158,7 +168,10 @@ def settings(text: str, *, inside: str | None = None) -> dict[str, Any]:
     for part in filter(None, grids.split(text, ",")):
         key, equals, value = part.partition("=")
         if not equals:
-            raise ValueError(f"a setting is written key=value, got {part!r} in {inside or text!r}")
+            raise ValueError(
+                f"a setting is written key=value, got {part!r} in {inside or text!r}; "
+                "a part of your own is FILE.py:NAME"
+            )
         if key.strip() in found:
             raise ValueError(f"{key.strip()} is set twice in {inside or text!r}")
         found[key.strip()] = _literal(value.strip())

@@ -139,25 +139,6 @@ _ALL = (
         propensity="0/1",
     ),
     Algorithm(
-        "Softmax",
-        policies.Softmax,
-        summary="Boltzmann exploration: the softmax of the predicted rewards.",
-        source="common practice",
-        perturbs="utility",
-        propensity="exact",
-    ),
-    Algorithm(
-        "SquareCB",
-        policies.SquareCB,
-        summary="Inverse gap weighting on a ridge regression (Foster, Rakhlin 2020).",
-        source="Foster, Rakhlin 2020; Abe, Long 1999",
-        perturbs="none (inverse gaps)",
-        propensity="exact",
-        bound="√(K T d)",
-        presets={"own_paper": {"gamma": "theory"}},
-        told=("horizon",),
-    ),
-    Algorithm(
         "GLMFP",
         policies.FeaturePerturbation,
         summary="Feature perturbation in generalised linear models (paper, Algorithm 1).",
@@ -322,6 +303,26 @@ _ALL = (
     ),
     FP,
     *NETWORKS,
+    # New ones come last: the place of an algorithm is its colour and marker in every picture.
+    Algorithm(
+        "Softmax",
+        policies.Softmax,
+        summary="Boltzmann exploration: the softmax of the predicted rewards.",
+        source="common practice",
+        perturbs="utility",
+        propensity="exact",
+    ),
+    Algorithm(
+        "SquareCB",
+        policies.SquareCB,
+        summary="Inverse gap weighting on a ridge regression (Foster, Rakhlin 2020).",
+        source="Foster, Rakhlin 2020; Abe, Long 1999",
+        perturbs="none (inverse gaps)",
+        propensity="exact",
+        bound="√(K T d)",
+        presets={"own_paper": {"gamma": "theory"}},
+        told=("horizon",),
+    ),
 )
 
 BUILT_IN = frozenset(_ALL)  # without those that a program adds to the table

@@ -13,19 +13,24 @@ def main() -> None:
         from dither.cli.app import build
 
         build(sys.argv[1] if len(sys.argv) > 1 else None)()
-    except (LookupError, ValueError, TypeError, ImportError, OSError) as error:
+    except Exception as error:
         sys.stderr.write(f"dither: {_line(error)}\n")
         sys.exit(2)
+    except KeyboardInterrupt:  # a command that has begun says what is kept; this one had not
+        sys.exit(130)
 
 
 def _line(error: Exception) -> str:
-    """What to tell the user; what was not meant for one is raised again."""
-    if isinstance(error, (KeyError, IndexError)):  # a mistake in the program
-        raise error
+    """What to tell the user; a mistake in this program is raised again, and not one in a file of the user's."""
+    where = parts.place(error)
+    meant = isinstance(error, (LookupError, ValueError, TypeError, ImportError, OSError))
+    if not meant or isinstance(error, (KeyError, IndexError)):
+        if not where:
+            raise error
+        return f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
     if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:
             raise error
         error = errors.missing_extra(package, extra="experiments")
-    where = parts.place(error)
     return " ".join(str(error).split()) + f" ({where})" * (where not in str(error))

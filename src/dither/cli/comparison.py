@@ -8,11 +8,13 @@ import typer
 from dither import datasets
 from dither.algorithms import grids, spec
 from dither.cli import inventory, running
+from dither.cli.computing import Backend, Cluster
 from dither.cli.options import (
     Accept,
     Band,
     Block,
     Called,
+    Earlier,
     Fair,
     Formats,
     Jobs,
@@ -91,13 +93,24 @@ def compare(
     sweep: Sweep = None,
     tries: Tries = None,
     fair: Fair = False,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ALGORITHM",
+            help="The algorithm that the others are compared with.",
+            show_default="LinFP or GLMFP, or else the first",
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(help="Horizon.")] = 2000,
     runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
     seed: Seed = 0,
     jobs: Jobs = 1,
+    backend: Backend = "loky",
+    cluster: Cluster = None,
     block: Block = None,
     out: Out = Path("results"),
     accept: Accept = False,
+    earlier: Earlier = False,
     band: Band = "se",
     log: Log = False,
     width: Width = None,
@@ -107,7 +120,7 @@ def compare(
     latex: Latex = False,
     profile: Profile = False,
 ) -> None:
-    """Compare algorithms on the same contexts and rewards with LinFP or GLMFP, or else with the first."""
+    """Compare algorithms on the same contexts and rewards with a reference: LinFP or GLMFP, or else the first."""
     look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
     given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
     given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
@@ -120,12 +133,15 @@ def compare(
         raise ValueError(f"--data is an environment of its own: leave out --env {env}")
     name = env or ("linear" if data is None else "table")
     described = environments.describe(name, **given)
-    how: dict[str, Any] = dict(runs=runs, jobs=jobs, block=block, accept=accept)
+    how: dict[str, Any] = dict(runs=runs, jobs=jobs, backend=backend, cluster=cluster, block=block, accept=accept)
+    shown: dict[str, Any] = dict(look=look, earlier=earlier)
     if sweep or fair or tries is not None or any(grids.Grid.parse(text).axes for text in algorithms):
         from dither.cli import sweeping  # SciPy's statistics take their time to import
 
         chosen = sweeping.Chosen(sweep or [], tries, fair)
-        sweeping.show(described, algorithms, chosen, rounds=rounds, seed=seed, out=out, look=look, **how)
+        sweeping.show(
+            described, algorithms, chosen, rounds=rounds, seed=seed, out=out, reference=reference, **shown, **how
+        )
         return
-    figure = figures.adhoc(described, algorithms, rounds=rounds, runs=runs)
-    running.show(figure, seed=seed, out=out, look=look, **how)
+    figure = figures.adhoc(described, algorithms, rounds=rounds, runs=runs, reference=reference)
+    running.show(figure, seed=seed, out=out, **shown, **how)

@@ -24,6 +24,10 @@ Block = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")]
+Earlier = Annotated[
+    bool,
+    typer.Option("--with-earlier", help="The files also have what was asked of the figure earlier in this folder."),
+]
 Band = Annotated[
     str,
     typer.Option(

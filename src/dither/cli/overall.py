@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console
 
 from dither import errors
@@ -13,6 +12,7 @@ from dither.cli import analysis, terminal
 from dither.experiments.define import figures
 from dither.experiments.define.panels import Figure
 from dither.experiments.judge import words
+from dither.experiments.keep.store import STORE
 from dither.experiments.plan import calibration, plan
 from dither.experiments.plan.calibration import Speeds
 from dither.experiments.plan.plan import Part
@@ -56,7 +56,7 @@ def compute(chosen: Sequence[Figure], *, out: Path, workers: Workers, stop: bool
     parts = plan.of_figures(chosen, out=out, jobs=run.blocks_for(workers), **how)
     console, aside = terminal.console(), terminal.console(stderr=True)
     terminal.said(aside, (sentence for part in parts for sentence in part.of_codes))
-    try:
+    with terminal.interruptible(out / STORE):
         speeds = _measured(parts, workers)
         _show(console, parts, speeds, workers)
         if stop:
@@ -64,9 +64,6 @@ def compute(chosen: Sequence[Figure], *, out: Path, workers: Workers, stop: bool
         start = time.monotonic()
         with terminal.progresses([part.figure.name for part in parts]) as tell:
             blocks = run.compute(parts, out=out, workers=workers, seconds=speeds.seconds, on_progress=tell)
-    except KeyboardInterrupt:
-        terminal.interrupted(console, out)
-        raise typer.Exit(130) from None
     if blocks:
         terminal.said(console, [f"Computed {blocks} blocks in {words.duration(time.monotonic() - start)}."])
 

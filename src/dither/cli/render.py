@@ -78,7 +78,7 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
 
 def _panel(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> Table:
     """Published | ours | ratio | runs | difference. Without published values, their columns are left out."""
-    base, gaps = str(reference(panel.algorithms)), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
+    base, gaps = str(reference(panel)), {gap["algorithm"]: gap for gap in differences.iter_rows(named=True)}
 
     def difference(row: dict) -> str:
         gap = gaps.get(row["algorithm"])

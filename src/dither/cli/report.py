@@ -1,5 +1,7 @@
 """One HTML file that needs no other: what was run, plots, tables, and what they say."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,11 @@ import polars as pl
 
 from dither import errors, files
 from dither.cli import template
+from dither.experiments import sweeps
 from dither.experiments.define import environments, published
 from dither.experiments.define.panels import Figure, Panel, reference
-from dither.experiments.judge import tables, words
+from dither.experiments.judge import sweep_words, tables, words
+from dither.experiments.judge.choices import Found, choose
 from dither.experiments.keep import asked, provenance
 from dither.experiments.keep.store import STORE, Store
 from dither.experiments.show import interactive, plots
@@ -23,7 +27,8 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
     found = asked.figures(folder)
     if not found:
         raise ValueError(f"{folder} holds no results: make some with 'dither reproduce NAME --out {folder}'")
-    made = (section(request, Store(folder / STORE), band=band, log=log) for request in found)
+    store = Store(folder / STORE)
+    made = (section(request, store, band=band, log=log, beside=found) for request in found)
     sections = [part for part in made if part is not None]
     if not sections:
         raise ValueError(f"{folder} holds no finished results yet: run the command that began them again")
@@ -33,8 +38,10 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
     return files.text(path, text)
 
 
-def section(request: asked.Request, store: Store, *, band: str, log: bool) -> dict[str, Any] | None:
-    """What the template shows of a figure; None where nothing is stored yet."""
+def section(
+    request: asked.Request, store: Store, *, band: str, log: bool, beside: Sequence[asked.Request] = ()
+) -> dict[str, Any] | None:
+    """What the template shows of a figure; None where nothing is stored yet. beside : all requests of the folder"""
     whole, seed = request.figure, request.seed
     curves = tables.curves(whole, store, seed=seed, codes=request.codes)
     if curves.is_empty():
@@ -43,8 +50,9 @@ def section(request: asked.Request, store: Store, *, band: str, log: bool) -> di
     picture = None if sketch else template.embedded(plots.draw(whole, curves, Look(band=band, log=log)))
     figure, values, differences = words.briefly(whole, tables.values(whole, curves), tables.differences(whole, curves))
     panels = [
-        _panel(whole, asked, panel, values, differences, seed=seed)
-        for asked, panel in zip(whole.panels, figure.panels, strict=True)
+        _panel(whole, wanted, panel, values, differences, seed=seed)
+        | {"found": list(_found(request, wanted, curves, store, beside))}
+        for wanted, panel in zip(whole.panels, figure.panels, strict=True)
     ]
     made = provenance.of(request, store)
     return {
@@ -71,9 +79,30 @@ def _panel(
         "setting": words.setting(panel.env),
         "constants": words.kappas(constants) if constants else "",
         "rounds": panel.rounds,
-        "reference": str(reference(panel.algorithms)),
+        "reference": str(reference(panel)),
         "tables": [_table(panel, t, values, differences) for t in published.ends(figure, asked)],
     }
+
+
+def _found(
+    request: asked.Request, panel: Panel, curves: pl.DataFrame, store: Store, beside: Sequence[asked.Request]
+) -> Iterator[str]:
+    """Sentences on what a sweep found in a panel, with the fresh runs that the folder has; none for other figures."""
+    if request.figure.name != sweeps.NAME or curves.filter(panel=panel.name, round=panel.rounds).is_empty():
+        return
+    there = set(curves.filter(panel=panel.name)["algorithm"])
+    panel = replace(panel, algorithms=tuple(spec for spec in panel.algorithms if str(spec) in there))
+    found = Found(request.figure, request.seed, curves, tuple(choose(request.figure, panel, curves)))
+    fresh, seed = tables.values(request.figure, curves.clear()), request.seed
+    for other in beside:
+        same = [p for p in other.figure.panels if (p.env, p.rounds) == (panel.env, panel.rounds)]
+        if same and other.figure.x == "round" and sweeps.search_seed(other.seed) == request.seed:
+            figure = replace(other.figure, panels=tuple(same))
+            fresh, seed = (
+                tables.values(figure, tables.curves(figure, store, seed=other.seed, codes=other.codes)),
+                other.seed,
+            )
+    yield from sweep_words.all_of(found, fresh, seed=seed)
 
 
 def _table(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> dict[str, Any]:

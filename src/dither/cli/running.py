@@ -2,24 +2,27 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import typer
 
+from dither import parts
 from dither.cli import render, terminal
 from dither.experiments.define.panels import Figure
 from dither.experiments.judge import words
 from dither.experiments.keep import asked, code
+from dither.experiments.keep.store import STORE
 from dither.experiments.run import run
 from dither.experiments.show.pictures import Look
 
 
-def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.DataFrame:
-    """Compute what is missing; show what was asked, and write what the folder then holds of the figure.
+def show(figure: Figure, *, seed: int, out: Path, look: Look, earlier: bool = False, **how: Any) -> pl.DataFrame:
+    """Compute what is missing; show what was asked, and write it into files.
 
     look : how the pictures look, and which files are made
+    earlier : whether the files also have what was asked of the figure earlier in this folder
     how : runs, jobs, block and accept, as `run.reproduce` takes them
     -> what was shown, as of `tables.values`
     """
@@ -31,21 +34,19 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, **how: Any) -> pl.
     with watched(figure.name, out) as (told, of_codes):
         run.reproduce(figure, out=out, seed=seed, **told, **how)
     (whole,) = asked.figures(out, only=figure.name, seed=seed)
-    made = outputs.write(whole, out, look=look)
+    made = outputs.write(whole if earlier else replace(whole, figure=figure), out, look=look)
     values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
     render.results(console, figure, values, differences, seed=seed)
     if look.profile:
         robustness.show(console, figure, made.curves)
     terminal.said(console, of_codes)
     terminal.written(console, made.paths)
-    now = {panel.name for panel in figure.panels}
-    before = code.older([p for p in whole.figure.panels if p.name not in now], whole.codes, seed=seed)
-    sentences = (
-        words.earlier(figure, whole.figure),
-        words.of_older_code(before),
-        words.other_seeds(seed, asked.seeds(out, figure.name)),
-    )
-    terminal.said(console, filter(None, sentences))
+    sentences = [words.earlier(figure, whole.figure, shown=earlier)]
+    if earlier:
+        now = {panel.name for panel in figure.panels}
+        before = code.older([p for p in whole.figure.panels if p.name not in now], whole.codes, seed=seed)
+        sentences.append(words.of_older_code(before))
+    terminal.said(console, filter(None, [*sentences, words.other_seeds(seed, asked.seeds(out, figure.name))]))
     return values
 
 
@@ -62,8 +63,8 @@ def watched(name: str, out: Path) -> Iterator[tuple[dict[str, Any], list[str]]]:
         terminal.said(terminal.console(stderr=True), [sentence])  # before it takes its time
 
     try:
-        with terminal.progress(name) as tell:
+        with terminal.interruptible(out / STORE), terminal.progress(name) as tell:
             yield {"on_progress": tell, "on_other_code": tell_of_codes}, of_codes
-    except KeyboardInterrupt:
-        terminal.interrupted(terminal.console(), out)
-        raise typer.Exit(130) from None
+    except SystemExit as end:  # else the command would end without a word, and perhaps as if all were well
+        where = parts.place(end) or "a part of your own"
+        raise ValueError(f"{where} ended the program by sys.exit({end.code!r}): raise an error there") from end

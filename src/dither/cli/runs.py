@@ -12,6 +12,7 @@ from dither.cli.options import (
     Band,
     Block,
     Called,
+    Earlier,
     Formats,
     Jobs,
     Latex,
@@ -71,6 +72,7 @@ def reproduce(
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
     accept: Accept = False,
+    earlier: Earlier = False,
     band: Band = "se",
     log: Log = False,
     width: Width = None,
@@ -106,7 +108,7 @@ def reproduce(
         terminal.said(terminal.console(), [f"Part {shard} is in {out}: {overall.MERGE}"])
         return
     for figure in chosen:
-        running.show(figure, out=out, look=look, jobs=jobs, backend=backend, cluster=cluster, **how)
+        running.show(figure, out=out, look=look, earlier=earlier, jobs=jobs, backend=backend, cluster=cluster, **how)
 
 
 def write_report(

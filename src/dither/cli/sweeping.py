@@ -37,6 +37,8 @@ def show(
     seed: int,
     out: Path,
     look: Look,
+    earlier: bool = False,
+    reference: str | None = None,
     **how: Any,
 ) -> None:
     """Search; show every setting; run the best of each algorithm anew and show them; say what was found.
@@ -51,13 +53,14 @@ def show(
     with running.watched(figure.name, out) as (told, of_codes):
         found = sweeps.search(figure, out=out, seed=seed, runs=runs, **told, **how)
     (whole,) = asked.figures(out, only=figure.name, seed=found.seed)
-    made = outputs.write(whole, out, look=replace(look, profile=False))  # settings of one algorithm are no rivals
+    request = replace(whole, figure=figure)
+    made = outputs.write(request, out, look=replace(look, profile=False))  # settings of one algorithm are no rivals
     terminal.headed(console, figure.title, f"{words.SHOWS[figure.shows]}, mean ± standard error")
     console.print(_every(found, tables.values(figure, found.curves)))
     terminal.said(console, of_codes)
     terminal.written(console, made.paths)
-    fresh = figures.adhoc(env, found.winners, rounds=rounds, runs=runs)
-    winners = running.show(fresh, seed=seed, out=out, look=look, runs=runs, **how)
+    fresh = figures.adhoc(env, found.winners, rounds=rounds, runs=runs, reference=reference)
+    winners = running.show(fresh, seed=seed, out=out, look=look, earlier=earlier, runs=runs, **how)
     terminal.headed(console, "What the search found")
     terminal.said(console, sweep_words.all_of(found, winners, seed=seed))
 

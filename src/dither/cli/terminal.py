@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -80,11 +81,22 @@ def written(console: Console, paths: list[Path]) -> None:
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
-def interrupted(console: Console, out: Path) -> None:
-    """Say what is kept after an interruption."""
-    console.print(
-        f"interrupted: finished blocks are kept in {out}; run the same command again to go on", soft_wrap=True
-    )
+@contextmanager
+def interruptible(store: Path) -> Iterator[None]:
+    """An interruption ends the command, with a word on what is kept of it in the folder of the store."""
+    before = _files(store)
+    try:
+        yield
+    except KeyboardInterrupt:
+        new = _files(store) - before
+        kept = f"{new} new file{'s' * (new > 1)} of results {'are' if new > 1 else 'is'} kept in {store.parent}"
+        said = f"{kept}; run the same command again to go on" if new else "no block was finished, so nothing is kept"
+        console().print(f"interrupted: {said}", soft_wrap=True, highlight=False)
+        raise typer.Exit(130) from None
+
+
+def _files(store: Path) -> int:
+    return sum(1 for _ in store.rglob("[!.]*.parquet"))
 
 
 def headed(console: Console, title: str, *lines: str) -> None:

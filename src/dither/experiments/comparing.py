@@ -9,7 +9,7 @@ from dither.experiments.define import environments, figures
 from dither.experiments.keep import code
 from dither.experiments.results import Code, Results, labelled
 from dither.experiments.run import run
-from dither.simulate import Algorithms, configured, entries, simulate
+from dither.simulate import Algorithms, check_environment, configured, entries, simulate
 
 
 def compare(
@@ -21,6 +21,7 @@ def compare(
     seed: int = 0,
     jobs: int = 1,
     out: str | Path | None = None,
+    reference: str | None = None,
     **how: Any,
 ) -> Results:
     """Run algorithms side by side.
@@ -34,20 +35,26 @@ def compare(
     jobs : processes that share the runs
     out : a folder that keeps the results, as the command line does: what it holds is not computed anew. None: nothing
         is kept but what is returned
+    reference : with out, the algorithm that the others are compared with. None: LinFP, GLMFP or DeepFP, or the first
     how : with out, also block, accept, backend and cluster, as `run.reproduce` takes them
 
     Raises ValueError, LookupError, TypeError, ImportError or OSError for what cannot run, before anything runs.
     """
     if out is not None:
-        figure = figures.adhoc(environments.described(env), _named(algorithms), rounds=rounds, runs=runs)
+        figure = figures.adhoc(
+            environments.described(env), _named(algorithms), rounds=rounds, runs=runs, reference=reference
+        )
         run.reproduce(figure, out=out, runs=runs, seed=seed, jobs=jobs, **how)
         return Results.stored(Path(out), figure, seed=seed)
+    if reference is not None:
+        how["reference"] = reference
     if how:
         raise TypeError(f"{', '.join(how)} is for results that are kept: name a folder, as in out='results'")
     found = entries(algorithms if isinstance(algorithms, (str, Mapping)) else specs(*algorithms))
     labelled(found)
     named = isinstance(env, (str, Mapping))
     world = environments.build(environments.described(env)) if named else env
+    check_environment(world)
     told = environments.described(env) if named else environments.called(env)
     panel = figures.called(told, rounds=rounds, known=environments.defaults(told["name"]) if named else {})
     made = _code(found, world, rounds=rounds)
@@ -62,7 +69,14 @@ def _named(algorithms: Algorithms) -> tuple[Spec, ...]:
             "with out=, algorithms are a list: results are kept under the names of algorithms, and not under labels. "
             "Give a pair (model, policy) a name by dither.Algorithm"
         )
-    return specs(*algorithms)
+    found = specs(*algorithms)
+    for spec in found:
+        if odd := [f"{name}={value!r}" for name, value in spec.settings if not environments.plain(value)]:
+            raise TypeError(
+                f"with out=, a setting of {spec.name} is a number, a text, None, or a tuple of these, since results "
+                f"are kept under its name; got {odd[0]}: make a class with this default, or leave out= out"
+            )
+    return found
 
 
 def _code(found: Mapping[str, Any], env: Any, *, rounds: int) -> Code:

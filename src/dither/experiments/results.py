@@ -18,7 +18,7 @@ from dither.experiments.define.panels import Figure, Panel, reference
 from dither.experiments.judge import tables, words
 from dither.experiments.keep import asked
 from dither.experiments.keep.cells import of_panel
-from dither.experiments.keep.store import STORE, Store, versions
+from dither.experiments.keep.store import STORE, Store, parquet, versions
 from dither.simulate import Results as Simulated
 
 ROWS, ABOUT = "results.parquet", "results.json"
@@ -122,7 +122,7 @@ class Results:
     def differences(self) -> pl.DataFrame:
         """The difference of each algorithm from the reference, paired by run, with its 95 % interval.
 
-        The reference is LinFP, GLMFP or DeepFP, or else the first algorithm.
+        The reference is the chosen one, or else LinFP, GLMFP or DeepFP, or else the first algorithm.
         """
         return tables.differences(self.figure, self.curves)
 
@@ -156,7 +156,8 @@ class Results:
         folder = Path(folder)
         about = {"figure": to_data(self.figure), "seed": self.seed}
         about |= {"code": {name: list(of) for name, of in self.code.items()}, "versions": dict(self.versions)}
-        files.replace(folder / ROWS, self.curves.write_parquet, parents=True)
+        content = parquet(self.curves)
+        files.replace(folder / ROWS, lambda file: file.write(content), parents=True)
         files.text(folder / ABOUT, json.dumps(about, indent=1, ensure_ascii=False))
         return folder
 
@@ -168,7 +169,7 @@ class Results:
         """A line for each algorithm, and what they say."""
         here = {"panel": panel.name, "round": panel.rounds}
         gaps = {gap["algorithm"]: words.interval(gap) for gap in differences.filter(**here).iter_rows(named=True)}
-        base, rows = str(reference(panel.algorithms)), list(values.filter(**here).iter_rows(named=True))
+        base, rows = str(reference(panel)), list(values.filter(**here).iter_rows(named=True))
         wide = max((len(row["algorithm"]) for row in rows), default=0)
         lines = [f"{panel.name}: {words.SHOWS[self.figure.shows]}, seed {self.seed}"]
         for row in rows:

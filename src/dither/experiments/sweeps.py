@@ -208,5 +208,5 @@ def _one_by_one(figure: Figure, *, out: Path, seed: int, **how: Any) -> dict[str
 
 def _curves(figure: Figure, out: Path, *, seed: int) -> pl.DataFrame:
     """The stored results of the figure, of the codes that it was last asked for with."""
-    (whole,) = asked.figures(out, only=figure.name, seed=seed)
-    return tables.curves(figure, Store(out / STORE), seed=seed, codes=whole.codes)
+    found = asked.figures(out, only=figure.name, seed=seed)  # nothing, where no setting came to an end
+    return tables.curves(figure, Store(out / STORE), seed=seed, codes=found[0].codes if found else {})

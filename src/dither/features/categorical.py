@@ -75,6 +75,8 @@ class Category:
             _extra(at, gone, end + (self.unknown == "column") if self.missing == "column" else None)
             known = [i for i, place in enumerate(at) if place >= 0]
             out[known, [at[i] for i in known]] = 1.0
+        elif len(at) == 1:
+            out[0, at[0]] = 1.0
         else:
             out[np.arange(len(at)), at] = 1.0
         return kind.Met(gone, odd)
@@ -127,6 +129,8 @@ class Hashed:
             out[gone, self.width :] = 1.0
             known = [i for i, column in enumerate(at) if column >= 0]
             out[known, [at[i] for i in known]] = 1.0
+        elif len(at) == 1:
+            out[0, at[0]] = 1.0
         else:
             out[np.arange(len(at)), at] = 1.0
         return kind.Met(missing=gone)

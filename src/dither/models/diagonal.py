@@ -3,7 +3,8 @@
     v = λ + Σ x²  (entry by entry)      θ̂ = Σ r x / v      w_i = √(Σ x_i²/v)
 
 An approximation: features are treated as if they were uncorrelated. Policies see the same abilities as of `Ridge`,
-but for `history`.
+but for `history`. With `discount` or `half_life` older observations count for less (`forgetting`): v - λ fades, and so
+do all sums.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import digits
+from dither.models import digits, forgetting
+from dither.models.forgetting import Forgetting
 
 
 class DiagonalState(NamedTuple):
@@ -23,13 +25,22 @@ class DiagonalState(NamedTuple):
     b: Array  # (..., d)  Σ r x; reward times feature
     theta: Array  # (..., d)  θ̂ = b/v
     norms: Array  # (..., 4)  Σ ‖x‖², Σ ‖x‖ |r|, Σ r², the number of observations
+    now: Array | None  # (...)  the time, where there is a clock
 
 
 @dataclass(frozen=True)
-class Diagonal:
-    """Linear regression with penalty λ‖θ‖² and a diagonal V, for X (..., K, d)."""
+class Diagonal(Forgetting):
+    """Linear regression with penalty λ‖θ‖² and a diagonal V, for X (..., K, d).
 
-    lam: float = 1e-4  # λ; feature²
+    lam : λ; feature²
+    discount, half_life : how older observations count (`models/forgetting.py`). A window would keep rows of d numbers,
+        and is refused
+    """
+
+    lam: float = 1e-4
+    discount: float = 1.0
+    window: int | None = None
+    half_life: float | None = None
     abilities = frozenset(
         {
             "mean",
@@ -54,6 +65,12 @@ class Diagonal:
     def __post_init__(self) -> None:
         errors.positive("lam", self.lam)
         errors.within("lam", self.lam, 1e-100, 1e100)
+        forgetting.check(self)
+        if self.window is not None:
+            raise ValueError(
+                f"a diagonal model keeps no rows, and window={self.window} needs them: "
+                f"discount={1 - 1 / self.window:g} remembers about as many observations"
+            )
 
     def check(self, state: DiagonalState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
@@ -63,17 +80,25 @@ class Diagonal:
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> DiagonalState:
         """V = λI, θ̂ = 0, with leading axes `batch`."""
         v, b, theta = (xp.zeros((*batch, dim), dtype=xp.float64, device=device) for _ in range(3))
-        return DiagonalState(v + float(self.lam), b, theta, xp.zeros((*batch, 4), dtype=xp.float64, device=device))
+        norms = xp.zeros((*batch, 4), dtype=xp.float64, device=device)
+        now = None if self.half_life is None else norms[..., 0] + forgetting.BEFORE
+        return DiagonalState(v + float(self.lam), b, theta, norms, now)
 
-    def update(self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None) -> DiagonalState:
-        """One more observation: x (..., d), r (...), weight (...)."""
-        return self.update_many(
-            state, x[..., None, :], r[..., None], weight=None if weight is None else weight[..., None]
-        )
+    def update(
+        self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None, at: Array | None = None
+    ) -> DiagonalState:
+        """One more observation: x (..., d), r (...), weight (...); at (...), with `half_life`, is its time."""
+        given = {name: None if A is None else A[..., None] for name, A in (("weight", weight), ("at", at))}
+        return self.update_many(state, x[..., None, :], r[..., None], **given)
 
-    def update_many(self, state: DiagonalState, X: Array, r: Array, *, weight: Array | None = None) -> DiagonalState:
-        """n observations at once: X (..., n, d), r (..., n), weight (..., n)."""
+    def update_many(
+        self, state: DiagonalState, X: Array, r: Array, *, weight: Array | None = None, at: Array | None = None
+    ) -> DiagonalState:
+        """n observations at once: X (..., n, d), r, weight, at (..., n)."""
         xp = arrays.namespace(X)
+        if self.forgets and X.shape[-2]:
+            left, weight, now = forgetting.fade(self, r, weight=weight, at=at, now=state.now)
+            state = self._faded(state, left, now)
         if weight is not None:
             X, r = X * xp.sqrt(weight)[..., None], r * xp.sqrt(weight)
         v = state.v + xp.sum(X * X, axis=-2)
@@ -82,7 +107,22 @@ class Diagonal:
         paid, n = xp.sum(xp.sqrt(square) * xp.abs(r), axis=-1), float(X.shape[-2])
         sums = [xp.sum(square, axis=-1), paid, xp.vecdot(r, r), xp.full_like(paid, n)]
         norms = xp.stack(sums, axis=-1)
-        return DiagonalState(v, b, b / v, state.norms + norms)
+        return DiagonalState(v, b, b / v, state.norms + norms, state.now)
+
+    def advanced(self, state: DiagonalState, at: Array) -> DiagonalState:
+        """The state at the time at (...), without an observation (`half_life` alone)."""
+        now = arrays.namespace(state.v).maximum(state.now, at)
+        return self._faded(state, forgetting.halved(self, now - state.now), now)
+
+    def _faded(self, state: DiagonalState, left: Array | float, now: Array | None) -> DiagonalState:
+        """The state with what was known left times as heavy, left (...)."""
+        left = left if isinstance(left, float) else left[..., None]
+        v, b, norms = self.lam + left * (state.v - self.lam), left * state.b, left * state.norms
+        xp = arrays.namespace(norms)
+        more = xp.asarray(
+            [0.0, 0.0, 0.0, 1.0], dtype=norms.dtype, device=arrays.device(norms)
+        )  # it rounds v as a row does
+        return DiagonalState(v, b, b / v, norms + more, now)
 
     def flat(self, state: DiagonalState) -> Array:
         """θ̂ as one vector: (..., d)."""

@@ -23,7 +23,7 @@ from dither.arrays import Array
 
 SAFETY = 8.0  # C
 UNIT = float(np.finfo(float).eps)  # twice the rounding of one operation
-_LOST = SAFETY * UNIT
+LOST = SAFETY * UNIT
 MOST = 1e-6  # ω: `factor.grown` refuses a factor that has lost more
 
 
@@ -116,10 +116,10 @@ def of(known: Array) -> Rounding:
     """ρ and ω: numbers for one bandit, (..., 1) with leading axes."""
     if known.ndim == 1 and type(known) is np.ndarray:
         _, _, D, _, q, _ = known.tolist()
-        return Rounding(_LOST * q, min(_LOST * D, MOST))
+        return Rounding(LOST * q, min(LOST * D, MOST))
     xp = arrays.namespace(known)
-    omega = _LOST * known[..., 2:3]
-    return Rounding(_LOST * known[..., 4:5], xp.where(omega < MOST, omega, xp.full_like(omega, MOST)))
+    omega = LOST * known[..., 2:3]
+    return Rounding(LOST * known[..., 4:5], xp.where(omega < MOST, omega, xp.full_like(omega, MOST)))
 
 
 def reach(F: Array) -> Array:

@@ -5,6 +5,9 @@ cost: a slot is a leading axis of the inner model's state. The context x (..., d
 
 All slots are in one array, so a history that grows is as long as the longest: the shorter ones are filled with rows of
 zeros. A model with a history keeps a count or a weight for each row, and ignores the rows where it is 0.
+
+A slot forgets by its own clock. Under a discount or a window it counts its own observations, so a slot that is not
+shown does not fade. A half-life goes by the time that is passed, which is the same for all slots: all of them fade.
 """
 
 from collections.abc import Callable
@@ -70,6 +73,15 @@ class Disjoint:
         return self.model.lam
 
     @property
+    def half_life(self) -> float | None:
+        """That of each slot, where there is a clock."""
+        return contract.half_life(self.model)
+
+    def seen(self, t: int) -> float:
+        """The sum of what t observations count, at most: they may be of all slots."""
+        return min(t, self.slots * contract.seen(self.model, t))
+
+    @property
     def function(self) -> Any:
         """μ and its kin."""
         return contract.link(self.model)
@@ -107,15 +119,25 @@ class Disjoint:
         return self.model.init(dim, batch=(*batch, self.slots), needs=needs, xp=xp, device=device)
 
     def update(
-        self, state: Any, x: Array, r: Array, *, arm: Array, weight: Array | None = None, own: bool = False
+        self,
+        state: Any,
+        x: Array,
+        r: Array,
+        *,
+        arm: Array,
+        weight: Array | None = None,
+        at: Array | None = None,
+        own: bool = False,
     ) -> Any:
-        """One more observation in slot `arm` (...): x (..., d), r (...), weight (...).
+        """One more observation in slot `arm` (...): x (..., d), r (...), weight (...), at (...).
 
         own : the caller gives the old state up, and its arrays may be overwritten (copying K slots to change one is
             most of the cost when d is large); where this raises, the old state is as it was
         """
-        slot = _slot(state, arm, batch=r.ndim)
         more = contract.given_up(self.model) if own else {}
+        if at is not None:
+            state, more["at"] = self.advanced(state, at), at
+        slot = _slot(state, arm, batch=r.ndim)
         if weight is not None:
             contract.weighs(self.model)
             more["weight"] = weight
@@ -125,20 +147,35 @@ class Disjoint:
         return _filled(state, arm, slot, batch=r.ndim, own=own)
 
     def update_many(
-        self, state: Any, X: Array, r: Array, *, arm: Array, weight: Array | None = None, own: bool = False
+        self,
+        state: Any,
+        X: Array,
+        r: Array,
+        *,
+        arm: Array,
+        weight: Array | None = None,
+        at: Array | None = None,
+        own: bool = False,
     ) -> Any:
-        """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,); no leading axes."""
+        """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,), at (n,); no leading axes."""
         xp = arrays.namespace(X)
+        if at is not None and at.shape[0]:
+            state = self.advanced(state, xp.max(at, axis=-1))
         if weight is not None:
             contract.weighs(self.model)
         for k in xp.unique_values(arm):
             rows = xp.nonzero(arm == k)[0]
             slot = _slot(state, k, batch=0)
             own, paid = xp.take(X, rows, axis=0), xp.take(r, rows, axis=0)
-            more = {} if weight is None else {"weight": xp.take(weight, rows, axis=0)}
+            each = {"weight": weight, "at": at}
+            more = {name: xp.take(A, rows, axis=0) for name, A in each.items() if A is not None}
             slot = contract.update_many(self.model, slot, own, paid, **more)
             state = _filled(state, k, slot, batch=0)
         return state
+
+    def advanced(self, state: Any, at: Array) -> Any:
+        """All slots at the time at (...), without an observation."""
+        return self.model.advanced(state, at[..., None])
 
     def scores(self, theta: Array, x: Array) -> Array:
         """x'θ_k: theta (..., K, d), x (..., d) -> (..., K)."""

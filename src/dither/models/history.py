@@ -9,6 +9,7 @@ of K arms takes K rows, however many rounds there are. The buffers have more roo
 from typing import Any, NamedTuple
 
 import array_api_compat
+import numpy as np
 
 from dither import arrays
 from dither.arrays import Array
@@ -113,6 +114,43 @@ def roomier(state: History, least: int = 0) -> History:
     parts = ((state.X, 1), (state.count, 0), (state.total, 0))
     X, count, total = (buffers.grown(A, size, rank=rank) for A, rank in parts)
     return History(X, count, total, state.rows)
+
+
+def faded(state: History, left: Array | float) -> History:
+    """The history with counts and sums `left` (...) times as large: an equal array of rows, and new ones of sums."""
+    left = left if isinstance(left, float) else left[..., None]
+    return state._replace(count=left * state.count, total=left * state.total)
+
+
+def windowed(state: History, window: Array | float) -> History:
+    """The history whose oldest rows have lost what its counts are more than `window`, (..., 1), together."""
+    xp = arrays.namespace(state.count)
+    over = xp.sum(state.count, axis=-1, keepdims=True) - window
+    if not arrays.some(over > 0):
+        return state
+    lost = xp.minimum(
+        xp.maximum(over - (xp.cumulative_sum(state.count, axis=-1) - state.count), 0.0 * over), state.count
+    )
+    kept = xp.where(state.count > 0, 1 - lost / xp.where(state.count > 0, state.count, 1.0), 0.0)
+    return state._replace(count=state.count - lost, total=kept * state.total)
+
+
+def without(state: History, gone: Array) -> History:
+    """The history without the rows that are `gone` (..., N), and with room for more, if it has none; else as it is."""
+    xp = arrays.namespace(state.count)
+    if int(xp.max(state.rows)) < state.count.shape[-1]:
+        return state
+    X, count, total = (xp.zeros_like(A) for A in state[:3])
+    rows = xp.asarray(state.rows, copy=True)
+    for i in np.ndindex(tuple(state.rows.shape)):
+        n = int(state.rows[i])
+        used = xp.nonzero(~gone[(*i, slice(0, n))])[0]
+        parts = ((X, state.X), (count, state.count), (total, state.total))
+        for new, old in parts:
+            new[(*i, slice(0, used.shape[0]), ...)] = xp.take(old[(*i, ...)], used, axis=0)
+        rows[i] = used.shape[0]
+    state = History(X, count, total, rows)
+    return roomier(state) if 4 * int(xp.max(rows)) > 3 * count.shape[-1] else state
 
 
 def check(state: History) -> None:

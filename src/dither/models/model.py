@@ -168,6 +168,7 @@ class Optional(Protocol):
     function: Link  # the link, where there is one
     heaviest: float  # the largest weight of an observation
     owns: bool  # `update` takes own=True where the caller gives the old state up, and may overwrite its arrays
+    half_life: float | None  # where it forgets by the clock: `update` then takes at= (...), and there is `advanced`
     widest: int  # numbers that one arm takes while it is scored
 
     def update_many(self, state: Any, X: Array, r: Array, **settings: Any) -> Any:
@@ -178,6 +179,12 @@ class Optional(Protocol):
 
     def ambient(self, dim: int) -> int:
         """How many numbers θ has."""
+
+    def advanced(self, state: Any, at: Array) -> Any:
+        """The state at the time at (...), without an observation, for a model with a half_life."""
+
+    def seen(self, t: int) -> float:
+        """The sum of what t observations count, at most, for a model that forgets."""
 
     def check(self, state: Any) -> None:
         """Refuse, with ValueError, a state out of a file that no data can lead to."""
@@ -308,6 +315,21 @@ def takes(rule: Callable[..., Any], name: str) -> bool:
     """Whether a function has an argument of this name, or takes any."""
     parameters = inspect.signature(rule).parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def clocked(model: Any) -> bool:
+    """Whether it forgets by the clock, so that every observation has a time. Default: no."""
+    return half_life(model) is not None
+
+
+def half_life(model: Any) -> float | None:
+    """The time after which a row counts half, where the model forgets by the clock. Default: None."""
+    return getattr(model, "half_life", None)
+
+
+def seen(model: Any, t: int) -> float:
+    """The sum of what t observations count, at most. Default: t."""
+    return model.seen(t) if hasattr(model, "seen") else t
 
 
 def heaviest(model: Any) -> float:

@@ -7,8 +7,10 @@ The inverse itself, kept by rank-one updates, loses as many digits as s has, and
 negative; the factor loses half as many, a width is a length and a sample needs no Cholesky step. Nothing has to be made
 anew: after 200,000 rounds the widths are right to 4e-15 (docs/decisions.md has the measurements). A weight ω
 counts an observation as √ω x, √ω r.
+With `discount`, `window` or `half_life` older observations count for less (`forgetting`), and `fading` has the state.
 """
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,10 +19,33 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import digits, factor, statistics
+from dither.models import digits, factor, fading, forgetting, statistics
+from dither.models.fading import FadingState
+from dither.models.forgetting import Forgetting
 
 BULK = 1e6  # x'V⁻¹x above which observations are taken one by one: QR keeps fewer digits than the recursion
 MEMORY = 2**28  # bytes that F may take
+
+
+ABILITIES = frozenset(
+    {
+        "mean",
+        "mean_at",
+        "width",
+        "sample",
+        "scores",
+        "flat",
+        "lam",
+        "logdet",
+        "lipschitz",
+        "gram_width",
+        "perturb",
+        "history",
+        "predict",
+        "rounding",
+        "reach",
+    }
+)
 
 
 class RidgeState(NamedTuple):
@@ -34,45 +59,46 @@ class RidgeState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ridge:
-    """Linear regression with penalty λ‖θ‖², for X (..., K, d) shared by all arms."""
+class Ridge(Forgetting):
+    """Linear regression with penalty λ‖θ‖², for X (..., K, d) shared by all arms.
 
-    lam: float = 1e-4  # λ; feature²
-    abilities = frozenset(
-        {
-            "mean",
-            "mean_at",
-            "width",
-            "sample",
-            "scores",
-            "flat",
-            "lam",
-            "logdet",
-            "lipschitz",
-            "gram_width",
-            "perturb",
-            "history",
-            "predict",
-            "rounding",
-            "reach",
-        }
-    )
+    lam : λ; feature²
+    discount, window, half_life : how older observations count (`models/forgetting.py`); at most one of them is set
+    """
+
+    lam: float = 1e-4
     function = links.LINKS["identity"]  # μ and its kin
     support = function.support  # between which the rewards lie
     memory: int = field(default=MEMORY, repr=False)
+    discount: float = 1.0
+    window: int | None = None
+    half_life: float | None = None
 
     def __post_init__(self) -> None:
         errors.positive("lam", self.lam)
         errors.within("lam", self.lam, 1e-100, 1e100)
+        forgetting.check(self)
 
-    def check(self, state: RidgeState) -> None:
+    @functools.cached_property
+    def abilities(self) -> frozenset[str]:
+        """What it can tell a policy. A count of what is half forgotten is no count of observations."""
+        return ABILITIES - {"history"} if self.forgets else ABILITIES
+
+    @property
+    def owns(self) -> bool:
+        """Whether update may write behind the rows of the old state: the rows of a window."""
+        return self.window is not None
+
+    def check(self, state: Any) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
         if float(arrays.namespace(state.F).min(arrays.norms(state.F))) <= 0:
             raise ValueError("its F is no square root of a positive definite matrix")
-        if state.extra is not None:
+        if self.forgets:
+            fading.check(state)
+        elif state.extra is not None:
             statistics.check(state.extra)
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> RidgeState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> Any:
         """V = λI, θ̂ = 0, with leading axes `batch`."""
         size = 8 * dim * dim
         for n in batch:
@@ -85,12 +111,28 @@ class Ridge:
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
         eye = xp.eye(dim, dtype=xp.float64, device=device) / float(self.lam) ** 0.5
         F = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device) + eye
+        if self.forgets:
+            return fading.init(self, zeros, F, needs=needs)
         logdet = xp.zeros(batch, dtype=xp.float64, device=device) if "logdet" in needs else None
         extra = statistics.init(needs - {"gram_width"}, zeros, lam=self.lam)
         return RidgeState(F, zeros, logdet, extra, digits.init(zeros, lam=self.lam))
 
-    def update(self, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
-        """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing)."""
+    def update(
+        self,
+        state: Any,
+        x: Array,
+        r: Array,
+        *,
+        weight: Array | None = None,
+        at: Array | None = None,
+        own: bool = False,
+    ) -> Any:
+        """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing).
+
+        at (...) : with `half_life`, the time of the observation; own : as of `owns`
+        """
+        if self.forgets:
+            return fading.update(self, state, x, r, weight=weight, at=at, own=own)
         xp = arrays.namespace(x)
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
         if weight is not None:
@@ -105,11 +147,22 @@ class Ridge:
         lost = digits.grown(state.lost, x=x, s=s, e=e, r=r, F=F, theta=theta)
         return RidgeState(F, theta, logdet, extra, lost)
 
-    def update_many(self, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None) -> RidgeState:
-        """n observations at once: X (..., n, d), r (..., n), weight (..., n); the same as n updates.
+    def update_many(
+        self,
+        state: Any,
+        X: Array,
+        r: Array,
+        *,
+        weight: Array | None = None,
+        at: Array | None = None,
+        own: bool = False,
+    ) -> Any:
+        """n observations at once: X (..., n, d), r, weight, at (..., n); the same as n updates.
 
         With P = X F and QR of [[I, 0], [P, r - Xθ̂]] = Q [[R, z], [0, ·]]: F ← F R⁻¹, θ̂ ← θ̂ + F R⁻¹ z.
         """
+        if self.forgets:
+            return fading.learnt(self, state, X, r, weight=weight, at=at, own=own)
         xp, done, n = arrays.namespace(X), 0, X.shape[-2]
         P, step = statistics.weighted(X, weight) @ state.F, 2 * X.shape[-1]
         while done < n and arrays.some(xp.vecdot(P, P) > BULK):
@@ -138,6 +191,10 @@ class Ridge:
         lost = digits.grown_many(state.lost, X=X, e=e, r=r, F=F, theta=theta)
         return RidgeState(F, theta, logdet, extra, lost)
 
+    def advanced(self, state: FadingState, at: Array) -> FadingState:
+        """The state at the time at (...), without an observation (`half_life` alone)."""
+        return fading.advanced(self, state, at)
+
     def flat(self, state: RidgeState) -> Array:
         """θ̂ as one vector: (..., d)."""
         return state.theta
@@ -158,9 +215,9 @@ class Ridge:
         """w_i = ‖x_i‖_{V⁻¹}: X (..., K, d) -> (..., K)."""
         return arrays.norms(X @ state.F)
 
-    def rounding(self, state: RidgeState) -> digits.Rounding:
+    def rounding(self, state: Any) -> digits.Rounding:
         """What rounding may have done to means and widths."""
-        return digits.of(state.lost)
+        return fading.rounding(state) if self.forgets else digits.of(state.lost)
 
     def reach(self, state: RidgeState) -> Array:
         """No width is larger than this times ‖x‖, (...)."""
@@ -180,14 +237,18 @@ class Ridge:
 
     def logdet(self, state: Any) -> Array:
         """log(det V/det λI), (...)."""
-        return state.logdet
+        return fading.logdet(state, lam=self.lam) if self.forgets else state.logdet
 
     def lipschitz(self, state: Any, S: float) -> Array:
         """L_t for ‖θ‖ <= S, (...): `statistics.lipschitz`."""
+        if self.forgets:
+            return fading.lipschitz(state, S=S)
         return statistics.lipschitz(state.extra.norms, S=S, link=self.function)
 
     def perturb(self, state: Any, eta: Array) -> Array:
-        """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
+        """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d). A row that counts ω has ω xx' in the sum."""
+        if self.forgets:
+            return fading.perturb(state, eta)
         return arrays.dot(state.F, arrays.dot(state.F.mT, statistics.gram_sample(state.extra.gram, eta)))
 
     def history(self, state: Any) -> Any:

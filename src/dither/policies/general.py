@@ -127,6 +127,7 @@ class Seen(NamedTuple):
         if policy.mask is False:
             K = step.shape[-2]
             return model.mean_everywhere(state, X, xp.broadcast_to(step, (*step.shape[:-3], K, K, step.shape[-1])))
+        step = xp.astype(step, X.dtype, copy=False)  # a sum of two types is slow
         moved = (X if slots is None else X[..., None, :]) + step
         if slots is not None and moved.shape[-2] != slots:  # coupled
             moved = xp.broadcast_to(moved, (*moved.shape[:-2], slots, moved.shape[-1]))

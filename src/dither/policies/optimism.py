@@ -9,6 +9,9 @@ GLMUCB   s_i = μ(m_i) + ρ ‖x_i‖ in the norm of V⁻¹, the bonus outside �
 
 LinUCB = OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011) is UCB with the first or the second radius. UCB-GLM (Li, Lu,
 Zhou 2017) has the third, and widths in V = λI + Σ xx' (gram=True). OFUGLB-e (Lee, Yun, Jun 2024) has the fourth.
+
+Where a model forgets, T beside Λ or d, and t in L_t, are the sum of what so many observations count. docs/drift.md says
+what then holds of the widths.
 """
 
 import math
@@ -121,12 +124,12 @@ def radius(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
     T = policy.horizon or t
     S = math.sqrt(d) if policy.S is None else policy.S
     if policy.radius == "constant":
-        return theory.ucb(T, d=d, lam=policy.Lam, S=S, R=policy.sigma, delta=1 / T) * twice
+        return theory.ucb(contract.seen(model, T), d=d, lam=policy.Lam, S=S, R=policy.sigma, delta=1 / T) * twice
     if policy.radius == "ucb-glm":
-        return theory.ucb_glm(T, d=d, sigma=policy.sigma, kappa=policy.kappa, delta=1 / T) * twice
+        return theory.ucb_glm(contract.seen(model, T), d=d, sigma=policy.sigma, kappa=policy.kappa, delta=1 / T) * twice
     if policy.radius == "ofuglb":
         link = contract.link(model)
-        L = (1 + S / 2) * (t - 1) if link.name == "logit" else model.lipschitz(state, S)
+        L = (1 + S / 2) * contract.seen(model, t - 1) if link.name == "logit" else model.lipschitz(state, S)
         W = theory.W(t, d=d, S=S, L=L, delta=1 / T)
         return theory.ofuglb_e(W, S=S, M=link.concordance(S)) * twice
     logdet = model.logdet(state)

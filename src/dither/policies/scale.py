@@ -5,7 +5,8 @@
     "oful"       √λ S + σ √(2 log T + d log(1 + t/(λ d)))   `theory.oful`; figure 2b of the paper
     "theory"     β_t(δ/(4T)) with R = σ                    `theory.beta`; Theorem 1 of the paper
 
-T is the horizon, or t where there is none; δ = 1/T unless given; σ is the sd of the reward noise.
+T is the horizon, or t where there is none; δ = 1/T unless given; σ is the sd of the reward noise. Where a model
+forgets, t under the second logarithm is the sum of what t observations count: it bounds the trace of V.
 """
 
 from collections.abc import Callable
@@ -53,7 +54,7 @@ def value(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
         return policy.sigma * c
     d, T = contract.ambient(model, d), policy.horizon or t
     if c == "oful":
-        return theory.oful(t, d=d, lam=model.lam, S=policy.S, R=policy.sigma, T=T)
+        return theory.oful(contract.seen(model, t), d=d, lam=model.lam, S=policy.S, R=policy.sigma, T=T)
     L, M = model.lipschitz(state, policy.S), contract.link(model).concordance(policy.S)
     delta = min(policy.delta or 1 / T, 0.5) / (4 * T)
     return theory.beta(t, d=d, lam=model.lam, S=policy.S, M=M, L=L, delta=delta, R=policy.sigma)

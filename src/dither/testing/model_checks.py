@@ -227,10 +227,10 @@ def slots(case: Trial) -> None:
         return
     X, r = case.lesson()
     for k in range(2):
-        a.update(X[k], r[k], arm=k)
+        a.update(X[k], r[k], arm=k, **case.timed(k))
     if case.slots is None:
         alone = Bandit(case.model, case.policy, dim=case.dim, seed=case.seed)
-        alone.update(X[1], r[1])
+        alone.update(X[1], r[1], **case.timed(1))
         own, slot = alone.mean(X[2:4]), np.stack([a.mean(x)[1] for x in X[2:4]])
         require(
             close(slot, own, rtol=1e-6, atol=1e-9) or contract.draws(case.model),

@@ -138,8 +138,12 @@ class Trial:
         return X, self.paid(r)
 
     def slot(self, k: Any) -> dict[str, Any]:
-        """The argument arm= of `update`, where the model has slots."""
-        return {} if self.slots is None else {"arm": np.asarray(k) % self.slots}
+        """Of observation k: the argument arm= of `update`, where the model has slots, and at= where it has a clock."""
+        return ({} if self.slots is None else {"arm": np.asarray(k) % self.slots}) | self.timed(k)
+
+    def timed(self, k: Any) -> dict[str, Any]:
+        """The argument at= of `update` of observation k, where the model has a clock."""
+        return {"at": np.asarray(k) * 1.0} if contract.clocked(self.model) else {}
 
     def again(self, bandit: Bandit) -> Bandit:
         """The bandit out of its file."""
@@ -189,7 +193,7 @@ class Trial:
         arms = []
         for t in range(n):
             arm = int(bandit.choose(X[t], mask=None if mask is None else mask[t]).arm)
-            bandit.update(X[t] if env.disjoint else X[t, arm], reward[t, arm], **self.slot(arm))
+            bandit.update(X[t] if env.disjoint else X[t, arm], reward[t, arm], **self.slot(arm) | self.timed(t + 1))
             arms.append(arm)
         best = (mean if mask is None else np.where(mask, mean, -np.inf)).max(axis=1)
         return np.cumsum(best - mean[np.arange(n), arms])

@@ -7,7 +7,7 @@ from dither import arrays
 from dither.theory.radii import log, plain
 
 
-def ucb_glm(T: int, *, d: int, sigma: float = 0.5, kappa: float = 0.25, delta: float) -> float:
+def ucb_glm(T: float, *, d: int, sigma: float = 0.5, kappa: float = 0.25, delta: float) -> float:
     """α = (σ/κ) √((d/2) log(1 + 2T/d) + log(1/δ)), which multiplies widths in V.
 
     UCB-GLM (Li, Lu, Zhou 2017, Theorem 2).

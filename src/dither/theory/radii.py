@@ -56,7 +56,7 @@ def gamma(t: int, *, d: int, lam: float, S: float = 1.0, M: float, L: Any, delta
     return beta(t, d=d, lam=lam, S=S, M=M, L=L, delta=delta_prime) * c_delta(delta_prime)
 
 
-def oful(t: int, *, d: int, lam: float, S: float = 1.0, R: float = 1.0, T: int | None = None) -> float:
+def oful(t: float, *, d: int, lam: float, S: float = 1.0, R: float = 1.0, T: int | None = None) -> float:
     """√λ S + R √(2 log T + d log(1 + t/(λ d))), the radius of OFUL with δ = 1/T and ‖x‖ <= 1. T=None stands for t.
 
     Abbasi-Yadkori, Pál, Szepesvári 2011, Theorem 2, with the determinant bounded by the trace. Figure 2b of the paper
@@ -65,7 +65,7 @@ def oful(t: int, *, d: int, lam: float, S: float = 1.0, R: float = 1.0, T: int |
     return math.sqrt(lam) * S + R * math.sqrt(2 * math.log(T or t) + d * math.log(1 + t / (lam * d)))
 
 
-def ucb(t: int, *, d: int, lam: float = 1.0, S: float = 1.0, R: float = 1.0, delta: float, L: float = 1.0) -> float:
+def ucb(t: float, *, d: int, lam: float = 1.0, S: float = 1.0, R: float = 1.0, delta: float, L: float = 1.0) -> float:
     """√Λ S + R √(d log((1 + t L²/Λ)/δ)), the coarser radius of LinUCB (Λ = `lam`, L >= ‖x‖)."""
     return math.sqrt(lam) * S + R * math.sqrt(d * math.log((1 + t * L**2 / lam) / delta))
 

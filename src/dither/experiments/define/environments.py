@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dither import datasets, envs, errors, parts
 
 
@@ -68,7 +70,7 @@ class Wrapped:
             del theirs["noise"]
         elif base != "linear":
             raise ValueError(f"noise is a setting of base=linear, and the rewards of {base} are drawn: leave it out")
-        return self.kind(BASES[base](**theirs), **{name: _several(value) for name, value in given.items()})
+        return self.kind(BASES[base](**theirs), **{name: _several(name, value) for name, value in given.items()})
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -83,9 +85,13 @@ def _setting(name: str, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
 
 
-def _several(value: Any) -> Any:
-    """The numbers in the text "500 1000"; anything else as it is."""
-    return tuple(int(part) for part in value.split()) if isinstance(value, str) else value
+def _several(name: str, value: Any) -> Any:
+    """The whole numbers in the text "500 1000"; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    if not all(part.isdecimal() for part in value.split()):
+        raise ValueError(f"{name} must be a number, or whole numbers with spaces between them; got {value!r}")
+    return tuple(int(part) for part in value.split())
 
 
 ENVIRONMENTS: dict[str, Callable[..., Any]] = {
@@ -126,7 +132,7 @@ def describe(name: str, **given: Any) -> dict[str, Any]:
 
     A file of the user's is looked at anew. Defaults in it that are no plain data, such as arrays, are left out.
     """
-    own = parts.split(name)
+    own, given = parts.split(name), {setting: _python(value) for setting, value in given.items()}
     if own is not None:
         parts.fresh(own[0].source)
     shown, taken = parts.short(name), defaults(name)
@@ -138,11 +144,11 @@ def describe(name: str, **given: Any) -> dict[str, Any]:
         given = {key: " ".join(map(str, v)) if isinstance(v, (list, tuple)) else v for key, v in given.items()}
         settings = {"name": name} | taken | given  # several numbers are text: such settings are keys of tables
     else:
-        if odd := [f"{k}={v!r}" for k, v in given.items() if not _plain(v)]:
+        if odd := [f"{k}={v!r}" for k, v in given.items() if not plain(v)]:
             raise TypeError(f"a setting of {shown} is a number, a text, None, or a tuple of these; got {odd[0]}")
         if "name" in taken:
             raise ValueError(f"{shown} has a setting called name, which its description has too: call it otherwise")
-        settings = {"name": own[0].text} | {k: v for k, v in taken.items() if _plain(v)} | given
+        settings = {"name": own[0].text} | {k: v for k, v in taken.items() if plain(v)} | given
     if settings.get("data") is not None and settings.get("checksum", "") is None:
         settings["checksum"] = datasets.fingerprint(settings["data"])
     return settings
@@ -154,9 +160,17 @@ def defaults(name: str) -> dict[str, Any]:
     return {p.name: p.default for p in inspect.signature(find(name)).parameters.values() if p.kind not in every}
 
 
-def _plain(value: Any) -> bool:
+def _python(value: Any) -> Any:
+    """The value with numbers of Python in the place of NumPy's, which JSON does not hold."""
     if isinstance(value, (tuple, list)):
-        return all(map(_plain, value))
+        return type(value)(map(_python, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def plain(value: Any) -> bool:
+    """Whether a value is a number, a text, None, or a tuple or list of these: JSON holds it, and a name can say it."""
+    if isinstance(value, (tuple, list)):
+        return all(map(plain, value))
     return value is None or isinstance(value, (bool, int, float, str))
 
 
@@ -182,7 +196,7 @@ def called(env: Any) -> dict[str, Any]:
     """What an environment that was made in Python is called, with the settings that are plain data."""
     fields = dataclasses.fields(env) if dataclasses.is_dataclass(env) else ()
     settings = {field.name: getattr(env, field.name) for field in fields}
-    return {"name": type(env).__name__} | {name: value for name, value in settings.items() if _plain(value)}
+    return {"name": type(env).__name__} | {name: value for name, value in settings.items() if plain(value)}
 
 
 def identity(env: Mapping[str, Any]) -> dict[str, Any]:

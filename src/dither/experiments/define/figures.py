@@ -9,7 +9,7 @@ from dither.algorithms import Spec, alone, specs
 from dither.algorithms.algorithm import UNSTATED
 from dither.experiments.define import glm_figures, linear_figures, networks, neural_figures
 from dither.experiments.define.environments import build, defaults
-from dither.experiments.define.panels import Figure, Note, Panel, with_shared
+from dither.experiments.define.panels import Figure, Note, Panel, named, with_shared
 from dither.simulate import check_environment, check_rewards, configured
 
 FIGURES: dict[str, Figure] = {
@@ -64,14 +64,21 @@ def _fitting(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
     return model, policy
 
 
-def adhoc(env: Mapping[str, Any], algorithms: Iterable[str | Spec], *, rounds: int, runs: int) -> Figure:
-    """A figure of one panel that compares these algorithms; the panel is named after what is not default."""
+def adhoc(
+    env: Mapping[str, Any], algorithms: Iterable[str | Spec], *, rounds: int, runs: int, reference: str | None = None
+) -> Figure:
+    """A figure of one panel that compares these algorithms; the panel is named after what is not default.
+
+    reference : the algorithm that the others are compared with; None: as `panels.reference` has it
+    """
     name = called(env, rounds=rounds, known=defaults(env["name"]))
     found = specs(*algorithms)
     if not found:
         raise ValueError("name at least one algorithm to compare")
     each = any(networks.settings(spec) for spec in found)
-    return Figure("compare", "Comparison", (Panel(name, env, rounds, found),), runs=runs, each=each)
+    base = "" if reference is None else str(named(reference, found))
+    panel = Panel(name, env, rounds, found, reference=base)
+    return Figure("compare", "Comparison", (panel,), runs=runs, each=each)
 
 
 def called(env: Mapping[str, Any], *, rounds: int, known: Mapping[str, Any]) -> str:

@@ -38,6 +38,7 @@ class Panel:
     rounds: int
     algorithms: tuple[Spec, ...]
     drawn: str = ""  # the panel of the paper's figure that it belongs to, if that has another name
+    reference: str = ""  # the name of the algorithm that the others are compared with, if it is chosen (`reference`)
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,25 @@ def without_shared(spec: Spec, shared: str) -> Spec:
     return replace(spec, settings=tuple(item for item in spec.settings if item not in known))
 
 
-def reference(algorithms: Iterable[Spec]) -> Spec:
-    """The algorithm that the others are compared with: the first feature perturbation, or else the first."""
+def reference(panel: Panel) -> Spec:
+    """The algorithm that the others are compared with: the chosen one, the first feature perturbation, or the first."""
+    found = panel.algorithms
+    chosen = (spec for spec in found if str(spec) == panel.reference)
+    return next(chosen, next((spec for spec in found if spec.name in REFERENCES), found[0]))
+
+
+def named(name: str, algorithms: Iterable[Spec]) -> Spec:
+    """The one of the algorithms that is called so, with its settings, or without them where that names one alone.
+
+    Raises LookupError where there is none, and ValueError where there are several.
+    """
     found = list(algorithms)
-    return next((spec for spec in found if spec.name in REFERENCES), found[0])
+    meant = [spec for spec in found if str(spec) == name or spec.text == name] or [s for s in found if s.name == name]
+    if len(meant) > 1:
+        raise ValueError(f"{name} names several of {', '.join(map(str, found))}: give its settings too")
+    if not meant:
+        raise errors.unknown("algorithm of the comparison", name, known=list(map(str, found)))
+    return meant[0]
 
 
 def over(

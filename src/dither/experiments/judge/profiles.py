@@ -6,11 +6,19 @@ IQM      mean of the middle half of all x: it bears runs that went astray, and u
 interval of 95 %, by a bootstrap within each panel. A resampled run is the same run of all algorithms, since they saw
          the same contexts; the reference's mean is taken anew. Those of a profile hold for each τ by itself
 
+Few runs, drawn with replacement, differ less than new runs would. So the quantiles of the n resampled runs are moved
+away from the estimate by the factor √(n/(n - 1)) t/z, where t and z are the quantiles of Student's law with n - 1
+degrees of freedom and of the normal law: 9.2 for two runs, 1.58 for five, 1.04 for fifty. Without it the interval of a
+difference that is 0 misses 0 in half of all pairs of runs, and in a tenth of all fives (Hesterberg, "What teachers
+should know about the bootstrap", The American Statistician 2015, has the like for percentiles).
+
 Every panel counts alike: as many runs of each are taken as every algorithm has in every panel. Agarwal et al. divide
 scores by those of people; a regret has no such scale, so the reference of the tables takes the place.
 """
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -67,7 +75,7 @@ def scores(figure: Figure, curves: pl.DataFrame) -> Scores:
             last[panel.name, spec] = dict(at.filter(algorithm=str(spec)).select("run", "regret").iter_rows())
     every = list(dict.fromkeys(spec for panel in panels for spec in panel.algorithms))
     found = tuple(spec for spec in every if all(last.get((panel.name, spec)) for panel in panels))
-    base = {panel.name: reference(panel.algorithms) for panel in panels}
+    base = {panel.name: reference(panel) for panel in panels}
     common = [_common(last, panel.name, (*found, base[panel.name])) for panel in panels]
     n = min(map(len, common))
     if not found or n == 0:
@@ -97,9 +105,10 @@ def robust(found: Scores) -> pl.DataFrame:
     rows = []
     for i, spec in enumerate(found.algorithms):
         mean = float(iqm(x)[i])
-        ends = (*_interval(again[i], found), mean - float(base), *_interval(again[i] - base_again, found))
+        gap = mean - float(base)
+        sure = (*_interval(mean, again[i], found), gap, *_interval(gap, again[i] - base_again, found))
         more = (float(x[i].mean()), float(np.median(x[i])), float(np.quantile(x[i], TAIL)))
-        rows.append((str(spec), mean, *ends, *more, x.shape[-1], len(found.panels)))
+        rows.append((str(spec), mean, *sure, *more, x.shape[-1], len(found.panels)))
     names = ["iqm", "low", "high", "difference", "difference_low", "difference_high", "mean", "median", "tail"]
     schema = {"algorithm": pl.String} | dict.fromkeys(names, pl.Float64) | dict.fromkeys(("runs", "panels"), pl.Int64)
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -111,16 +120,18 @@ def profile(found: Scores, at: np.ndarray | None = None) -> pl.DataFrame:
     tau = taus(x) if at is None else np.asarray(at, dtype=float)
     frames = []
     for i, spec in enumerate(found.algorithms):
-        low, high = np.quantile(shares(again[i], tau), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-        unknown = x.shape[-1] == 1  # one run says nothing of the spread
+        share, n = shares(x[i], tau), x.shape[-1]
+        low, high = (
+            (None, None) if n == 1 else ends(share, shares(again[i], tau), n=n)
+        )  # one run: the spread is unknown
         frames.append(
             pl.DataFrame(
                 {
                     "algorithm": [str(spec)] * tau.size,
                     "tau": tau,
-                    "share": shares(x[i], tau),
-                    "low": [None] * tau.size if unknown else low,
-                    "high": [None] * tau.size if unknown else high,
+                    "share": share,
+                    "low": [None] * tau.size if low is None else np.maximum(low, 0),
+                    "high": [None] * tau.size if high is None else np.minimum(high, 1),
                 },
                 schema_overrides={"low": pl.Float64, "high": pl.Float64},
             )
@@ -141,6 +152,14 @@ def iqm(x: np.ndarray) -> np.ndarray:
     return np.asarray(stats.trim_mean(x.reshape(*x.shape[:-2], -1), TRIMMED, axis=-1))
 
 
+def ends(estimate: Any, again: np.ndarray, *, n: int) -> tuple[Any, Any]:
+    """The ends of intervals of estimates (...) from their resamples (B, ...) of n runs, n >= 2."""
+    at = (1 + LEVEL) / 2
+    low, high = np.quantile(again, [1 - at, at], axis=0)
+    wider = math.sqrt(n / (n - 1)) * stats.t.ppf(at, n - 1) / stats.norm.ppf(at)
+    return estimate + wider * (low - estimate), estimate + wider * (high - estimate)
+
+
 def taus(x: np.ndarray) -> np.ndarray:
     """Where the profiles are taken: evenly up to the largest x, and in log τ where they span much."""
     low, high = float(np.quantile(x[x > 0], EDGE)) if np.any(x > 0) else 1.0, float(x.max(initial=1.0))
@@ -151,9 +170,8 @@ def _common(last: dict[tuple[str, Spec], dict[int, float]], panel: str, specs: t
     return sorted(set.intersection(*(set(last[panel, spec]) for spec in specs)))
 
 
-def _interval(x: np.ndarray, found: Scores) -> tuple[float | None, float | None]:
-    """The ends of the interval from its resamples (B,); None for one run, which says nothing of the spread."""
-    if found.of_reference.shape[-1] == 1:
-        return None, None
-    low, high = np.quantile(x, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+def _interval(estimate: float, again: np.ndarray, found: Scores) -> tuple[float | None, float | None]:
+    """The ends of the interval; None for one run, which says nothing of the spread."""
+    n = found.of_reference.shape[-1]
+    low, high = (None, None) if n == 1 else map(float, ends(estimate, again, n=n))
+    return low, high

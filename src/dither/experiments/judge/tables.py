@@ -138,7 +138,7 @@ def paired(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     """What only the runs can tell of `differences`: all columns up to runs."""
     rows = []
     for panel, t, spec in _places(figure):
-        base = reference(panel.algorithms)
+        base = reference(panel)
         found, of_base = (_at(curves, panel, t, algorithm=str(a)) for a in (spec, base))
         pairs = np.array([found[run] - of_base[run] for run in found if run in of_base])
         if spec != base and pairs.size:

@@ -1,5 +1,6 @@
 """What the tables say, in sentences."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ SHOWS = {
     "regret": "cumulative regret of the means",
     "realised": "cumulative realised regret, r(best) − r(chosen)",
 }
+NOTHING = 1e-9  # of a regret
 SELECTED = "The lowest of several tried looks better than it is: run it anew with another seed to know its regret."
 BANDS = {
     "se": "±1 standard error",
@@ -27,11 +29,17 @@ QUARTILES = ("quantiles", "median")  # the bands whose edges are the quartiles
 
 
 def number(x: float | None, *, signed: bool = False) -> str:
-    """Three or four figures, or a dash for None."""
+    """Three or four figures, and two below 0.1: rewards may be small. A dash for None.
+
+    What is below `NOTHING` is 0: a difference of equal regrets has the rounding of their sums.
+    """
     if x is None:
         return "–"
-    digits = 0 if abs(x) >= 1000 else 1 if abs(x) >= 10 else 2
-    return f"{x:{'+' if signed else ''},.{digits}f}".replace("-", "−")
+    x = 0.0 if abs(x) < NOTHING else x
+    size = abs(x)
+    digits = 0 if size >= 1000 else 1 if size >= 10 else 2 if size >= 0.1 or not x else 1 - math.floor(math.log10(size))
+    form = f",.{digits}f" if digits <= 5 else ".1e"
+    return f"{x:{'+' if signed else ''}{form}}".replace("-", "−")
 
 
 def with_error(row: dict) -> str:
@@ -63,14 +71,17 @@ def accepted(names: list[str]) -> str:
     return f"Runs of {errors.listed(names)} were made by other code than the rest, and accepted so." if names else ""
 
 
-def earlier(figure: Figure, whole: Figure) -> str:
-    """A sentence on what the files of a figure show from earlier requests; empty where they show nothing more."""
+def earlier(figure: Figure, whole: Figure, *, shown: bool) -> str:
+    """A sentence on what was asked for earlier; empty where it was nothing more. shown : whether the files have it"""
     asked = {panel.name: panel.algorithms for panel in figure.panels}
     more = [panel.name for panel in whole.panels if panel.name not in asked]
     for panel in whole.panels:
         names = [str(spec) for spec in panel.algorithms if spec not in asked.get(panel.name, panel.algorithms)]
         more += [f"{panel.name}: {errors.listed(names)}"] if names else []
-    return f"The files also hold what was asked for earlier in this folder: {'; '.join(more)}." if more else ""
+    if not more:
+        return ""
+    said = f"what was asked for earlier in this folder: {'; '.join(more)}."
+    return f"The files also hold {said}" if shown else f"The files leave out {said} --with-earlier adds it."
 
 
 def other_seeds(seed: int, seeds: Iterable[int]) -> str:
@@ -140,7 +151,7 @@ def verdict(
     rows = values.filter(panel=panel.name, round=t).sort("regret")
     if rows.is_empty():
         return "No results yet."
-    base, best = reference_as or str(reference(panel.algorithms)), rows["algorithm"][0]
+    base, best = reference_as or str(reference(panel)), rows["algorithm"][0]
     text = f"Lowest regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}, of {rows.height} compared."
     if rows.height == 1:
         text = f"Regret at round {t:,}: {best}, {with_error(rows.row(0, named=True))}."

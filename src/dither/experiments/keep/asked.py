@@ -34,12 +34,15 @@ class Request:
     codes: Codes
 
 
-def record(out: Path, figure: Figure, *, seed: int, codes: Codes | None = None) -> None:
-    """Write down that the figure was asked for."""
+def record(out: Path, figure: Figure, *, seed: int, codes: Codes | None = None) -> Path | None:
+    """Write down that the figure was asked for. -> the file; None where the same was asked for before"""
     request = {"seed": seed, "figure": to_data(figure), "codes": {k: list(v) for k, v in (codes or {}).items()}}
     text = json.dumps(request, indent=1, ensure_ascii=False)
     name = f"{figure.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
-    files.replace(out / FOLDER / name, lambda file: file.write(text.encode()), parents=True)
+    path = out / FOLDER / name
+    new = not path.exists()
+    files.replace(path, lambda file: file.write(text.encode()), parents=True)
+    return path if new else None
 
 
 def figures(out: Path, *, only: str | None = None, seed: int | None = None) -> list[Request]:

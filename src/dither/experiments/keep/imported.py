@@ -126,7 +126,9 @@ class Sources:
         if path is not None and path.name == "__init__.py" and name.partition(".")[0] == LIBRARY:
             for inner in sorted(path.parent.rglob("*.py")):
                 parts = inner.relative_to(path.parent).with_suffix("").parts
-                yield ".".join((name, *(part for part in parts if part != "__init__")))
+                module = ".".join((name, *(part for part in parts if part != "__init__")))
+                if self._path(module) is not None:  # a script in a folder that is no package is no module
+                    yield module
 
 
 def digest(thing: Any) -> str:

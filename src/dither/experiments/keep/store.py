@@ -12,6 +12,7 @@ versions did not record the code. Their files lie directly in the folder of the 
 """
 
 import functools
+import io
 import json
 import platform
 from collections.abc import Iterator, Sequence
@@ -94,9 +95,8 @@ class Store:
         about = {"key": cell.key, "cell": cell.content(), "code": code, "runs": list(runs)} | more
         about |= made_here() if made is None else made
         path = self.folder / cell.key / code / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
-        files.replace(
-            path, lambda file: frame.write_parquet(file, metadata={METADATA: json.dumps(about)}), parents=True
-        )
+        content = parquet(frame, metadata={METADATA: json.dumps(about)})
+        files.replace(path, lambda file: file.write(content), parents=True)
         return path
 
     def _of(self, cell: Cell, codes: Sequence[str] | None) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -111,6 +111,13 @@ class Store:
             if about["code"] != code:
                 raise foreign(path, f"it holds results of the code {about['code']}")
             yield path, about
+
+
+def parquet(frame: pl.DataFrame, **more: Any) -> bytes:
+    """The frame as the bytes of a file. Python writes them, so a full disk is an OSError, and not one of polars."""
+    content = io.BytesIO()
+    frame.write_parquet(content, **more)
+    return content.getvalue()
 
 
 def read_about(path: Path) -> dict[str, Any]:

@@ -6,10 +6,14 @@ the fewest features, runs as it will run later, and stops after a small share of
 
     ratio = (seconds between two looks) / (the same by `costs`)
 
+The algorithms of a block that have the same model are learnt together, which takes less for each. So as many copies of
+the cell run as the block has algorithms with that model, and each took its share of the time.
+
 The looks are after the first rounds, in which things are loaded and set up. A kind that takes less time than it
 is worth to measure is left as `costs` has it. The time is processor time: other programs on the machine do not count.
 """
 
+import collections
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,11 +24,11 @@ import numpy as np
 import threadpoolctl
 
 from dither import arrays
-from dither.experiments.define.environments import build, outline
+from dither.experiments.define.environments import Outline, build, outline
 from dither.experiments.keep.cells import Cell
 from dither.experiments.plan import costs
 from dither.experiments.plan.blocks import Block
-from dither.simulate import simulate
+from dither.simulate import configured, simulate
 from dither.workers import Workers, delayed
 from dither.world import World
 
@@ -41,6 +45,7 @@ class Probe(NamedTuple):
     kind: Kind
     cell: Cell
     runs: int
+    copies: int  # algorithms of its block with the same model
     enough: float = LEAST  # seconds from the first look to the last
 
 
@@ -89,15 +94,22 @@ def _probes(blocks: Iterable[Block]) -> Iterable[Probe]:
     least: dict[Kind, Probe] = {}
     for block in blocks:
         env = outline(block.panel.env)
-        for cell in block.cells.values():
+        models = {name: _model(cell, env) for name, cell in block.cells.items()}
+        together = collections.Counter(models.values())
+        for key, cell in block.cells.items():
             name, n = kind(cell), len(block.runs)
             own = 1e-6 * n * costs.microseconds(env, cell.algorithm, rounds=cell.rounds)
             work[name] = work.get(name, 0.0) + own
             if name not in least or env.dim < outline(least[name].cell.env).dim:
-                least[name] = Probe(name, cell, n)
+                least[name] = Probe(name, cell, n, together[models[key]])
     return [
         least[name]._replace(enough=min(max(SHARE * work[name], LEAST), MOST)) for name in work if work[name] >= WORTH
     ]
+
+
+def _model(cell: Cell, env: Outline) -> str:
+    """The model of a cell, in words: equal ones are learnt together."""
+    return repr(configured(cell.algorithm, env, rounds=cell.rounds)[0])
 
 
 class _Enough(Exception):
@@ -121,13 +133,14 @@ def _look(probe: Probe) -> tuple[Kind, float, float]:
     with threadpoolctl.threadpool_limits(1):
         drawing = _draw(env, runs, cell.seed)  # microseconds of a round of one run
         with contextlib.suppress(_Enough):
-            simulate(env, {"it": cell.algorithm}, runs=runs, rounds=cell.rounds, seed=cell.seed, on_progress=look)
+            copies = {str(k): cell.algorithm for k in range(probe.copies)}
+            simulate(env, copies, runs=runs, rounds=cell.rounds, seed=cell.seed, on_progress=look)
     (first, start), (last, end) = looks[(len(looks) - 1) // 2], looks[-1]  # later rounds are like those to come
     share = drawing / costs.drawing(sizes, rounds=1)
     if last == first:  # all rounds passed before the second look
         return probe.kind, share, 1.0
     own = 1e6 * (end - start) / runs - drawing * (last - first)
-    return probe.kind, share, max(own, 0.0) / (by_costs(last) - by_costs(first))
+    return probe.kind, share, max(own, 0.0) / probe.copies / (by_costs(last) - by_costs(first))
 
 
 def _draw(env: Any, runs: int, seed: int) -> float:

@@ -78,6 +78,8 @@ def of_figures(
     numbers = [("seed", seed, 0), ("jobs", jobs, 1), ("block", size, 1), *(("runs", n, 1) for n in wanted.values())]
     for name, value, least in numbers:
         errors.at_least(name, value, least)
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"results are kept in a folder, and {out} is a file: name a folder, as --out results")
     refresh()
     for figure in chosen:
         figures.check(figure)

@@ -11,7 +11,7 @@ import functools
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from dither import workers as where
 from dither.experiments.define.panels import Figure
 from dither.experiments.keep import asked
+from dither.experiments.keep.cells import of_panel
 from dither.experiments.keep.store import STORE, Store
 from dither.experiments.plan import blocks, plan
 from dither.experiments.plan.blocks import Block
@@ -87,11 +88,33 @@ def compute(
 
     Several workers begin with the blocks that take longest, so that none of these is left for the end.
     """
-    _record(parts, out)
+    store = Store(out / STORE)
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(_asked(out, part, store))
+        return _compute(parts, store, workers, seconds, on_progress)
+
+
+@contextmanager
+def _asked(out: Path, part: Part, store: Store) -> Iterator[None]:
+    """The figure is asked for. If nothing of it is stored at the end, because of an error, it was not asked for."""
+    new = asked.record(out, part.figure, seed=part.seed, codes=part.codes)
+    try:
+        yield
+    except BaseException:
+        cells = (cell for panel in part.figure.panels for cell in of_panel(panel, seed=part.seed).values())
+        if new is not None and not any(store.runs(cell, part.codes[cell.key]) for cell in cells):
+            new.unlink(missing_ok=True)
+        raise
+    if part.blocks:  # again: another command may have asked for the same figure with another seed or other code
+        asked.record(out, part.figure, seed=part.seed, codes=part.codes)
+
+
+def _compute(parts: Sequence[Part], store: Store, workers: Workers, seconds: blocks.Seconds, on_progress: Told) -> int:
     todo = [(part.figure.name, block, seconds(block)) for part in parts for block in part.blocks]
     if not workers.alone:
         todo.sort(key=lambda item: -item[2])
-    store, found = Store(out / STORE), [block for _, block, _ in todo]
+    found = [block for _, block, _ in todo]
     meter = _Meter([part.figure.name for part in parts], [(name, cost) for name, _, cost in todo], on_progress)
     meter.tell()
     if not found:  # no cluster is asked for nothing
@@ -99,13 +122,7 @@ def compute(
     with closing((_in_turn if workers.alone else _elsewhere)(found, meter, workers)) as results:
         for done in results:
             computing.keep(store, done)
-    _record(parts, out)  # again: another command may have asked for the same figure with another seed or other code
     return len(found)
-
-
-def _record(parts: Sequence[Part], out: Path) -> None:
-    for part in parts:
-        asked.record(out, part.figure, seed=part.seed, codes=part.codes)
 
 
 def _in_turn(found: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:

@@ -193,7 +193,7 @@ def _sentences(
     values = values.with_columns(pl.col("algorithm").replace(shown))
     gaps = gaps.with_columns(pl.col("algorithm", "reference").replace(shown))
     for panel, t in columns:
-        base = shown[str(reference(panel.algorithms))]
+        base = shown[str(reference(panel))]
         said = words.verdict(panel, t, values, gaps, reference_as=base)
         collapsed = words.collapsed(values.filter(panel=panel.name, round=t))
         yield panel.name, f"{said} {collapsed}".strip(), words.not_reproduced(panel, t, values, gaps)

@@ -68,5 +68,5 @@ def of_what(found: Scores) -> str:
 
 def base(figure: Figure) -> str:
     """The reference, or a word for it where panels have different ones."""
-    bases = {reference(panel.algorithms) for panel in figure.panels}
+    bases = {reference(panel) for panel in figure.panels}
     return str(bases.pop()) if len(bases) == 1 else "the panel's reference"

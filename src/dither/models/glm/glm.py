@@ -30,8 +30,9 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import digits, history, statistics
-from dither.models.glm import lazy, learn, newton, refits, rounding
+from dither.models import digits, forgetting, history, statistics
+from dither.models.forgetting import Forgetting
+from dither.models.glm import forgotten, lazy, learn, newton, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
 from dither.models.one_theta import OneTheta
@@ -55,6 +56,7 @@ ABILITIES = frozenset(
         "reach",
     }
 )
+OF_ROWS = frozenset({"gram_width", "gram_sample", "lipschitz"})  # what a model that forgets reads off its rows
 SOLVERS = ("certified", "exact", "counts", "online")
 
 
@@ -67,10 +69,12 @@ class GLMState(NamedTuple):
     lazy: Lazy  # how exact θ̂ is, and what it takes to know that
     history: History  # the rows learnt from
     extra: statistics.Extra | None  # what a policy asked for besides
+    H: Array | None = None  # (..., d, d)  the curvature that F is a factor of, where the rows fade
+    now: Array | None = None  # (...)  the time, where there is a clock
 
 
 @dataclass(frozen=True)
-class GLM(OneTheta):
+class GLM(Forgetting, OneTheta):
     """For X (..., K, d) shared by all arms.
 
     link : "logit", "log" (Poisson), "probit" or "identity" (`dither.links`); rewards must lie in its support
@@ -79,6 +83,7 @@ class GLM(OneTheta):
     min_derivative : Ĥ takes max(μ', this) for μ' (the paper's 0.25 makes it λI + Σ xx'/4 for logit); θ̂ is the same
     constrain : S, for θ̂ over ‖θ‖ <= S; None: over all θ
     ridge : the λ of the objective, where it is another than that of Ĥ
+    discount, window, half_life : how older observations count (`models/forgetting.py`); at most one of them is set
     """
 
     link: str = "logit"
@@ -88,6 +93,9 @@ class GLM(OneTheta):
     min_derivative: float = 0.0
     constrain: float | None = None
     ridge: float | None = None
+    discount: float = 1.0
+    window: int | None = None
+    half_life: float | None = None
     owns = True  # update takes own=
     heaviest = 1e15  # weight that float64 can hold beside those of other observations
 
@@ -99,6 +107,12 @@ class GLM(OneTheta):
         errors.among("solver", self.solver, SOLVERS)
         errors.within("tol", self.tol, learn.TIGHT, 1)
         errors.within("min_derivative", self.min_derivative, 0, 1e100)
+        forgetting.check(self)
+        if self.window is not None and self.solver in ("online", "counts"):
+            raise ValueError(
+                f"a window takes out its oldest rows, and solver={self.solver!r} does not know which they are: window "
+                "needs solver='certified' or 'exact', or pass discount="
+            )
         if self.constrain is not None:
             errors.positive("constrain", self.constrain)
             if self.solver == "online":
@@ -122,7 +136,10 @@ class GLM(OneTheta):
     @functools.cached_property
     def abilities(self) -> frozenset[str]:
         """What it can tell a policy."""
-        return ABILITIES if self.solver == "online" else ABILITIES | {"refit", "rows"}
+        online = self.solver == "online"
+        if not self.forgets:
+            return ABILITIES if online else ABILITIES | {"refit", "rows"}
+        return ABILITIES - OF_ROWS if online else ABILITIES | {"refit"}
 
     def check(self, state: GLMState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
@@ -139,16 +156,27 @@ class GLM(OneTheta):
         square = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device)
         eye = xp.eye(dim, dtype=xp.float64, device=device)
         G = square + eye / self.rho**0.5 if self.apart else None
-        extra = statistics.init(needs, zeros, lam=self.lam)
-        return GLMState(
-            square + eye / self.lam**0.5, zeros, G, lazy.init(zeros, self.rho, self.lam), history.init(zeros), extra
-        )
+        extra = None if self.forgets else statistics.init(needs, zeros, lam=self.lam)
+        kept, rows = lazy.init(zeros, self.rho, self.lam), history.init(zeros)
+        F, H = square + eye / self.lam**0.5, None
+        if self.fades:
+            kept, H = kept._replace(left=zeros[..., 0] + 1.0), square + eye * self.lam
+        now = None if self.half_life is None else zeros[..., 0] + forgetting.BEFORE
+        return GLMState(F, zeros, G, kept, rows, extra, H, now)
 
     def update(
-        self, state: GLMState, x: Array, r: Array, *, weight: Array | None = None, own: bool = False
+        self,
+        state: GLMState,
+        x: Array,
+        r: Array,
+        *,
+        weight: Array | None = None,
+        at: Array | None = None,
+        own: bool = False,
     ) -> GLMState:
         """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing).
 
+        at (...) : with `half_life`, the time of the observation
         own : the caller gives the old state up, so the history is added to in place rather than copied
         """
         xp = arrays.namespace(x)
@@ -156,24 +184,39 @@ class GLM(OneTheta):
             r = xp.astype(r, xp.float64)
         if weight is not None:
             weight = xp.asarray(weight, dtype=xp.float64)
+        if self.forgets:
+            state, weight = forgotten.aged(self, state, r, weight, at)
         return learn.learn(self, state, x, r, weight, own=own)
 
     def update_many(
-        self, state: GLMState, X: Array, r: Array, *, weight: Array | None = None, own: bool = False
+        self,
+        state: GLMState,
+        X: Array,
+        r: Array,
+        *,
+        weight: Array | None = None,
+        at: Array | None = None,
+        own: bool = False,
     ) -> GLMState:
-        """n observations at once: X (..., n, d), r (..., n), weight (..., n); read once, not n times."""
+        """n observations at once: X (..., n, d), r, weight, at (..., n); read once, not n times."""
         xp, n = arrays.namespace(X), X.shape[-2]
         r = xp.asarray(r, dtype=xp.float64)
+        each = {name: A for name, A in (("weight", weight), ("at", at)) if A is not None}
         if n > 1 and self.solver not in ("online", "counts"):
-            last = None if weight is None else weight[..., -1]
-            state = learn.taken(state, X[..., :-1, :], r[..., :-1], None if weight is None else weight[..., :-1])
-            return self.update(state, X[..., -1, :], r[..., -1], weight=last, own=True)
-        for k in range(n):
-            part = None if weight is None else weight[..., k]
-            state = self.update(
-                state, X[..., k, :], r[..., k], weight=part, own=k > 0
-            )  # the old one outlives a refusal
+            first, last = ({name: A[..., part] for name, A in each.items()} for part in (slice(-1), -1))
+            if self.forgets:
+                state = forgotten.taken(self, state, X[..., :-1, :], r[..., :-1], **first)
+            else:
+                state = learn.taken(state, X[..., :-1, :], r[..., :-1], first.get("weight"))
+            return self.update(state, X[..., -1, :], r[..., -1], **last, own=True)
+        for k in range(n):  # the old one outlives a refusal
+            part = {name: A[..., k] for name, A in each.items()}
+            state = self.update(state, X[..., k, :], r[..., k], **part, own=k > 0)
         return state
+
+    def advanced(self, state: GLMState, at: Array) -> GLMState:
+        """The state at the time at (...), without an observation (`half_life` alone)."""
+        return forgotten.advanced(self, state, at)
 
     def predict(self, state: GLMState, X: Array) -> Array:
         """μ(x_i'θ̂), the expected rewards: X (..., K, d) -> (..., K)."""
@@ -185,6 +228,8 @@ class GLM(OneTheta):
 
     def gram_width(self, state: GLMState, X: Array) -> Array:
         """‖x_i‖ in the norm of V⁻¹, V = λI + Σ xx': X (..., K, d) -> (..., K)."""
+        if self.forgets:
+            return forgotten.gram_width(self, state, X)
         return arrays.norms(X @ _extra(state).gram_width)
 
     def sample(self, state: GLMState, eta: Array) -> Array:
@@ -193,6 +238,8 @@ class GLM(OneTheta):
 
     def gram_sample(self, state: GLMState, eta: Array) -> Array:
         """N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
+        if self.forgets:
+            return forgotten.gram_sample(state, eta)
         return statistics.gram_sample(_extra(state).gram, eta)
 
     def hessian_sample(self, state: GLMState, eta: Array) -> Array:
@@ -218,7 +265,8 @@ class GLM(OneTheta):
 
     def lipschitz(self, state: GLMState, S: float) -> Array:
         """L_t, at most, for ‖θ‖ <= S, (...): `statistics.lipschitz`."""
-        return statistics.lipschitz(_extra(state).norms, S=S, link=self.function)
+        norms = forgotten.norms(state) if self.forgets else _extra(state).norms
+        return statistics.lipschitz(norms, S=S, link=self.function)
 
     def bound(self, state: GLMState) -> Array:
         """E and the bound on |log eigenvalues of H against Ĥ|, (..., 2): what is certain of this state's exactness.
@@ -251,6 +299,11 @@ class GLM(OneTheta):
         """About how much memory one run takes after so many rounds (of as many rows, but for "counts")."""
         rows = {"online": learn.WARM, "counts": history.PAD}.get(self.solver, rounds)
         return 8 * (int(1.5 * rows) * (dim + 2) + 4 * dim * dim + lazy.cap(rounds, dim) * (dim + 2))
+
+    @property
+    def fades(self) -> bool:
+        """Whether older rows count for less by a factor, and the bound is kept through that; else each pass is read."""
+        return (self.discount < 1 or self.half_life is not None) and not self.apart
 
     @property
     def apart(self) -> bool:

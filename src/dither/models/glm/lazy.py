@@ -67,6 +67,7 @@ class Lazy(NamedTuple):
     blur: Array  # (...)  |log eigenvalues| of FF' that are rounding, summed likewise
     trace: Array  # (...)  tr H
     inverse: Array  # (...)  tr H⁻¹
+    left: Array | None = None  # (...)  what the old rows count, as a share of what they did at the last pass
 
 
 class Step(NamedTuple):
@@ -182,6 +183,33 @@ def drifted(lazy: Lazy, x: Array, r: Array, step: Step) -> Lazy:
     )
 
 
+def faded(lazy: Lazy, left: Array, moved: Array, F: Array, *, rho: float) -> Lazy:
+    """What is kept when all rows count `left` (...) times as much, and ρ as before.
+
+    moved (...) : ‖step‖ to the new minimum of the model, in the norm of H; F (..., d, d) : the new factor, FF' = H⁻¹
+
+    The slope of the model was e. It is left e now, in the norm of a matrix that is at least left times the old one. So
+    its length is √left times that of before, and no ‖x‖ is longer than 1/√left times that of before, or than ‖x‖/√ρ.
+    """
+    xp, d, unit = arrays.namespace(left), F.shape[-1], rounding.UNIT
+    trace, inverse = left * lazy.trace + (1 - left) * rho * d, square(F)
+    kappa = d * unit * trace * inverse  # what the Cholesky factor has lost
+    slip, root = kappa * moved, xp.sqrt(left)
+    longest = lazy.xmax / rho**0.5
+    safe = xp.where(root > 0, root, 1.0)
+    return lazy._replace(
+        slope=root * lazy.slope + slip,
+        noise=xp.sqrt(left * lazy.noise * lazy.noise + slip * slip),
+        offset=lazy.offset + kappa,
+        blur=kappa,
+        reach=xp.where(root * longest > lazy.reach, lazy.reach / safe, longest),
+        buffer=lazy.buffer._replace(v=left[..., None] * lazy.buffer.v),
+        trace=trace,
+        inverse=inverse,
+        left=left * lazy.left,
+    )
+
+
 def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bool) -> Lazy:
     """What is kept, with one more row: x (..., d), zeta, v (...); width (...) is ‖x‖ in the norm of the current H⁻¹."""
     xp, rows = arrays.namespace(x), lazy.buffer
@@ -197,13 +225,16 @@ def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bo
     )
 
 
-def measured(lazy: Lazy, theta: Array, *, link: Link) -> Lazy:
-    """What is kept, with the bound at theta (..., d)."""
+def measured(lazy: Lazy, theta: Array, *, link: Link, rho: float) -> Lazy:
+    """What is kept, with the bound at theta (..., d); rho is ρ."""
     xp = arrays.namespace(theta)
     D, most = theta - lazy.base, xp.full_like(lazy.slope, MOST)
+    length = arrays.norms(D)
     size = xp.minimum(arrays.norms(arrays.dot(lazy.R, D)), most)
-    s0 = xp.minimum(xp.minimum(lazy.xmax * arrays.norms(D), lazy.old * size), most)
-    n = int(xp.max(lazy.fill))
+    s0 = xp.minimum(xp.minimum(lazy.xmax * length, lazy.old * size), most)
+    if lazy.left is not None:  # the old rows have faded, and ρ has not
+        size = xp.minimum(xp.sqrt(lazy.left * size * size + (1 - lazy.left) * rho * length * length), most)
+    n = max(1, int(xp.max(lazy.fill)))
     used = xp.arange(n, device=array_api_compat.device(theta)) < lazy.fill[..., None]
     delta = arrays.dot(lazy.buffer.X[..., :n, :], theta) - lazy.buffer.zeta[..., :n]
     delta = xp.where(used, xp.abs(delta), 0.0)
@@ -250,6 +281,7 @@ def renewed(
         blur=blur,
         trace=square(solution.R),
         inverse=square(solution.F),
+        left=None if lazy.left is None else xp.ones_like(lazy.left),
     )
 
 
@@ -271,6 +303,8 @@ def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Arr
     kept.fill[runs], kept.bound[runs] = 0, bound
     kept.passes[runs] += found.steps
     kept.exact[runs] = np.where(exact, rows, kept.exact[runs])
+    if kept.left is not None:
+        kept.left[runs], state.H[runs] = 1.0, np.swapaxes(found.R, -1, -2) @ found.R
 
 
 def cap(rows: int, dim: int) -> int:

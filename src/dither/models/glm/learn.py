@@ -42,7 +42,9 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     if not bool(xp.all(due)):
         kept = lazy.drifted(new.lazy, x, r, step)
         kept = lazy.extend(kept, x, step.zeta, step.v, xp.sqrt(step.q / s), own=own)
-        new = new._replace(lazy=lazy.measured(kept, new.theta, link=model.function))
+        kept = lazy.measured(kept, new.theta, link=model.function, rho=model.rho)
+        unknown = ~xp.isfinite(state.lazy.bound[..., :1])  # what holds of a model of the objective without some rows
+        new = new._replace(lazy=kept._replace(bound=xp.where(unknown, xp.inf, kept.bound)))
         due = due | lost | _uncertain(model, new)
     if arrays.some(due):
         try:
@@ -70,6 +72,23 @@ def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
     return state._replace(extra=extra, history=history.append_many(state.history, X, r, weight), lazy=later)
 
 
+def settled(model: Any, state: Any) -> Any:
+    """The state whose θ̂ and Ĥ were moved without an observation, with its history read where that is due."""
+    xp, rows = arrays.namespace(state.theta), state.history.rows
+    if model.solver == "online":
+        due = rows < WARM
+    else:
+        lost = ~xp.isfinite(state.lazy.bound[..., 0])
+        due = (rows < SOLVED) | (model.solver != "certified") | lost
+        if not bool(xp.all(due)):
+            kept = lazy.measured(state.lazy, state.theta, link=model.function, rho=model.rho)
+            state = state._replace(lazy=kept)
+            due = due | _uncertain(model, state)
+    if not arrays.some(due):
+        return state
+    return _read(model, state, due) if due.ndim == 1 else _flattened(model, state, due)
+
+
 def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, sure: Array | None) -> tuple:
     """The state with θ and the factors after one step, the history unread; and that step.
 
@@ -94,7 +113,8 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
         lam = None if sure is None else model.lam
         F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=own_s, v=wide, lam=lam, only=sure)
         kept = kept._replace(stretch=xp.maximum(kept.stretch, xp.sqrt(wide / xp.where(v > 0, v, 1e-300))))
-    return state._replace(F=F, theta=theta, G=None if state.G is None else G, lazy=kept), step
+    H = None if state.H is None else state.H + v[..., None, None] * arrays.outer(x, x)
+    return state._replace(F=F, theta=theta, G=None if state.G is None else G, lazy=kept, H=H), step
 
 
 def _noted(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
@@ -244,4 +264,5 @@ def _solved(model: Any, state: Any, n: int) -> Any:
     if not brief:  # only rounding is left between the solution and the exact estimate
         blur = xp.maximum(blur, xp.where(xp.isfinite(solution.bound[..., 1]), solution.bound[..., 1], 0.0))
     new = lazy.renewed(kept, solution, blur, nu, stretch, rows.rows, exact=brief and again)
-    return state._replace(F=F, theta=solution.theta, G=None if state.G is None else solution.F, lazy=new)
+    H = None if state.H is None else solution.R.mT @ solution.R
+    return state._replace(F=F, theta=solution.theta, G=None if state.G is None else solution.F, lazy=new, H=H)

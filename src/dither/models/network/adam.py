@@ -38,28 +38,28 @@ def step(
     rate, offset = _rates(s, lr, beta1, beta2, eps)
     if not isinstance(s, int):
         rate, offset = (x[..., None].astype(theta.dtype) for x in (rate, offset))
-    runs = theta.size // theta.shape[-1]
-    piece = max(256, PIECE // runs) if theta.size > 8 * PIECE else theta.shape[-1]
-    flush = s % FLUSH == 0 if isinstance(s, int) else bool((s % FLUSH == 0).any())
-    shape = (*theta.shape[:-1], min(piece, theta.shape[-1]))
-    work = scratch.borrow("adam", (shape, theta.dtype), lambda: np.empty(shape, theta.dtype))
+        flush = bool((s % FLUSH == 0).any())
+    else:
+        flush = s % FLUSH == 0
+    work = scratch.borrow("adam", (theta.shape, theta.dtype), lambda: _room(theta))
+    piece = work.shape[-1]
+    if piece == theta.shape[-1]:
+        _piece(theta, m, v, g, work, rate, offset, beta1, beta2, flush)
+        return
     for at in range(0, theta.shape[-1], piece):
         part = np.s_[..., at : at + piece]
-        _piece(
-            theta[part],
-            m[part],
-            v[part],
-            g[part],
-            work[..., : theta.shape[-1] - at],
-            rate,
-            offset,
-            beta1,
-            beta2,
-            flush=flush,
-        )
+        own = work[..., : theta.shape[-1] - at]
+        _piece(theta[part], m[part], v[part], g[part], own, rate, offset, beta1, beta2, flush)
 
 
-def _piece(theta, m, v, g, work, rate, offset, beta1, beta2, *, flush: bool) -> None:
+def _room(theta: np.ndarray) -> np.ndarray:
+    """Room for temporaries of as many weights as are taken at a time."""
+    p, runs = theta.shape[-1], theta.size // theta.shape[-1]
+    piece = min(p, max(256, PIECE // runs)) if theta.size > 8 * PIECE else p
+    return np.empty((*theta.shape[:-1], piece), theta.dtype)
+
+
+def _piece(theta, m, v, g, work, rate, offset, beta1, beta2, flush: bool) -> None:
     """The step for some of the weights, with `work` as room for temporaries."""
     m *= beta1
     m += g
@@ -78,5 +78,6 @@ def _piece(theta, m, v, g, work, rate, offset, beta1, beta2, *, flush: bool) -> 
 
 def _rates(s: Any, lr: float, beta1: float, beta2: float, eps: float) -> tuple[Any, Any]:
     """The rate and the offset of θ ← θ - rate m/(√v + offset): they hold the factors that m and v are kept without."""
-    first, second = ((1 - beta**s) / (1 - beta) for beta in (beta1, beta2))
-    return lr * second**0.5 / first, eps * second**0.5
+    first, second = (1 - beta1**s) / (1 - beta1), (1 - beta2**s) / (1 - beta2)
+    root = second**0.5
+    return lr * root / first, eps * root

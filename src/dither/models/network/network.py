@@ -216,13 +216,14 @@ class Network:
         buffer = recent.roomy(state.buffer, window=self.window)
         count = recent.alike(buffer.count)
         at = recent.place(buffer, count)
-        after = buffer._replace(count=buffer.count + 1)
+        after = Rows(buffer.X, buffer.r, buffer.weight, buffer.arm, buffer.count + 1)
         count = None if count is None else count + 1
         due: Any = (after.count if count is None else count) % self.every == 0  # bool, or (R,) where the counts differ
         some, every = (due, due) if count is not None else (bool(due.any()), bool(due.all()))
         once = self.steps == 1 and every  # then θ is written once, and nothing is refused after that
-        theta, m, v = (A if once or not some else A.copy() for A in (state.theta, state.m, state.v))
-        steps = state.steps
+        theta, m, v, steps = state.theta, state.m, state.v, state.steps
+        if some and not once:
+            theta, m, v = theta.copy(), m.copy(), v.copy()
         before = recent.read(buffer, at)
         recent.write(buffer, at, x, r, weight, arm)
         try:
@@ -232,8 +233,8 @@ class Network:
                     engine.add_squares(net, state.theta, x, arm, state.uinv, weight)
                 steps = steps + 1
                 alike = recent.alike(steps)
-                rates = dict(lr=self.lr, beta1=self.beta1, beta2=self.beta2, eps=self.eps)
-                adam.step(theta, m, v, g, s=steps if alike is None else alike, **rates)
+                s = steps if alike is None else alike
+                adam.step(theta, m, v, g, s=s, lr=self.lr, beta1=self.beta1, beta2=self.beta2, eps=self.eps)
         except ValueError:
             recent.write(buffer, at, *before)
             raise
@@ -344,7 +345,7 @@ class Network:
         if self.weight_decay:
             g += g.dtype.type(self.weight_decay) * theta
         flat, most = g.reshape(-1), LONGEST_GRADIENT[self.dtype]
-        square = float(np.vdot(flat, flat))
+        square = float(np.vdot(flat, flat))  # which, unlike dot, does not warn of an overflow
         if not square < np.inf:
             raise ValueError(
                 f"the gradient of the network overflows {self.dtype}: scale x and r down (features with mean 0 and "

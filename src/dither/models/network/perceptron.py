@@ -20,6 +20,7 @@ import numpy as np
 from dither.models.network import scratch
 from dither.models.network.layout import Layer, Layout
 
+ZERO = np.zeros((), np.float32)  # an array, since NumPy converts a Python number anew in every call
 PLACED = 1024  # K d up to which rows of Kd numbers are quicker than a product for each arm
 
 
@@ -38,7 +39,8 @@ class Room(NamedTuple):
     acts: list[np.ndarray]  # (..., B, h + 1) of each hidden layer; every row ends in 1
     open: list[np.ndarray]  # (..., B, h)  the same without the 1
     rows: Any  # (..., B, K d + 1)  the Kd-vectors, each with a 1 at its end; None: they are too long
-    blocks: Any  # (all rows, K, d)  the same without the 1, by slot
+    blank: Any  # the same without the features
+    blocks: Any  # (all rows, K, d)  the rows without the 1, by slot
     each: Any  # (all rows,)  0, 1, 2, ...
 
 
@@ -165,9 +167,8 @@ def _placed(room: Room, X: np.ndarray, arm: np.ndarray | None) -> np.ndarray:
     if arm is None:
         room.rows[..., :-1] = X
     else:
-        room.rows.fill(0)
+        room.rows[...] = room.blank
         room.blocks[room.each, arm.reshape(-1)] = X.reshape(-1, X.shape[-1])
-        room.rows[..., -1] = 1
     return room.rows
 
 
@@ -179,7 +180,9 @@ def _inputs(net: Layout, first: Layer, X: np.ndarray, *, own: bool, lead: int) -
         return X.reshape(-1, net.d) @ first.W + first.b, ("rows", X.shape[:-1])
     if lead:
         rows = X[..., None, :] if own else X[..., None, None, :]
-        return (rows @ first.W)[..., 0, :] + first.b[..., None, :], ("as", ())
+        z = (rows @ first.W)[..., 0, :]
+        z += first.b[..., None, :]
+        return z, ("as", ())
     before = X.shape[:-2] if own else X.shape[:-1]
     rows = X.reshape(-1, net.slots, net.d).swapaxes(0, 1) if own else X.reshape(1, -1, net.d)
     z = rows @ first.W + first.b  # (K, B, m): one product an arm
@@ -203,9 +206,10 @@ def _rest(layers: list[Layer], z: np.ndarray) -> Pass:
     """The layers after the first, from z_1 (..., N, m), which is overwritten."""
     acts = []
     for layer in layers[1:]:
-        a = np.maximum(z, 0, out=z)
+        a = np.maximum(z, ZERO, out=z)
         acts.append(a)
-        z = a @ layer.W + layer.b[..., None, :]
+        z = a @ layer.W
+        z += layer.b[..., None, :]
     return Pass(acts, z[..., 0])
 
 
@@ -215,11 +219,14 @@ def _room(net: Layout, shape: tuple[int, ...], dtype) -> Room:
     def make() -> Room:
         g = np.zeros((*shape[:-1], net.size), dtype)
         acts, K = [np.ones((*shape, h + 1), dtype) for h in net.hidden], net.slots or 1
-        room = Room(g, net.views(g), acts, [a[..., :-1] for a in acts], None, None, None)
+        room = Room(g, net.views(g), acts, [a[..., :-1] for a in acts], None, None, None, None)
         if net.slots is not None and K * net.d > PLACED:
             return room
-        rows, n = np.ones((*shape, K * net.d + 1), dtype), math.prod(shape)
-        return room._replace(rows=rows, blocks=rows.reshape(n, -1)[:, :-1].reshape(n, K, net.d), each=np.arange(n))
+        blank, n = np.zeros((*shape, K * net.d + 1), dtype), math.prod(shape)
+        blank[..., -1] = 1
+        rows = blank.copy()
+        blocks = rows.reshape(n, -1)[:, :-1].reshape(n, K, net.d)
+        return room._replace(rows=rows, blank=blank, blocks=blocks, each=np.arange(n))
 
     return scratch.borrow("room", (net, shape, dtype), make)
 
@@ -227,7 +234,7 @@ def _room(net: Layout, shape: tuple[int, ...], dtype) -> Room:
 def _above(layers: list[Layer], room: Room) -> np.ndarray:
     """f (..., B), from the z_1 that lies in the room; all activations are filled in."""
     for i, a in enumerate(room.acts):
-        np.maximum(a, 0, out=a)  # of whole rows, which is quicker: the 1 stays
+        np.maximum(a, ZERO, out=a)  # of whole rows, which is quicker: the 1 stays
         if i + 1 < len(room.acts):
             np.matmul(a, layers[i + 1].both, out=room.open[i + 1])
     return (room.acts[-1] @ layers[-1].both)[..., 0]
@@ -240,7 +247,7 @@ def _below(layers: list[Layer], room: Room, pull: np.ndarray) -> np.ndarray:
         a, W = room.acts[i - 1], layers[i].W
         np.matmul(a.mT, delta, out=room.parts[i].both)
         delta = delta * W.mT if W.shape[-1] == 1 else delta @ W.mT  # of one column: an outer product
-        delta *= (a > 0)[..., :-1]  # compared in whole rows, which is quicker
+        delta *= (a > ZERO)[..., :-1]  # compared in whole rows, which is quicker
     return delta
 
 

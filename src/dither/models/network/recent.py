@@ -51,7 +51,8 @@ def place(rows: Rows, count: int | None) -> tuple:
 
 def read(rows: Rows, at: tuple) -> tuple:
     """A copy of the observation in that place, as `write` takes it."""
-    return tuple(None if A is None else A[at].copy() for A in (rows.X, rows.r, rows.weight, rows.arm))
+    arm = None if rows.arm is None else rows.arm[at].copy()
+    return rows.X[at].copy(), rows.r[at].copy(), rows.weight[at].copy(), arm
 
 
 def write(rows: Rows, at: tuple, x: Array, r: Array, weight: Array, arm: Array | None) -> None:

@@ -1,0 +1,199 @@
+"""The rows of a window, and their sum without those that have left it.
+
+A row is y = (x, r) with its weight. The rows that count lie one after the other, in an array that has room for more.
+New rows are written behind them, so an earlier state goes on to hold its own. The oldest row may count in part: a
+window holds W observations, and a row of weight 3 is three.
+
+Every row that enters the sum or leaves it rounds it by a share of its size then. So what a large row has left behind
+is bounded by the largest diagonal since the sum was made from the rows. The sum is made anew after W rows, and at once
+where that bound would be more than `SHOWN` roundings of the diagonal at hand.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import array_api_compat
+import numpy as np
+
+from dither import arrays
+from dither.arrays import Array
+
+ROOM = 64  # rows that there is room for at first
+SHOWN = 1e3
+_SIGNS = np.array([[1.0], [-1.0]])
+
+
+class Kept(NamedTuple):
+    """Rows in the order in which they came."""
+
+    Y: Array  # (..., N, d+1)
+    count: Array  # (..., N)  the weight of each
+    places: Array  # (..., 2)  where the oldest row that counts is, and where the next row goes; int64
+    books: Array  # (..., 3)  weight that the oldest row has lost, weight of all, rows since the sum was made from them
+    peak: Array  # (..., d+1)  the largest diagonal of the sum since then
+
+
+def init(zeros: Array) -> Kept:
+    """No rows, for y like zeros (..., d+1)."""
+    xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
+
+    def empty(*shape: int, dtype: Any = zeros.dtype) -> Array:
+        return xp.zeros((*batch, *shape), dtype=dtype, device=device)
+
+    return Kept(empty(ROOM, d), empty(ROOM), empty(2, dtype=xp.int64), empty(3), empty(d))
+
+
+def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) -> tuple[np.ndarray, Kept, float] | None:
+    """`slid` for one row of weight 1 of one run in NumPy, at once; None where it takes more than that."""
+    first, end = rows.places.tolist()
+    gone, total, since = rows.books.tolist()
+    since += 1
+    full = total == window
+    if end == len(rows.Y) or since >= window or gone or total > window or (full and rows.count[first] != 1):
+        return None
+    if full:
+        pair = np.array([y, rows.Y[first]])
+        A = A + pair.T @ (_SIGNS * pair)
+    else:
+        A = A + np.multiply.outer(y, y)
+    size = A.diagonal()
+    peak = np.maximum(rows.peak, size)
+    shown = float((peak / (np.abs(size) + lam)).max())
+    if shown > SHOWN:
+        return None
+    rows.Y[end], rows.count[end] = y, 1.0
+    first, total = (first + 1, total) if full else (first, total + 1)
+    new = Kept(rows.Y, rows.count, np.array([first, end + 1]), np.array([gone, total, since]), peak)
+    return A, new, since * shown * shown + end + 1 - first
+
+
+def slid(
+    rows: Kept, A: Array, Y: Array, weight: Array | None, *, window: int, lam: float, own: bool
+) -> tuple[Array, Kept, Array]:
+    """After rows Y (..., n, d+1), weight (..., n): the sum, the rows, and the roundings that the sum stands for (...).
+
+    A : (..., d+1, d+1) the sum before
+    own : rows may be written behind those of the old state
+    """
+    xp, n = arrays.namespace(A), Y.shape[-2]
+    if int(xp.max(rows.places)) + n > rows.count.shape[-1]:
+        rows, own = _moved(rows, n), True
+    if not own:
+        rows = rows._replace(Y=xp.asarray(rows.Y, copy=True), count=xp.asarray(rows.count, copy=True))
+    batch = rows.places.shape[:-1]
+    if not batch:
+        return _slid(rows, A, Y, weight, window=window, lam=lam)
+    parts = []
+    for i in np.ndindex(tuple(batch)):
+        own_weight = None if weight is None else weight[(*i, ...)]
+        parts.append(_slid(run(rows, i), A[(*i, ...)], Y[(*i, ...)], own_weight, window=window, lam=lam))
+    sums, each, steps = zip(*parts, strict=True)
+
+    def whole(values: Any) -> Array:
+        stacked = xp.stack([xp.asarray(value, dtype=None if hasattr(value, "ndim") else A.dtype) for value in values])
+        return xp.reshape(stacked, (*batch, *stacked.shape[1:]))
+
+    fields = (whole([getattr(one, name) for one in each]) for name in Kept._fields[2:])
+    return whole(sums), Kept(rows.Y, rows.count, *fields), whole(steps)
+
+
+def each(rows: Kept) -> Iterator[tuple[Array, Array]]:
+    """The rows that count of each run, Y (m, d+1), and their weights (m,)."""
+    for i in np.ndindex(tuple(rows.places.shape[:-1])):
+        one = run(rows, i)
+        first, end = int(one.places[0]), int(one.places[1])
+        counts = arrays.namespace(one.count).asarray(one.count[first:end], copy=True)
+        if end > first:
+            counts[0] -= one.books[0]
+        yield one.Y[first:end, :], counts
+
+
+def run(rows: Kept, i: tuple[int, ...]) -> Kept:
+    """One run of several."""
+    return Kept(*(part[(*i, ...)] for part in rows))
+
+
+def cleared(rows: Kept, before: Kept) -> None:
+    """Undo in place what a refused `slid` wrote behind the rows of `before`, where it wrote there."""
+    if rows.Y is before.Y:
+        for i in np.ndindex(tuple(rows.places.shape[:-1])):
+            behind = slice(int(before.places[(*i, 1)]), None)
+            rows.Y[(*i, behind, ...)] = 0.0
+            rows.count[(*i, behind)] = 0.0
+
+
+def check(rows: Kept) -> None:
+    """Refuse rows that no data can lead to, as of a file that something else wrote."""
+    Y, count, places, books, _ = rows
+    first, end = places[..., 0], places[..., 1]
+    if Y.shape[:-1] != count.shape or int(end.max()) > count.shape[-1] or bool((first > end).any()):
+        raise ValueError("its history counts rows that are not there")
+    if float(count.min()) < 0 or float(books.min()) < 0:
+        raise ValueError("its history has a weight below 0")
+
+
+def _slid(
+    rows: Kept, A: Array, Y: Array, weight: Array | None, *, window: int, lam: float
+) -> tuple[Array, Kept, Array]:
+    """The same for one run, whose arrays have room."""
+    xp, kept, count = arrays.namespace(A), rows.Y, rows.count
+    if weight is not None and bool(xp.any(weight == 0)):  # rows that never count are not kept
+        used = xp.nonzero(weight)[0]
+        Y, weight = xp.take(Y, used, axis=0), xp.take(weight, used, axis=0)
+    n, device = Y.shape[0], array_api_compat.device(A)
+    first, end = int(rows.places[0]), int(rows.places[1])
+    gone, total, since = (float(book) for book in rows.books)
+    kept[end : end + n, :] = Y
+    count[end : end + n] = 1.0 if weight is None else weight
+    total += n if weight is None else float(xp.sum(weight))
+    end, since, start = end + n, since + n, first
+    cuts: list[float] = []
+    while total > window:  # the oldest rows leave
+        left = float(count[first]) - gone
+        cut = min(left, total - window)
+        cuts.append(cut)
+        total, gone = total - cut, gone + cut
+        if cut == left:
+            first, gone = first + 1, 0.0
+    if n == 1 and weight is None and cuts == [1.0]:
+        old = kept[start, :]
+        A = A + xp.stack([Y[0, :], old]).mT @ xp.stack([Y[0, :], -old])
+        peak = xp.maximum(rows.peak, xp.linalg.diagonal(A))
+    else:
+        A = A + _sum(Y, count[end - n : end])
+        peak = xp.maximum(rows.peak, xp.linalg.diagonal(A))
+        if cuts:
+            A = A - _sum(kept[start : start + len(cuts), :], xp.asarray(cuts, dtype=A.dtype, device=device))
+    size = xp.abs(xp.linalg.diagonal(A))
+    shown = float(xp.max(peak[:-1] / (size[:-1] + lam)))
+    places, books = [first, end], [gone, total, since]
+    new = Kept(
+        *(kept, count, xp.asarray(places, dtype=xp.int64, device=device)),
+        *(xp.asarray(books, dtype=A.dtype, device=device), peak),
+    )
+    if since < window and shown <= SHOWN and float(peak[-1]) <= SHOWN * float(size[-1]):
+        return A, new, since * shown * shown + end - first
+    rest, weights = next(each(new))
+    A, books = _sum(rest, weights), [gone, float(xp.sum(weights)), 0.0]
+    new = new._replace(books=xp.asarray(books, dtype=A.dtype, device=device), peak=xp.linalg.diagonal(A) + 0.0)
+    return A, new, float(end - first)
+
+
+def _sum(Y: Array, weight: Array) -> Array:
+    """Σ ω yy': Y (n, d+1), weight (n,)."""
+    return (weight[:, None] * Y).mT @ Y
+
+
+def _moved(rows: Kept, n: int) -> Kept:
+    """The rows that count at the beginning of new arrays, which have room for as many again and for n more."""
+    xp, batch = arrays.namespace(rows.Y), rows.places.shape[:-1]
+    room = max(ROOM, 2 * int(xp.max(rows.places[..., 1] - rows.places[..., 0]))) + n
+    device, shape = array_api_compat.device(rows.Y), (*batch, room)
+    Y = xp.zeros((*shape, rows.Y.shape[-1]), dtype=rows.Y.dtype, device=device)
+    count, places = xp.zeros(shape, dtype=rows.Y.dtype, device=device), xp.asarray(rows.places, copy=True)
+    for i in np.ndindex(tuple(batch)):
+        a, b = int(places[(*i, 0)]), int(places[(*i, 1)])
+        Y[(*i, slice(0, b - a), ...)] = rows.Y[(*i, slice(a, b), ...)]
+        count[(*i, slice(0, b - a))] = rows.count[(*i, slice(a, b))]
+        places[(*i, 0)], places[(*i, 1)] = 0, b - a
+    return rows._replace(Y=Y, count=count, places=places)

@@ -1,0 +1,207 @@
+"""Generalised linear models that forget, against Newton's method on the weighted history, spelt out."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import dither
+from dither import testing
+from dither.models import GLM, Disjoint, history
+from dither.models.glm import learn
+from libraries import Library
+from test_forgetting import weights
+
+DISCOUNTS = ({"discount": 0.99}, {"discount": 0.9}, {"discount": 1e-3})
+WINDOWS = ({"window": 3}, {"window": 150})
+
+
+def newton(X, r, w, *, lam, link):
+    """θ̂ and the Hessian there, by damped steps on the whole weighted history."""
+    mu = {"logit": lambda z: 1 / (1 + np.exp(-z)), "log": np.exp, "identity": lambda z: z}[link]
+    slope = {"logit": lambda z: mu(z) * (1 - mu(z)), "log": np.exp, "identity": np.ones_like}[link]
+    theta = np.zeros(X.shape[1])
+    for _ in range(500):
+        z = X @ theta
+        H = X.T @ ((w * slope(z))[:, None] * X) + lam * np.eye(len(theta))
+        step = np.linalg.solve(H, X.T @ (w * (mu(z) - r)) + lam * theta)
+        theta = theta - step / max(1.0, np.abs(X @ step).max(initial=0.0))
+        if np.abs(step).max() < 1e-14 * max(1.0, np.abs(theta).max()):
+            break
+    z = X @ theta
+    return theta, X.T @ ((w * slope(z))[:, None] * X) + lam * np.eye(len(theta))
+
+
+def agrees(model, state, X, r, w):
+    """θ̂ and Ĥ are within `bound` of the exact ones, and the bound is as small as the solver says."""
+    theta, H = newton(X, r, w, lam=model.rho, link=model.link)
+    R = np.linalg.cholesky(H).T
+    E = np.linalg.norm(R @ (state.theta - theta))
+    drift = np.abs(np.log(np.linalg.eigvalsh(R @ state.F @ state.F.T @ R.T))).max()
+    bound = model.bound(state)
+    assert bound[0] <= (model.tol if model.solver == "certified" else learn.TIGHT)
+    assert bound[0] + 1e-11 * max(1.0, np.linalg.norm(R @ theta)) >= E
+    assert drift <= bound[1] + 1e-10
+    at = np.random.default_rng(9).normal(size=(3, X.shape[1]))
+    w2 = np.sum(at * np.linalg.solve(H, at.T).T, axis=1)
+    assert_allclose(np.log(model.width(state, at) / np.sqrt(w2)), 0, atol=bound[1] / 2 + 1e-10)
+    V = X.T @ (w[:, None] * X)
+    found = model.gram_width(state, at) ** 2
+    assert_allclose(found, np.sum(at * np.linalg.solve(V + model.lam * np.eye(len(V)), at.T).T, axis=1), rtol=1e-8)
+    root = model.gram_sample(state, np.eye(len(V), 2 * len(V)))
+    assert_allclose(root.T @ root, V, rtol=1e-8, atol=1e-10 * max(1.0, np.abs(V).max()))
+
+
+def drawn(n, d, link, *, seed, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = scale * rng.normal(size=(n, d))
+    z = np.clip(X.sum(axis=1), -4, 4)
+    r = (rng.random(n) < 1 / (1 + np.exp(-z))) * 1.0 if link == "logit" else rng.poisson(np.exp(z / 2)) * 1.0
+    return X, r
+
+
+@st.composite
+def forgetful(draw):
+    link = draw(st.sampled_from(["logit", "log", "identity"]))
+    how = draw(st.sampled_from(DISCOUNTS + WINDOWS))
+    solver = draw(st.sampled_from(["certified", "exact"] + ([] if "window" in how else ["counts"])))
+    n, d, seed = draw(st.sampled_from([0, 1, 20, 140, 300])), draw(st.integers(1, 3)), draw(st.integers(0, 2**20))
+    X, r = drawn(n, d, link, seed=seed, scale=draw(st.sampled_from([0.1, 1.0])))
+    times = draw(st.sampled_from([None, 1])) and np.random.default_rng(seed).integers(0, 3, size=n)
+    cuts = sorted(draw(st.lists(st.integers(0, n), max_size=3)))
+    return GLM(link=link, lam=draw(st.sampled_from([0.01, 1.0])), solver=solver, **how), X, r, times, [0, *cuts, n]
+
+
+@given(forgetful())
+def test_it_is_a_fit_of_the_weighted_history(case):
+    model, X, r, times, cuts = case
+    w = weights(model, np.ones(len(r), int) if times is None else times)
+    one = many = model.init(X.shape[1])
+    for i in range(len(r)):
+        one = model.update(one, X[i], r[i], weight=None if times is None else np.float64(times[i]), own=i > 0)
+    agrees(model, one, X, r, w)
+    for a, b in itertools.pairwise(cuts):
+        many = model.update_many(many, X[a:b], r[a:b], weight=None if times is None else times[a:b] * 1.0)
+    agrees(model, many, X, r, w)
+    # seen red: F not made anew; ρ that fades; the bound without its fading; the batch's rows not weighted
+
+
+def test_the_bound_holds_through_long_histories_and_rows_that_faded_are_left_out():
+    for how in ({"discount": 0.99}, {"discount": 0.9}, {"window": 300}, {"half_life": 60.0}):
+        X, r = drawn(3000, 3, "logit", seed=1)
+        model = GLM(lam=0.01, tol=0.01, **how)
+        state = model.init(3)
+        for i in range(3000):
+            timed = {"at": np.float64(i)} if model.half_life else {}
+            state = model.update(state, X[i], r[i], own=True, **timed)
+            if i % 397 == 0 or i == 2999:
+                w = 0.5 ** ((i - np.arange(i + 1.0)) / 60) if model.half_life else weights(model, np.ones(i + 1, int))
+                agrees(model, state, X[: i + 1], r[: i + 1], w)
+        assert state.history.count.shape[0] < (1000 if "discount" in how and how["discount"] == 0.9 else 20_000)
+    # seen red: `lazy.faded` that leaves `reach` or the buffer as they were
+
+
+def test_the_prior_is_there_again_when_all_is_forgotten():
+    X, r = drawn(40, 2, "logit", seed=2)
+    later = np.array([1.0, 0.0])
+    for model in (GLM(lam=0.25, discount=0.5), GLM(lam=0.25, window=20), GLM(lam=0.25, discount=0.5, solver="online")):
+        state = model.update_many(model.init(2), X, r)
+        for k in range(1500):
+            state = model.update(state, later, np.float64(k % 2), own=True)
+        assert_allclose(model.width(state, np.eye(2))[1], 2.0, rtol=1e-9)
+        assert_allclose(state.theta[1], 0.0, atol=1e-9)
+
+
+def test_by_the_clock_rows_count_by_their_age_in_whatever_order_they_come():
+    rng = np.random.default_rng(3)
+    X, r = drawn(200, 2, "logit", seed=3)
+    at = rng.uniform(-50, 300, size=200)
+    for solver in ("certified", "exact"):
+        model = GLM(lam=0.5, half_life=40.0, solver=solver)
+        one = model.init(2)
+        for i in rng.permutation(200):
+            one = model.update(one, X[i], r[i], at=np.float64(at[i]))
+        many = model.update_many(model.init(2), X, r, at=at)
+        for end in (320.0, 360.0, 100.0):
+            one, many = (model.advanced(state, np.float64(end)) for state in (one, many))
+        for state in (one, many):
+            agrees(model, state, X, r, 0.5 ** ((360.0 - at) / 40.0))
+        gone = model.advanced(one, np.float64(1e9))
+        assert_allclose(model.width(gone, np.eye(2)), 2**0.5, rtol=1e-12)
+        assert_allclose(gone.theta, 0.0, atol=1e-20)
+
+
+@pytest.mark.parametrize("how", [{"constrain": 0.4}, {"ridge": 2.0}, {"min_derivative": 0.25}])
+@pytest.mark.parametrize("forget", [{"discount": 0.95}, {"window": 30}])
+def test_variants_are_refitted_in_each_round(how, forget):
+    X, r = drawn(200, 2, "logit", seed=4)
+    model, plain = GLM(lam=0.5, **forget, **how), GLM(lam=0.5, **how)
+    state = model.init(2)
+    for i in range(200):
+        state = model.update(state, X[i], r[i], own=True)
+    w = weights(model, np.ones(200, int))
+    whole = plain.update_many(plain.init(2), X, r, weight=w)
+    off = model.bound(state)[0] + plain.bound(whole)[0]
+    scale = np.linalg.norm(np.linalg.inv(whole.F) @ (state.theta - whole.theta))
+    assert scale <= 1.1 * off
+    assert_allclose(np.log(model.width(state, X) / plain.width(whole, X)), 0, atol=0.1)
+
+
+@pytest.mark.parametrize("library", ["numpy", "strict", "torch"])
+@pytest.mark.parametrize("how", [{"discount": 0.9}, {"window": 12}, {"half_life": 8.0}])
+def test_runs_in_lockstep_learn_what_they_learn_alone(how, library):
+    xp, model = Library(library).xp, GLM(lam=0.2, **how)
+    n = 30 if library != "numpy" else 150
+    X, r = drawn(3 * n, 2, "logit", seed=5)
+    X, r = X.reshape(n, 3, 2), r.reshape(n, 3)
+    state, alone = model.init(2, batch=(3,), xp=xp), [model.init(2) for _ in range(3)]
+    for t in range(n):
+        timed = {"at": xp.zeros(3, dtype=xp.float64) + t} if model.half_life else {}
+        state = model.update(state, xp.asarray(X[t]), xp.asarray(r[t]), **timed)
+        one = {"at": np.float64(t)} if model.half_life else {}
+        alone = [model.update(s, X[t, i], r[t, i], **one) for i, s in enumerate(alone)]
+    for i in range(3):
+        off = model.bound(alone[i])
+        assert_allclose(np.asarray(state.theta[i, ...]), alone[i].theta, rtol=1e-6, atol=float(off[0]) + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GLM(lam=0.5, discount=0.7),
+        GLM(lam=0.5, window=3),
+        GLM(lam=0.5, half_life=2.0),
+        GLM(lam=0.5, discount=0.9, solver="counts"),
+        Disjoint(GLM(lam=0.5, discount=0.7), 3),
+        Disjoint(GLM(lam=0.5, window=1), 3),
+        Disjoint(GLM(lam=0.5, half_life=2.0), 3),
+    ],
+    ids=repr,
+)
+def test_it_keeps_the_rules_of_models(model):
+    late = {} if getattr(model, "half_life", None) else {"order": "what came last counts most"}
+    testing.check_model(model, expected_failed_checks=late)
+
+
+def test_what_counts_or_reads_rows_is_refused():
+    for solver in ("online", "counts"):
+        with pytest.raises(ValueError, match=rf"solver='{solver}' does not know which they are"):
+            GLM(solver=solver, window=5)
+    for name in ("LogPHE", "OFUGLB"):
+        with pytest.raises(TypeError, match="rows"):
+            dither.ALGORITHMS[name](dim=2, discount=0.9)
+    with pytest.raises(TypeError, match="gram_width"):
+        dither.ALGORITHMS["UCB-GLM"](dim=2, discount=0.9, solver="online")
+
+
+def test_a_window_of_the_history_takes_its_oldest_rows_out():
+    rows = history.init(np.zeros(1))
+    for k, weight in enumerate((2.0, 0.0, 1.5, 1.0)):
+        rows = history.append(rows, np.array([1.0 * k]), np.float64(3.0), np.float64(weight), distinct=False)
+    found = history.windowed(rows, np.array([3.0]))
+    assert_allclose(found.count[:4], [0.5, 0.0, 1.5, 1.0])
+    assert_allclose(found.total[:4], [1.5, 0.0, 4.5, 3.0])
+    assert history.windowed(rows, np.array([4.5])) is rows
