@@ -4,7 +4,7 @@ With five prices and a model of purchases, the values are the prices, and what i
 
     Lines, identity link      v m + z v w: lines again, exact
     Lines, log link           m + log v + z w has the order of v e^{m + zw}: lines again, exact
-    Lines, logit link         `Curves`: exact, with one z for all arms, for up to `propensity.curves.MOST` arms
+    Lines, logit link         `Curves`: exact, with one z for all arms, for up to `propensity.MOST_CURVES` arms
     other scores, links       `Paid`: Monte Carlo
 """
 

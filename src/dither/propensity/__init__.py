@@ -20,10 +20,10 @@ are NumPy arrays, since they leave the library here.
 """
 
 from dither.propensity.coupled import alone, chosen, confirm, decide, decide_points, drawn, envelope, points, shared_at
-from dither.propensity.curves import MOST as MOST_CURVES
-from dither.propensity.curves import curves
-from dither.propensity.curves import scores as of_curves
 from dither.propensity.independent import drawn_apart, uncoupled
+from dither.propensity.logistic import MOST as MOST_CURVES
+from dither.propensity.logistic import curves
+from dither.propensity.logistic import scores as of_curves
 from dither.propensity.ranks import listed, listed_at, ranks
 from dither.propensity.settled import Sets, Slack, given, settle
 from dither.propensity.upper import Corners, corners
