@@ -18,6 +18,7 @@ from dither.log.database import entering, rewarding, sql_tables
 from ledgers import decision, moment
 
 X = np.eye(3)
+pytestmark = pytest.mark.usefixtures("closing")  # newer Pythons warn of connections that are left open
 
 
 def begin(**settings):
