@@ -316,6 +316,27 @@ class Bandit:
             for name in self._streams():
                 setattr(self, name, self._stream(_STREAMS[name], self.decisions, self.observations))
 
+    def follow(self, other: "Bandit") -> None:
+        """Take over what another bandit of the same configuration has learnt. The streams stay one's own.
+
+        Raises ValueError for another configuration. Nothing has changed then.
+        """
+        with other._lock:
+            learnt = other.model, other.state, other.observations, other._columns
+            if (other.dim, other.policy) != (self.dim, self.policy) or type(other.model) is not type(self.model):
+                raise ValueError(f"a bandit follows one of its own configuration: {other!r} is not that of {self!r}")
+        with self._lock:
+            self.model, self.state, self.observations, self._columns = learnt
+            self.slots = contract.slots(self.model)
+
+    def read(self, X: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        """X and the mask of a request as arrays, checked as `choose` checks them. Nothing changes."""
+        with self._whole():
+            before = self._columns
+            X, mask, _ = self._request(X, mask)
+            self._columns = before
+            return X, mask
+
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.
 

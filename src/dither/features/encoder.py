@@ -117,11 +117,14 @@ class Features:
     def fit(self, contexts: Any = None, arms: Any = None) -> "Features":
         """Features whose kinds have learnt what was not stated: means, scales, categories, vocabularies.
 
-        contexts, arms : records or a frame, n of them each; a side where all is stated needs none
+        contexts, arms : records or a frame, n of them each; a side where all is stated needs none. arms may also be
+            id -> record, as for a `Catalogue`
 
         Raises ValueError, which names the fields, where a side that must be fitted is not given. Raises ImportError
         where scikit-learn is missing (extra `features`).
         """
+        if isinstance(arms, Mapping):
+            arms = [{"id": id} | records.record(one, f"arm {id!r}") for id, one in arms.items()]
         sides = {}
         for side, given, own in (("context", contexts, self.context), ("arm", arms, self.arm)):
             lacking = [name for name, kind in own.items() if not kind.fitted]
