@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-numerical lint bench tables gallery docs check-release clean
+.PHONY: demo test test-numerical lint bench soak tables gallery docs check-release clean
 
 demo: .venv/demo
 	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 10 --block 5 --jobs 2 --out demo
@@ -43,6 +43,12 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/features.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/imports.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/walks.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py --million
+
+soak: .venv/test
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py
+	OMP_NUM_THREADS=1 $(BIN)/python tests/kills.py --rounds 50
 
 tables: .venv/test
 	$(BIN)/python -m dither.cli.inventory > docs/tables.md

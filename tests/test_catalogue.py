@@ -5,6 +5,8 @@ import copy
 import json
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -88,6 +90,11 @@ def test_arms_come_as_dicts_records_and_frames():
     for one in ways[:4]:
         assert one.to_bytes() == dither.Catalogue(f, ARMS).to_bytes()
     assert ways[4].events == ways[0].events
+    shop = ways[0]
+    for ids in (np.array(["b1", "a17"]), pd.Series(["b1", "a17"]), pl.Series(["b1", "a17"]), ("b1", "a17")):
+        assert_array_equal(shop.encode(CONTEXT, ids), shop.encode(CONTEXT)[[2, 0]])
+    assert list(shop) == list(ARMS)
+    assert [id in shop for id in ("a17", 3, None, 1.5, "")] == [True, False, False, False, False]
     numbers = dither.Catalogue(f, {5: ARMS["a17"], np.int64(7): ARMS["b1"]})
     assert numbers.ids == ("5", "7")
     assert_array_equal(numbers.encode(CONTEXT, [7, "5"]), numbers.encode(CONTEXT)[::-1])
@@ -222,8 +229,10 @@ def test_nothing_on_offer():
 
 def test_arms_that_nothing_tells_apart_are_told():
     shop = dither.Catalogue(features(), {"a": ARMS["a17"], "b": ARMS["a17"]})
+    assert shop.ids == ("a", "b")
     with pytest.warns(UserWarning, match="all arms of the request have the same features"):
         shop.encode(CONTEXT)
+    shop.encode(CONTEXT)  # said once for each version
     shop.encode(CONTEXT, ["a", "b"])  # a request of one's own may ask for these
 
 
@@ -274,6 +283,21 @@ def test_values_survive_the_way_through_a_file():
     assert again.encode(None).tobytes() == shop.encode(None).tobytes() == f.encode(None, given).tobytes()
     assert not f.unknown
     json.loads(shop.to_bytes())
+
+
+def test_a_set_of_words_is_saved_in_one_order():
+    code = """
+import sys, dither
+shop = dither.Catalogue(dither.Features(arm={"t": "text"}), {"a": {"t": {"x", "yy", "z", "ü", "w"}}})
+sys.stdout.buffer.write(shop.to_bytes())
+"""
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    found = {
+        subprocess.run([sys.executable, "-c", code], env=path | {"PYTHONHASHSEED": seed}, capture_output=True).stdout
+        for seed in "12345"
+    }
+    assert len(found) == 1  # seen red: in the order of the set
+    assert b'["w","x","yy","z","\\u00fc"]' in found.pop()
 
 
 def test_another_process_follows_by_events():

@@ -304,6 +304,34 @@ def test_an_unknown_category_is_counted_and_changes_nothing_else(case):
     assert not any(Y[0, j] for j, name in enumerate(f.columns) if name.startswith(f"{field}="))
 
 
+gone_or_odd = [np.nan, pd.NA, pd.NaT, object, np.datetime64("NaT"), np.float32(np.inf), 10**5000, 1e308, 5e-324]
+written = [np.str_("é"), np.int64(2**62), np.bool_(True), -0.0, "\ud800", "a*b\\", np.array(["a"]), np.array([1.0])]
+odd = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.complex_numbers()),
+    *(st.decimals(), st.fractions(), st.dates(), st.lists(st.text(max_size=2)), st.sets(st.text(max_size=2))),
+    *(st.lists(st.none()), st.dictionaries(st.text(), st.none()), st.sampled_from([*gone_or_odd, *written])),
+)
+
+
+@given(st.lists(kinds, min_size=1, max_size=3), st.lists(st.lists(odd, min_size=3, max_size=3), min_size=1, max_size=3))
+def test_any_value_is_finite_or_refused_by_name(fields, rows):
+    f = dither.Features(arm={f"a{i}": kind for i, kind in enumerate(fields)})
+    arms = [{f"a{i}": value for i, value in enumerate(row)} for row in rows]
+    X = refused = None
+    try:
+        X = f.encode(None, arms)
+    except ValueError as error:
+        refused = str(error)
+    if X is None:
+        assert re.search(r"^'a[012]' of arm [012] ", refused)
+        assert (f.missing, f.unknown) == ({}, {})
+        return
+    assert np.isfinite(X).all()
+    shop = dither.Catalogue(f, dict(enumerate(arms)))
+    assert dither.Catalogue.from_bytes(shop.to_bytes()).encode(None).tobytes() == X.tobytes()
+    # seen red: X of a number that its JSON rounds
+
+
 def test_names_of_columns_are_those_of_other_processes():
     code = """
 import sys, dither
@@ -365,6 +393,9 @@ def test_records_of_all_kinds_are_one():
         f.encode(grown, ARMS)
     assert set(grown) == {"country"}  # seen red: the user's dict, which grows when it is asked
     assert f.encode((CONTEXTS[0], CONTEXTS[1]), tuple(ARMS)).shape == (2, 3, f.dim)
+    by_id = dict(enumerate(ARMS))
+    assert f.encode(CONTEXTS[0], by_id.values()).tobytes() == X.tobytes()
+    assert f.encode(CONTEXTS[0], (arm for arm in ARMS)).tobytes() == X.tobytes()
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist], ids=["pandas", "polars", "arrow"])
@@ -380,6 +411,17 @@ def test_frames_are_lists_of_records(frame):
     assert_array_equal(each, [X[0], X[1][::-1]])
     with pytest.raises(ValueError, match=r"the frame of contexts has no field 'country' \(it has 'contry'\)"):
         f.encode(frame([{"age": 1, "contry": "FR"}]), ARMS)
+
+
+def test_frames_that_cannot_be_read_say_why():
+    f = features()
+    with pytest.raises(TypeError, match=r"a lazy frame has no rows yet: collect\(\) it first"):
+        f.encode(pl.LazyFrame(CONTEXTS), ARMS)
+    twice = pd.DataFrame([[1, 2, "FR"]], columns=["age", "age", "country"])
+    with pytest.raises(ValueError, match="the frame has two columns of the name 'age': leave one out"):
+        f.encode(twice, ARMS)
+    batch = pa.RecordBatch.from_pylist(CONTEXTS)
+    assert f.encode(batch, ARMS).tobytes() == f.encode(CONTEXTS, ARMS).tobytes()
 
 
 def test_pandas_words_for_what_is_missing():
@@ -455,6 +497,9 @@ def test_a_fit_learns_what_was_not_stated():
     assert g.fit() == g  # all is stated now
     for frame in (pd.DataFrame, pl.DataFrame):
         assert f.fit(frame([c | {"country": str(c["country"] or "FR")} for c in contexts]), frame(arms)).fitted
+    assert f.fit(contexts, {f"a{k}": arm for k, arm in enumerate(arms)}) == g
+    ids = dither.Features(arm={"id": "category"}).fit(arms={"a": {}, 7: {"id": "b"}}).arm["id"]
+    assert ids.values == ("a", "b")
     assert dither.Features.from_bytes(g.to_bytes()) == g
     assert dither.Features.from_bytes(f.to_bytes()) == f
 
@@ -539,7 +584,7 @@ def test_settings_that_make_no_sense(settings, words):
         (lambda: Numeric(missing="drop"), "missing must be one of 'zero', 'column', 'error'; got 'drop'"),
         (lambda: Category(unknown="drop"), "unknown must be one of"),
         (lambda: Category("ab"), "values must be a list of different values, got 'ab'"),
-        (lambda: Category([None]), "values must be a text, a whole number"),
+        (lambda: Category([None]), "values must be a text, a number"),
         (lambda: Category([1, "1"]), "values must be different; '1' comes twice"),
         (lambda: Category(most=0), "most must be a whole number of at least 1"),
         (lambda: Hashed(0), "width must be a whole number of at least 1"),
@@ -570,7 +615,7 @@ def test_kinds_that_make_no_sense(make, words):
         ({"age": math.inf, "country": "FR"}, ARMS, "'age' of the context must be finite and below 1e.100; got inf"),
         ({"age": 10**400, "country": "FR"}, ARMS, "'age' of the context must be finite"),
         ({"age": [1], "country": "FR"}, ARMS, r"'age' of the context must be a number, got \[1\]"),
-        ({"age": 1, "country": ["FR"]}, ARMS, r"'country' of the context must be a text, a whole number.*got \['FR'\]"),
+        ({"age": 1, "country": ["FR"]}, ARMS, r"'country' of the context must be a text, a number.*got \['FR'\]"),
         ({"age": 1, "country": b"FR"}, ARMS, "'country' of the context must be a text"),
         ([CONTEXTS[0], {"age": "x", "country": "FR"}], ARMS, "'age' of context 1 must be a number"),
         (CONTEXTS[0], [ARMS[0], ARMS[1] | {"title": 3}], "'title' of arm 1 must be a text or a list of texts, got 3"),
@@ -591,6 +636,8 @@ def test_values_that_a_field_cannot_take(context, arms, words):
 
 def test_things_that_are_no_records():
     f = features()
+    with pytest.raises(TypeError, match=r"arms must be a list of records .* got a dict: list\(arms\.values\(\)\)"):
+        f.encode(CONTEXTS[0], {"a": ARMS[0]})
     for wrong in (3, "age", np.zeros(2), {1, 2}, User, None):
         with pytest.raises(TypeError, match="context must be a dict, a dataclass, a named tuple, a list"):
             f.encode(wrong, ARMS)
@@ -598,6 +645,10 @@ def test_things_that_are_no_records():
         f.encode([CONTEXTS[0], (20, "FR")], ARMS)
     with pytest.raises(TypeError, match="arms must be a list of records"):
         f.encode(CONTEXTS[0], ARMS[0])
+    with pytest.raises(TypeError, match=r"arms must be a list of records .* got a single record"):
+        f.encode(CONTEXTS[0], namedtuple("Arm", ARMS[0])(**ARMS[0]))
+    with pytest.raises(TypeError, match=r"context must be a dict field -> kind, .* got \['age'\]"):
+        dither.Features(context=["age"])
     with pytest.raises(ValueError, match="slots is for the hybrid form"):
         f.encode(CONTEXTS[0], ARMS, slots=[0, 1, 2])
     h = features(form="hybrid", slots=2)
@@ -617,6 +668,8 @@ def test_fits_that_cannot_be():
             ask()
     with pytest.raises(ValueError, match=r"fit needs contexts, for 'age': fit\(contexts="):
         f.fit(arms=[{"topic": "a", "title": "b"}])
+    with pytest.raises(TypeError, match="arm 'topic' must be a dict, a dataclass or a named tuple; got str"):
+        f.fit([{"age": 3}], {"topic": "a", "title": "b"})
     with pytest.raises(ValueError, match="fit needs a list of contexts"):
         f.fit({"age": 3}, [{"topic": "a", "title": "b"}])
     with pytest.raises(ValueError, match="'age' has no value to be fitted to: state mean and scale"):
@@ -654,6 +707,17 @@ def test_bytes_that_are_no_features():
         assert wrong != data
         with pytest.raises(ValueError, match=words):
             dither.Features.from_bytes(wrong)
+
+
+def test_settings_of_numpy_are_settings():
+    one = dither.Features(
+        arm={"c": Category(np.array([1, 2]), most=np.int64(3)), "h": Hashed(np.int32(4))},
+        form="hybrid",
+        slots=np.int64(2),
+    )
+    two = dither.Features(arm={"c": Category(range(1, 3), most=3), "h": Hashed(4)}, form="hybrid", slots=2)
+    assert one.to_bytes() == two.to_bytes()
+    assert dither.Features(arm={"c": range(3)}).columns[1:] == ("c=0", "c=1", "c=2")
 
 
 def test_the_fingerprint_tells_apart_what_encodes_differently():

@@ -211,14 +211,19 @@ def unlimited(made):
         connection.execute(sa.text("PRAGMA max_page_count=1000000"))
 
 
+def _only_reads(connection):
+    connection.exec_driver_sql("PRAGMA query_only=ON")
+
+
 def frozen(made):
-    with made.database.reading() as connection:
-        connection.execute(sa.text("PRAGMA query_only=ON"))
+    sa.event.listen(made.database._engine, "begin", _only_reads)
 
 
 def thawed(made):
-    with made.database.reading() as connection:
-        connection.execute(sa.text("PRAGMA query_only=OFF"))
+    sa.event.remove(made.database._engine, "begin", _only_reads)
+    with made.database._engine.connect() as one, made.database._engine.connect() as other:  # all that are in the pool
+        for connection in (one, other):
+            made.database.driver(connection).execute("PRAGMA query_only=OFF")
 
 
 @pytest.mark.parametrize(("fail", "mend", "words"), [(limited, unlimited, "full"), (frozen, thawed, "readonly")])

@@ -13,12 +13,15 @@ from dither.ranking import ListDecision, ListPropensities
 from dither.restoring import from_bytes, load
 from dither.simulate import Results, simulate
 
-# Imported when asked for: a live bandit needs none of them. `experiments` needs an extra, so * leaves it out.
-LATE = ("datasets", "drift", "envs", "experiments", "log", "ope", "testing")
+# Imported when asked for: a bandit needs none of them. `experiments` and `Live` need an extra, so * leaves them out.
+LATE = ("datasets", "drift", "envs", "experiments", "live", "log", "ope", "testing")
+LATE_NAMES = {"Live": "live"}  # and the modules that they come from
 
 if TYPE_CHECKING:
     from dither import datasets, drift, envs, log, ope, testing
     from dither import experiments as experiments
+    from dither import live as live
+    from dither.live import Live as Live
 
     def __getattr__(name: str) -> Algorithm:  # every other name is the constructor of an algorithm
         ...
@@ -27,6 +30,8 @@ else:
 
     def __getattr__(name: str) -> Any:
         """The module of `LATE` or the algorithm of that name. Raises AttributeError for an unknown name."""
+        if name in LATE_NAMES:
+            return getattr(importlib.import_module(f"dither.{LATE_NAMES[name]}"), name)
         if name in LATE:
             return importlib.import_module(f"dither.{name}")
         for algorithm in ALGORITHMS.values():
@@ -37,7 +42,7 @@ else:
 
 def __dir__() -> list[str]:
     """All names, also those that nobody has asked for yet."""
-    return sorted({*globals(), *LATE, *(algorithm.identifier for algorithm in ALGORITHMS.values())})
+    return sorted({*globals(), *LATE, *LATE_NAMES, *(algorithm.identifier for algorithm in ALGORITHMS.values())})
 
 
 __all__ = [

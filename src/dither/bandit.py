@@ -19,6 +19,7 @@ import numpy as np
 
 from dither import arrays, decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
 from dither.features import Features
+from dither.features.encoder import checked
 from dither.models import model as contract
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
@@ -83,7 +84,9 @@ class Bandit:
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         self.features = features
-        self._columns: list[str] | None = None if features is None else features.fits(self.dim, slots=self.slots)
+        self._columns: list[str] | None = (
+            None if features is None else checked(features).fits(self.dim, slots=self.slots)
+        )
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
         self._training = self._stream("training") if contract.draws(model) else None  # the model's own chance
         self._ambient = contract.ambient(model, self.dim)  # the dimension of θ
@@ -315,6 +318,27 @@ class Bandit:
             self.seed = seed
             for name in self._streams():
                 setattr(self, name, self._stream(_STREAMS[name], self.decisions, self.observations))
+
+    def follow(self, other: "Bandit") -> None:
+        """Take over what another bandit of the same configuration has learnt. The streams stay one's own.
+
+        Raises ValueError for another configuration. Nothing has changed then.
+        """
+        with other._lock:
+            learnt = other.model, other.state, other.observations, other._columns
+            if (other.dim, other.policy) != (self.dim, self.policy) or type(other.model) is not type(self.model):
+                raise ValueError(f"a bandit follows one of its own configuration: {other!r} is not that of {self!r}")
+        with self._lock:
+            self.model, self.state, self.observations, self._columns = learnt
+            self.slots = contract.slots(self.model)
+
+    def read(self, X: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        """X and the mask of a request as arrays, checked as `choose` checks them. Nothing changes."""
+        with self._whole():
+            before = self._columns
+            X, mask, _ = self._request(X, mask)
+            self._columns = before
+            return X, mask
 
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.

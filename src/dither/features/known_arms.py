@@ -13,14 +13,14 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither import errors, forks
 from dither.features import records
-from dither.features.encoder import SAME, Features
+from dither.features.encoder import SAME, Features, checked
 
 FORMAT = 1
 KINDS_OF_EVENTS = ("add", "change", "retire", "restore")
@@ -55,9 +55,7 @@ class Catalogue:
     """
 
     def __init__(self, features: Features, arms: Any = None, *, id: str = "id") -> None:
-        if not isinstance(features, Features):
-            raise TypeError(f"features must be dither.Features, got {type(features).__name__}")
-        self.features, self._field = features, id
+        self.features, self._field = checked(features), id
         self._lock = threading.RLock()
         self._begin()
         for one, record in _listed(arms, id):
@@ -73,7 +71,7 @@ class Catalogue:
     def ids(self) -> tuple[str, ...]:
         """The ids on offer, in the order of their slots."""
         with self._lock:
-            return tuple(self._ids[slot] for slot in np.flatnonzero(self._offered[: self.slots]))
+            return self._now()[1]
 
     @property
     def everything(self) -> tuple[str, ...]:
@@ -93,12 +91,17 @@ class Catalogue:
             return {id: dict(self._records[id]) for id in self.ids}
 
     def __len__(self) -> int:
-        with self._lock:
-            return int(np.count_nonzero(self._offered[: self.slots]))
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
 
     def __contains__(self, id: Any) -> bool:
-        slot = self._slots.get(_text(id))
-        return slot is not None and self._offered[slot]
+        try:
+            slot = self._slots.get(_text(id))
+        except ValueError:  # what can be no id
+            return False
+        return slot is not None and bool(self._offered[slot])
 
     def add(self, id: Any, record: Any = None) -> int:
         """A new arm. -> the version. Raises ValueError for an id that was there before."""
@@ -113,10 +116,10 @@ class Catalogue:
         """Other features for an arm: the fields that the record has; the other fields stay. -> the version."""
         with self._lock:
             id = self._known(id)
-            given, before = _mapping(record, id), self._records[id]
-            if not given.keys() & before.keys():
+            fields, before = records.record(record, f"arm {id!r}"), self._records[id]
+            if not fields.keys() & before.keys():
                 raise ValueError(f"the record for {id!r} has no field of an arm: {', '.join(map(repr, before))}")
-            return self._append("change", id, self._plain(id, before | given))
+            return self._append("change", id, self._plain(id, before | fields))
 
     def retire(self, id: Any) -> int:
         """Take an arm off the offer. Its features and its slot stay. -> the version."""
@@ -283,12 +286,13 @@ class Catalogue:
         self._ids: list[str] = []  # by slot
         self._offered = np.zeros(0, dtype=bool)  # by slot, with room for more
         self._A = np.zeros((0, self.features.of_width))  # by slot, with room for more
-        self._active: np.ndarray | None = None  # the rows on offer; None: look again
+        self._active: tuple[np.ndarray, tuple[str, ...]] | None = None  # rows and ids on offer; None: look again
+        self._looked = 0  # the version whose arms were compared
 
     def _held(self) -> dict[str, Any]:
         """A copy of all that changes."""
         names = ("_events", "_records", "_slots", "_ids", "_offered", "_A")
-        return {name: copy.copy(getattr(self, name)) for name in names} | {"_active": None}
+        return {name: copy.copy(getattr(self, name)) for name in names} | {"_active": None, "_looked": 0}
 
     def _take(self, held: dict[str, Any]) -> None:
         self.__dict__ |= held
@@ -335,8 +339,15 @@ class Catalogue:
         """The fields of an arm as JSON has them; the id stands for a field that is called like it."""
         names = list(self.features.arm)
         if self._field in names:
-            record = {self._field: id} | _mapping(record, id)
+            record = {self._field: id} | records.record(record, f"arm {id!r}")
         return records.plain(record, names, what=f"arm {id!r}", absent=self.features.absent)
+
+    def _now(self) -> tuple[np.ndarray, tuple[str, ...]]:
+        """The rows on offer, and their ids."""
+        if self._active is None:
+            rows = np.flatnonzero(self._offered[: self.slots])
+            self._active = rows, tuple(self._ids[slot] for slot in rows)
+        return self._active
 
     def _known(self, id: Any) -> str:
         text = _text(id)
@@ -352,17 +363,19 @@ class Catalogue:
     def _rows(self, arms: Any, retired: str) -> np.ndarray:
         """The rows of these arms, (K,) or (B, K)."""
         if arms is None:
-            if self._active is None:
-                self._active = np.flatnonzero(self._offered[: self.slots])
-                right = self._A[self._active]
-                if len(right) > 1 and self.features.arm and (right == right[0]).all():
-                    warnings.warn(SAME, UserWarning, stacklevel=4)
-            if not len(self._active):
+            rows, ids = self._now()
+            if not ids:
                 raise ValueError(f"no arm is on offer: all {self.slots} are retired, or none was added")
-            return self._active
-        if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence | np.ndarray) or not len(arms):
+            if self._looked != self.version:
+                self._looked = self.version
+                if len(rows) > 1 and self.features.arm and (self._A[rows] == self._A[rows[0]]).all():
+                    warnings.warn(SAME, UserWarning, stacklevel=4)
+            return rows
+        if hasattr(arms, "to_list") or isinstance(arms, np.ndarray):  # of pandas, Polars, NumPy
+            arms = arms.tolist() if isinstance(arms, np.ndarray) else arms.to_list()
+        if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence) or not len(arms):
             raise ValueError(f"arms must be a list of at least one id, got {arms!r}")
-        if isinstance(arms[0], (list, tuple, np.ndarray)):
+        if isinstance(arms[0], (list, tuple)):
             if len({len(own) for own in arms}) > 1:
                 raise ValueError("each request of a batch must have as many arms: encode them one by one")
             return np.stack([self._rows(own, retired) for own in arms])
@@ -386,13 +399,6 @@ def _text(id: Any) -> str:
     if isinstance(id, bool) or not hasattr(id, "__index__"):
         raise ValueError(f"an id must be a text that is not empty, or a whole number; got {id!r}")
     return str(id.__index__())
-
-
-def _mapping(record: Any, id: str) -> dict[str, Any]:
-    found = records.named(record)
-    if found is None:
-        raise TypeError(f"arm {id!r} must be a dict, a dataclass or a named tuple; got {type(record).__name__}")
-    return dict(found)
 
 
 def _listed(arms: Any, field: str) -> Iterable[tuple[Any, Any]]:

@@ -7,8 +7,12 @@ A field that the records do not have is not the same as a missing value: mostly 
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import numbers
+import sys
+from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from dither import errors
 from dither.features import values
@@ -34,20 +38,21 @@ def table(given: Any, names: Sequence[str], *, what: str, absent: str) -> Table:
         return Table(_of_records([given], names, [what], absent), 1, True)
     if type(given) is list and given and set(map(type, given)) == {dict}:
         return Table(_of_records(given, names, Numbered(what, len(given)), absent), len(given), False)
+    given = listed(given)
     if (frame := _frame(given)) is not None:
         return _of_frame(frame, names, what, absent)
-    if (record := named(given)) is not None:
-        return Table(_of_records([record], names, [what], absent), 1, True)
+    if (single := named(given)) is not None:
+        return Table(_of_records([single], names, [what], absent), 1, True)
     if not sequence(given):
         raise TypeError(f"{what} must be {TAKEN}; got {type(given).__name__}")
     called = Numbered(what, len(given))
-    found = [named(one) for one in given]
-    if None in found:
-        i = found.index(None)
-        raise TypeError(f"{called[i]} must be a dict, a dataclass or a named tuple; got {type(given[i]).__name__}")
-    return Table(
-        _of_records([record for record in found if record is not None], names, called, absent), len(found), False
-    )
+    found = [record(one, called[i]) for i, one in enumerate(given)]
+    return Table(_of_records(found, names, called, absent), len(found), False)
+
+
+def listed(given: Any) -> Any:
+    """A list of what a generator, or the values of a dict, give; anything else as it is."""
+    return list(given) if isinstance(given, (ValuesView, Iterator)) else given
 
 
 def sequence(given: Any) -> bool:
@@ -60,9 +65,9 @@ def several(given: Any) -> bool:
     return _frame(given) is not None or (named(given) is None and sequence(given))
 
 
-def plain(record: Any, names: Sequence[str], *, what: str, absent: str) -> dict[str, Any]:
+def plain(one: Any, names: Sequence[str], *, what: str, absent: str) -> dict[str, Any]:
     """One record as a dict that JSON can hold: texts, numbers, lists of texts, and None for missing values."""
-    read = table(record, names, what=what, absent=absent)
+    read = table(one, names, what=what, absent=absent)
     if not read.single:
         raise TypeError(f"{what} must be one record; got {read.n} of them")
     return {name: _json(value[0], f"{name!r} of {what}") for name, value in zip(names, read.fields, strict=True)}
@@ -76,31 +81,37 @@ def keyed(given: Any, field: str) -> list[tuple[Any, dict[str, Any]]]:
         raise TypeError(f"arms must be a dict id -> record, a list of records or a frame; got {type(given).__name__}")
     found = []
     for i, one in enumerate(given):
-        if (record := named(one)) is None:
-            raise TypeError(f"arm {i} must be a dict, a dataclass or a named tuple; got {type(one).__name__}")
-        if field not in record:
-            raise _absent(f"arm {i}", field, list(record))
-        found.append((record[field], dict(record)))
+        fields = record(one, f"arm {i}")
+        if field not in fields:
+            raise _absent(f"arm {i}", field, list(fields))
+        found.append((fields[field], fields))
     return found
 
 
+def record(one: Any, called: str) -> dict[str, Any]:
+    """One record as a dict. called : how the error calls it. Raises TypeError for what is no record."""
+    found = named(one)
+    if found is None:
+        raise TypeError(f"{called} must be a dict, a dataclass or a named tuple; got {type(one).__name__}")
+    return dict(found)
+
+
 def _json(value: Any, where: str) -> Any:
+    """A value as JSON has it, which encodes to the same. What no field can take is refused."""
     if values.missing(value):
         return None
-    if isinstance(value, str):
-        return str(value)
     try:
-        if isinstance(value, bool) or type(value).__name__ == "bool":
+        if isinstance(value, str):
+            return str(value)
+        if values.bag(value):
+            return values.words(value)
+        if isinstance(value, (bool, np.bool_)):
             return bool(value)
-        if hasattr(value, "__index__"):
-            return int(value)
-        return values.number(value)
-    except values.Odd:
-        pass
-    try:
-        return values.words(value)
-    except values.Odd:
-        raise ValueError(f"{where} must be a text, a number, True, False or a list of texts; got {value!r}") from None
+        found = values.number(value)
+        return int(value) if isinstance(value, numbers.Integral) else found
+    except values.Odd as reason:
+        told = reason if values.real(value) else f"must be a text, a number or a list of texts; got {value!r}"
+        raise ValueError(f"{where} {told}") from None
 
 
 def _of_records(
@@ -143,11 +154,17 @@ def named(one: Any) -> Mapping[str, Any] | None:
 
 def _frame(given: Any) -> Any:
     """A data frame as narwhals has it; None for anything else."""
+    if hasattr(given, "collect") and hasattr(given, "collect_schema"):
+        raise TypeError("a lazy frame has no rows yet: collect() it first")
+    if type(given).__name__ == "RecordBatch":  # of Arrow
+        given = sys.modules["pyarrow"].Table.from_batches([given])
     names = getattr(given, "column_names", None)  # of Arrow
     if names is None:
         names = getattr(given, "columns", None)
     if names is None or callable(names) or isinstance(given, Mapping):
         return None
+    if twice := sorted({str(name) for name in names if list(names).count(name) > 1}):
+        raise ValueError(f"the frame has two columns of the name {twice[0]!r}: leave one out")
     try:
         import narwhals
     except ImportError:

@@ -32,30 +32,35 @@ def missing(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(value != value)
 
 
+def real(value: Any) -> bool:
+    """Whether it is a number of some kind."""
+    return isinstance(value, (numbers.Real, np.bool_, decimal.Decimal))
+
+
 def category(value: Any) -> str:
     """The name of a category."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
-    if isinstance(value, numbers.Integral):
+    if isinstance(value, numbers.Integral) and abs(int(value)) < LARGEST:
         return str(int(value))
-    if isinstance(value, (float, np.floating)) and math.isfinite(value):
-        value = float(value)
-        return str(int(value)) if value == int(value) and abs(value) < _WHOLE else repr(value)
-    raise Odd(f"must be a text, a whole number, a finite float, True or False; got {value!r}")
+    if real(value):
+        found = number(value)
+        return str(int(found)) if found == int(found) and abs(found) < _WHOLE else repr(found)
+    raise Odd(f"must be a text, a number, True or False; got {value!r}")
 
 
 def number(value: Any) -> float:
     """The number as a float."""
-    if isinstance(value, (numbers.Real, np.bool_, decimal.Decimal)):
+    if real(value):
         try:
             found = float(value)
-        except OverflowError:
+        except (OverflowError, ValueError):  # an integer that is too large; a signalling NaN of decimal
             found = math.inf
         if abs(found) < LARGEST:
             return found
-        raise Odd(f"must be finite and below {LARGEST:g}; got {value!r}")
+        raise Odd(f"must be finite and below {LARGEST:g}; got {found:g}")
     cure = ": turn it into a number first, or declare the field a category" if isinstance(value, str) else ""
     raise Odd(f"must be a number, got {value!r}{cure}")
 
@@ -64,15 +69,20 @@ def words(value: Any) -> list[str]:
     """The words of a text, or the texts of a bag."""
     if isinstance(value, str):
         return WORD.findall(value.casefold())
-    if isinstance(value, (list, tuple, np.ndarray, Set)) and all(isinstance(word, str) for word in value):
+    if bag(value) and all(isinstance(word, str) for word in value):
         found = [str(word) for word in value]
         return sorted(found) if isinstance(value, Set) else found
     raise Odd(f"must be a text or a list of texts, got {value!r}")
 
 
-def counts(bag: Iterable[str]) -> dict[str, int]:
+def bag(value: Any) -> bool:
+    """Whether it is a collection of texts, if it is anything."""
+    return isinstance(value, (list, tuple, np.ndarray, Set))
+
+
+def counts(words: Iterable[str]) -> dict[str, int]:
     """How often each word comes."""
     found: dict[str, int] = {}
-    for word in bag:
+    for word in words:
         found[word] = found.get(word, 0) + 1
     return found

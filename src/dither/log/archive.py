@@ -65,7 +65,7 @@ def _take(book: Any, connection: Any, folder: Path) -> int:
         for at in range(0, frame.height, ROWS):
             events = [ledger.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
             mine = [event for event in events if event.id in new or not event.conflict]
-            judge = rewarding.Judge(connection, book.rules, [event.id for event in mine])
+            judge = rewarding.Judge(connection, book.database, book.rules, [event.id for event in mine])
             for event in mine:
                 judge.answer(rewarding.Sent(event.id, event.reward, event.part, entering.micros(event.time)))
             rewarding.insert(connection, book.database, judge.rows)

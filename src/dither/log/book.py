@@ -41,11 +41,11 @@ class Pending(NamedTuple):
 class Teacher(Protocol):
     """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written."""
 
-    def before(self, connection: "sa.Connection") -> None:
-        """Called when a transaction has begun."""
+    def before(self, connection: "sa.Connection", *, rewards: bool) -> int | None:
+        """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
 
-    def within(self, connection: "sa.Connection") -> None:
-        """Called when the rows of the transaction are written, before the commit."""
+    def within(self, connection: "sa.Connection", taught: list[Any]) -> None:
+        """Called when the rows are written, before the commit. taught : x, slot and reward of those that count now."""
 
     def after(self) -> None:
         """Called after the commit."""
@@ -102,7 +102,7 @@ class Ledger:
             errors.among("rule for late rewards", late, ledger.LATE)
         if default is not None:
             given["default"] = ledger.finite("the default", default)
-        _imported()
+        needed()
         from dither.log.database import home as homes
 
         self._home = homes.Home(home, wait=wait)
@@ -200,14 +200,13 @@ class Ledger:
 
     def _commit(self, requests: list[group.Request]) -> None:
         """One transaction for all. A request that the rules refuse ends with its error and leaves the others alone."""
-        import sqlalchemy as sa
+        from dither.log.database.home import Twice
 
         try:
             ended = self._transaction(requests)
-        except sa.exc.IntegrityError as reason:  # another process was quicker with an id
+        except Twice:  # of an id, or of a reward where another process was quicker
             if len(requests) == 1:
-                words = f"an id was given to a decision before: ids must differ ({reason.orig})"
-                requests[0].end(error=ValueError(words))
+                requests[0].end(error=self._twice(requests[0].asked))
                 return
             for request in requests:
                 self._commit([request])
@@ -219,25 +218,16 @@ class Ledger:
         from dither.log.database import entering, rewarding
 
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
-        new = [(i, request.asked.rows) for i, request in enumerate(requests) if isinstance(request.asked, _Entering)]
+        new = [request.asked.rows for request in requests if isinstance(request.asked, _Entering)]
         paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, _Rewarding)]
         with self._home.writing() as connection:
+            batch, taught = None, []
             if self.teacher is not None:
-                self.teacher.before(connection)
-            ids = [entering.id_of(row) for _, rows in new for row in rows]
-            before, rows = entering.taken(connection, ids), []
-            for i, mine in new:
-                names = [entering.id_of(row) for row in mine]
-                twice = [name for at, name in enumerate(names) if name in before or name in names[:at]]
-                if twice:
-                    words = f"id {twice[0]!r} was given to a decision before: ids must differ"
-                    ended[i] = None, ValueError(words)
-                    continue
-                before.update(names)
-                rows += mine
-            entering.enter(connection, self._home, rows)
+                batch = self.teacher.before(connection, rewards=bool(paid))
+            entering.enter(connection, self._home, [row for rows in new for row in rows])
             if paid:
-                judge = rewarding.Judge(connection, self.rules, [one.id for _, sent in paid for one in sent])
+                ids = [one.id for _, sent in paid for one in sent]
+                judge = rewarding.Judge(connection, self._home, self.rules, ids)
                 for i, sent in paid:
                     try:
                         for one in sent:
@@ -246,12 +236,23 @@ class Ledger:
                         ended[i] = None, error
                     else:
                         ended[i] = [judge.answer(one) for one in sent], None
-                rewarding.insert(connection, self._home, judge.rows)
+                rewarding.insert(connection, self._home, judge.rows, batch)
+                taught = judge.taught
             if self.teacher is not None:
-                self.teacher.within(connection)
+                self.teacher.within(connection, taught)
         if self.teacher is not None:
             self.teacher.after()
         return ended
+
+    def _twice(self, asked: Any) -> ValueError:
+        """The error of a request with an id that is there, or that it gives twice."""
+        from dither.log.database import entering
+
+        ids = [entering.id_of(row) for row in asked.rows] if isinstance(asked, _Entering) else []
+        with self._home.reading() as connection:
+            there = entering.taken(connection, ids)
+        twice = [id for at, id in enumerate(ids) if id in there or id in ids[:at]]
+        return ValueError(f"id {(twice or ['?'])[0]!r} was given to a decision before: ids must differ")
 
     @property
     def rules(self) -> Any:
@@ -269,6 +270,16 @@ class Ledger:
     def database(self) -> Any:
         """The `home.Home` of the ledger."""
         return self._home
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or belongs to the parent of this process."""
+        return self._closed or not self._mine
+
+    @property
+    def turn(self) -> Any:
+        """The lock under which this process writes."""
+        return self._group.turn
 
     @contextlib.contextmanager
     def holding(self) -> "Iterator[sa.Connection]":
@@ -357,7 +368,7 @@ class Ledger:
 
         self._open()
         pl = schema.polars()
-        with self._home.reading() as connection:
+        with self._home.reading() as connection, fetching.uncollected():
             parts = list(fetching.decisions(connection, self._home))
             events = fetching.events(connection, self._home)
             about = keeping.settings(connection).get("about", {})
@@ -479,7 +490,7 @@ def _empty() -> dict[str, Any]:
     return schema.dtypes(schema.DECISION) | {"__decision": schema.dtype("whole")}
 
 
-def _imported() -> None:
+def needed() -> None:
     """Raise an ImportError that names the extra, where SQLAlchemy or Alembic is missing."""
     for package in ("sqlalchemy", "alembic"):
         try:

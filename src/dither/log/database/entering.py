@@ -18,6 +18,7 @@ _TICK = timedelta(microseconds=1)
 TOGETHER = 500  # ids that are looked up by one statement
 _TABLE = sql_tables.decisions.c
 _COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased")]
+_INSERT = sql_tables.decisions.insert()
 _ARRAYS = ("features", "m", "w", "probabilities")
 
 
@@ -81,8 +82,7 @@ def taken(connection: sa.Connection, ids: list[str]) -> set[str]:
 
 def enter(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]]) -> None:
     """Insert rows that `values` made."""
-    if rows:
-        connection.exec_driver_sql(home.text(sql_tables.decisions.insert(), _COLUMNS), rows)
+    home.many(connection, _INSERT, _COLUMNS, rows)
 
 
 def id_of(row: tuple[Any, ...]) -> str:

@@ -30,6 +30,7 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
     erasures = sql_tables.erasures
     made = erasures.insert().values(time=home.now(connection), by=by, decisions=len(numbers))
     event = connection.scalar(made.returning(erasures.c.number))
+    connection.execute(sa.update(sql_tables.lease).values(erased=event))
     first: int | None = None
     for at in range(0, len(numbers), TOGETHER):
         part = numbers[at : at + TOGETHER]

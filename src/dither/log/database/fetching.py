@@ -4,6 +4,8 @@ Rows come as tuples of the driver, many at a time, and become columns at once: a
 them, joined.
 """
 
+import contextlib
+import gc
 import itertools
 import json
 from collections.abc import Iterator, Sequence
@@ -31,6 +33,18 @@ def rows(connection: sa.Connection, home: Home, statement: Any) -> Iterator[list
             yield found
     finally:
         cursor.close()
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector, which looks at millions of tuples again and again: a third of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def decisions(connection: sa.Connection, home: Home) -> Iterator[Any]:

@@ -10,6 +10,7 @@ and does nothing else if they are not. So a learner that was paused for longer t
 it believes.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ from dither.log.database.home import Home
 _DECISION, _REWARD, _LEASE = sql_tables.decisions.c, sql_tables.rewards.c, sql_tables.lease.c
 _BATCH, _SNAPSHOT = sql_tables.batches.c, sql_tables.snapshots.c
 MOST = 10_000  # rewards in one batch
+_MINE = (_LEASE.holder == sa.bindparam("holder")) & (_LEASE.fence == sa.bindparam("fence_"))
+_RENEW = sa.update(sql_tables.lease).where(_MINE).values(expires=sa.bindparam("until")).returning(_LEASE.erased)
+_NUMBER = sa.insert(sql_tables.batches).values({c.name: sa.bindparam(c.name) for c in _BATCH})
 
 
 class Batch(NamedTuple):
@@ -45,6 +49,12 @@ def hold(connection: sa.Connection) -> None:
     connection.execute(sa.select(_LEASE.fence).with_for_update())
 
 
+def free(connection: sa.Connection, home: Home, holder: str) -> bool:
+    """Whether the lease could be taken now. It looks without a lock, so that nobody waits."""
+    row = connection.execute(sa.select(_LEASE.holder, _LEASE.expires)).one()
+    return row.holder in ("", holder) or row.expires <= home.now(connection)
+
+
 def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> Held | None:
     """The lease, where nobody else has it; else None."""
     now = home.now(connection)
@@ -57,11 +67,14 @@ def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> 
     return held
 
 
-def renew(connection: sa.Connection, home: Home, held: Held) -> bool:
-    """Whether the lease is still the holder's. It is then renewed, and locked until the transaction ends."""
-    mine = (_LEASE.holder == held.holder) & (_LEASE.fence == held.fence)
-    new = dict(expires=home.now(connection) + int(held.seconds * 1e6))
-    return connection.execute(sa.update(sql_tables.lease).where(mine).values(new)).rowcount == 1
+def renew(connection: sa.Connection, home: Home, held: Held) -> int | None:
+    """Renew the lease where it is still the holder's; it is then locked until the transaction ends.
+
+    -> the number of the last erasure, 0 before the first; None where the lease is another's
+    """
+    until = home.now(connection) + int(held.seconds * 1e6)
+    rows = home.quick(connection, _RENEW, holder=held.holder, fence_=held.fence, until=until)
+    return rows[0][0] if rows else None
 
 
 def release(connection: sa.Connection, held: Held) -> None:
@@ -70,21 +83,18 @@ def release(connection: sa.Connection, held: Held) -> None:
     connection.execute(sa.update(sql_tables.lease).where(mine).values(holder="", expires=0))
 
 
-def begin(connection: sa.Connection, home: Home, held: Held, *, most: int = MOST) -> int | None:
-    """Number a batch of the rewards that have none. The lease was renewed in this transaction.
-
-    -> the number of the batch; None where nothing waits
-    """
-    last = connection.scalar(sa.select(sa.func.max(_BATCH.number))) or 0
+def begin(connection: sa.Connection, number: int, *, most: int = MOST) -> int:
+    """Give the number of a batch to rewards that count and have none; -> to how many. The lease is held."""
     waits = _REWARD.batch.is_(None) & sql_tables.counts(_REWARD.standing)
     some = sa.select(_REWARD.seq).where(waits).order_by(_REWARD.seq).limit(most)
-    given = sa.update(sql_tables.rewards).where(_REWARD.seq.in_(some), waits).values(batch=last + 1)
-    n = connection.execute(given).rowcount
-    if not n:
-        return None
-    new = dict(number=last + 1, time=home.now(connection), rows=n, fence=held.fence)
-    connection.execute(sa.insert(sql_tables.batches).values(new))
-    return last + 1
+    return connection.execute(
+        sa.update(sql_tables.rewards).where(_REWARD.seq.in_(some), waits).values(batch=number)
+    ).rowcount
+
+
+def number(connection: sa.Connection, home: Home, held: Held, batch: int, rows: int) -> None:
+    """Record that there is a batch, of so many rows."""
+    home.quick(connection, _NUMBER, number=batch, time=home.now(connection), rows=rows, fence=held.fence)
 
 
 def last(connection: sa.Connection) -> int:
@@ -95,11 +105,16 @@ def last(connection: sa.Connection) -> int:
 def batch(connection: sa.Connection, number: int, dim: int) -> Batch:
     """The rewards of a batch, without those that were erased and those of decisions without features."""
     fields = sa.select(_DECISION.x, _DECISION.slot, _REWARD.reward).join_from(sql_tables.rewards, sql_tables.decisions)
-    there = (_REWARD.batch == number) & _REWARD.reward.is_not(None) & _DECISION.x.is_not(None)
-    rows = connection.execute(fields.where(there).order_by(_REWARD.seq)).all()
-    x = np.frombuffer(b"".join(bytes(row[0]) for row in rows), dtype="<f8").reshape(len(rows), dim)
-    slots = np.array([row[1] for row in rows]) if rows and rows[0][1] is not None else None
-    return Batch(number, x, np.array([row[2] for row in rows], dtype=np.float64), slots)
+    there = (_REWARD.batch == number) & _REWARD.reward.is_not(None)
+    return made(number, connection.execute(fields.where(there).order_by(_REWARD.seq)).all(), dim)
+
+
+def made(number: int, rows: Iterable[Any], dim: int) -> Batch:
+    """A batch of rows of x, slot and reward. Rows without x are left out."""
+    held = [row for row in rows if row[0] is not None]
+    x = np.frombuffer(b"".join([bytes(row[0]) for row in held]), dtype="<f8").reshape(len(held), dim)
+    slots = np.array([row[1] for row in held]) if held and held[0][1] is not None else None
+    return Batch(number, x, np.array([row[2] for row in held], dtype=np.float64), slots)
 
 
 def snapshot(connection: sa.Connection, *, after: int) -> Any:
@@ -119,4 +134,4 @@ def keep(connection: sa.Connection, home: Home, held: Held, batch: int, data: by
 
 def erased(connection: sa.Connection) -> int:
     """The number of the last erasure; 0 before the first. A state learnt before it is not to be used."""
-    return connection.scalar(sa.select(sa.func.max(sql_tables.erasures.c.number))) or 0
+    return connection.scalar(sa.select(_LEASE.erased)) or 0

@@ -11,7 +11,13 @@ from dither.log.database.home import Home
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 _COUNTS = sql_tables.counts(_REWARD.standing)
-_COLUMNS = ["decision", "part", "reward", "time", "standing"]
+_COLUMNS = ["decision", "part", "reward", "time", "standing", "batch"]
+_INSERT = sql_tables.rewards.insert()
+_FIELDS: list[Any] = [_DECISION[name] for name in ("id", "number", "deadline", "closed", "erased", "x", "slot")]
+_FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
+_PAID = sa.select(_REWARD.part, _REWARD.reward).where(
+    _REWARD.decision == sa.bindparam("number"), _REWARD.standing == sa.literal_column("'counted'")
+)
 
 
 class Sent(NamedTuple):
@@ -31,6 +37,18 @@ class Waiting(NamedTuple):
     deadline: int | None
 
 
+class Standing(NamedTuple):
+    """A decision as a reward finds it: `_FIELDS`."""
+
+    id: str
+    number: int
+    deadline: int | None
+    closed: bool
+    erased: int | None
+    x: bytes | None
+    slot: int | None
+
+
 class Rules(NamedTuple):
     """What the settings of the ledger say of rewards."""
 
@@ -41,17 +59,24 @@ class Rules(NamedTuple):
 class Judge:
     """Says of the rewards of one transaction what becomes of each, and keeps the events to insert."""
 
-    def __init__(self, connection: sa.Connection, rules: Rules, ids: list[str]) -> None:
+    def __init__(self, connection: sa.Connection, home: Home, rules: Rules, ids: list[str]) -> None:
         """ids : of all rewards that will be asked about. Their decisions are locked until the transaction ends."""
         self.rules = rules
-        self.rows: list[tuple[Any, ...]] = []
-        self._known: dict[str, Any] = {}
+        self.rows: list[tuple[Any, ...]] = []  # decision, part, reward, time, standing
+        self.taught: list[tuple[Any, ...]] = []  # x, slot, reward of those that counted, in the order of the rows
+        self._known: dict[str, Standing] = {}
         self._paid: dict[tuple[int, str], float] = {}
-        fields = (_DECISION.id, _DECISION.number, _DECISION.deadline, _DECISION.closed, _DECISION.erased)
         ids = sorted(set(ids))  # in one order, so that no two processes wait for each other
+        if len(ids) == 1:
+            for row in home.quick(connection, _FIND, id=ids[0]):
+                one = Standing(*row)
+                self._known[one.id] = one
+                self._paid.update(((one.number, p), r) for p, r in home.quick(connection, _PAID, number=one.number))
+            return
         for at in range(0, len(ids), TOGETHER):
             mine = _DECISION.id.in_(ids[at : at + TOGETHER])
-            found = connection.execute(sa.select(*fields).where(mine).order_by(_DECISION.id).with_for_update()).all()
+            rows = connection.execute(sa.select(*_FIELDS).where(mine).order_by(_DECISION.id).with_for_update())
+            found = [Standing(*row) for row in rows]
             self._known.update((row.id, row) for row in found)
             numbers = [row.number for row in found]
             paid = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward)
@@ -76,13 +101,14 @@ class Judge:
             self.rows.append((row.number, part, sent.reward, sent.time, said))
         if said == "counted":
             self._paid[row.number, part] = sent.reward
+            self.taught.append((row.x, row.slot, sent.reward))
         return said
 
 
-def insert(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]]) -> None:
-    """Insert events: decision, part, reward, time, standing."""
-    if rows:
-        connection.exec_driver_sql(home.text(sql_tables.rewards.insert(), _COLUMNS), rows)
+def insert(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]], batch: int | None = None) -> None:
+    """Insert events: decision, part, reward, time, standing. batch : that of those that counted."""
+    numbered = [(*row, batch if row[4] == "counted" else None) for row in rows]
+    home.many(connection, _INSERT, _COLUMNS, numbered)
 
 
 def _unpaid() -> sa.ColumnElement[bool]:

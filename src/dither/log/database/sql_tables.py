@@ -105,6 +105,7 @@ lease = sa.Table(  # one row
     sa.Column("holder", sa.Text, nullable=False),  # "": nobody
     sa.Column("fence", Whole, nullable=False),  # grows with every new holder
     sa.Column("expires", Whole, nullable=False),
+    sa.Column("erased", Whole, nullable=False),  # number of the last erasure: a state from before it is not to be used
 )
 
 erasures = sa.Table(

@@ -78,6 +78,7 @@ def upgrade() -> None:
         sa.Column("holder", sa.Text, nullable=False),
         sa.Column("fence", sa.BigInteger, nullable=False),
         sa.Column("expires", sa.BigInteger, nullable=False),
+        sa.Column("erased", sa.BigInteger, nullable=False),
     )
     op.create_table(
         "dither_erasures",
@@ -92,7 +93,7 @@ def upgrade() -> None:
         sa.Column("value", sa.Text),
         sa.Column("bytes", sa.LargeBinary),
     )
-    op.execute("INSERT INTO dither_lease (one, holder, fence, expires) VALUES (1, '', 0, 0)")
+    op.execute("INSERT INTO dither_lease (one, holder, fence, expires, erased) VALUES (1, '', 0, 0, 0)")
 
 
 def _index(name: str, table: str, columns: list[str], *, where: str, unique: bool = False) -> None:

@@ -1,0 +1,151 @@
+"""`Live` beside a bandit without a ledger: ratios in one process, and what four processes do on one file.
+
+    python benchmarks/live.py                    ratios, four processes on one file
+    python benchmarks/live.py --million          only a million decisions: memory while they are pending, time to read
+
+K = 50 arms, d = 32. Ratios are of processor time, since machines are shared; what waits for the disk is real time. "no
+wait" is wait=False, where a commit does not wait for the disk. "shown" stores the features of the arm shown alone, as
+one does where the arms are known by id. "together" is 100 requests in one call, as group commit has them of threads.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import dither
+from dither.log import Ledger
+
+K, D, ROUNDS = 50, 32, 1500
+
+
+def bandit():
+    return dither.LinFP(dim=D, seed=0, floor=0.05)
+
+
+def each(call, n=ROUNDS, clock=time.process_time):
+    """Seconds of one call, the best of three stretches."""
+    best = float("inf")
+    for _ in range(3):
+        begin = clock()
+        for _ in range(n // 3):
+            call()
+        best = min(best, (clock() - begin) / (n // 3))
+    return best
+
+
+def ratios(folder):
+    rng = np.random.default_rng(0)
+    X, plain = rng.normal(size=(K, D)), bandit()
+    many = np.broadcast_to(X, (100, K, D))
+    choose, update = each(lambda: plain.choose(X)), each(lambda: plain.update(X[3], 0.5))
+    print(f"choose {choose * 1e6:.0f} µs, update {update * 1e6:.0f} µs, without a ledger")
+    for store in ("shown", "all"):
+        live = dither.Live(Path(folder) / f"{store}.db", bandit=bandit(), wait=False, store=store)
+        ids, groups = [], []
+        said("choose", store, each(lambda live=live, ids=ids: ids.append(live.choose(X).id)), choose)
+        said("reward", store, each(lambda live=live, ids=ids: live.reward(ids.pop(), 0.5)), update)
+        each_of_100 = each(lambda live=live, groups=groups: groups.append(list(live.choose(many).id)), 30) / 100
+        said("choose together", store, each_of_100, choose)
+        each_of_100 = each(lambda live=live, groups=groups: live.reward(groups.pop(), [0.5] * 100), 30) / 100
+        said("reward together", store, each_of_100, update)
+        live.close()
+    live, ids = dither.Live(Path(folder) / "disk.db", bandit=bandit(), store="shown"), []
+    chosen = each(lambda: ids.append(live.choose(X).id), 90, time.perf_counter)
+    rewarded = each(lambda: live.reward(ids.pop(), 0.5), 90, time.perf_counter)
+    print(f"one call that waits for the disk: choose {chosen * 1e3:.1f} ms, reward {rewarded * 1e3:.1f} ms")
+    live.close()
+
+
+def said(what, store, seconds, plain):
+    print(f"no wait, {store}: {what} {seconds * 1e6:.0f} µs, {seconds / plain:.1f} times")
+
+
+def worker(path, number, threads, rounds, wait, done):
+    live = dither.Live(path, refresh_seconds=1.0, store="shown", wait=wait)
+    rng = np.random.default_rng(number)
+    X = rng.normal(size=(10, 8))
+
+    def work():
+        for _ in range(rounds):
+            live.reward(live.choose(X).id, 0.5)
+
+    running = [threading.Thread(target=work) for _ in range(threads)]
+    for one in running:
+        one.start()
+    for one in running:
+        one.join()
+    done.put(live.bandit.observations)
+    live.close()
+
+
+def processes(folder):
+    for threads, rounds, wait in ((1, 60, True), (32, 15, True), (1, 400, False)):
+        path = Path(folder) / f"shared-{threads}-{wait}.db"
+        dither.Live(path, bandit=dither.LinFP(dim=8, seed=0, floor=0.05)).close()
+        context = multiprocessing.get_context("spawn")
+        done = context.Queue()
+        running = [context.Process(target=worker, args=(path, i, threads, rounds, wait, done)) for i in range(4)]
+        for one in running:
+            one.start()
+        time.sleep(0.1)
+        begin = None
+        ledger = Ledger(path)
+        first = 0
+        while any(one.is_alive() for one in running):
+            n = len(ledger)
+            if begin is None and n:
+                begin, first = time.perf_counter(), n
+            if n < 4 * threads * rounds:
+                end = time.perf_counter()
+            time.sleep(0.05)
+        for one in running:
+            one.join()
+        n = len(ledger) - first
+        ledger.close()
+        words = "durable" if wait else "no wait"
+        print(
+            f"four processes, {threads} threads each, {words}: {n / (end - begin):.0f} decisions with rewards a second"
+        )
+
+
+def million(folder, n=1_000_000):
+    path = Path(folder) / "million.db"
+    live = dither.Live(path, bandit=dither.LinFP(dim=4, seed=0, floor=0.05), wait=False, horizon=3600)
+    X, begin = np.random.default_rng(0).normal(size=(1000, 5, 4)), time.perf_counter()
+    for i in range(n // 1000):
+        live.choose(X, extra={"user": [f"u{j % 97}" for j in range(i, i + 1000)]})
+    print(f"{n} decisions written in {time.perf_counter() - begin:.0f} s, {path.stat().st_size / 2**20:.0f} MiB")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"peak memory with {n} pending: {peak:.2f} GiB")
+    begin = time.perf_counter()
+    listed = sum(1 for _ in live.pending())
+    print(f"{listed} pending listed in {time.perf_counter() - begin:.1f} s")
+    with live.ledger.holding() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO dither_rewards (decision, part, reward, time, standing) "
+            "SELECT number, '', 0.5, time, 'counted' FROM dither_decisions"
+        )
+    begin = time.perf_counter()
+    seen = live.read()
+    took = time.perf_counter() - begin
+    print(f"{len(seen)} decisions with features {seen.frame['features'].list.len()[0]} × 4 read in {took:.1f} s")
+    live.ledger.close()
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser()
+    options.add_argument("--million", action="store_true")
+    options.add_argument("--folder")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        if given.million:
+            million(folder)
+        else:
+            ratios(folder)
+            processes(folder)

@@ -1,0 +1,9 @@
+"""`Live`: a bandit and its ledger, one object (docs/live.md). It needs the extra `log`."""
+
+from dither.log import book
+
+book.needed()  # before the modules that import SQLAlchemy
+
+from dither.live.serving import Live, Shown  # noqa: E402
+
+__all__ = ["Live", "Shown"]

@@ -1,0 +1,38 @@
+"""A request as a user has it becomes what a bandit takes: X, the mask, and the ids of the arms."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither.bandit import Bandit
+from dither.log.record import ids
+
+
+class Asked(NamedTuple):
+    """One request, or B of them."""
+
+    X: Any
+    mask: Any
+    names: tuple[str, ...] | None  # (K,) ids by position; None: positions are the arms
+
+
+def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) -> Asked:
+    """X, mask and ids.
+
+    context : X itself where the bandit has no features, or where it is an array; else what `Features.encode` takes
+    arms : ids of a catalogue, records for the features, or ids for the rows of X
+
+    Raises what `Features.encode` and `Catalogue.encode` raise, and ValueError for ids that are not one for each arm.
+    """
+    if (bandit.features is None and catalogue is None) or isinstance(context, np.ndarray):
+        X = context
+        K = bandit.slots or np.shape(X)[-2] if arms is not None else 0
+        return Asked(X, mask, None if arms is None else tuple(ids(arms, K)))
+    if catalogue is None:
+        return Asked(bandit.features.encode(context, arms), mask, None)  # type: ignore[union-attr]
+    if catalogue.features.form == "disjoint":
+        offered = catalogue.mask(arms, slots=bandit.slots)
+        names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
+        return Asked(catalogue.encode(context, arms), offered if mask is None else offered & mask, names)
+    given = catalogue.ids if arms is None else tuple(map(str, arms))
+    return Asked(catalogue.encode(context, given), mask, given)
