@@ -90,6 +90,11 @@ def test_arms_come_as_dicts_records_and_frames():
     for one in ways[:4]:
         assert one.to_bytes() == dither.Catalogue(f, ARMS).to_bytes()
     assert ways[4].events == ways[0].events
+    shop = ways[0]
+    for ids in (np.array(["b1", "a17"]), pd.Series(["b1", "a17"]), pl.Series(["b1", "a17"]), ("b1", "a17")):
+        assert_array_equal(shop.encode(CONTEXT, ids), shop.encode(CONTEXT)[[2, 0]])
+    assert list(shop) == list(ARMS)
+    assert [id in shop for id in ("a17", 3, None, 1.5, "")] == [True, False, False, False, False]
     numbers = dither.Catalogue(f, {5: ARMS["a17"], np.int64(7): ARMS["b1"]})
     assert numbers.ids == ("5", "7")
     assert_array_equal(numbers.encode(CONTEXT, [7, "5"]), numbers.encode(CONTEXT)[::-1])

@@ -393,6 +393,9 @@ def test_records_of_all_kinds_are_one():
         f.encode(grown, ARMS)
     assert set(grown) == {"country"}  # seen red: the user's dict, which grows when it is asked
     assert f.encode((CONTEXTS[0], CONTEXTS[1]), tuple(ARMS)).shape == (2, 3, f.dim)
+    by_id = dict(enumerate(ARMS))
+    assert f.encode(CONTEXTS[0], by_id.values()).tobytes() == X.tobytes()
+    assert f.encode(CONTEXTS[0], (arm for arm in ARMS)).tobytes() == X.tobytes()
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist], ids=["pandas", "polars", "arrow"])
@@ -408,6 +411,17 @@ def test_frames_are_lists_of_records(frame):
     assert_array_equal(each, [X[0], X[1][::-1]])
     with pytest.raises(ValueError, match=r"the frame of contexts has no field 'country' \(it has 'contry'\)"):
         f.encode(frame([{"age": 1, "contry": "FR"}]), ARMS)
+
+
+def test_frames_that_cannot_be_read_say_why():
+    f = features()
+    with pytest.raises(TypeError, match=r"a lazy frame has no rows yet: collect\(\) it first"):
+        f.encode(pl.LazyFrame(CONTEXTS), ARMS)
+    twice = pd.DataFrame([[1, 2, "FR"]], columns=["age", "age", "country"])
+    with pytest.raises(ValueError, match="the frame has two columns of the name 'age': leave one out"):
+        f.encode(twice, ARMS)
+    batch = pa.RecordBatch.from_pylist(CONTEXTS)
+    assert f.encode(batch, ARMS).tobytes() == f.encode(CONTEXTS, ARMS).tobytes()
 
 
 def test_pandas_words_for_what_is_missing():
@@ -622,6 +636,8 @@ def test_values_that_a_field_cannot_take(context, arms, words):
 
 def test_things_that_are_no_records():
     f = features()
+    with pytest.raises(TypeError, match=r"arms must be a list of records .* got a dict: list\(arms\.values\(\)\)"):
+        f.encode(CONTEXTS[0], {"a": ARMS[0]})
     for wrong in (3, "age", np.zeros(2), {1, 2}, User, None):
         with pytest.raises(TypeError, match="context must be a dict, a dataclass, a named tuple, a list"):
             f.encode(wrong, ARMS)
@@ -629,6 +645,10 @@ def test_things_that_are_no_records():
         f.encode([CONTEXTS[0], (20, "FR")], ARMS)
     with pytest.raises(TypeError, match="arms must be a list of records"):
         f.encode(CONTEXTS[0], ARMS[0])
+    with pytest.raises(TypeError, match=r"arms must be a list of records .* got a single record"):
+        f.encode(CONTEXTS[0], namedtuple("Arm", ARMS[0])(**ARMS[0]))
+    with pytest.raises(TypeError, match=r"context must be a dict field -> kind, .* got \['age'\]"):
+        dither.Features(context=["age"])
     with pytest.raises(ValueError, match="slots is for the hybrid form"):
         f.encode(CONTEXTS[0], ARMS, slots=[0, 1, 2])
     h = features(form="hybrid", slots=2)
@@ -687,6 +707,17 @@ def test_bytes_that_are_no_features():
         assert wrong != data
         with pytest.raises(ValueError, match=words):
             dither.Features.from_bytes(wrong)
+
+
+def test_settings_of_numpy_are_settings():
+    one = dither.Features(
+        arm={"c": Category(np.array([1, 2]), most=np.int64(3)), "h": Hashed(np.int32(4))},
+        form="hybrid",
+        slots=np.int64(2),
+    )
+    two = dither.Features(arm={"c": Category(range(1, 3), most=3), "h": Hashed(4)}, form="hybrid", slots=2)
+    assert one.to_bytes() == two.to_bytes()
+    assert dither.Features(arm={"c": range(3)}).columns[1:] == ("c=0", "c=1", "c=2")
 
 
 def test_the_fingerprint_tells_apart_what_encodes_differently():

@@ -51,6 +51,10 @@ def test_features_that_do_not_go_with_the_bandit():
         dither.LinFP(features=dither.Features(context={"age": Numeric(0, 1)}, form="disjoint"))
     with pytest.raises(ValueError, match="'age' must be fitted first"):
         dither.LinFP(features=dither.Features(context={"age": "numeric"}, arm={"topic": ["a"]}, cross="all"))
+    for wrong in ("f", dither.Catalogue(f)):
+        for make in (lambda w: dither.LinFP(features=w), lambda w: dither.LinFP(dim=2, features=w)):
+            with pytest.raises(TypeError, match=rf"features must be dither\.Features, got {type(wrong).__name__}"):
+                make(wrong)
     with pytest.raises(TypeError, match=r"LinFP needs dim, .* or features="):
         dither.LinFP()
 

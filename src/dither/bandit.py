@@ -19,6 +19,7 @@ import numpy as np
 
 from dither import arrays, decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
 from dither.features import Features
+from dither.features.encoder import checked
 from dither.models import model as contract
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
@@ -83,7 +84,9 @@ class Bandit:
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         self.features = features
-        self._columns: list[str] | None = None if features is None else features.fits(self.dim, slots=self.slots)
+        self._columns: list[str] | None = (
+            None if features is None else checked(features).fits(self.dim, slots=self.slots)
+        )
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
         self._training = self._stream("training") if contract.draws(model) else None  # the model's own chance
         self._ambient = contract.ambient(model, self.dim)  # the dimension of θ

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from dither import errors, models, saving
 from dither.bandit import Bandit
 from dither.features import Features
+from dither.features.encoder import checked
 
 PRESETS = ("default", "as_run", "own_paper")
 UNSTATED = "not stated"
@@ -104,7 +105,7 @@ class Algorithm:
     ) -> Bandit:
         """A bandit with these settings."""
         if dim is None and features is not None:
-            dim = features.dim
+            dim = checked(features).dim
         if dim is None:
             raise TypeError(f"{self.name} needs dim, the number of features: {self.name}(dim=5); or features=")
         errors.at_least("dim", dim, 1)

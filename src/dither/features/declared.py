@@ -9,6 +9,18 @@ from dither.features.kind import Kind
 from dither.features.kinds import KINDS, Category
 
 
+def fields(side: str, given: Any) -> dict[str, Any]:
+    """The fields of a side and their kinds."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{side} must be a dict field -> kind, such as {{'age': 'numeric'}}; got {given!r}")
+    return {field(name): kind(name, one) for name, one in (given or {}).items()}
+
+
+def plain(value: Any) -> Any:
+    """A setting as Python has it: a whole number of NumPy as an int."""
+    return value.__index__() if hasattr(value, "__index__") and not isinstance(value, bool) else value
+
+
 def field(name: Any) -> str:
     """The name of a field. Raises ValueError for what is no name."""
     if not isinstance(name, str) or not name:
@@ -22,8 +34,8 @@ def kind(name: str, given: Any) -> Any:
         if given not in KINDS:
             raise ValueError(f"{name!r}: {errors.unknown('kind of field', given, known=KINDS)}")
         return KINDS[given]()
-    if isinstance(given, (list, tuple)):
-        return Category(given)  # type: ignore[arg-type]
+    if isinstance(given, Sequence) or hasattr(given, "tolist"):
+        return Category(given)
     if isinstance(given, type) or not isinstance(given, tuple(KINDS.values())):
         raise ValueError(f"{name!r} must have a kind: one of {', '.join(KINDS)}, or a list of values; got {given!r}")
     return given
@@ -58,7 +70,7 @@ def settings(kind: Kind) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": kind.name}
     for part in dataclasses.fields(kind):  # type: ignore[arg-type]
         value = getattr(kind, part.name)
-        found[part.name] = list(value) if isinstance(value, tuple) else value
+        found[part.name] = list(value) if isinstance(value, tuple) else plain(value)
     return found
 
 

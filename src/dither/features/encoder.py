@@ -72,11 +72,10 @@ class Features:
         errors.one_of("form", form, FORMS)
         errors.one_of("absent", absent, records.ABSENT)
         errors.true_or_false("intercept", intercept)
-        self.context = {declared.field(name): declared.kind(name, kind) for name, kind in (context or {}).items()}
-        self.arm = {declared.field(name): declared.kind(name, kind) for name, kind in (arm or {}).items()}
+        self.context, self.arm = declared.fields("context", context), declared.fields("arm", arm)
         self.intercept, self.form, self.absent = bool(intercept), form, absent
         self.cross = declared.crosses(cross, self.context, self.arm)
-        self.slots = slots
+        self.slots = declared.plain(slots)
         self._check(warn=cross is None)
         self.fitted = all(kind.fitted for kind in (*self.context.values(), *self.arm.values()))
         self._layout = self._laid_out()
@@ -158,6 +157,7 @@ class Features:
             return self.joined(left, None)
         if arms is None:
             raise ValueError(f"the {self.form} form needs arms: encode(context, arms)")
+        arms = records.listed(arms)
         if records.sequence(arms) and len(arms) and records.several(arms[0]):
             return self.joined(left, self._each(left, arms, slots))
         right = self.of_arms(arms, slots=slots)
@@ -171,6 +171,11 @@ class Features:
 
     def of_arms(self, arms: Any, *, slots: Any = None) -> np.ndarray:
         """A, the factors of arms: (K, q). slots : as for `encode`."""
+        if isinstance(arms, Mapping):
+            raise TypeError(
+                "arms must be a list of records or a frame, with one for each arm; got a dict: list(arms.values()), if "
+                "its keys are ids; or a Catalogue"
+            )
         out = self._factors("arm", self._ready().right, arms)
         if out.ndim == 1:
             raise TypeError("arms must be a list of records or a frame, with one for each arm; got a single record")
@@ -412,6 +417,13 @@ class Features:
                 "them one by one"
             )
         return np.stack(found)
+
+
+def checked(features: Any) -> Features:
+    """The features that a user passed. Raises TypeError for anything else."""
+    if not isinstance(features, Features):
+        raise TypeError(f"features must be dither.Features, got {type(features).__name__}")
+    return features
 
 
 SAME = (

@@ -62,6 +62,7 @@ def at(i: int, rule: Any, value: Any) -> Any:
 
 def texts(what: str, given: Any) -> tuple[str, ...]:
     """Different names of categories, or words."""
+    given = given.tolist() if hasattr(given, "tolist") else given
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ValueError(f"{what} must be a list of different values, got {given!r}")
     try:

@@ -13,14 +13,14 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither import errors, forks
 from dither.features import records
-from dither.features.encoder import SAME, Features
+from dither.features.encoder import SAME, Features, checked
 
 FORMAT = 1
 KINDS_OF_EVENTS = ("add", "change", "retire", "restore")
@@ -55,9 +55,7 @@ class Catalogue:
     """
 
     def __init__(self, features: Features, arms: Any = None, *, id: str = "id") -> None:
-        if not isinstance(features, Features):
-            raise TypeError(f"features must be dither.Features, got {type(features).__name__}")
-        self.features, self._field = features, id
+        self.features, self._field = checked(features), id
         self._lock = threading.RLock()
         self._begin()
         for one, record in _listed(arms, id):
@@ -95,9 +93,15 @@ class Catalogue:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
     def __contains__(self, id: Any) -> bool:
-        slot = self._slots.get(_text(id))
-        return slot is not None and self._offered[slot]
+        try:
+            slot = self._slots.get(_text(id))
+        except ValueError:  # what can be no id
+            return False
+        return slot is not None and bool(self._offered[slot])
 
     def add(self, id: Any, record: Any = None) -> int:
         """A new arm. -> the version. Raises ValueError for an id that was there before."""
@@ -112,10 +116,10 @@ class Catalogue:
         """Other features for an arm: the fields that the record has; the other fields stay. -> the version."""
         with self._lock:
             id = self._known(id)
-            given, before = records.record(record, f"arm {id!r}"), self._records[id]
-            if not given.keys() & before.keys():
+            fields, before = records.record(record, f"arm {id!r}"), self._records[id]
+            if not fields.keys() & before.keys():
                 raise ValueError(f"the record for {id!r} has no field of an arm: {', '.join(map(repr, before))}")
-            return self._append("change", id, self._plain(id, before | given))
+            return self._append("change", id, self._plain(id, before | fields))
 
     def retire(self, id: Any) -> int:
         """Take an arm off the offer. Its features and its slot stay. -> the version."""
@@ -367,9 +371,11 @@ class Catalogue:
                 if len(rows) > 1 and self.features.arm and (self._A[rows] == self._A[rows[0]]).all():
                     warnings.warn(SAME, UserWarning, stacklevel=4)
             return rows
-        if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence | np.ndarray) or not len(arms):
+        if hasattr(arms, "to_list") or isinstance(arms, np.ndarray):  # of pandas, Polars, NumPy
+            arms = arms.tolist() if isinstance(arms, np.ndarray) else arms.to_list()
+        if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence) or not len(arms):
             raise ValueError(f"arms must be a list of at least one id, got {arms!r}")
-        if isinstance(arms[0], (list, tuple, np.ndarray)):
+        if isinstance(arms[0], (list, tuple)):
             if len({len(own) for own in arms}) > 1:
                 raise ValueError("each request of a batch must have as many arms: encode them one by one")
             return np.stack([self._rows(own, retired) for own in arms])

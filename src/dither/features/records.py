@@ -8,7 +8,8 @@ A field that the records do not have is not the same as a missing value: mostly 
 
 import dataclasses
 import numbers
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ def table(given: Any, names: Sequence[str], *, what: str, absent: str) -> Table:
         return Table(_of_records([given], names, [what], absent), 1, True)
     if type(given) is list and given and set(map(type, given)) == {dict}:
         return Table(_of_records(given, names, Numbered(what, len(given)), absent), len(given), False)
+    given = listed(given)
     if (frame := _frame(given)) is not None:
         return _of_frame(frame, names, what, absent)
     if (single := named(given)) is not None:
@@ -46,6 +48,11 @@ def table(given: Any, names: Sequence[str], *, what: str, absent: str) -> Table:
     called = Numbered(what, len(given))
     found = [record(one, called[i]) for i, one in enumerate(given)]
     return Table(_of_records(found, names, called, absent), len(found), False)
+
+
+def listed(given: Any) -> Any:
+    """A list of what a generator, or the values of a dict, give; anything else as it is."""
+    return list(given) if isinstance(given, (ValuesView, Iterator)) else given
 
 
 def sequence(given: Any) -> bool:
@@ -147,11 +154,17 @@ def named(one: Any) -> Mapping[str, Any] | None:
 
 def _frame(given: Any) -> Any:
     """A data frame as narwhals has it; None for anything else."""
+    if hasattr(given, "collect") and hasattr(given, "collect_schema"):
+        raise TypeError("a lazy frame has no rows yet: collect() it first")
+    if type(given).__name__ == "RecordBatch":  # of Arrow
+        given = sys.modules["pyarrow"].Table.from_batches([given])
     names = getattr(given, "column_names", None)  # of Arrow
     if names is None:
         names = getattr(given, "columns", None)
     if names is None or callable(names) or isinstance(given, Mapping):
         return None
+    if twice := sorted({str(name) for name in names if list(names).count(name) > 1}):
+        raise ValueError(f"the frame has two columns of the name {twice[0]!r}: leave one out")
     try:
         import narwhals
     except ImportError:
