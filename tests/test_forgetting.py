@@ -88,6 +88,21 @@ def test_it_is_a_fit_of_the_weighted_history(case):
     # seen red: λI that fades; γ on the new row; a weight that fades once; the oldest row of a window left in
 
 
+@pytest.mark.parametrize("how", [{"discount": 0.9}, {"window": 2}, {"window": 7}, {"window": 50}])
+def test_one_row_at_a_time_for_long(how):
+    rng, model = np.random.default_rng(12), Ridge(0.3, **how)
+    n = 3 * (model.window or 40) + 1
+    X, r = rng.normal(size=(n, 4)), rng.normal(size=n)
+    for needs in (NEEDS, frozenset()):
+        state = model.init(4, needs=needs)
+        for i in range(n):
+            state = model.update(state, X[i], r[i], own=True)
+            w = weights(model, np.ones(i + 1, int))
+            theta, _ = oracles.least_squares(np.sqrt(w)[:, None] * X[: i + 1], np.sqrt(w) * r[: i + 1], lam=0.3)
+            assert_allclose(state.theta, theta, rtol=1e-9, atol=1e-11)
+    # seen red: -0.9 of the row that leaves
+
+
 @pytest.mark.parametrize("how", [{"discount": 0.9}, {"window": 12}])
 def test_a_fraction_of_an_observation_counts_as_its_share(how):
     rng = np.random.default_rng(1)
@@ -129,6 +144,16 @@ def test_nothing_drifts_in_a_hundred_thousand_rounds():
     # seen red: the sum of a window that is never made anew; log det as a running sum
 
 
+def test_what_a_huge_row_leaves_behind_is_gone_with_it():
+    rng = np.random.default_rng(13)
+    X, r = rng.normal(size=(111, 2)), rng.normal(size=111)
+    X[60] *= 1e8  # it leaves with the last row, when the sum has been made from the rows ten rows before
+    model = Ridge(1.0, window=50)
+    for state in (learnt(model, X, r), learnt(model, X, r, np.ones(111))):
+        agrees(model, state, X[61:], r[61:], np.ones(50))
+    # seen red: a sum that is made anew after W rows alone, with `steps` that do not know what was `shown`
+
+
 def learnt_on(model, state, X, r):
     for x, y in zip(X, r, strict=True):
         state = model.update(state, x, y)
@@ -159,13 +184,22 @@ def test_no_scale_of_features_or_penalty_spoils_it(how, scale, lam):
     # seen red: `_by_sums` alone
 
 
-def test_the_prior_is_there_again_where_the_factor_is_made_of_the_earlier_one():
-    model, rng = Ridge(1.0, discount=0.5), np.random.default_rng(11)
-    state = model.update(model.init(2, needs=NEEDS), np.array([1.0, 1e8]), np.float64(1.0))
-    for _ in range(300):
-        state = model.update(state, np.array([1e8 * rng.normal(), 0.0]), np.float64(1.0))
-    assert_allclose(model.width(state, np.eye(2))[1], 1.0, rtol=1e-6)
-    # seen red: no (1-left) λI in the QR
+@pytest.mark.parametrize("how", [{"discount": 0.5}, {"window": 20}])
+@pytest.mark.parametrize("lam", [1.0, 1e-3])
+def test_rows_of_one_direction_leave_the_prior_to_the_others(how, lam):
+    """Beyond what sums can hold: the factor is made of rows or of the earlier factor, and λI is there in full."""
+    model, x = Ridge(lam, **how), np.array([1e7, 1e7])
+    state = learnt(model, np.tile(x, (100, 1)), np.ones(100))
+    across = np.array([[1.0, -1.0], [1.0, 1.0]]) / 2**0.5
+    total = float(np.sum(weights(model, np.ones(100, int))))
+    wanted = [lam**-0.5, (lam + 2e14 * total) ** -0.5]
+    assert_allclose(model.width(state, across)[0], wanted[0], rtol=1e-5)
+    assert_allclose(np.linalg.norm(across[1] @ state.F), wanted[1], rtol=1e-5)
+    known = model.rounding(state)
+    assert known.omega <= 2 * fading.MOST
+    assert abs(model.width(state, across)[0] / wanted[0] - 1) <= known.omega
+    assert_allclose(model.mean(state, x[None]), 1.0, rtol=1e-6)
+    # seen red: no (1-left) λI in the QR; sums that are factored whatever they have lost
 
 
 def weighted_exactly(X, r, at, w, *, lam):

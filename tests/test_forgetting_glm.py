@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import dither
 from dither import testing
 from dither.models import GLM, Disjoint, history
-from dither.models.glm import learn
+from dither.models.glm import forgotten, learn
 from libraries import Library
 from test_forgetting import weights
 
@@ -132,6 +132,37 @@ def test_by_the_clock_rows_count_by_their_age_in_whatever_order_they_come():
         gone = model.advanced(one, np.float64(1e9))
         assert_allclose(model.width(gone, np.eye(2)), 2**0.5, rtol=1e-12)
         assert_allclose(gone.theta, 0.0, atol=1e-20)
+
+
+def test_what_is_kept_between_two_passes_fades_as_it_must():
+    """θ is the minimum of the faded model, H is the faded curvature, and no row is longer than `reach`."""
+    model, left, later = GLM(lam=0.5, discount=0.999), 0.6, 0
+    X, r = drawn(400, 3, "logit", seed=6)
+    state = model.init(3)
+    for i in range(400):
+        state = model.update(state, X[i], r[i], own=True)
+        if i < 200 or int(state.lazy.fill) < 3:
+            continue
+        later += 1
+        new, before = forgotten._faded(model, state, np.float64(left), None), state.lazy
+        kept = new.lazy
+        assert_allclose(new.H, left * (state.H - 0.5 * np.eye(3)) + 0.5 * np.eye(3), rtol=1e-12)
+        assert_allclose(new.F @ new.F.T @ new.H, np.eye(3), atol=1e-12)
+        assert_allclose(new.H @ (new.theta - state.theta), -(1 - left) * 0.5 * state.theta, rtol=1e-9, atol=1e-12)
+        n = int(state.history.rows)
+        longest = np.linalg.norm(state.history.X[:n] @ new.F, axis=1).max()
+        assert longest <= kept.reach * (1 + 1e-9)
+        assert longest <= np.linalg.norm(state.history.X[:n] @ state.F, axis=1).max() / left**0.5
+        assert_allclose(new.history.count[:n], left * state.history.count[:n])
+        assert_allclose(kept.buffer.v, left * before.buffer.v)
+        assert_allclose((kept.left, kept.slope), (left * before.left, left**0.5 * before.slope), rtol=1e-6, atol=1e-13)
+        # the model's own curvature, spelt out: the old rows as far as they are left, the later ones, and ρ
+        m, R = int(before.fill), before.R
+        own = kept.left * (R.T @ R - 0.5 * np.eye(3)) + 0.5 * np.eye(3)
+        own = own + (kept.buffer.X[:m] * kept.buffer.v[:m, None]).T @ kept.buffer.X[:m]
+        assert_allclose(new.H, own, rtol=1e-9)
+    assert later > 5
+    # seen red: ρ that fades in H; θ that stays; `reach` and the buffer as they were
 
 
 @pytest.mark.parametrize("how", [{"constrain": 0.4}, {"ridge": 2.0}, {"min_derivative": 0.25}])

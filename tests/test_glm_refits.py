@@ -116,6 +116,27 @@ def test_evill_is_rewards_perturbed_by_their_own_deviation():
     # seen red: N(0, Ĥ⁻¹) for the shift
 
 
+@pytest.mark.parametrize("share", [2.0, 0.99, 0.5, 0.1])  # S as a share of the length of the free estimate
+def test_a_refit_is_free_of_the_ball_that_its_start_is_held_in(share):
+    rng = np.random.default_rng(282)
+    scale, lam = np.array([0.004, 0.34, 0.3]), 0.005  # short rows: no logit moves far, and the first factor may serve
+    sets = []
+    for _ in range(10):
+        X = rng.normal(size=(25, 3)) * scale
+        sets.append((X, (rng.random(25) < 0.7).astype(float)))
+    S = share * np.array([np.linalg.norm(glm_oracles.fit(X, r, lam=lam).theta.astype(float)) for X, r in sets])
+    for (X, r), s in zip(sets, S, strict=True):
+        model = GLM(lam=lam, solver="exact", constrain=float(s))
+        state = model.update_many(model.init(3), X, r)
+        assert (float(state.lazy.nu) > 0) == (share < 1)
+        shift = rng.normal(size=(4, 3)) * scale
+        for b, theta in zip(shift, model.refit(state, shift=shift), strict=True):
+            z = np.linalg.lstsq(X.T, b, rcond=None)[0]
+            own = glm_oracles.fit(X, r + z, lam=lam)
+            assert np.linalg.norm(own.R @ (theta - own.theta).astype(float)) <= 1.001e-3
+    # seen red: the factor of H + νI trusted as one of H
+
+
 @pytest.mark.parametrize("name", ["LogTS", "LogFPL", "LogPHE", "EVILL"])
 def test_what_is_drawn_is_what_probabilities_are_of(name):
     b = dither.ALGORITHMS[name](dim=2, lam=1.0, seed=0)

@@ -1,6 +1,7 @@
 """The environments of classification and of linear rewards, and what the simulator refuses."""
 
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import dither
 from dither import envs
 from dither.models import Ridge
 from dither.policies import Greedy
+from dither.policies.views import Drawn, plain
 from properties import able
 from worlds import DIGITS, ENV, FAMILIES, T, each_family, run
 
@@ -219,3 +221,81 @@ def test_scaling_of_a_data_set():
             dither.envs.Classification(X, y, scale="standard")
     with pytest.raises(ValueError, match="not both"):
         dither.envs.Delayed(dither.envs.Linear(), delay=3, mean=2.0)
+
+
+class Later(envs.Linear):
+    """Fills in a NaN, in one of its runs, after the rounds that are drawn at once."""
+
+    method = "fill"
+
+    def fill(self, run, rng, out, *, t):
+        super().fill(run, rng, out)
+        if t <= 700 < t + len(out) and self.method == "fill":
+            out[700 - t, 1, 0] = np.nan
+
+    def means(self, run, X, more=None):
+        return super().means(run, np.nan_to_num(X), more)
+
+    def reward_noise(self, rng, n):
+        noise = super().reward_noise(rng, n)
+        return noise if self.method == "fill" else noise + np.where(noise > 3.5, np.inf, 0.0)
+
+
+class Thrown(Later):
+    method = "reward_noise"
+
+
+def test_a_number_that_is_none_is_told_with_its_round_and_run():
+    with pytest.raises(
+        ValueError, match=r"Later\.fill must write finite .* all of out, and gives nan in round 700 of run 7$"
+    ):
+        dither.simulate(Later(dim=2, arms=3), ["LinFP"], runs=[7, 9], rounds=900)
+    with pytest.raises(
+        ValueError, match=r"Thrown\.reward_noise must return finite .* gives inf in round \d+ of run \d$"
+    ):
+        dither.simulate(Thrown(dim=2, arms=3), ["LinFP"], runs=5, rounds=900)
+    # seen red: the first rounds alone looked at; the round among those drawn at once; the run's place in the batch
+
+
+@dataclass(frozen=True)
+class Stops:
+    """Its scores are NaN from a round on."""
+
+    needs = frozenset({"mean"})
+
+    def draw(self, rng, n, *, arms, dim):
+        return ()
+
+    def view(self, model, state, X, *, t):
+        return plain(model.mean(state, X) + (np.nan if t > 40 else 0.0))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_says_which_algorithm_and_which_round(jobs):
+    agents = {"LinFP": "LinFP", "mine": (Ridge(), Stops()), "greedy": (Ridge(), Greedy())}
+    with pytest.raises(ValueError, match="must be finite, and NaN or infinity came") as failed:
+        dither.simulate(envs.Linear(dim=2, arms=3), agents, runs=2, rounds=60, jobs=jobs)
+    assert failed.value.__notes__ == ["mine in round 41"]
+    # seen red: the first of those that learn together
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        (lambda m, z: m + z[..., None], r"got shape \(4, 4, 3\)"),
+        (lambda m, z: m[..., None] + z[None], "they end with 'operands could not be broadcast together"),
+    ],
+)
+def test_draws_with_an_axis_too_many_are_told_by_their_shape(scores, said):
+    @dataclass(frozen=True)
+    class Column(Stops):
+        def draw(self, rng, n, *, arms, dim):
+            return (rng.normal(size=(n, 1)),)
+
+        def view(self, model, state, X, *, t):
+            return Drawn(lambda z: scores(model.mean(state, X), z))
+
+    told = rf"Column must score each of the 3 arms: scores \(4, 3\), {said}.*: draw gave chance of the shapes \(4, 1\)"
+    with pytest.raises(ValueError, match=told):
+        dither.simulate(envs.Linear(dim=2, arms=3), {"mine": (Ridge(), Column())}, runs=4, rounds=9)
+    # seen red: the last axis alone looked at; numpy's own words

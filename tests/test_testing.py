@@ -242,6 +242,37 @@ class Remembers(Softmax):
         return super().view(model, state, X, t=t)
 
 
+class Counts(Softmax):
+    seen: ClassVar[int] = 0
+
+    def view(self, model, state, X, *, t):
+        type(self).seen += 1
+        return super().view(model, state, X, t=t)
+
+
+SEEN = itertools.count(1)
+
+
+class CountsBeside(Softmax):
+    def view(self, model, state, X, *, t):
+        return Drawn(model.mean(state, X) / next(SEEN))
+
+
+class Column(Softmax):
+    def draw(self, rng, n, *, arms, dim):
+        return (rng.normal(size=(n, 1)),)
+
+    def view(self, model, state, X, *, t):
+        return Wide(model.mean(state, X))
+
+
+class Wide(NamedTuple):
+    m: np.ndarray
+
+    def scores(self, z):
+        return self.m + z[..., None]
+
+
 class Global(Softmax):
     def draw(self, rng, n, *, arms, dim):
         return (np.random.default_rng().gumbel(size=(n, arms)),)
@@ -263,6 +294,11 @@ class Plain(Softmax.__mro__[1]):  # no dataclass: a file cannot hold it
 BAD_POLICIES = [
     ("draw", TwoCalls(), "n draws in turn|is not that of 6 draws"),
     ("draw", NoTuple(), "Return a tuple"),
+    (
+        "draw",
+        Column(),
+        r"score each of the 5 arms: scores \(6, 5\), got shape \(6, 6, 5\): draw gave .* shapes \(6, 1\)",
+    ),
     ("probabilities", seeing(propensities=drawn_again)(), "two answers"),
     ("probabilities", seeing(propensities=lambda self, mask=None: self.m * np.nan)(), "sum|NaN"),
     ("frequencies", seeing(propensities=hotter)(), r"arm \d was chosen \d+ of 20000 times .* propensities says 0\.\d+"),
@@ -278,6 +314,8 @@ BAD_POLICIES = [
     ("shapes", seeing(decide=of_numpy)(), "answered with int64"),
     ("purity", Writes(), "choosing changes the state"),
     ("purity", Remembers(), "choosing changes the policy"),
+    ("purity", Counts(), "choosing changes seen of the class Counts"),
+    ("purity", CountsBeside(), "other scores after some choices, though nothing was learnt"),
     ("seed", Global(), "one seed choose differently"),
     ("save_and_load", Plain(), "TypeError"),
     ("streams", seeing(scores=by_batch)(), "what runs beside it"),

@@ -205,14 +205,30 @@ def scores(view: Any, chance: tuple) -> Array:
     return rule(*chance)
 
 
-def look(policy: Any, view: Any, chance: tuple, *, arms: int) -> None:
-    """Raise ValueError unless a policy of the user's scores every arm. Those of the library do."""
+def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: int) -> None:
+    """Refuse a policy of the user's that does not score every arm of the requests (*lead,). Those of the library do.
+
+    Scores that lack leading axes are the same for all requests.
+    """
     if type(policy).__module__.partition(".")[0] == "dither":
         return
-    shape = tuple(scores(view, chance).shape)
-    if not shape or shape[-1] != arms:
-        name = type(policy).__name__
-        raise ValueError(f"{name} must score each of the {arms} arms: scores (..., {arms}), got shape {shape} ({PAGE})")
+    name, wanted = type(policy).__name__, (*lead, arms)
+    cause: ValueError | None = None
+    try:
+        shape = tuple(scores(view, chance).shape)
+    except ValueError as error:  # as numpy's "operands could not be broadcast together"
+        if "shape" not in str(error) and "dimension" not in str(error):
+            raise
+        cause, said = error, f"they end with {str(error).strip()!r}"
+    else:
+        if len(shape) <= len(wanted) and shape == wanted[len(wanted) - len(shape) :] and shape:
+            return
+        said = f"got shape {shape}"
+    drawn = ", ".join(str(tuple(kind.shape)) for kind in chance)
+    cure = f": draw gave chance of the shapes {drawn}. One number a request is of shape (n,), as rng.random(n)"
+    raise ValueError(
+        f"{name} must score each of the {arms} arms: scores {wanted}, {said}{cure if chance else ''} ({PAGE})"
+    ) from cause
 
 
 def choose(view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:

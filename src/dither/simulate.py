@@ -285,7 +285,7 @@ def _lockstep(
     """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once."""
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
     world = World(env, runs, seed, xp=xp, device=device)
-    crew = [_Agent(model, policy, world) for model, policy in agents.values()]
+    crew = [_Agent(label, model, policy, world) for label, (model, policy) in agents.items()]
     teams = [_Team(team) for team in _teams(crew, world)]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
     chunk = CHUNK if device is None else CHUNK_THERE
@@ -353,7 +353,18 @@ class _Team:
 
     def step(self, t: int, i: int, rows: Rounds) -> None:
         """Choose, pay, learn: round t, which is round i of these."""
-        seen = [agent.choose(t, i, rows) for agent in self.agents]
+        seen: list[Any] = []
+        try:
+            for agent in self.agents:
+                seen.append(agent.choose(t, i, rows))
+            self.learn(t, i, rows, seen)
+        except Exception as error:
+            chosen = self.agents[len(seen) :][:1] or self.agents  # none is left: all of them learn
+            error.add_note(f"{', '.join(agent.label for agent in chosen)} in round {t}")
+            raise
+
+    def learn(self, t: int, i: int, rows: Rounds, seen: list[Any]) -> None:
+        """Learn what the agents have seen in round t, which is round i of these."""
         if len(seen) == 1:
             self.agents[0].learn(t, seen[0], None if rows.delay is None else rows.delay[:, i])
             return
@@ -365,8 +376,8 @@ class _Team:
 class _Agent:
     """One algorithm in R runs."""
 
-    def __init__(self, model: Any, policy: Any, world: World) -> None:
-        self.model, self.policy, self.world = model, policy, world
+    def __init__(self, label: str, model: Any, policy: Any, world: World) -> None:
+        self.label, self.model, self.policy, self.world = label, model, policy, world
         self.home = world.device is not None and contract.at_home(model)  # its arrays are NumPy's
         R, numpy = len(world.runs), arrays.backend(None)
         settings = dict(batch=(R,), xp=numpy if self.home else world.xp, device=None if self.home else world.device)
@@ -409,7 +420,7 @@ class _Agent:
         view = decision.view(self.policy, self.model, self.state, X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
         if t == 1:
-            decision.look(self.policy, view, chance, arms=self.world.arms)
+            decision.look(self.policy, view, chance, lead=(len(self.rngs),), arms=self.world.arms)
         arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=mask)
         self.shown.append(arm)
         r = arrays.pick(rows.reward[:, i, :], arm, rank=0)

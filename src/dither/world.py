@@ -53,18 +53,17 @@ class World:
         env, R = self.env, len(self.runs)
         X, mean = np.empty((R, n, *self.shape)), np.empty((R, n, self.arms))
         if not self.done:
-            X[:] = np.nan  # shows what `fill` leaves out; done once, it costs little
+            X[:] = np.nan  # shows what `fill` leaves out
         reward, mask = np.empty_like(mean), None
         if hasattr(env, "offered"):
             mask = np.empty(mean.shape, dtype=bool)
         for r, run in enumerate(self.instances):
             more = self.fill(env, run, self.contexts[r], X[r], t=self.done + 1)
-            mean[r] = self.rows("means", env.means(run, X[r], more), n)
-            reward[r] = self.pay(self.noise[r], mean[r])
+            self.finite("fill", X[r], r)
+            mean[r] = self.rows("means", env.means(run, X[r], more), r, n)
+            reward[r] = self.pay(mean[r], r)
             if mask is not None:
                 mask[r] = self.offer(env.offered(run, self.offers[r], X[r], more), n)
-        if not self.done and not np.isfinite(X).all():
-            raise ValueError(f"{type(env).__name__}.fill must fill out {X.shape[1:]} with finite numbers, and did not")
         self.done += n
         top = np.argmax(mean if mask is None else np.where(mask, mean, -np.inf), axis=-1)[..., None]
         delay = None
@@ -75,23 +74,34 @@ class World:
         best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
         return Rounds(X, mean, reward, best, best_reward, delay, mask)
 
-    def pay(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-        """The rewards (n, K) of these means."""
-        n = len(mean)
+    def pay(self, mean: np.ndarray, r: int) -> np.ndarray:
+        """The rewards (n, K) of these means, in the r-th of the runs."""
+        rng, n = self.noise[r], len(mean)
         if hasattr(self.env, "rewards"):
-            return self.rows("rewards", self.env.rewards(rng, mean), n)
+            return self.rows("rewards", self.env.rewards(rng, mean), r, n)
         noise = self.env.reward_noise(rng, n)
-        return mean if noise is None else mean + self.rows("reward_noise", noise, n)
+        return mean if noise is None else mean + self.rows("reward_noise", noise, r, n)
 
-    def rows(self, method: str, answer: Any, n: int) -> np.ndarray:
-        """What a method of the environment answered. It must be finite and of shape (n, K)."""
+    def rows(self, method: str, answer: Any, r: int, n: int) -> np.ndarray:
+        """What a method of the environment answered in the r-th run. It must be finite and of shape (n, K)."""
         answer = np.asarray(answer)
-        name = f"{type(self.env).__name__}.{method}"
         if answer.shape != (n, self.arms):
+            name = f"{type(self.env).__name__}.{method}"
             raise ValueError(f"{name} must return finite numbers of shape {(n, self.arms)}, got {answer.shape}")
-        if not np.isfinite(answer).all():
-            raise ValueError(f"{name} must return finite numbers, and some are not: does fill write all of out?")
+        self.finite(method, answer, r)
         return answer
+
+    def finite(self, method: str, answer: np.ndarray, r: int) -> None:
+        """Refuse NaN and infinity in what a method gave for the next rounds (n, ...) of the r-th run."""
+        known = np.isfinite(answer)
+        if known.all():
+            return
+        first = tuple(np.argwhere(~known)[0])
+        does = "write finite numbers into all of out" if method == "fill" else "return finite numbers"
+        raise ValueError(
+            f"{type(self.env).__name__}.{method} must {does}, and gives {answer[first]} in round "
+            f"{self.done + int(first[0]) + 1} of run {self.runs[r]}"
+        )
 
     def offer(self, answer: Any, n: int) -> np.ndarray:
         """Which arms the environment says are on offer, (n, K): True and False, and no round without an arm."""

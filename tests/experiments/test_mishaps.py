@@ -58,7 +58,7 @@ def test_an_error_in_an_own_part_is_one_line_with_its_place(dither, mine, fault,
     assert line.startswith(f"dither: {said[fault[0]]}")
     assert line.endswith("mine.py, line 18)")
     assert "Traceback" not in err
-    # seen red: `main` for the five kinds of errors alone
+    # seen red: `main` for the five kinds of errors alone; a KeyError told by its words alone
 
 
 def test_a_mistake_of_the_program_keeps_its_traceback(dither, mine, monkeypatch):

@@ -22,15 +22,17 @@ def main() -> None:
 
 def _line(error: Exception) -> str:
     """What to tell the user; a mistake in this program is raised again, and not one in a file of the user's."""
-    where = parts.place(error)
+    place, told = parts.place(error), str(error)
     meant = isinstance(error, (LookupError, ValueError, TypeError, ImportError, OSError))
-    if not meant or isinstance(error, (KeyError, IndexError)):
-        if not where:
+    named = not meant or isinstance(error, (KeyError, IndexError))
+    if named:
+        if not place:
             raise error
-        return f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
+        told = f"{type(error).__name__}: {told}"
     if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:
             raise error
-        error = errors.missing_extra(package, extra="experiments")
-    return " ".join(str(error).split()) + f" ({where})" * (where not in str(error))
+        told = str(errors.missing_extra(package, extra="experiments"))
+    where = [*getattr(error, "__notes__", ()), *([place] if place and place not in told else [])]
+    return " ".join(told.split()) + f" ({', '.join(where)})" * bool(where)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import models, policies
+from dither import decision, models, policies
 from dither.bandit import Bandit
 from dither.testing import chance
 from dither.testing.checking import checker, close, farthest, require
@@ -17,7 +17,7 @@ LISTS = 4000  # lists of one request that are drawn
 
 
 def draw(case: Trial) -> None:
-    """`draw` gives arrays whose first axis is n, and n draws at once are n draws in turn."""
+    """`draw` gives arrays whose first axis is n, and n draws at once are n draws in turn. With them arms are scored."""
     n, rule = 6, case.policy.draw
     whole = rule(np.random.default_rng(3), n, arms=case.K, dim=case.ambient)
     name = type(case.policy).__name__
@@ -36,6 +36,10 @@ def draw(case: Trial) -> None:
             cure="Draw with one call of rng for all n, such as rng.random((n, 2)), and take it apart afterwards. Two "
             "calls come in another order when n is 1",
         )
+    try:
+        decision.look(case.policy, _view(case, case.asked(n)), whole, lead=(n,), arms=case.K)
+    except ValueError as error:
+        require(False, str(error), cure="Let `scores` take what `draw` gives: n requests, then what one request draws")
 
 
 def probabilities(case: Trial) -> None:
@@ -320,8 +324,10 @@ def shapes(case: Trial) -> None:
 
 
 def purity(case: Trial) -> None:
-    """Choosing changes neither the state, nor what was passed in, nor the policy."""
-    b, policy = case.bandit(), twin(case.policy)
+    """Choosing changes neither the state, nor what was passed in, nor the policy and its class, nor later choices."""
+    b, policy, shared = case.bandit(), twin(case.policy), _shared(case.policy)
+    drawn = case.policy.draw(np.random.default_rng(3), 1, arms=case.K, dim=case.ambient)
+    first = np.array(decision.scores(_view(case, case.asked(1)), drawn))
     before, state, t = leaves(b.state), b.state, b.t
     X, mask = read_only(case.request()), read_only(np.arange(case.K) >= 0)
     b.choose(X, mask=mask)
@@ -337,6 +343,19 @@ def purity(case: Trial) -> None:
         policy is None or _as_text(case.policy) == _as_text(policy),
         "choosing changes the policy",
         cure="A policy is a frozen configuration: what changes belongs into the view, what is learnt into the model",
+    )
+    moved = [name for name, value in _shared(case.policy).items() if shared.get(name) != value]
+    require(
+        not moved,
+        f"choosing changes {', '.join(moved)} of the class {type(case.policy).__name__}, which all its policies share",
+        cure="Keep what changes in the state of a model. Else a run depends on those beside it, and so on --jobs",
+    )
+    again = np.array(decision.scores(_view(case, case.asked(1)), drawn))
+    require(
+        np.array_equal(first, again, equal_nan=True),
+        f"one request has other scores after some choices, though nothing was learnt: {farthest(first, again)}",
+        cure="Compute scores from the state, X, t and the chance alone. A counter elsewhere, as in the module, makes "
+        "a run depend on those beside it, and so on --jobs",
     )
 
 
@@ -506,6 +525,21 @@ def _played(case: Trial, seed: int) -> list[int]:
         shown = x if case.slots is not None else x[arms[-1]]
         b.update(shown, case.paid(rng.normal()), **case.slot(arms[-1]))
     return arms
+
+
+def _view(case: Trial, X: np.ndarray) -> Any:
+    """What the policy sees of these requests, once something is learnt."""
+    b = case.bandit()
+    return decision.view(case.policy, b.model, b.state, X, t=b.t)
+
+
+def _shared(policy: Any) -> dict[str, str]:
+    """The data in the classes of a policy, as text: what is no method and has no name of Python's own."""
+    found: dict[str, str] = {}
+    for kind in reversed(type(policy).__mro__[:-1]):
+        data = {name: value for name, value in vars(kind).items() if not name.startswith("__") and not callable(value)}
+        found |= {name: repr(value) for name, value in data.items() if not hasattr(type(value), "__get__")}
+    return found
 
 
 def _as_text(part: Any) -> str:

@@ -36,7 +36,8 @@ def refitted(
     own_total = flat((rows.total if total is None else total)[..., :n], n)
     theta, b = flat(state.theta, d), flat(shift, d)
     F = flat(state.F if state.G is None else state.G, d, d)
-    trusted = flat(state.lazy.bound[..., 1])
+    kept = state.lazy
+    trusted = flat(xp.where(kept.nu > 0, xp.inf, kept.bound[..., 1]))  # over ‖θ‖ <= S, F is of H + νI: too small
     if count is not None:
         F = trusted = None  # with other counts the curvature is not that of θ̂
     rho, longest = flat(xp.full_like(state.lazy.xmax, model.rho)), flat(state.lazy.xmax)
