@@ -25,6 +25,8 @@ from dither.log.database import home as homes
 from ledgers import decision, features, moment
 from logs import filled
 
+pytestmark = pytest.mark.usefixtures("closing")  # newer Pythons warn of connections that are left open
+
 
 def entered(home, n=3, **settings):
     """A ledger with decisions d0, d1, ... of user u0, u1, u0, ..."""

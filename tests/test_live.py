@@ -18,6 +18,7 @@ from dither.log.database import entering, rewarding, sql_tables
 from ledgers import decision, moment
 
 X = np.eye(3)
+pytestmark = pytest.mark.usefixtures("closing")  # newer Pythons warn of connections that are left open
 
 
 def begin(**settings):
@@ -61,8 +62,9 @@ def test_it_goes_on_where_it_stood(shared):
         assert again.to_bytes() == state
         assert again.reward(pending, 0.5) == "counted"
         assert again.bandit.observations == 11
-        assert again.choose(X).z != plain.choose(X).z
-    # seen red: a bandit that is opened again with the streams of its file
+    with dither.Live(shared, bandit=begin()) as again:
+        assert again.choose(X).z != begin().choose(X).z
+    # seen red: a bandit that is opened again and draws what it drew before
 
 
 def test_what_a_decision_knew_is_stored_with_it(home):
@@ -80,7 +82,7 @@ def test_what_a_decision_knew_is_stored_with_it(home):
     for i, (id, batch) in enumerate(rows):
         P = live.replay(batch).propensities(X)
         assert P[seen.a[i]] == pytest.approx(knew[id], abs=1e-12)
-    # seen red: the batch as it is after the commit
+    # seen red: the number of the next batch
 
 
 @pytest.mark.parametrize("every", [1, 3, 1000])
@@ -339,7 +341,7 @@ def test_a_reward_that_commits_late_is_learnt_in_a_later_batch(postgres, closing
     assert live.bandit.observations == 3
     assert batches(live) == {1: ["d1"], 2: ["d0", "d2"]}
     assert live.to_bytes() == live.replay().to_bytes()
-    # seen red: a learner that goes on from the last number it has seen
+    # seen red: a learner that takes only the rewards of its own transactions
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")

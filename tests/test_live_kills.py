@@ -23,7 +23,7 @@ def run(home):
 
 def test_a_killed_process_loses_nothing_on_a_file(tmp_path):
     run(tmp_path / "ledger.db")
-    # seen red: batches learnt before the commit; a reward returned before its transaction
+    # seen red: a learner that does not learn the last batch when it follows
 
 
 def test_a_killed_process_loses_nothing_on_postgresql(postgres):
