@@ -463,6 +463,19 @@ def test_many_threads_count_every_value():
     assert (f.missing, f.unknown) == ({"age": 2000}, {"country": 2000})
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_another_thread_counts():
+    f = features()
+    with f._counts._lock:
+        child = os.fork()
+        if child == 0:
+            f.encode({"age": None, "country": "FR"}, ARMS)  # seen red: waits for ever
+            os._exit(0 if f.missing == {"age": 1} else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert f.missing == {}
+
+
 def test_inputs_stay_untouched():
     f = features()
     contexts, arms = [dict(one) for one in CONTEXTS], [dict(one) for one in ARMS]

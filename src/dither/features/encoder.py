@@ -16,7 +16,6 @@ So A may be kept for arms that are known (`Catalogue`), and the context multipli
 
 import hashlib
 import json
-import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dither import errors
-from dither.features import declared, layout, records
+from dither.features import counts, declared, layout, records
 from dither.features.kind import Kind, Wrong
 
 FORMAT = 1
@@ -79,9 +78,7 @@ class Features:
         self._check(warn=cross is None)
         self.fitted = all(kind.fitted for kind in (*self.context.values(), *self.arm.values()))
         self._layout = self._laid_out()
-        self._lock = threading.Lock()
-        self._missing: dict[str, int] = {}
-        self._unknown: dict[str, int] = {}
+        self._counts = counts.Counts()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -101,12 +98,12 @@ class Features:
     @property
     def missing(self) -> dict[str, int]:
         """Field -> how many missing values were encoded, by this object in this process."""
-        return dict(self._missing)
+        return dict(self._counts.missing)
 
     @property
     def unknown(self) -> dict[str, int]:
         """Field -> how many unknown values were encoded, by this object in this process."""
-        return dict(self._unknown)
+        return dict(self._counts.unknown)
 
     @property
     def fingerprint(self) -> str:
@@ -377,14 +374,8 @@ class Features:
         for at, product in side.products:
             out[:, at] = layout.outer([out[:, place] for place in product])
         if met and count:
-            self._count(met)
+            self._counts.add(met)
         return out[0] if read.single else out
-
-    def _count(self, met: Sequence[tuple[str, str, int]]) -> None:
-        with self._lock:
-            for rule, name, n in met:
-                counts = self._missing if rule == "missing" else self._unknown
-                counts[name] = counts.get(name, 0) + n
 
     def _in_slots(self, out: np.ndarray, slots: Any) -> np.ndarray:
         """The factors of arms (K, q), with a 1 in the slot of each arm."""

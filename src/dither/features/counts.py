@@ -1,0 +1,27 @@
+"""How many values were missing or unknown, by field."""
+
+import threading
+from collections.abc import Sequence
+
+from dither import forks
+
+
+class Counts:
+    """Counts that many threads add to. After a fork, the child goes on from what the parent had."""
+
+    def __init__(self) -> None:
+        self.missing: dict[str, int] = {}
+        self.unknown: dict[str, int] = {}
+        self._lock = threading.Lock()
+        forks.tell(self)
+
+    def add(self, met: Sequence[tuple[str, str, int]]) -> None:
+        """Add (rule, field, n), where the rule is "missing" or "unknown"."""
+        with self._lock:
+            for rule, name, n in met:
+                counts = self.missing if rule == "missing" else self.unknown
+                counts[name] = counts.get(name, 0) + n
+
+    def _forked(self) -> None:
+        """Called in the child of a fork: a lock that no thread of the parent holds."""
+        self._lock = threading.Lock()
