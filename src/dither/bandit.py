@@ -104,19 +104,25 @@ class Bandit:
         """The round: rewards learnt so far, plus 1."""
         return self.observations + 1
 
-    def choose(self, X: Any, *, mask: Any = None) -> Decision:
+    def choose(self, X: Any, *, mask: Any = None, values: Any = None) -> Decision:
         """Choose an arm for one request or for B at once.
 
         X : (K, d) the arms on offer, or (B, K, d); with disjoint slots the context (d,), or (B, d)
         mask : (K,) or (B, K), True: on offer. Rows of X that are not on offer are not read.
+        values : (K,) or (B, K), above 0: what one unit of reward is worth for each arm, such as a price. The arm of the
+            highest value times expected reward is shown, and the bandit explores that product. `update` learns the
+            reward itself, without the value (docs/values.md)
 
         Raises ValueError for a wrong width, for NaN or infinity (the error names the place), and where no arm is on
-        offer. Nothing is drawn then.
+        offer. Raises TypeError for values where the policy cannot weigh them. Nothing is drawn then.
         """
         with self._whole(draws=True):
             X, mask, single = self._request(X, mask)
             policy, shape, t = self.policy, self._shape(X), self.t
             view = decision.view(policy, self.model, self.state, X, t=t)
+            if values is not None:
+                values = inputs.values(values, shape=shape, mask=mask)
+                view = decision.valued(view, values, self.model)
             eps = decision.eps(policy, t, floor=self.floor)
             n = 1 if single else shape[0]
             chance = decision.draw(policy, self._chance, n, arms=shape[-1], dim=self._ambient)
@@ -134,7 +140,7 @@ class Bandit:
                 kind, p = "exact", decision.chosen(view, arm, eps=eps, shape=shape, mask=mask)
             elif self.monte_carlo and decision.knowable(policy):
                 kind, n_drawn = "monte_carlo", self.monte_carlo
-                p, se = monte_carlo.shown(self._now(), view, self._aside(), X, mask, arm, shape=shape, n=n_drawn)
+                p, se = monte_carlo.shown(self._now(values), view, self._aside(), X, mask, arm, shape=shape, n=n_drawn)
             elif np.all(decision.offered(shape, mask) == 1):
                 kind, p = "exact", np.ones(shape[:-1])
             self.decisions += n
@@ -198,11 +204,18 @@ class Bandit:
             return explain.explain(lines, p=p, eps=now.eps, z=z, mask=mask)
 
     def propensities(
-        self, X: Any, *, mask: Any = None, detail: bool = False, draws: int = 10_000, log: bool = False
+        self,
+        X: Any,
+        *,
+        mask: Any = None,
+        values: Any = None,
+        detail: bool = False,
+        draws: int = 10_000,
+        log: bool = False,
     ) -> Any:
         """The probability with which `choose` would show each arm. Spends none of the bandit's chance.
 
-        X, mask : as for `choose`; draws : for policies without a closed form, Monte Carlo draws a request
+        X, mask, values : as for `choose`; draws : for policies without a closed form, Monte Carlo draws a request
         log : return logarithms; -inf: the arm is never shown. Where one z moves all arms, they are right even where the
             probabilities underflow
         -> p (K,) or (B, K); with detail=True (p, se, kind): se of p's shape, None where exact; kind as in `Decision`
@@ -210,7 +223,8 @@ class Bandit:
         errors.at_least("draws", draws, 1)
         with self._whole():
             X, mask, _ = self._request(X, mask)
-            now, shape = self._now(), self._shape(X)
+            shape = self._shape(X)
+            now = self._now(None if values is None else inputs.values(values, shape=shape, mask=mask))
             view = now.view(X)
             if decision.exact(view):
                 rule = decision.log_propensities if log else decision.propensities
@@ -432,10 +446,10 @@ class Bandit:
             raise ValueError(f"X must be one request, without a batch axis; got {X.shape}: ask for one at a time")
         return X, mask
 
-    def _now(self) -> decision.Moment:
+    def _now(self, values: np.ndarray | None = None) -> decision.Moment:
         """What the next decision depends on."""
         eps = decision.eps(self.policy, self.t, floor=self.floor)
-        return decision.Moment(self.policy, self.model, self.state, self.t, eps, self._ambient)
+        return decision.Moment(self.policy, self.model, self.state, self.t, eps, self._ambient, values)
 
     def _aside(self) -> np.random.Generator:
         """A stream for Monte Carlo that belongs to this moment. It spends none of the bandit's chance."""

@@ -25,6 +25,7 @@ import numpy as np
 from dither import arrays, errors, inputs
 from dither.arrays import Array
 from dither.models import model as contract
+from dither.policies.valued import Paid
 
 PAGE = "docs/adding-a-policy.md"
 UNIFORMS = 3  # what a request spends: one for ties, one for the coin of eps, one for the uniform arm
@@ -92,6 +93,9 @@ class Answers(Protocol):
     def z(self, *chance: Array) -> Array:
         """The scalar that moved all arms (...), or one for each arm (..., K). It becomes `Decision.z`."""
 
+    def valued(self, v: Array, link: Any) -> Any:
+        """The view where the arms have values v (..., K): the highest v μ(score) is shown, μ that of the link."""
+
     def redraw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> Array:
         """The scores (n, K) of n decisions on the view of one request, where that is cheaper than to draw them."""
 
@@ -111,10 +115,12 @@ class Moment(NamedTuple):
     t: int  # the round
     eps: float  # the share of uniform choices, the policy's own and the floor together
     dim: int  # of θ
+    values: np.ndarray | None = None  # (..., K) of the arms; None: all are 1
 
-    def view(self, X: Array) -> Any:
-        """What the policy sees of X."""
-        return view(self.policy, self.model, self.state, X, t=self.t)
+    def view(self, X: Array, row: tuple[int, ...] = ()) -> Any:
+        """What the policy sees of X; row: which request of the values X is."""
+        seen = view(self.policy, self.model, self.state, X, t=self.t)
+        return seen if self.values is None else valued(seen, self.values[row], self.model)
 
 
 def check(policy: Any, model: Any, *, dim: int) -> None:
@@ -165,6 +171,21 @@ def view(policy: Any, model: Any, state: Any, X: Array, *, t: int) -> Any:
     if "beneath" in model.abilities:
         model, state, X = model.beneath(state, X)
     return policy.view(model, state, X, t=t)
+
+
+def valued(view: Any, values: np.ndarray, model: Any) -> Any:
+    """The view where values (..., K) times expected rewards decide. Default: those of the rewards of its scores.
+
+    Raises TypeError where the scores do not say what is shown, or where rewards are no link of the scores.
+    """
+    if getattr(model, "output", None) == "softmax":
+        raise TypeError("values need expected rewards of each arm by itself, and a softmax is over all: take 'sigmoid'")
+    link = contract.link(model)
+    if hasattr(view, "valued"):
+        return view.valued(values, link)
+    if chooses(view):
+        raise TypeError(f"{type(view).__name__} chooses by a rule of its own: give it valued(v, link) ({PAGE})")
+    return Paid(view, values, link)
 
 
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:

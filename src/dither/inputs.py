@@ -223,6 +223,24 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
+def values(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+    """Values of the arms (..., K), above 0; what is not on offer counts as 1."""
+    array = numbers(given, name="values")
+    if array.shape != shape and array.shape != shape[-1:]:
+        raise ValueError(f"values must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
+    array = np.broadcast_to(array, shape)
+    array = array if mask is None else np.where(mask, array, 1.0)
+    wrong = ~((array > 0) & (array < LARGEST))
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise ValueError(
+            f"values must be numbers above 0 and below {LARGEST:g}, got {array[place]:g} for arm {place[-1]}"
+            + (f" of request {place[0]}" if len(place) > 1 else "")
+            + ": leave an arm without value out by the mask"
+        )
+    return array
+
+
 def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray | np.float64:
     """Rewards of a given shape as float64."""
     if not shape and isinstance(r, float) and abs(r) < LARGEST:  # the usual case

@@ -76,7 +76,7 @@ def _hits(
     hits = np.empty(shape)
     for row in np.ndindex(shape[:-1]):
         own = None if mask is None else mask[row]
-        one = now.view(X[row][None]) if row else view
+        one = now.view(X[row][None], row) if row else view
         hits[row] = frequencies(now, one, rng, n=n, arms=shape[-1], mask=own, eps=eps)
     return hits
 

@@ -24,11 +24,11 @@ class LogisticUCB2:
         bonus = model.bonus(state, X)
         s = model.predict(state, X) + bonus
         if not {"rounding", "width"} <= model.abilities:
-            return views.plain(s)
+            return views.plain(s, rewards=True)
         known = model.rounding(state)
 
         def tied(mask: Array | None) -> Array:
             moved = known.rho * model.width(state, X) * (1 + bonus)  # |μ'| and |μ''|/μ' are at most 1
             return arrays.top(s, error=moved + 2 * known.omega * bonus + arrays.spread(s), mask=mask)
 
-        return views.Scores(s, tied)
+        return views.Scores(s, tied, rewards=True)

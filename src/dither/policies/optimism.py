@@ -88,14 +88,14 @@ class GLMUCB:
         s = model.predict(state, X) + bonus
 
         if not {"rounding", "width"} <= model.abilities:
-            return views.plain(s)
+            return views.plain(s, rewards=True)
         known = model.rounding(state)
 
         def tied(mask: Array | None) -> Array:
             error = self.k_mu * known.rho * model.width(state, X) + known.omega * bonus + arrays.spread(s)
             return arrays.top(s, error=error, mask=mask)
 
-        return views.Scores(s, tied)
+        return views.Scores(s, tied, rewards=True)
 
 
 def check(policy: Any) -> None:

@@ -8,10 +8,11 @@
 several arms tie for the best, b is one of them with equal chance. Both laws are exact for any model.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,25 @@ from dither.arrays import Array
 from dither.models import model as contract
 from dither.policies import views
 
+Tied = Callable[[Array | None], Array]  # mask (..., K) or None -> (..., K) bool
+
 
 class Stated(NamedTuple):
     """The view of a policy that states its probabilities."""
 
     r: Array  # (..., K) predicted rewards
-    law: Callable[[Array | None], Array]  # mask (..., K) or None -> probabilities (..., K), 0 for arms not on offer
-    log_law: Callable[[Array | None], Array] | None = None  # their logarithms, where they are known apart
+    tied: Tied  # which arms tie for the best
+    rule: Callable[[Array, Tied, Array | None], Array]  # r, tied, mask -> probabilities, 0 for arms not on offer
+    log_rule: Callable[[Array, Tied, Array | None], Array] | None = None  # their logarithms, where they are known apart
+
+    def law(self, mask: Array | None) -> Array:
+        """The probabilities (..., K) among the arms on offer."""
+        return self.rule(self.r, self.tied, mask)
+
+    def valued(self, v: Array, link: Any) -> "Stated":
+        """The same law of the values v (..., K) times the predicted rewards."""
+        paid = self.r * v
+        return self._replace(r=paid, tied=lambda mask: arrays.top(paid, mask=mask))
 
     def scores(self, v: Array) -> Array:
         """The predicted rewards; `best` does not show the arm of the highest."""
@@ -56,7 +69,9 @@ class Stated(NamedTuple):
 
     def log_propensities(self, *, mask: Array | None = None) -> Array:
         """Their logarithms; -inf for an arm that is never shown."""
-        return arrays.log(arrays.numpy(self.law(mask))) if self.log_law is None else self.log_law(mask)
+        if self.log_rule is None:
+            return arrays.log(arrays.numpy(self.law(mask)))
+        return self.log_rule(self.r, self.tied, mask)
 
 
 @dataclass(frozen=True)
@@ -64,7 +79,7 @@ class Softmax:
     """On any model. The lower the temperature, the greedier."""
 
     temperature: float = 0.1  # τ, in units of reward
-    needs = frozenset({"predict"})
+    needs = frozenset({"mean", "predict"})
 
     def __post_init__(self) -> None:
         errors.positive("temperature", self.temperature)
@@ -75,24 +90,23 @@ class Softmax:
 
     def view(self, model, state, X: Array, *, t: int) -> Stated:
         """The softmax of the predicted rewards."""
-        r = model.predict(state, X)
+        return Stated(model.predict(state, X), views.means(model, state, X).tied, self._law, self._log_law)
+
+    def _below(self, r: Array, mask: Array | None) -> Array:
+        """(μ_i - max μ)/τ: at most 0, and 0 for the best."""
         xp = arrays.namespace(r)
+        offered = r if mask is None else xp.where(mask, r, -xp.inf)
+        with np.errstate(over="ignore"):  # -inf is what is meant there
+            return (offered - xp.max(offered, axis=-1, keepdims=True)) / self.temperature
 
-        def below(mask: Array | None) -> Array:
-            """(μ_i - max μ)/τ: at most 0, and 0 for the best."""
-            offered = r if mask is None else xp.where(mask, r, -xp.inf)
-            with np.errstate(over="ignore"):  # -inf is what is meant there
-                return (offered - xp.max(offered, axis=-1, keepdims=True)) / self.temperature
+    def _law(self, r: Array, tied: Tied, mask: Array | None) -> Array:
+        xp = arrays.namespace(r)
+        share = xp.exp(self._below(r, mask))
+        return share / xp.sum(share, axis=-1, keepdims=True)
 
-        def law(mask: Array | None) -> Array:
-            share = xp.exp(below(mask))
-            return share / xp.sum(share, axis=-1, keepdims=True)
-
-        def log_law(mask: Array | None) -> Array:
-            share = below(mask)
-            return share - xp.log(xp.sum(xp.exp(share), axis=-1, keepdims=True))
-
-        return Stated(r, law, log_law)
+    def _log_law(self, r: Array, tied: Tied, mask: Array | None) -> Array:
+        xp, share = arrays.namespace(r), self._below(r, mask)
+        return share - xp.log(xp.sum(xp.exp(share), axis=-1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -123,20 +137,19 @@ class SquareCB:
 
     def view(self, model, state, X: Array, *, t: int) -> Stated:
         """Inverse gap weighting of the predicted rewards."""
-        r, best = model.predict(state, X), views.means(model, state, X)
-        xp, d = arrays.namespace(r), contract.ambient(model, X.shape[-1])
+        d = contract.ambient(model, X.shape[-1])
+        rule = functools.partial(self._law, t=t, d=d)
+        return Stated(model.predict(state, X), views.means(model, state, X).tied, rule)
 
-        def law(mask: Array | None) -> Array:
-            tied = best.tied(mask)
-            most = xp.max(xp.where(tied, r, -xp.inf), axis=-1, keepdims=True)
-            on = xp.ones(r.shape, dtype=xp.bool, device=arrays.device(r)) if mask is None else mask
-            K = xp.sum(xp.astype(on, xp.float64), axis=-1, keepdims=True)
-            share = 1 / (K + self._gamma(t, K=K, d=d) * xp.clip(most - r, min=0.0))
-            share = xp.where(on & ~tied, share, 0.0)
-            rest = 1 - xp.sum(share, axis=-1, keepdims=True)
-            return xp.where(tied, rest / xp.sum(xp.astype(tied, xp.float64), axis=-1, keepdims=True), share)
-
-        return Stated(r, law)
+    def _law(self, r: Array, tied: Tied, mask: Array | None, *, t: int, d: int) -> Array:
+        xp, best = arrays.namespace(r), tied(mask)
+        most = xp.max(xp.where(best, r, -xp.inf), axis=-1, keepdims=True)
+        on = xp.ones(r.shape, dtype=xp.bool, device=arrays.device(r)) if mask is None else mask
+        K = xp.sum(xp.astype(on, xp.float64), axis=-1, keepdims=True)
+        share = 1 / (K + self._gamma(t, K=K, d=d) * xp.clip(most - r, min=0.0))
+        share = xp.where(on & ~best, share, 0.0)
+        rest = 1 - xp.sum(share, axis=-1, keepdims=True)
+        return xp.where(best, rest / xp.sum(xp.astype(best, xp.float64), axis=-1, keepdims=True), share)
 
     def _gamma(self, t: int, *, K: Array, d: int) -> Array | float:
         """γ_t, for K (..., 1) arms on offer."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from dither import arrays, noise, propensity
 from dither.arrays import Array
+from dither.policies import valued
 
 NORMAL = noise.Gaussian()
 
@@ -34,6 +35,11 @@ class Scores(NamedTuple):
     s: Array  # (..., K)
     tied: Callable[[Array | None], Array]  # mask (..., K) or None -> which tie for the highest score, (..., K) bool
     most: float | None = None  # no score has a larger error; None: not known
+    rewards: bool = False  # whether the scores are on the scale of rewards, where the model has a link
+
+    def valued(self, v: Array, link: Any) -> "Scores":
+        """The same where the arms have values v (..., K)."""
+        return plain(v * (self.s if self.rewards else link.mu(self.s)))
 
     def scores(self) -> Array:
         """The scores, (..., K)."""
@@ -79,6 +85,10 @@ class Lines(NamedTuple):
     law: Any = NORMAL  # of z: one of `dither.noise`, as its `marginal` gives it
     coupled: bool = True  # one z for all arms
     along: Array | None = None  # (..., dim of θ)  where a vector ζ is drawn: z = ζ'along; None: z itself is drawn
+
+    def valued(self, v: Array, link: Any) -> Any:
+        """The same where the arms have values v (..., K): `policies.valued` says of what form."""
+        return valued.lines(self, v, link)
 
     @property
     def lines(self) -> "Lines | None":
@@ -230,9 +240,9 @@ def means(model: Any, state: Any, X: Array) -> Scores:
     return Scores(m, lambda mask: arrays.top(m, error=known.rho * model.width(state, X), mask=mask), most)
 
 
-def plain(s: Array) -> Scores:
+def plain(s: Array, *, rewards: bool = False) -> Scores:
     """Scores about which only one thing is known: they are rounded."""
-    return Scores(s, lambda mask: arrays.top(s, mask=mask))
+    return Scores(s, lambda mask: arrays.top(s, mask=mask), rewards=rewards)
 
 
 def optimistic(lines: Lines) -> Scores:

@@ -6,6 +6,8 @@
     points              z of finitely many values: the winners at each value
     uncoupled           a z_i for each arm: P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz, or sums of products
 
+    curves              all arms, where a value and the logit link make curves of the lines
+
     corners             the envelope itself: which line is highest between which z
     ranks, listed       the ordered lists of the k highest lines over z; the interval of one such list
 
@@ -19,11 +21,15 @@ are NumPy arrays, since they leave the library here.
 
 from dither.propensity.coupled import alone, chosen, confirm, decide, decide_points, drawn, envelope, points, shared_at
 from dither.propensity.independent import drawn_apart, uncoupled
+from dither.propensity.logistic import MOST as MOST_CURVES
+from dither.propensity.logistic import curves
+from dither.propensity.logistic import scores as of_curves
 from dither.propensity.ranks import listed, listed_at, ranks
 from dither.propensity.settled import Sets, Slack, given, settle
 from dither.propensity.upper import Corners, corners
 
 __all__ = [
+    "MOST_CURVES",
     "Corners",
     "Sets",
     "Slack",
@@ -31,6 +37,7 @@ __all__ = [
     "chosen",
     "confirm",
     "corners",
+    "curves",
     "decide",
     "decide_points",
     "drawn",
@@ -39,6 +46,7 @@ __all__ = [
     "given",
     "listed",
     "listed_at",
+    "of_curves",
     "points",
     "ranks",
     "settle",
