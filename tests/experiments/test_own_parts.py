@@ -245,7 +245,10 @@ def test_an_error_while_it_runs_says_where(dither, folder):
     write(folder, mine=MINE.replace("return Drawn(", "raise ValueError('no luck')  # "))
     line = next(i for i, text in enumerate((folder / "mine.py").read_text().splitlines(), 1) if "no luck" in text)
     code, _, err = dither("compare", "mine.py:Softmax", "--rounds", 5, "--runs", 1)
-    assert (code, err.splitlines()[-1]) == (2, f"dither: no luck ({folder}/mine.py, line {line})")
+    assert (code, err.splitlines()[-1]) == (
+        2,
+        f"dither: no luck (mine.py:Softmax in round 1, {folder}/mine.py, line {line})",
+    )
 
 
 def test_an_unknown_setting_of_a_world_is_refused_with_the_nearest(folder):

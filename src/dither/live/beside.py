@@ -16,6 +16,7 @@ from dither import errors
 from dither.bandit import Bandit, Decision
 
 JUDGED = "judged"
+VALUES = "values"  # of the arms on offer, where they were given
 
 
 class Apprentice:
@@ -47,10 +48,14 @@ class Apprentice:
         self._rng = np.random.default_rng()
 
 
-def probabilities(bandit: Bandit, X: Any, mask: np.ndarray | None) -> list[Any]:
+def probabilities(bandit: Bandit, X: Any, mask: np.ndarray | None, values: np.ndarray | None) -> list[Any]:
     """The probabilities that a policy gives to the arms on offer, in order; for B requests a list for each."""
-    p = np.asarray(bandit.propensities(X, mask=mask), dtype=np.float64)
+    return on_offer(np.asarray(bandit.propensities(X, mask=mask, values=values), dtype=np.float64), mask)
+
+
+def on_offer(numbers: np.ndarray, mask: np.ndarray | None) -> list[Any]:
+    """Those numbers (K,) or (B, K) that belong to arms on offer, in order."""
     if mask is None:
-        return p.tolist()
-    on = np.broadcast_to(mask, p.shape)
-    return p[on].tolist() if p.ndim == 1 else [row[m].tolist() for row, m in zip(p, on, strict=True)]
+        return numbers.tolist()
+    on = np.broadcast_to(mask, numbers.shape)
+    return numbers[on].tolist() if numbers.ndim == 1 else [row[m].tolist() for row, m in zip(numbers, on, strict=True)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import _version, decision, errors, forks
+from dither import _version, decision, errors, forks, inputs
 from dither.bandit import Bandit, Decision
 from dither.features import Catalogue
 from dither.live import beside, requests
@@ -175,6 +175,7 @@ class Live:
         arms: Any = None,
         *,
         mask: Any = None,
+        values: Any = None,
         id: Any = None,
         time: Any = None,
         extra: Mapping[str, Any] | None = None,
@@ -183,6 +184,7 @@ class Live:
 
         context : X, as for `Bandit.choose`; or, with a catalogue or with features, the context as they take it
         arms : ids of the catalogue (None: all on offer), records for the features, or (K,) ids for the rows of X
+        values : as for `Bandit.choose`, in the order of the arms; they are kept in the column `values`
         mask, id, time, extra : as for `log.Log.decide`
 
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
@@ -193,9 +195,13 @@ class Live:
         X, mask, names = requests.asked(bandit, self.catalogue, context, arms, mask)
         with bandit._lock:
             names = self._named(names)
-            made, X, mask, batch, eps = *self._chosen(X, mask), self._learner.batch, self._eps()
-            more = self._judged(X, mask, extra)
+            made, X, mask, batch, eps = *self._chosen(X, mask, values), self._learner.batch, self._eps()
+            if values is not None:
+                values = inputs.values(values, shape=bandit._shape(X), mask=mask)
+            more = self._beside(X, mask, values, extra)
             given = {"id": id, "time": time, "mask": mask, "arms": names, "extra": more}
+            if values is not None and self._maker.probabilities:
+                given["probabilities"] = bandit.propensities(X, mask=mask, values=values)
             rows = self._maker.rows(made, X=X, floor=eps, **given)
         self._told_names(bandit._columns)
         self.ledger.enter(rows, self._lessons(np.asarray(X, dtype=np.float64), made, batch))
@@ -206,10 +212,10 @@ class Live:
         arms_shown = made.arm if names is None else np.array([names[a] for a in np.asarray(made.arm)])
         return Shown(**shown | {"arm": arms_shown, "id": tuple(row["id"] for row in rows)})
 
-    def _chosen(self, X: Any, mask: Any) -> tuple[Decision, Any, Any]:
+    def _chosen(self, X: Any, mask: Any, values: Any) -> tuple[Decision, Any, Any]:
         bandit = self._bandit
         if self._rule is None:
-            return bandit.choose(X, mask=mask), *bandit.read(X, mask)
+            return bandit.choose(X, mask=mask, values=values), *bandit.read(X, mask)
         X, mask = bandit.read(X, mask)
         if X.ndim != (1 if bandit.slots else 2):
             raise ValueError("a rule that acts decides one request at a time: give X without a batch axis")
@@ -221,13 +227,13 @@ class Live:
         bandit = self._bandit
         return decision.eps(bandit.policy, bandit.t, floor=bandit.floor)
 
-    def _judged(self, X: np.ndarray, mask: Any, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The user's columns, and the probabilities of the policy that is judged."""
+    def _beside(self, X: Any, mask: Any, values: Any, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """The user's columns, the values, and the probabilities of the policy that is judged."""
+        more = {} if values is None else {beside.VALUES: beside.on_offer(values, mask)}
         judged = self.shadow if self._rule is None else self._bandit
-        if judged is None:
-            return extra
-        p = beside.probabilities(judged, X, mask)
-        return dict(extra or {}) | {beside.JUDGED: p}
+        if judged is not None:
+            more[beside.JUDGED] = beside.probabilities(judged, X, mask, values)
+        return dict(extra or {}) | more if more else extra
 
     def _lessons(self, X: np.ndarray, made: Decision, batch: int) -> list[dict[str, Any]]:
         """What the rewards of the decisions teach."""

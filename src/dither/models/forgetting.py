@@ -51,16 +51,16 @@ class Forgetting:
         return t if self.window is None else min(t, self.window)
 
 
-def check(model: Forgetting) -> None:
+def check(settings: Forgetting) -> None:
     """Refuse settings that make no sense, or two ways at once."""
-    errors.within("discount", model.discount, 0, 1)
-    if model.discount == 0:
+    errors.within("discount", settings.discount, 0, 1)
+    if settings.discount == 0:
         raise ValueError("discount must be above 0, got 0: with 0 nothing would be learnt; window=1 keeps one row")
-    errors.at_least("window", model.window, 1, or_none=True)
-    if model.half_life is not None:
-        errors.positive("half_life", model.half_life)
-    given = [f"discount={model.discount:g}"] * (model.discount < 1)
-    given += [f"{name}={value:g}" for name in ("window", "half_life") if (value := getattr(model, name)) is not None]
+    errors.at_least("window", settings.window, 1, or_none=True)
+    if settings.half_life is not None:
+        errors.positive("half_life", settings.half_life)
+    given = [f"discount={settings.discount:g}"] * (settings.discount < 1)
+    given += [f"{name}={value:g}" for name in ("window", "half_life") if (value := getattr(settings, name)) is not None]
     if len(given) > 1:
         raise ValueError(f"a model forgets in one way, got {' and '.join(given)}: leave one of them out")
 

@@ -24,9 +24,8 @@ class Paid(NamedTuple):
     link: Any
 
     def scores(self, *chance: Array) -> Array:
-        """The values times the rewards that the scores stand for: (..., K)."""
-        s = self.view.scores(*chance)
-        return self.v * (s if getattr(self.view, "rewards", False) else self.link.mu(s))
+        """The values times the rewards that the scores, before the link, stand for: (..., K)."""
+        return self.v * self.link.mu(self.view.scores(*chance))
 
 
 class Curves(NamedTuple):
