@@ -118,12 +118,19 @@ def test_files_hold_what_was_asked_now_unless_more_is_asked_for(dither, mine, tm
     # seen red: `outputs.write(whole)`
 
 
+def hears_ctrl_c():
+    """In a process that begins: hear Ctrl-C as at a terminal, though these tests may run where it is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def interrupted(tmp_path, *, when):
     """Ctrl-C, as a terminal sends it to all processes, once `when` holds -> (exit code, stdout, stderr)."""
     command = [sys.executable, "-m", "dither", "compare", "LinFP", "mine.py:P", *map(str, SMALL), "--jobs", "2"]
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    process = subprocess.Popen(command, cwd=tmp_path, env=environ, start_new_session=True, **pipes)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environ, start_new_session=True, preexec_fn=hears_ctrl_c, **pipes
+    )
     end = time.monotonic() + 120
     while not when() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.02)
@@ -166,7 +173,8 @@ from dither.workers import Workers, delayed
 print(*Workers(jobs=2).results([delayed(ignores)() for _ in range(4)]), ignores())
 """
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    how = dict(env=environ, capture_output=True, text=True, check=True, preexec_fn=hears_ctrl_c)
+    done = subprocess.run([sys.executable, "-c", code], **how)
     assert done.stdout.split() == ["True"] * 4 + ["False"]
     # seen red: `_deaf` left out; `before` not set again
 
