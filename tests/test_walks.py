@@ -7,10 +7,10 @@ import pytest
 
 MOST = {
     "choose, LinFP": 12,
-    "update, LinFP": 8,
-    "update, GLMFP": 18,
+    "update, LinFP": 7,
+    "update, GLMFP": 17,
     "evaluate": 15,
-}  # of update, one is `forgetting`; of evaluate, one is `workers`: parts of a log may be summed on a cluster
+}  # of GLMFP, one is `lockstep`, for good starts; of evaluate, one is `workers`: parts may be summed on a cluster
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ A weight ω is ω observations, as everywhere. Under a discount they follow one 
 the row counts 1 + γ + ... = (1 - γ^ω)/(1 - γ). In a window the row is ω of the last W. By the clock it counts ω.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -39,7 +40,7 @@ class Forgetting:
     window: int | None
     half_life: float | None
 
-    @property
+    @functools.cached_property
     def forgets(self) -> bool:
         """Whether anything is ever forgotten."""
         return self.discount < 1 or self.window is not None or self.half_life is not None
