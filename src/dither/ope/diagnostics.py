@@ -20,7 +20,7 @@ from dither.ope.contributions import Contributions, certain_gap, cusum, unsuppor
 DOUBT = 1e-4  # a test with a P-value below this counts as failed
 FEW = 30  # with fewer effective rows a normal interval is not to be trusted;
 SMALL = 0.3  # with fewer than 100 rows, this share of the rows takes the place of FEW
-VALID = ("bernstein", "betting", "clopper_pearson")  # intervals that are valid for every number of rows
+VALID = ("bernstein", "betting", "anytime", "clopper_pearson")  # intervals that are valid for every number of rows
 OF_REWARDS = ("ips", "clipped_ips", "snips")  # estimators whose spread comes from rewards and weights alone
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dither import errors
 from dither.errors import Option, Refused
 from dither.log import reader, sources
-from dither.log.check import Report
+from dither.log.check import LOOKED_AT, Changes, Report, changes
 from dither.log.logged import Logged
 from dither.ope import candidates, fitting, intervals, partial
 from dither.ope.candidates import LOGGING, Saved
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dither.ope.verdicts import Verdict
 
 AHEAD = "2 * n_jobs"  # pieces that are read before their answers are there, as joblib writes it
-INTERVALS = ("normal", "bootstrap", "bernstein", "betting", "clopper_pearson", "asymptotic")
+INTERVALS = ("normal", "bootstrap", "bernstein", "betting", "anytime", "clopper_pearson", "asymptotic")
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class How:
 
     interval: str = "normal"
     level: float = 0.95
-    reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for "bernstein" and "betting"
-    weight_max: float | None = None  # a bound on the weights that is known beforehand, such as K/floor: for these two
-    row_weight_max: float | None = None  # a bound on the weights of rows that is known beforehand: for these two
+    reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for the bounded intervals
+    weight_max: float | None = None  # a bound on weights, known beforehand, such as K/floor: for bernstein and betting
+    row_weight_max: float | None = None  # a bound on the weights of rows that is known beforehand
     resamples: int = intervals.RESAMPLES  # of the bootstrap
     seed: int = 0  # of the bootstrap
 
@@ -56,7 +56,7 @@ class How:
     @property
     def bounded(self) -> bool:
         """Whether the interval is one for bounded terms."""
-        return self.interval in ("bernstein", "betting")
+        return self.interval in ("bernstein", "betting", "anytime")
 
     @property
     def bounds(self) -> dict[str, Any]:
@@ -97,6 +97,7 @@ class Evaluation:
     rounding: dict[str, float]  # policy -> how far its weights may be off, as columns hold few digits
     saved: tuple[str, ...]  # policies that are saved bandits, which may have learnt from these rows
     events: dict[str, Events]  # policy -> its rewards by value; only policies for which few rewards differ
+    changes: Changes = Changes()  # whether the policy that ran changed while it ran, by the first rows
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -197,14 +198,17 @@ def evaluate(
     report = None
     if isinstance(log, (str, Path)):
         here = sources.Source(Path(log), arms=arms, text=() if cluster is None else (cluster,), **source)
-        whole = None if model is None else here.whole(question.columns - {fitting.COLUMN} | {"features"})
+        more = question.columns - {fitting.COLUMN} | ({"features"} if model is not None else set())
+        whole = here.whole(more) if model is not None or question.in_order else None
     elif source:
         raise ValueError(f"{next(iter(source))}= is for files, which are read here; name the columns of a frame before")
     else:
         whole = reader.read(log)
+    if whole is not None and question.in_order:
+        _in_order(whole)
     if model is not None and whole is not None:
         whole, report = fitting.predicted(whole, question, model, seed=seed)
-    rows = sources.ROWS
+    rows = sources.ROWS if whole is None or not question.in_order else max(len(whole), 1)
     if whole is None:
         pieces = here.pieces(question.columns, rows=rows)
     else:
@@ -213,7 +217,23 @@ def evaluate(
         pieces.each, question, how, workers=workers if pieces.rows > rows else Workers(),
         on_progress=lambda done: on_progress(done, pieces.rows),
     )  # fmt: skip
-    return found if report is None else replace(found, report=report)
+    if whole is None and here.rules.streamed is not None:
+        whole = next(iter(here.pieces({"features", "arm_set"}, rows=LOOKED_AT).each), None)
+    seen = Changes() if whole is None else changes(whole)
+    return replace(found, report=report or found.report, changes=seen)
+
+
+def _in_order(log: Logged) -> None:
+    """Raise ValueError if the times of the rows say that they are not in order, where an estimator reads the past."""
+    if "time" not in log.frame.columns or log.frame["time"].null_count():
+        return
+    falls = np.diff(log.time) < np.timedelta64(0)
+    if falls.any():
+        raise ValueError(
+            f"an estimator for the log of a policy that learns needs the rows in order of time; row "
+            f"{log.numbers[int(np.argmax(falls)) + 1]} is earlier than the one before ({int(falls.sum())} such rows): "
+            "sort the log by its time"
+        )
 
 
 def judged(
@@ -231,7 +251,7 @@ def judged(
     out), and if no row is left.
     """
     how = how or How()
-    question = replace(question, keep=how.interval == "betting")
+    question = replace(question, keep=how.interval in ("betting", "anytime"))
     total, report = None, Report(0, 0)
     for part, seen in _answers(pieces, question, workers or Workers()):
         total, report = add(total, part), report + seen

@@ -78,15 +78,22 @@ class Question:
             errors.at_least("arms", self.arms, 1)
 
     @property
+    def in_order(self) -> bool:
+        """Whether an estimator reads the past, so that the log must be one piece in order of time."""
+        return any(contributions.find(asked.method).reads == "past" for asked in self.estimators)
+
+    @property
     def columns(self) -> set[str]:
         """The columns that are read besides those that every log has."""
         named = {name for policy in self.policies for name in policy.columns}
+        named |= {"probabilities", "time"} if self.in_order else set()
         return named | {name for name in (self.predictions, self.cluster) if name is not None}
 
     @property
     def predicts(self) -> bool:
         """Whether an estimator needs reward predictions."""
-        return any(contributions.find(asked.method).predicts for asked in self.estimators)
+        found = [contributions.find(asked.method).predicts for asked in self.estimators]
+        return any(found) or (None in found and self.predictions is not None)
 
 
 class Part(NamedTuple):
@@ -173,6 +180,7 @@ def _sums(log: Logged, question: Question) -> Part:
         for asked in question.estimators:
             found = contributions.find(asked.method)
             given = rows if found.reads == "shown" else _all_arms(rows, log, shown, question, asked, policy.name)
+            given = given._replace(P=P, kind=log.kind) if found.reads == "past" else given
             made[key(policy.name, asked.name)] = found(given, asked.setting)
     labels = None if question.cluster is None else _labels(log, question.cluster)
     sums = partial.sums(made, numbers=log.numbers, cluster=labels, keep=question.keep)
@@ -216,7 +224,7 @@ def _all_arms(rows: Rows, log: Logged, shown: Shown, question: Question, asked: 
             "alone: pass a column of lists"
         )
     M, column = None, question.predictions
-    if column is not None and contributions.find(asked.method).predicts:
+    if column is not None and contributions.find(asked.method).predicts is not False:
         if not candidates.is_list(log, column):
             raise ValueError(
                 f"the estimator {asked.name} reads the predictions of all arms, and column {column!r} predicts for the "

@@ -58,6 +58,7 @@ class Rows(NamedTuple):
     left_out: dict[str, int]  # reason -> rows
     s: np.ndarray | None = None  # (n,) weights of the rows; None: all are 1
     limit: float | None = None  # what w cannot exceed, max Q/P over rows and arms; None where P is not known
+    P: np.ndarray | None = None  # (n, K) the logging policy's probabilities of all arms, where they are known
 
     @property
     def share(self) -> Any:
@@ -102,7 +103,7 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Rows:
     q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
     gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
     group, order = labels.numbered(options.get("cluster"), n, rows), labels.order(options.get("time"), n, rows)
-    return Rows(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out, s, _limit(Q, P))
+    return Rows(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out, s, _limit(Q, P), P)
 
 
 def row_weights(weight: Any, n: int) -> np.ndarray | None:

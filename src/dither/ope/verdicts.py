@@ -8,6 +8,7 @@ import numpy as np
 from dither.log.warm import only
 from dither.ope import diagnostics, intervals
 from dither.ope.candidates import LOGGING
+from dither.ope.contributions import find
 from dither.ope.result import Difference, Estimate
 from dither.ope.warn import SupportWarning
 
@@ -123,6 +124,7 @@ def notes(found: "Evaluation") -> list[str]:
             f"The probabilities of {_list(drawn)} are Monte Carlo: unbiased, and their error is in the intervals."
         )
     said.append(_own(found))
+    said += _changed(found)
     said += [f"{policy}: {LEARNT}." for policy in found.saved]
     for policy in found.policies:
         said += [f"{policy}: {text}." for text in _complaints(found, policy)]
@@ -171,6 +173,21 @@ def _own(found: "Evaluation") -> str:
     if not found.checked:
         return "Not checkable: the logging policy's own weights, as no exact probabilities of all arms are logged."
     return f"The logging policy's own weights are 1 in all {found.checked:,} rows that can be checked."
+
+
+def _changed(found: "Evaluation") -> list[str]:
+    """What to take on the log of a policy that learnt, where the log says that it did and nobody took it."""
+    rows, of = found.changes
+    steady = any(find(name.partition(":")[0]).reads == "past" for name in found.estimators)
+    if not rows or steady or found.how.interval in ("betting", "anytime"):
+        return []
+    cures = ["--estimator stablevar"] if found.checked else []
+    cures += ["--estimator ips --interval anytime --reward-range LOW HIGH"]
+    return [
+        f"The policy that ran changed while it ran: in {rows:,} of {of:,} rows at the start whose arms came again, the "
+        f"arm shown had another probability then. It learnt, or saw more than the log has. For a policy that it showed "
+        f"less and less, normal intervals cover too rarely on such a log: take {' or '.join(cures)}."
+    ]
 
 
 def estimate(found: Estimate) -> str:
