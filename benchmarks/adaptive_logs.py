@@ -8,7 +8,9 @@ World: six contexts c in [-1, 1], four arms, a reward of 0 or 1 with mean LEVELS
 
 Logs: LinFP, LinTS, GLMFP and ε-greedy meet the world, with a share `floor` of uniform choices (for ε-greedy this is ε),
 and learn after every round. LinTS has no closed probability: it draws from the frequencies of 100 samples, which are
-then its exact probabilities. A log of 5,000 rounds is judged after 300, 1,000 and 5,000.
+then its exact probabilities. A log of 5,000 rounds is judged after 300, 1,000 and 5,000. The estimators that are told
+how the policy stood at 20 times ("policies") judge the logs of LinFP alone: cadr refuses a log whose first rows tell it
+no variance, as those of ε-greedy do.
 
 Judged: four policies (always arm 0, always arm 3, the best arm of each context, uniform), by every estimator and
 interval. M is the shrunk mean of earlier rewards for the context and the arm: it knows the past alone. "dr, M of all
@@ -103,8 +105,10 @@ def other_means(x: np.ndarray, a: np.ndarray, r: np.ndarray) -> np.ndarray:
     return ((0.5 + sums) / (1 + counts))[np.arange(n), x]
 
 
-def judged(x, a, r, P, G, floor: float, *, resampled: bool) -> Iterator[tuple[str, str, str, float, float, float]]:
-    """Judged policy, estimator, interval; low, high and error, for one log."""
+def judged(
+    x, a, r, P, G, floor: float, *, resampled: bool, told: bool
+) -> Iterator[tuple[str, str, str, float, float, float]]:
+    """Judged policy, estimator, interval; low, high and error, for one log. told : whether G is used."""
     n = len(r)
     p, M, later = P[np.arange(n), a], past_means(x, a, r), other_means(x, a, r)
     batch = np.searchsorted(STARTS[: len(G)], np.arange(n), side="right") - 1
@@ -114,9 +118,10 @@ def judged(x, a, r, P, G, floor: float, *, resampled: bool) -> Iterator[tuple[st
         made = {name: ope.contributions(name, r, a, p, Q, M, P=P) for name in ("dr", "sndr", "stablevar", "minvar")}
         made |= {name: ope.contributions(name, r, a, p, Q) for name in ("ips", "snips")}
         made["dr, M of all rows"] = ope.contributions("dr", r, a, p, Q, later)
-        for weights in ("stablevar", "cadr"):
-            told = dict(weights=weights, policies=G[: batch[-1] + 1, x], batch=batch)
-            made[f"{weights}, policies"] = ope.adaptive(r, a, P, Q, M, **told).contributions
+        for weights in ("stablevar", "cadr") if told else ():
+            made[f"{weights}, policies"] = ope.adaptive(
+                r, a, P, Q, M, weights=weights, policies=G[: batch[-1] + 1, x], batch=batch
+            ).contributions
         for name, one in made.items():
             hows = ["normal"]
             if name in ("ips", "snips", "dr", "stablevar"):
@@ -136,7 +141,9 @@ def measured(policy: str, floor: float, rows: tuple[int, ...], blocks: int, *, r
             cut: dict[tuple, list] = defaultdict(list)
             for i in range(TOGETHER):
                 log = x[:n, i], a[:n, i], r[:n, i], P[:n, i], G[:, :, i]
-                for target, name, how, low, high, error in judged(*log, floor, resampled=n == resampled):
+                for target, name, how, low, high, error in judged(
+                    *log, floor, resampled=n == resampled, told=policy == "LinFP"
+                ):
                     truth = float(np.mean(np.sum(TARGETS[target] * MU, axis=1)))
                     cut[target, name, how].append((low <= truth <= high, np.isnan(low), high - low, error))
             for key, values in cut.items():
@@ -153,6 +160,53 @@ def measured(policy: str, floor: float, rows: tuple[int, ...], blocks: int, *, r
     return lines
 
 
+def covered(line: dict) -> float:
+    """The share of the logs whose interval held the value."""
+    return sum(line["held"]) / line["logs"]
+
+
+def tables(lines: list[dict]) -> str:
+    """The two tables of the page: the lowest coverage by floor, with widths, and by policy and number of rows."""
+    kinds = list(dict.fromkeys((line["estimator"], line["interval"]) for line in lines))
+    by: dict[tuple[str, str], list[dict]] = {kind: [] for kind in kinds}
+    for line in lines:
+        by[line["estimator"], line["interval"]].append(line)
+
+    def least(some: list[dict]) -> str:
+        return f"{100 * min(map(covered, some)):.1f} %" if some else ""
+
+    def width(some: list[dict], judged: str) -> str:
+        wanted = dict(policy="LinFP", floor=0.05, rows=1000, judged=judged)
+        (one,) = [line for line in some if wanted.items() <= line.items()]
+        return f"{np.mean(one['width']):.2f}"
+
+    def name(kind: tuple[str, str]) -> str:
+        return f"{kind[0]} | `{kind[1]}`"
+
+    out = [
+        "| estimator | interval | floor 0.2 | floor 0.05 | floor 0.01 | width, `best` | width, arm 3 |",
+        "|---" * 7 + "|",
+    ]
+    for kind in sorted(kinds, key=lambda kind: -min(map(covered, by[kind]))):
+        cells = [least([line for line in by[kind] if line["floor"] == floor]) for floor in FLOORS]
+        out.append(f"| {' | '.join([name(kind), *cells, width(by[kind], 'best'), width(by[kind], 'arm 3')])} |")
+    shown = [
+        ("ips", "anytime"),
+        ("stablevar", "asymptotic"),
+        ("stablevar", "normal"),
+        ("dr", "normal"),
+        ("snips", "normal"),
+    ]
+    shown += [("ips", "normal")]
+    out += ["", f"| policy | rows | {' | '.join(f'{e}, `{i}`' for e, i in shown)} |", "|---" * (2 + len(shown)) + "|"]
+    for policy in POLICIES:
+        for rows in ROWS:
+            here = [[x for x in by[kind] if x["policy"] == policy and x["rows"] == rows] for kind in shown]
+            if all(here):
+                out.append(f"| {policy} | {rows:,} | {' | '.join(map(least, here))} |")
+    return "\n".join(out)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--policy", nargs="*", choices=POLICIES, default=POLICIES)
@@ -164,6 +218,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
+        print(tables([json.loads(line) for line in HERE.read_text().splitlines()]))
         return
     for policy in asked.policy:
         for floor in asked.floor:

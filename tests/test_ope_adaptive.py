@@ -261,11 +261,19 @@ def frame(seed=0, n=400, **more):
 def test_evaluate_takes_the_estimators_for_logs_that_learnt(tmp_path):
     table, _, a, r, P = frame()
     table.write_parquet(tmp_path / "log.parquet")
-    found = ope.evaluate(tmp_path / "log.parquet", ["arm:1", "uniform"], ["stablevar", "minvar", "ips"])
+    asked = (tmp_path / "log.parquet", ["arm:1", "uniform"], ["stablevar", "minvar", "ips"])
+    found = ope.evaluate(*asked)
     one = ope.adaptive(r, a, P, np.tile([0.0, 1.0], (400, 1)))
     assert_allclose(found.estimates["arm:1", "stablevar"].value, one.value, rtol=1e-12)
     assert_allclose(found.estimates["arm:1", "stablevar"].se, one.se, rtol=1e-12)  # the interval is wider
-    assert not any("changed while it ran" in note for note in found.notes())
+    assert any("normal intervals cover too rarely" in note for note in found.notes())
+    steady = [ope.evaluate(*asked, interval="asymptotic")]
+    steady.append(ope.evaluate(tmp_path / "log.parquet", ["arm:1"], ["ips"], interval="anytime", reward_range=(0, 1)))
+    for one in steady:
+        assert not any("changed while it ran" in note for note in one.notes())
+    gap = steady[1].estimates["arm:1", "ips"].interval
+    direct = ope.ips(r, a, P[np.arange(400), a], np.tile([0.0, 1.0], (400, 1)), interval="anytime", reward_range=(0, 1))
+    assert_allclose(gap, direct.interval, rtol=1e-12)
 
 
 def test_evaluate_fits_models_on_the_past_alone(tmp_path):
@@ -309,7 +317,7 @@ def test_evaluate_names_what_a_learnt_log_needs(held, tmp_path):
         table.write_parquet(tmp_path / "log.parquet")
     found = ope.evaluate(tmp_path / "log.parquet" if held == "file" else table, ["uniform"])
     (said,) = [note for note in found.notes() if "changed while it ran" in note]
-    assert "--estimator stablevar" in said
+    assert "--estimator stablevar --interval asymptotic" in said
     assert "--interval anytime" in said
     bare = ope.evaluate(table.drop("probabilities"), ["arm:1"], arms=2)
     (said,) = [note for note in bare.notes() if "changed while it ran" in note]

@@ -1,7 +1,7 @@
 """From a log to a verdict. The pieces of a log are summed, on several cores; the sums are judged once, at the end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +15,10 @@ from dither.log.logged import Logged
 from dither.ope import candidates, fitting, intervals, partial
 from dither.ope.candidates import LOGGING, Saved
 from dither.ope.contributions import unsupported
+from dither.ope.periods import one_value
 from dither.ope.question import BASE, Asked, Part, Question, add, answer, key
 from dither.ope.result import LEVELS, Difference, Estimate
+from dither.ope.timed import Timed, in_order
 from dither.workers import Workers, delayed
 
 if TYPE_CHECKING:
@@ -59,6 +61,11 @@ class How:
         return self.interval in ("bernstein", "betting", "anytime")
 
     @property
+    def keeps(self) -> bool:
+        """Whether the interval needs what every row adds, in order."""
+        return self.interval in ("betting", "anytime")
+
+    @property
     def bounds(self) -> dict[str, Any]:
         """The bounds on rewards and weights that the user gave."""
         return {name: getattr(self, name) for name in ("reward_range", "weight_max", "row_weight_max")}
@@ -98,6 +105,8 @@ class Evaluation:
     saved: tuple[str, ...]  # policies that are saved bandits, which may have learnt from these rows
     events: dict[str, Events]  # policy -> its rewards by value; only policies for which few rewards differ
     changes: Changes = Changes()  # whether the policy that ran changed while it ran, by the first rows
+    timed: Timed | None = None  # what was asked about time
+    periods: dict[str, "Evaluation"] = field(default_factory=dict)  # period -> what its rows say; empty: nobody asked
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -118,6 +127,11 @@ class Evaluation:
         """The value of a policy minus that of another; None if the two were not compared."""
         wanted = (policy, estimator, against)
         return next((gap.found for gap in self.gaps if gap[:3] == wanted), None)
+
+    def changed(self, policy: str, estimator: str) -> float:
+        """P-value of "the value of the policy is the same in all periods"; NaN where it cannot be told."""
+        found = [one.estimates[policy, estimator] for one in self.periods.values()]
+        return one_value(np.array([e.value for e in found]), np.array([e.se for e in found]))
 
     def verdicts(self) -> "list[Verdict]":
         """What the log says about each policy compared with what ran, in plain words, by the first estimator."""
@@ -149,6 +163,13 @@ def evaluate(
     invalid: str = "error",
     duplicates: str = "error",
     arms: int | None = None,
+    horizon: Any = None,
+    late: str = "settled",
+    now: Any = None,
+    half_life: Any = None,
+    window: Any = None,
+    at: Any = None,
+    by: str | None = None,
     draws: int = 1000,
     resamples: int = intervals.RESAMPLES,
     seed: int = 0,
@@ -173,6 +194,14 @@ def evaluate(
     interval, level, reward_range, weight_max, row_weight_max, resamples : see `How`
     missing, invalid, duplicates : see `dither.log.Logged.usable`
     arms : number of arms on offer, where the log does not say it
+    horizon : a length of time after a decision: rewards that come later do not count, and what has not come by then is
+        `missing`, a number. Lengths are seconds, a timedelta, or a text such as "12h" or "7d"
+    late : what becomes of decisions whose horizon has not passed: "settled" (they are left out) or "weighted" (rewards
+        that came count for those that could not come yet: `dither.ope.arrived`)
+    now : when the log was read; None: the latest time in it
+    half_life, window, at : the value near the time `at` (None: of the latest decision): `dither.ope.recent`
+    by : a column, or "hour", "day", "week", "month" or "year": the value of each period too, and whether it changed.
+        These six hold the log in memory
     draws : Monte Carlo draws for each row, for bandits whose probabilities have no closed form
     seed : seed of the bootstrap and of the models
     jobs, backend, scheduler : who sums up the pieces (`dither.workers.Workers`). With "loky" these are threads, or
@@ -195,17 +224,25 @@ def evaluate(
         missing=missing, invalid=invalid, duplicates=duplicates, arms=arms,
     )  # fmt: skip
     how = How(interval, level, reward_range, weight_max, row_weight_max, resamples, seed)
+    timed = None
+    if late != "settled" or any(x is not None for x in (horizon, now, half_life, window, at, by)):
+        timed = Timed.asked(horizon, late, now, half_life, window, at, by)
+        timed.refuse(how.interval, question.in_order)
     report = None
     if isinstance(log, (str, Path)):
         here = sources.Source(Path(log), arms=arms, text=() if cluster is None else (cluster,), **source)
-        more = question.columns - {fitting.COLUMN} | ({"features"} if model is not None else set())
-        whole = here.whole(more) if model is not None or question.in_order else None
+        more = question.columns | (timed.columns if timed else set()) | ({"features"} if model is not None else set())
+        held = model is not None or question.in_order or timed is not None
+        whole = here.whole(more - {fitting.COLUMN}) if held else None
     elif source:
         raise ValueError(f"{next(iter(source))}= is for files, which are read here; name the columns of a frame before")
     else:
         whole = reader.read(log)
+    given = whole
     if whole is not None and question.in_order:
-        _in_order(whole)
+        in_order(whole)
+    if whole is not None and timed is not None:
+        whole = timed.applied(whole, missing)
     if model is not None and whole is not None:
         whole, report = fitting.predicted(whole, question, model, seed=seed)
     rows = sources.ROWS if whole is None or not question.in_order else max(len(whole), 1)
@@ -217,23 +254,22 @@ def evaluate(
         pieces.each, question, how, workers=workers if pieces.rows > rows else Workers(),
         on_progress=lambda done: on_progress(done, pieces.rows),
     )  # fmt: skip
-    if whole is None and here.rules.streamed is not None:
-        whole = next(iter(here.pieces({"features", "arm_set"}, rows=LOOKED_AT).each), None)
-    seen = Changes() if whole is None else changes(whole)
-    return replace(found, report=report or found.report, changes=seen)
+    if isinstance(log, (str, Path)) and here.rules.streamed is not None:
+        given = next(iter(here.pieces({"features", "arm_set"}, rows=LOOKED_AT).each), None)
+    seen = Changes() if given is None else changes(given)
+    parts = {} if timed is None or timed.by is None or whole is None else _by_period(whole, timed, question, how)
+    return replace(found, report=report or found.report, changes=seen, timed=timed, periods=parts)
 
 
-def _in_order(log: Logged) -> None:
-    """Raise ValueError if the times of the rows say that they are not in order, where an estimator reads the past."""
-    if "time" not in log.frame.columns or log.frame["time"].null_count():
-        return
-    falls = np.diff(log.time) < np.timedelta64(0)
-    if falls.any():
-        raise ValueError(
-            f"an estimator for the log of a policy that learns needs the rows in order of time; row "
-            f"{log.numbers[int(np.argmax(falls)) + 1]} is earlier than the one before ({int(falls.sum())} such rows): "
-            "sort the log by its time"
-        )
+def _by_period(log: Logged, timed: Timed, question: Question, how: How) -> dict[str, Evaluation]:
+    """The evaluation of each period by itself, in order. A period without a row that can be used is not there."""
+    labels: Any = timed.labels(log)
+    found: dict[str, Evaluation] = {}
+    for label in np.unique(labels).tolist():
+        part, report = answer(log.filter(labels == label), replace(question, keep=how.keeps))
+        if part is not None:
+            found[label] = conclude(part, question, report, how)
+    return found
 
 
 def judged(
@@ -251,7 +287,7 @@ def judged(
     out), and if no row is left.
     """
     how = how or How()
-    question = replace(question, keep=how.interval in ("betting", "anytime"))
+    question = replace(question, keep=how.keeps)
     total, report = None, Report(0, 0)
     for part, seen in _answers(pieces, question, workers or Workers()):
         total, report = add(total, part), report + seen

@@ -107,7 +107,7 @@ def by_period(made: Estimate, period: Any, *, level: float = 0.95) -> Periods:
     if rows.log.group is not None:
         raise ValueError("by_period takes the rows as independent: leave out cluster=")
     given = np.asarray(period)
-    number = labels.numbered(period, len(given), rows.log.rows)
+    number = labels.numbered(period, len(given), rows.log.rows, name="period")
     if number is None or len(number) != rows.n:
         raise ValueError(f"period must have one label for each row; got shape {given.shape} for {rows.n} rows")
     used = given if rows.log.rows is None else given[rows.log.rows]

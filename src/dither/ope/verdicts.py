@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dither.ope.judge import Evaluation
 
 SHARE = 1e-3  # so small a share of a policy on arms that could not be shown is accepted
+HOLD = ("bernstein", "betting", "anytime")  # intervals that held in all logs of policies that learn (measured)
+PERIODS = 0.01  # with a P-value below this a value has changed between periods
 MOST = 100  # more rows than this many times those of the log are out of reach
 RAN = "what ran"  # the name of the logging policy in tables, picture and page
 MINUS = "−"
@@ -125,6 +127,9 @@ def notes(found: "Evaluation") -> list[str]:
         )
     said.append(_own(found))
     said += _changed(found)
+    said += [] if found.timed is None else found.timed.notes()
+    if len(found.periods) > 1:
+        said += [_moved(found, policy) for policy in found.policies]
     said += [f"{policy}: {LEARNT}." for policy in found.saved]
     for policy in found.policies:
         said += [f"{policy}: {text}." for text in _complaints(found, policy)]
@@ -178,16 +183,26 @@ def _own(found: "Evaluation") -> str:
 def _changed(found: "Evaluation") -> list[str]:
     """What to take on the log of a policy that learnt, where the log says that it did and nobody took it."""
     rows, of = found.changes
-    steady = any(find(name.partition(":")[0]).reads == "past" for name in found.estimators)
-    if not rows or steady or found.how.interval in ("betting", "anytime"):
+    past = any(find(name.partition(":")[0]).reads == "past" for name in found.estimators)
+    if not rows or found.how.interval in HOLD or (past and found.how.interval == "asymptotic"):
         return []
-    cures = ["--estimator stablevar"] if found.checked else []
+    cures = ["--estimator stablevar --interval asymptotic"] if found.checked else []
     cures += ["--estimator ips --interval anytime --reward-range LOW HIGH"]
     return [
         f"The policy that ran changed while it ran: in {rows:,} of {of:,} rows at the start whose arms came again, the "
-        f"arm shown had another probability then. It learnt, or saw more than the log has. For a policy that it showed "
-        f"less and less, normal intervals cover too rarely on such a log: take {' or '.join(cures)}."
+        f"arm shown had another probability then. It learnt, or saw more than the log has. On such a log "
+        f"{found.how.interval} intervals cover too rarely for a policy that it showed less and less: take "
+        f"{' or '.join(cures)}."
     ]
+
+
+def _moved(found: "Evaluation", policy: str) -> str:
+    """Whether the value of a policy is the same in all periods."""
+    p = found.changed(policy, found.estimators[0])
+    if math.isnan(p):
+        return f"{policy}: these rows cannot say whether its value is the same in the {len(found.periods)} periods."
+    word = "is not the same in" if p < PERIODS else "may be the same in"
+    return f"{policy}: the value {word} all {len(found.periods)} periods (P = {p:.2g} by {found.estimators[0]})."
 
 
 def estimate(found: Estimate) -> str:
