@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
+import dither
 from dither import ope
+from dither.ope.timed import Timed
 
 START, DAY = datetime(2026, 1, 1), 86400.0
 
@@ -103,18 +105,42 @@ def test_the_value_by_period(path):
     assert sites.periods["a"].estimates["arm:1", "ips"].n == 750
 
 
-def test_the_command(path, dither):
+@pytest.mark.parametrize(
+    ("by", "labels"),
+    [
+        ("week", ["2025-12-29", "2025-12-29", "2026-01-05"]),  # seen red: weeks that begin on a Thursday
+        ("day", ["2026-01-01", "2026-01-04", "2026-01-05"]),
+        ("month", ["2026-01"] * 3),
+        ("hour", ["2026-01-01T06", "2026-01-04T23", "2026-01-05T00"]),
+    ],
+)
+def test_periods_begin_where_calendars_say(by, labels):
+    times = [datetime(2026, 1, 1, 6), datetime(2026, 1, 4, 23, 59), datetime(2026, 1, 5)]
+    frame = pl.DataFrame(dict(arm=[0, 1, 0], propensity=[0.5] * 3, reward=[1.0, 0.0, 1.0], time=times, K=[2, 2, 2]))
+    assert Timed(by=by).labels(dither.log.read(frame)).tolist() == labels
+
+
+def test_the_command(path, request, tmp_path):
+    run = request.getfixturevalue("dither")
     common = ("evaluate", path, "--policy", "arm:1", "--estimator", "ips", "--missing", "0")
-    code, out, _ = dither(*common, "--by", "week", "--window", "9d")
+    code, out, _ = run(*common, "--by", "week", "--window", "9d")
     assert code == 0
     assert "Value by week" in out
     assert "means over the last 9 d" in out
-    code, out, _ = dither(*common, "--horizon", "3d", "--now", NOW)
+    code, out, _ = run(*common, "--by", "site", "--out", tmp_path / "made", "--html", tmp_path / "page.html")
+    assert code == 0
+    kept = pl.read_parquet(tmp_path / "made" / "periods.parquet")
+    found = ope.evaluate(path, ["arm:1"], ["ips"], missing=0, by="site")
+    assert kept.filter(pl.col("period") == "b", pl.col("policy") == "arm:1")["value"].to_list() == [
+        found.periods["b"].estimates["arm:1", "ips"].value
+    ]
+    assert "<h2>By site</h2>" in (tmp_path / "page.html").read_text()
+    code, out, _ = run(*common, "--horizon", "3d", "--now", NOW)
     assert code == 0
     assert "the horizon has not passed" in out
-    code, _, err = dither(*common, "--late", "weighted")
+    code, _, err = run(*common, "--late", "weighted")
     assert code == 2
-    assert "--late is for late rewards: give --horizon 7D too" in err or "--horizon" in err
+    assert "--late is for late rewards: give --horizon 7d too" in err
 
 
 @pytest.mark.parametrize(

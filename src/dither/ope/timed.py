@@ -65,10 +65,10 @@ class Timed:
         lengths = [seconds(name, x) for name, x in (("horizon", horizon), ("half_life", half_life), ("window", window))]
         for name, given, needs in (("late", late != LATE[0], "horizon"), ("now", now is not None, "horizon")):
             if given and horizon is None:
-                raise Refused(Option(name), " is for late rewards: give ", Option(needs, means="7d"), " too")
+                raise Refused(Option(name), " is for late rewards: give ", Option(needs, "7d"), " too")
         if at is not None and half_life is None and window is None:
             raise Refused(
-                Option("at"), " needs ", Option("half_life", means="7d"), " or ", Option("window", means="7d")
+                Option("at"), " needs ", Option("half_life", "7d"), " or ", Option("window", "7d")
             )
         return cls(lengths[0], late, _moment(now), lengths[1], lengths[2], _moment(at), by)
 
@@ -123,7 +123,7 @@ class Timed:
         if self.by is None:
             return None
         if self.by in BY and self.by not in log.frame.columns:
-            return _times(log).astype(f"datetime64[{BY[self.by]}]").astype(str)
+            return _floor(_times(log), BY[self.by]).astype(str)
         column = log.series(self.by)
         if column.null_count():
             raise ValueError(f"column {self.by!r} must say of every row to which period it belongs")
@@ -165,6 +165,14 @@ def _times(log: Logged) -> np.ndarray:
     if "time" not in log.frame.columns or log.frame["time"].null_count():
         raise ValueError("the column 'time' must say of every row when it was decided")
     return log.time
+
+
+def _floor(times: np.ndarray, unit: str) -> np.ndarray:
+    """When the period of each time began. Weeks begin on Monday; those of NumPy on the weekday of 1970-01-01."""
+    if unit != "W":
+        return times.astype(f"datetime64[{unit}]")
+    days = times.astype("datetime64[D]").astype(np.int64)
+    return ((days + 3) // 7 * 7 - 3).astype("datetime64[D]")
 
 
 def _column(log: Logged, name: str, x: np.ndarray) -> Logged:
