@@ -22,6 +22,7 @@ the mean width of the others; and the mean error over all.
 """
 
 import argparse
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -207,6 +208,37 @@ def tables(lines: list[dict]) -> str:
     return "\n".join(out)
 
 
+def enough(policy: str, floor: float, rows: tuple[int, ...], blocks: int) -> dict[tuple, list[bool]]:
+    """Which intervals held, of the logs with at least 30 effective rows: by the weights seen, and by those expected.
+
+    seen : (Σw)²/Σw²; expected : n²/Σφ, φ = Σ_k Q_k²/P_k the mean of w² whatever arm is drawn
+    """
+    kinds = [
+        ("stablevar", "asymptotic"),
+        ("stablevar", "normal"),
+        ("dr", "normal"),
+        ("snips", "normal"),
+        ("ips", "normal"),
+    ]
+    found: dict[tuple, list[bool]] = defaultdict(list)
+    for block in range(blocks):
+        x, a, r, P, _ = learning(policy, floor, max(rows), block)
+        for n, i in itertools.product(rows, range(TOGETHER)):
+            log = x[:n, i], a[:n, i], r[:n, i]
+            M, p = past_means(*log), P[np.arange(n), i, log[1]]
+            for target, table in TARGETS.items():
+                truth = float(np.mean(np.sum(table * MU, axis=1)))
+                expected = n**2 / float(np.sum(table[log[0]] ** 2 / P[:n, i]))
+                for name, how in kinds:
+                    made = ope.contributions(name, log[2], log[1], p, table[log[0]], M, P=P[:n, i])
+                    e = ope.estimate(made, interval=how, level=LEVEL, warn=False)
+                    held = bool(e.interval[0] <= truth <= e.interval[1])
+                    for by, size in (("seen", e.ess), ("expected", expected)):
+                        if size >= 30:
+                            found[by, target, name, how].append(held)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--policy", nargs="*", choices=POLICIES, default=POLICIES)
@@ -216,12 +248,17 @@ def main() -> None:
     parser.add_argument("--resampled", type=int, default=0, help="rows at which the bootstrap is measured too")
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--enough", action="store_true", help="print coverage in logs with 30 effective rows or more")
     asked = parser.parse_args()
     if asked.table:
         print(tables([json.loads(line) for line in HERE.read_text().splitlines()]))
         return
     for policy in asked.policy:
         for floor in asked.floor:
+            if asked.enough:
+                for key, held in enough(policy, floor, tuple(asked.rows), asked.logs // TOGETHER).items():
+                    print(policy, floor, *key, f"{np.mean(held):.1%} of {len(held)}", flush=True)
+                continue
             lines = measured(policy, floor, tuple(asked.rows), asked.logs // TOGETHER, resampled=asked.resampled)
             with asked.out.open("a") as file:
                 file.writelines(json.dumps(line) + "\n" for line in lines)

@@ -80,7 +80,10 @@ def evaluate(
     ] = None,
     arms: Annotated[int | None, Given(help="Number of arms, where the log does not say it.")] = None,
     missing: Annotated[
-        str, typer.Option(help="Rows without a reward: error, leave-out, or the number to take for it.")
+        str,
+        typer.Option(
+            help="Rows without a reward: error, leave-out, a number to take for it, or bounds (any in --reward-range)."
+        ),
     ] = "error",
     invalid: Annotated[str, typer.Option(help="Rows with impossible values: error or leave-out.")] = "error",
     duplicates: Annotated[str, typer.Option(help="Rows with the id of an earlier row: error or leave-out.")] = "error",
@@ -200,6 +203,6 @@ def rule(name: str, text: str) -> str:
 def missing_reward(text: str) -> str | float:
     """What stands for a reward that never came."""
     try:
-        return RULES[text] if text in RULES else float(text)
+        return text if text == "bounds" else RULES[text] if text in RULES else float(text)
     except ValueError:
-        raise ValueError(f"--missing must be {', '.join(RULES)} or a finite number, got {text!r}") from None
+        raise ValueError(f"--missing must be {', '.join(RULES)} or a finite number, or bounds; got {text!r}") from None

@@ -12,7 +12,7 @@ from dither.errors import Option, Refused
 from dither.log import reader, sources
 from dither.log.check import LOOKED_AT, Changes, Report, changes
 from dither.log.logged import Logged
-from dither.ope import candidates, fitting, intervals, partial
+from dither.ope import candidates, fitting, intervals, partial, unknown
 from dither.ope.candidates import LOGGING, Saved
 from dither.ope.contributions import unsupported
 from dither.ope.periods import one_value
@@ -106,6 +106,7 @@ class Evaluation:
     events: dict[str, Events]  # policy -> its rewards by value; only policies for which few rewards differ
     changes: Changes = Changes()  # whether the policy that ran changed while it ran, by the first rows
     timed: Timed | None = None  # what was asked about time
+    unknown: int = 0  # missing rewards that may have been anything: the intervals hold for all that they can be
     periods: dict[str, "Evaluation"] = field(default_factory=dict)  # period -> what its rows say; empty: nobody asked
 
     @property
@@ -192,7 +193,8 @@ def evaluate(
     model : "ridge" or "gbm", to make predictions from the features, cross-fitted in memory
     cluster : a column, such as the user. Rows with the same value may depend on each other
     interval, level, reward_range, weight_max, row_weight_max, resamples : see `How`
-    missing, invalid, duplicates : see `dither.log.Logged.usable`
+    missing, invalid, duplicates : see `dither.log.Logged.usable`. missing may be "bounds" too: anything within
+        `reward_range`, so that the intervals hold whatever was missing
     arms : number of arms on offer, where the log does not say it
     horizon : a length of time after a decision: rewards that come later do not count, and what has not come by then is
         `missing`, a number. Lengths are seconds, a timedelta, or a text such as "12h" or "7d"
@@ -213,6 +215,17 @@ def evaluate(
     arguments that exclude each other, for rows that break a rule (unless they are to be left out), and for a log that
     cannot answer.
     """
+    if missing == "bounds":
+        if reward_range is None:
+            raise Refused(
+                "bounds for missing rewards need to know what they can be: ",
+                Option("reward_range", means="(low, high)"),
+            )
+        asked: dict[str, Any] = {name: given for name, given in locals().items() if name not in ("log", "source")}
+        if not isinstance(policies, (str, Mapping)):
+            asked["policies"] = list(policies)  # they are asked about twice
+        low, high = (evaluate(log, **asked | source | dict(missing=end, level=(1 + level) / 2)) for end in reward_range)
+        return unknown.bounded(low, high, reward_range, level)
     errors.at_least("draws", draws, 1)
     workers = Workers(backend, jobs, scheduler)
     if model is not None and predictions is not None:

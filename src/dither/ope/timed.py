@@ -67,9 +67,7 @@ class Timed:
             if given and horizon is None:
                 raise Refused(Option(name), " is for late rewards: give ", Option(needs, "7d"), " too")
         if at is not None and half_life is None and window is None:
-            raise Refused(
-                Option("at"), " needs ", Option("half_life", "7d"), " or ", Option("window", "7d")
-            )
+            raise Refused(Option("at"), " needs ", Option("half_life", "7d"), " or ", Option("window", "7d"))
         return cls(lengths[0], late, _moment(now), lengths[1], lengths[2], _moment(at), by)
 
     @property

@@ -67,6 +67,8 @@ def verdict(found: "Evaluation", policy: str) -> Verdict:
     if high < 0:
         return Verdict(policy, "worse", f"worse than what ran: {said} less reward a decision (by {by}).")
     why = _rare(found, rare) if rare else _wanted(gap)
+    if found.unknown:
+        why = f"{found.unknown:,} rewards are missing, and what they were can turn it"
     return Verdict(
         policy,
         "unclear",
@@ -127,6 +129,10 @@ def notes(found: "Evaluation") -> list[str]:
         )
     said.append(_own(found))
     said += _changed(found)
+    if found.unknown:
+        said.append(
+            f"{found.unknown:,} rewards are missing: the intervals hold whatever they were in the range that was given."
+        )
     said += [] if found.timed is None else found.timed.notes()
     if len(found.periods) > 1:
         said += [_moved(found, policy) for policy in found.policies]
