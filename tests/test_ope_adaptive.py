@@ -345,3 +345,46 @@ def test_weights_of_the_past_do_not_know_the_future():
     assert_array_equal(made.v[:201], other.v[:201])
     assert np.any(made.v[201:] != other.v[201:])
     assert_array_equal(weighed(made.log, made.u, "stablevar"), made.v)
+
+
+def test_the_rows_that_probabilities_promise():
+    x, a, _, P = learner(0)
+    p = P[np.arange(400), a]
+    promised = ope.expected_rows(P, Q[x])
+    squares = [sum(P[i, k] * (Q[x[i], k] / P[i, k]) ** 2 for k in range(2)) for i in range(400)]  # E[w²] by the sum
+    assert_allclose(promised, 400**2 / sum(squares), rtol=1e-12)
+    assert_allclose(ope.expected_rows(P, P), 400, rtol=1e-12)
+    s = np.random.default_rng(0).random(400)
+    assert_allclose(ope.expected_rows(P, P, weight=s), s.sum() ** 2 / (s @ s), rtol=1e-12)
+    drawn = np.mean([np.mean(np.take_along_axis(Q[x] / P, b[:, None], 1) ** 2) for b in _draws(P, 2000)])
+    assert abs(drawn - 400 / promised) < 0.1 * drawn
+    assert ope.ips(np.ones(400), a, p, Q[x], P=P).ess != promised
+    with pytest.raises(ValueError, match=r"P and Q must be \(n, K\)"):
+        ope.expected_rows(P, Q)
+
+
+def _draws(P, times):
+    rng = np.random.default_rng(1)
+    return ((rng.random(len(P)) > P[:, 0]).astype(int) for _ in range(times))
+
+
+def test_a_verdict_needs_the_rows_that_probabilities_promise():
+    """A rare arm that did not come: 360 effective rows are seen, and 3 were promised. seen red: `ess` alone."""
+    import polars as pl
+
+    rng, n = np.random.default_rng(0), 400
+    x = np.arange(n) % 2
+    P = np.where(x[:, None] == 0, [0.5, 0.5], [0.999, 0.001])
+    a = np.where(x == 0, rng.integers(0, 2, n), 0)
+    r = (rng.random(n) < 0.3).astype(float)
+    table = pl.DataFrame(dict(arm=a, propensity=P[np.arange(n), a], reward=r, probabilities=P.tolist()))
+    even = np.full((n, 2), 0.5)
+    found = ope.evaluate(table, {"even": even}, ["ips"])
+    assert found.estimates["even", "ips"].ess > 300
+    assert_allclose(found.expected["even"], ope.expected_rows(P, even), rtol=1e-12)
+    (said,) = found.verdicts()
+    assert said.word == "unsupported"
+    near = ope.evaluate(table, {"near": 0.99 * P + 0.01 * even}, ["ips"])
+    assert near.verdicts()[0].word != "unsupported"
+    bare = ope.evaluate(table.drop("probabilities"), {"shown": np.full(n, 0.5)}, ["ips"], arms=2)
+    assert math.isnan(bare.expected["shown"])

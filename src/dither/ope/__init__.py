@@ -5,6 +5,7 @@ The estimators take arrays and give an estimate with its interval. `evaluate` ta
 
 from dither.ope import learning, synthetic
 from dither.ope.contributions import ESTIMATORS, Contributions, Estimator
+from dither.ope.diagnostics import expected_rows
 from dither.ope.estimators import (
     clipped_ips,
     contributions,
@@ -64,6 +65,7 @@ __all__ = [
     "estimate",
     "estimates",
     "evaluate",
+    "expected_rows",
     "faults",
     "ips",
     "learning",

@@ -102,6 +102,7 @@ class Evaluation:
     clusters: int | None
     checked: int  # rows in which the logging policy's own weight could be checked to be 1
     rounding: dict[str, float]  # policy -> how far its weights may be off, as columns hold few digits
+    expected: dict[str, float]  # policy -> effective rows that the probabilities promise; NaN where they are not logged
     saved: tuple[str, ...]  # policies that are saved bandits, which may have learnt from these rows
     events: dict[str, Events]  # policy -> its rewards by value; only policies for which few rewards differ
     changes: Changes = Changes()  # whether the policy that ran changed while it ran, by the first rows
@@ -353,6 +354,7 @@ def conclude(part: Part, question: Question, report: Report, how: How) -> Evalua
         clusters=None if sums.clusters is None else len(sums.clusters.n),
         checked=part.checked,
         rounding=dict(zip(names, part.rounding, strict=True)),
+        expected={who: sums.total**2 / x for who, x in zip(names, part.second, strict=True)},
         saved=tuple(policy.name for policy in question.policies if isinstance(policy, Saved)),
         events=few,
     )

@@ -127,6 +127,11 @@ def row_weights(weight: Any, n: int) -> np.ndarray | None:
     return s
 
 
+def second(P: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """φ = Σ_k Q_k²/P_k (n,), over the arms that P can show: the mean of w² over them."""
+    return np.sum(np.divide(Q * Q, P, out=np.zeros(P.shape), where=P > 0), axis=1)
+
+
 def _limit(Q: np.ndarray, P: np.ndarray | None) -> float | None:
     """The largest weight that a row could have had, whatever arm it showed."""
     return None if P is None else float(np.max(np.divide(Q, P, out=np.zeros_like(Q), where=P > 0)))

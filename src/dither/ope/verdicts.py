@@ -49,6 +49,13 @@ def verdict(found: "Evaluation", policy: str) -> Verdict:
     if found.certain[policy] <= SHARE and _off(estimate) <= rounding:
         return Verdict(policy, "same", f"the same as what ran, in every row of this log (by {by}).")
     why = unsupported(estimate, known=found.known[policy], certain=found.certain[policy], rounding=rounding)
+    if not why and estimate.method != "dm" and found.expected[policy] < _enough(estimate.n):
+        promised, there = (_effective(x) for x in (found.expected[policy], estimate.ess))
+        why = (
+            f"the logged probabilities promise {promised} effective rows of {estimate.n:,}. In these there are {there}, "
+            "as rare arms did not come: what is seen looks surer than it is. Judge a policy closer to the one that ran, "
+            "or log more."
+        )
     if why or gap is None:
         return Verdict(policy, "unsupported", f"not supported by this log: {why}")
     low, high = gap.interval
@@ -88,7 +95,7 @@ def unsupported(found: Estimate, *, known: bool, certain: float, rounding: float
         return f"{certain:.2g} of what it would show is on arms that the log could not show, {NOWHERE}"
     if found.weight_max == 0:
         return "no row of the log shows what the policy would: all weights are 0."
-    if found.ess < (diagnostics.FEW if found.n >= diagnostics.FEW else diagnostics.SMALL * found.n):
+    if found.ess < _enough(found.n):
         return (
             f"only {_effective(found.ess)} of {found.n:,} rows, as it were, carry the estimate (effective sample size; "
             f"largest weight {found.weight_max:.3g}). Judge a policy closer to the one that ran, or log more."
@@ -112,6 +119,11 @@ def unsupported(found: Estimate, *, known: bool, certain: float, rounding: float
             f"{'less' if found.weight_mean > 1 else 'more'} often. Log more, or check the propensities."
         )
     return ""
+
+
+def _enough(n: int) -> float:
+    """So many effective rows are needed."""
+    return diagnostics.FEW if n >= diagnostics.FEW else diagnostics.SMALL * n
 
 
 def notes(found: "Evaluation") -> list[str]:
@@ -192,8 +204,8 @@ def _changed(found: "Evaluation") -> list[str]:
     past = any(find(name.partition(":")[0]).reads == "past" for name in found.estimators)
     if not rows or found.how.interval in HOLD or (past and found.how.interval == "asymptotic"):
         return []
-    cures = ["--estimator stablevar --interval asymptotic"] if found.checked else []
-    cures += ["--estimator ips --interval anytime --reward-range LOW HIGH"]
+    cures = ["--estimator ips --interval anytime --reward-range LOW HIGH"]
+    cures += ["(narrower, a limit of many rows) --estimator stablevar --interval asymptotic"] if found.checked else []
     return [
         f"The policy that ran changed while it ran: in {rows:,} of {of:,} rows at the start whose arms came again, the "
         f"arm shown had another probability then. It learnt, or saw more than the log has. On such a log "

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.ope.rows import Rows
+from dither.ope.rows import Rows, second
 
 WEIGHTS = ("stablevar", "minvar", "cadr", "uniform")
 LEAST = 1e-4  # least σ̂², in units of the first one known
@@ -58,7 +58,7 @@ def weighed(log: Rows, D: np.ndarray, weights: str, batches: Any = None) -> np.n
 
 def _phi(Q: np.ndarray, P: np.ndarray) -> np.ndarray:
     """Σ_k Q_k²/P_k (n,), over the arms that Q plays and P can show; at least 1, as it is where P can show them all."""
-    return np.maximum(np.sum(np.divide(Q**2, P, out=np.zeros(Q.shape), where=P > 0), axis=1), 1.0)
+    return np.maximum(second(P, Q), 1.0)
 
 
 def _recent(x: np.ndarray, *, first: float) -> np.ndarray:
