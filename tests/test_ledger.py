@@ -383,7 +383,7 @@ def test_a_sync_keeps_the_locks_of_the_file(tmp_path):
         seen.append(int(subprocess.run(command, env=path, capture_output=True, text=True, check=True).stdout))
         made.record(decision(), X=features(0), id=f"d{i}")
     assert seen == [1, 2]
-    # seen red: a sync that opens and closes the file of the database too: [1, 1], and d1 stood in no file that has a name
+    # seen red: a sync that opens and closes the file of the database too: [1, 1], and d1 stood in a file without a name
 
 
 # Erasure
