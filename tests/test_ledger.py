@@ -371,6 +371,21 @@ def test_without_waiting_the_file_is_synced_by_the_timer_and_by_flush(tmp_path, 
         made.reward("d0", 1.0)
 
 
+def test_a_sync_keeps_the_locks_of_the_file(tmp_path):
+    """Without them another process that closes the ledger takes itself for the last, and removes the journal."""
+    made = entered(tmp_path / "a.db", n=1, wait=False, flush_seconds=1e6)
+    code = "import sys; from dither import log; made = log.Ledger(sys.argv[1]); print(len(made)); made.close()"
+    path = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]}
+    seen = []
+    for i in (1, 2):
+        made.flush()
+        command = [sys.executable, "-c", code, str(tmp_path / "a.db")]
+        seen.append(int(subprocess.run(command, env=path, capture_output=True, text=True, check=True).stdout))
+        made.record(decision(), X=features(0), id=f"d{i}")
+    assert seen == [1, 2]
+    # seen red: a sync that opens and closes the file of the database too: [1, 1], and d1 stood in a file without a name
+
+
 # Erasure
 
 

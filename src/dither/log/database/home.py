@@ -190,16 +190,19 @@ class Home:
         return self.file is not None or self.postgres
 
     def sync(self) -> None:
-        """Return when what was committed is on the disk. PostgreSQL does so by itself a little later."""
+        """Return when what was committed is on the disk. PostgreSQL does so by itself a little later.
+
+        The journal alone is opened. SQLite syncs what it moves from there into the file, and it holds locks on the
+        file, which this process would lose if it closed a handle of its own (sqlite.org/howtocorrupt.html, 2.2).
+        """
         if self.file is None or self._wait:
             return
-        for path in (Path(f"{self.file}-wal"), self.file):
-            with contextlib.suppress(FileNotFoundError):  # there is no journal where all of it is in the file
-                handle = os.open(path, os.O_RDWR)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+        with contextlib.suppress(FileNotFoundError):  # there is no journal where all of it is in the file
+            handle = os.open(f"{self.file}-wal", os.O_RDWR)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
     def truncate(self) -> None:
         """Let no copy of what was erased stay in the journal of a SQLite file."""
