@@ -19,8 +19,8 @@ from polars.testing import assert_frame_equal
 
 import dither
 from dither import log
-from dither.log import book, storage
-from dither.log.database import entering, rewarding, sql_tables
+from dither.log import book, group, storage
+from dither.log.database import committing, entering, rewarding, sql_tables
 from dither.log.database import home as homes
 from ledgers import decision, features, moment
 from logs import filled
@@ -260,12 +260,12 @@ def test_requests_of_one_transaction_fail_each_alone(home):
     """Thread by thread they would not share one, so the group is called with all of them."""
     made = entered(home)
     rows = [maker().rows(decision(), X=features(0), id=id, time=moment(0)) for id in ("a", "d0", "b", "a")]
-    asked = [book._Entering([entering.values(row, horizon=made.ticks) for row in one]) for one in rows]
+    asked = [committing.Entering([entering.values(row, horizon=made.ticks) for row in one]) for one in rows]
     at = entering.micros(moment(9))
     sent = [[("b", 1.0), ("d1", 2.0)], [("b", 3.0)], [("nobody", 1.0), ("d2", 9.0)], [("b", 1.0)]]
-    asked += [book._Rewarding([rewarding.Sent(id, r, None, at) for id, r in one]) for one in sent]
-    requests = [book.group.Request(one) for one in asked]
-    made._commit(requests)
+    asked += [committing.Rewarding([rewarding.Sent(id, r, None, at) for id, r in one]) for one in sent]
+    requests = [group.Request(one) for one in asked]
+    made._committer.commit(requests)
     refused = {i: type(one.error) for i, one in enumerate(requests) if one.error is not None}
     assert refused == {1: ValueError, 3: ValueError, 6: LookupError}
     assert [one.result for one in requests[4:]] == [["counted", "counted"], ["conflict"], None, ["known"]]
@@ -311,11 +311,11 @@ def test_threads_share_a_transaction(tmp_path):
     commits = []
     with made.database.writing() as connection:
         sa.event.listen(connection.engine, "commit", lambda _: commits.append(1))
-    with made._group.turn:  # all of them come while another commits
+    with made._committer.group.turn:  # all of them come while another commits
         threads = [threading.Thread(target=made.reward, args=(f"d{i % 3}", 1.0)) for i in range(20)]
         for one in threads:
             one.start()
-        while len(made._group._queue) < 20:
+        while len(made._committer.group._queue) < 20:
             pass
     for one in threads:
         one.join()
