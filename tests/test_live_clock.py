@@ -89,7 +89,7 @@ def written(folder, n=60):
     bandit, rng = begin(half_life=None, floor=1.0), np.random.default_rng(0)
     rows = []
     with log.Log(folder, bandit=bandit) as out:
-        for i in range(n):
+        for _ in range(n):
             Z = rng.normal(size=(3, 3))
             at = moment(0) + timedelta(microseconds=int(rng.integers(0, 10**11)))
             d = out.decide(Z, time=at)

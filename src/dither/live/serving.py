@@ -144,7 +144,7 @@ class Live:
         except BaseException:
             self._end()
             raise
-        self.ledger.teacher = self._learner
+        self.ledger.tell(self._learner)
         forks.tell(self)
 
     def _stands(self) -> Taught:
