@@ -83,7 +83,7 @@ def test_a_catalogue_may_be_given_again_and_with_more(shared):
         assert live.catalogue.ids == ("a2", "a3")
     other = dither.Catalogue(features(), {"a1": {"topic": "war", "words": 1.0}})
     before = other.to_bytes()
-    with pytest.raises(ValueError, match=r"another catalogue than catalogue=.*live\.catalogue\.add"):
+    with pytest.raises(ValueError, match=r"another catalogue than catalogue=.*`live\.catalogue`, by add"):
         dither.Live(shared, catalogue=other)
     assert other.to_bytes() == before
     wider = dither.Features(context={"country": ["se"]}, arm={"topic": "hashed", "words": "numeric"}, cross="all").fit(

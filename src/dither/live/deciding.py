@@ -95,7 +95,8 @@ class Decider:
             made, X, mask = self._chosen(asked.X, asked.mask, values)
             if values is not None:
                 values = inputs.values(values, shape=bandit._shape(X), mask=mask)
-            more = self._more(X, mask, values, asked.version, extra, None if np.ndim(made.arm) == 0 else len(made.arm))
+            many = None if np.ndim(made.arm) == 0 else np.size(made.arm)
+            more = self._more(X, mask, values, asked.version, extra, many)
             given = {"id": id, "time": time, "mask": mask, "arms": asked.names, "extra": more}
             if values is not None and self._maker.probabilities:
                 given["probabilities"] = bandit.propensities(X, mask=mask, values=values)
@@ -127,7 +128,10 @@ class Decider:
     def _more(
         self, X: Any, mask: Any, values: Any, version: int | None, extra: Mapping[str, Any] | None, B: int | None
     ) -> Mapping[str, Any] | None:
-        """The user's columns, the values, the version of the catalogue, and what the policy that is judged would do."""
+        """The user's columns, the values, the version of the catalogue, and what the policy that is judged would do.
+
+        B : how many requests there are; None: one, without a batch axis
+        """
         same: dict[str, Any] = {} if version is None else {beside.CATALOGUE: version}
         more = {} if values is None else {beside.VALUES: beside.on_offer(values, mask)}
         judged = self.bandit

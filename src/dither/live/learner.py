@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from dither.bandit import Bandit
-from dither.live.arms import Kept
+from dither.live.stock import Kept
 from dither.live.taught import BEGAN, Taught, shadow_of
 from dither.log import Ledger
 from dither.log.database import keeping, lessons

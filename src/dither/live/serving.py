@@ -12,8 +12,7 @@ import numpy as np
 from dither import errors, forks
 from dither.bandit import Bandit
 from dither.features import Catalogue
-from dither.live import arms as catalogues
-from dither.live import beside, settling
+from dither.live import beside, settling, stock
 from dither.live.deciding import Decider, columns
 from dither.live.learner import Learner
 from dither.live.taught import Taught
@@ -108,7 +107,7 @@ class Live:
         rules = dict(horizon=horizon, default=default, late=late, parts=parts)
         self.ledger = Ledger(home, wait=wait, flush_seconds=flush_seconds, **rules)
         self._decider: Decider | None = None
-        self._arms: catalogues.Kept | None = None
+        self._arms: stock.Kept | None = None
         try:
             created = settling.bandit(self.ledger, bandit)
             self._learner = Learner(
@@ -159,13 +158,18 @@ class Live:
         bandit = self._stands().bandit
         if given is not None and bandit.features is not None:
             given.features.check(bandit.features, what="the bandit's features", whose="the catalogue")
-        self._arms = catalogues.opened(
+        self._arms = stock.opened(
             self.ledger,
             given,
             room=lambda slots: self._stands().room(slots),
-            told=lambda: self.learn() if self.learns else 0,
+            told=self._grow,
         )
         self._learner.arms = self._arms
+
+    def _grow(self) -> None:
+        """Where this process learns, give the arms that are new their slots."""
+        if self.learns:
+            self.learn()
 
     @property
     def catalogue(self) -> Catalogue | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -22,7 +23,7 @@ def since(connection: sa.Connection, version: int) -> list[Event]:
 def put(connection: sa.Connection, home: Home, events: Iterable[Event]) -> None:
     """Write new events. The lease row is locked by the caller, so versions have no gap."""
     now = home.now(connection)
-    rows = [
+    rows: list[dict[str, Any]] = [
         dict(
             version=event.version,
             time=now,

@@ -91,12 +91,13 @@ def opened(
         have = keeping.settings(connection).get(KEPT)
         if have is None and given is None:
             return None
-        catalogue = given if given is not None else Catalogue(Features.of_description(have["features"]), id=have["id"])
+        own = None if have is None else Features.of_description(have["features"])
+        catalogue = given if own is None or given is not None else Catalogue(own, id=have["id"])
+        assert catalogue is not None
         kept = Kept(ledger, catalogue, room=room, told=told)
-        if have is None:
+        if own is None:
             keeping.put(connection, KEPT, {"features": catalogue.features.described, "id": catalogue._field})
         elif given is not None:
-            own = Features.of_description(have["features"])
             own.check(given.features, what="the features of catalogue=", whose=f"the ledger in {where}")
         events = arm_events.since(connection, 0)
         before = catalogue.version
@@ -105,7 +106,7 @@ def opened(
         except ValueError as reason:
             raise ValueError(
                 f"the ledger in {where} has another catalogue than catalogue= ({reason}). Leave catalogue= out, since "
-                f"the ledger has it; then change it by live.catalogue.add, change, retire and restore"
+                f"the ledger has it; then change the one of `live.catalogue`, by add, change, retire and restore"
             ) from None
         try:
             kept._put(connection, catalogue.events[len(events) :])
