@@ -31,8 +31,8 @@ SWEEP = 0.1  # seconds after which the learner looks for rewards that other proc
 class Learner:
     """Keeps a bandit at what the ledger says, and writes batches and snapshots where this process may.
 
-    It takes part in the transactions of the ledger (`log.book.Teacher`). Each is committed while the ledger's turn is
-    held, so no two threads learn at once.
+    It takes part in the transactions of the ledger (`log.database.committing.Teacher`). Each is committed while the
+    ledger's turn is held, so no two threads learn at once.
     """
 
     def __init__(

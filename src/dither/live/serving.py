@@ -119,7 +119,7 @@ class Live:
             self.ledger.close()
             raise
         self._maker = self._made()
-        self.ledger.teacher = self._learner
+        self.ledger.tell(self._learner)
         forks.tell(self)
 
     def _decider(self, given: Bandit | None, known: tuple[type, ...], model: Any) -> Bandit:
