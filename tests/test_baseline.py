@@ -199,11 +199,11 @@ def test_it_goes_on_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "array", "words"),
     [
-        ("kept.z", np.zeros(4), r"kept\.z is float64\(4,\)"),
-        ("kept.z", np.full(5, np.nan), "finite"),
-        ("kept.sums", np.array([0.0, 2, 3]), "count 3 of 2 rounds"),
-        ("kept.sums", np.array([0.0, 2.5, 1]), "count 1 of 2.5 rounds"),
-        ("kept.sums", None, "kept.sums"),
+        ("rounds.z", np.zeros(4), r"rounds\.z is float64\(4,\)"),
+        ("rounds.z", np.full(5, np.nan), "finite"),
+        ("rounds.sums", np.array([0.0, 2, 3]), "count 3 of 2 rounds"),
+        ("rounds.sums", np.array([0.0, 2.5, 1]), "count 1 of 2.5 rounds"),
+        ("rounds.sums", None, "rounds.sums"),
     ],
 )
 def test_damaged_files_say_so(name, array, words, tmp_path):

@@ -27,7 +27,7 @@ import numpy as np
 from dither import arrays, errors, theory
 from dither.models import Ridge
 
-FILED = tuple(f"kept.{part}" for part in ("z", "sums"))  # the names of what a file has of the rounds
+FILED = ("rounds.z", "rounds.sums")  # the names of what a file has of the rounds
 
 
 class Kept(NamedTuple):
