@@ -68,6 +68,11 @@ class Maker:
         offered = None if mask is None else np.broadcast_to(inputs.offered(mask, shape=(B, K)), (B, K))
         names = None if arms is None else ids(arms, K)
         if probabilities is None and self.probabilities:
+            if self.bandit is not None and self.bandit.baseline is not None:
+                raise ValueError(
+                    "a bandit that keeps a baseline has other probabilities after it has chosen: ask for them before, "
+                    "and pass probabilities=; Log.decide and Live do so"
+                )
             probabilities = self._of_bandit("probabilities").propensities(X, mask=mask)
             _agreed(decision, np.reshape(probabilities, (B, K)))
         lists = {} if probabilities is None else {"probabilities": _each(probabilities, (B, K), single)}
@@ -77,7 +82,7 @@ class Maker:
                 name: line for name, line in zip("mw", self._lines(filled, B, K), strict=True) if line is not None
             }
         if floor is None and self.bandit is not None:
-            floor = self.bandit.floor
+            floor = self.bandit.floor if self.bandit.baseline is None else 0.0  # what is not safe has no floor
         at, kind = schema.moment(time), decision.propensity_kind
         common = self._blank | {"time": at, "propensity_kind": kind, "floor": floor}
         _possible(decision, B)

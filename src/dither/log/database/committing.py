@@ -17,7 +17,7 @@ class Teacher(Protocol):
         """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
 
     def within(self, connection: sa.Connection, taught: list[Any]) -> None:
-        """Called when the rows are written, before the commit. taught : x, slot and reward of those that count now."""
+        """Called when the rows are written, before the commit. taught : x, slot, reward, time of each lesson."""
 
     def after(self) -> None:
         """Called after the commit."""
