@@ -23,8 +23,8 @@ from dither.log import Ledger
 from dither.log.record import new_id
 
 DECISION = (
-    "INSERT INTO dither_decisions (id, time, K, width, arm, propensity, propensity_kind, floor, z, z_law, policy, version, "
-    "x, batch, closed) VALUES (?, ?, 50, ?, 3, 0.3, 'exact', 0.05, 0.7, 'continuous', 'FeaturePerturbation', '0.1', ?, 5, 0)"
+    "INSERT INTO dither_decisions (id, time, K, width, arm, propensity, propensity_kind, floor, z, z_law, policy, "
+    "version, x, batch, closed) VALUES (?, ?, 50, ?, 3, 0.3, 'exact', 0.05, 0.7, 'continuous', 'FP', '0.1', ?, 5, 0)"
 )
 FIND = "SELECT number, deadline, closed, erased, x, slot FROM dither_decisions WHERE id = ?"
 REWARD = (
