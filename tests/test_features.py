@@ -174,7 +174,7 @@ def test_values_that_are_one_category_and_values_that_are_not():
     assert not f.unknown
 
 
-class Topic(str, enum.Enum):  # a text whose `str` is another text
+class Topic(str, enum.Enum):  # noqa: UP042  a text whose `str` is another text
     NEWS = "news"
     SPORT = "sport"
 

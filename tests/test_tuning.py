@@ -225,6 +225,23 @@ def test_the_command(tmp_path, dither):
     for one in found.tried:
         assert str(one.spec) in out
     assert_allclose(library.load(saved).theta, found.bandit.theta)
+    code, _, err = dither("tune", path, *GRID, "--save", tmp_path / "nowhere" / "b.npz")
+    assert code == 2
+    assert "no folder" in err
+    code, _, err = dither("tune", "linear", *GRID)
+    assert code == 2
+    assert "dither compare --env linear" in err
+    table = tmp_path / "table.parquet"
+    rows = pl.read_parquet(path).rename({"reward": "click", "propensity": "p"})
+    rows.with_columns(click=pl.when(pl.int_range(600) < 5).then(None).otherwise("click")).write_parquet(table)
+    code, _, err = dither("tune", table, *GRID)
+    assert "name the column that holds it with --reward" in err
+    named = ("--propensity", "p", "--reward", "click")
+    code, _, err = dither("tune", table, *GRID, *named)
+    assert "ask for --missing leave-out" in err
+    code, out, err = dither("tune", table, *GRID, *named, "--missing", "leave-out")
+    assert code == 0, err
+    # seen red: the folder that is missing told after all the work; options as Python has them
     code, _, err = dither("tune", path, "LinFP")
     assert code == 2
     assert "at least two settings" in err

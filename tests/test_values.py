@@ -158,7 +158,7 @@ def test_two_curves_may_meet_twice():
     ],
 )
 def test_curves_of_one_value_have_the_order_of_their_lines(m, w, v, common):
-    """Where both are near 1, nothing of their order is left in μ: it is the order of x. Draws and probabilities agree."""
+    """Where both are near 1, their order is that of x, and nothing of it is left in μ."""
     m, w, v = (np.array(part, dtype=float) for part in (m, w, v))
     z, n = GRID, len(GRID)
     with np.errstate(over="ignore"):
