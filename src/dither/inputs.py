@@ -241,6 +241,26 @@ def values(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np
     return array
 
 
+def minimum(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+    """The least probabilities of the arms (..., K), which sum to at most 1; 0 for what is not on offer."""
+    array = numbers(given, name="minimum")
+    if array.shape != shape and array.shape != shape[-1:]:
+        raise ValueError(f"minimum must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
+    array = np.broadcast_to(array, shape)
+    array = array if mask is None else np.where(mask, array, 0.0)
+    wrong = ~((array >= 0) & (array <= 1))
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise ValueError(
+            f"minimum must hold probabilities from 0 to 1, got {array[place]:g} for arm {place[-1]}"
+            + (f" of request {place[0]}" if len(place) > 1 else "")
+        )
+    total = float(np.max(np.sum(array, axis=-1)))
+    if total > 1 + EXACT:
+        raise ValueError(f"minimum must sum to at most 1 over the arms on offer, got {total:.6g}: lower some of them")
+    return array
+
+
 def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray | np.float64:
     """Rewards of a given shape as float64."""
     if not shape and isinstance(r, float) and abs(r) < LARGEST:  # the usual case

@@ -21,7 +21,7 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from dither import _version, files, models, noise, policies, trees
+from dither import _version, baseline, files, models, noise, policies, trees
 from dither.models import model as contract
 
 FORMAT = 2  # 2: states carry what rounding has done to them
@@ -29,7 +29,7 @@ UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {
 LIBRARY = "dither"
 KNOWN: dict[str, type] = {  # the classes that a file may name; `know` adds those of algorithms
     name: cls
-    for module in (models, policies, noise)
+    for module in (models, policies, noise, baseline)
     for name, cls in vars(module).items()
     if isinstance(cls, type) and dataclasses.is_dataclass(cls)
 }
