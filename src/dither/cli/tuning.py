@@ -59,7 +59,7 @@ def tune(
 
     if save is not None:
         files.inside(save)
-    names = {"arm": arm, "propensity": propensity, "reward": reward, "kind": kind, "arms": arms}
+    names: dict[str, Any] = {"arm": arm, "propensity": propensity, "reward": reward, "kind": kind, "arms": arms}
     asked: dict[str, Any] = dict(
         learn=learn, choose=choose, estimator=estimator, floor=floor, slots=slots, loss=loss, level=level, draws=draws,
         missing=missing_reward(missing), invalid=rule("invalid", invalid), duplicates=rule("duplicates", duplicates),

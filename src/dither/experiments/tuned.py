@@ -81,16 +81,16 @@ def tune(
     """
     if isinstance(algorithms, str):
         raise ValueError(f"algorithms must be a list of texts; got {algorithms!r}: write [{algorithms!r}]")
-    described, asked = environments.described(env), dict(rounds=rounds, runs=runs)
+    described = environments.described(env)
     over = sweeps.widened(algorithms, grids.axes(settings))
-    figure = sweeps.searching(described, over, tries=tries, seed=seed, varies=False, **asked)
+    figure = sweeps.searching(described, over, rounds=rounds, runs=runs, tries=tries, seed=seed, varies=False)
     if len(figure.algorithms) < 2:
         raise ValueError(
             f"tune needs at least two settings, as in LinFP:c=0.3|1; got {', '.join(map(str, figure.algorithms))}"
         )
     found = sweeps.search(figure, out=Path(out), seed=seed, **how)
     best, gaps = _lowest(found)
-    fresh = figures.adhoc(described, [best], **asked)
+    fresh = figures.adhoc(described, [best], rounds=rounds, runs=runs)
     run.reproduce(fresh, out=out, seed=seed, **how)
     results = Results.stored(Path(out), fresh, seed=seed)
     last = results.curves.filter(algorithm=str(best), round=rounds)["regret"].to_numpy()

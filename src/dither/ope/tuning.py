@@ -177,7 +177,7 @@ def tune(
         explores.append(shown)
     if not found:
         raise next(iter(failed.values()))
-    every = [spec for spec in every if spec not in failed]
+    every = tuple(spec for spec in every if spec not in failed)
     tried, best = _compared(every, found, explores, level=level)
     allowed = [one for one in tried if not one.unsupported] or list(tried)
     loss = LOSS * abs(found[best].value) if loss is None else float(loss)
