@@ -38,8 +38,11 @@ def replace(path: Path, write: Callable[[IO[bytes]], object], *, parents: bool =
     this returns, the file and its name are on the disk.
     parents : make the folders that are missing
 
+    A link stays, and the file that it names is written.
+
     Raises FileNotFoundError where the folder is missing.
     """
+    path = path.resolve() if path.is_symlink() else path  # a rename would put the file in place of the link
     if parents:
         path.parent.mkdir(parents=True, exist_ok=True)
     inside(path)
