@@ -158,6 +158,8 @@ class Live:
         bandit = self._stands().bandit
         if given is not None and bandit.features is not None:
             given.features.check(bandit.features, what="the bandit's features", whose="the catalogue")
+        if given is not None:
+            given.features.fits(bandit.dim, slots=bandit.slots)
         self._arms = stock.opened(
             self.ledger,
             given,
