@@ -452,6 +452,7 @@ class Bandit:
         with self._lock:
             self.model, self.state, self.observations, self._columns = learnt
             self.slots = contract.slots(self.model)
+            self._ambient = contract.ambient(self.model, self.dim)
 
     def read(self, X: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
         """X and the mask of a request as arrays, checked as `choose` checks them. Nothing changes."""

@@ -121,13 +121,20 @@ def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]])
 
 
 def searching(
-    env: Mapping[str, Any], over: Iterable[grids.Grid], *, rounds: int, runs: int, tries: int | None, seed: int
+    env: Mapping[str, Any],
+    over: Iterable[grids.Grid],
+    *,
+    rounds: int,
+    runs: int,
+    tries: int | None,
+    seed: int,
+    varies: bool = True,
 ) -> Figure:
-    """The figure of the search."""
+    """The figure of the search. varies : refuse it where each algorithm has one setting."""
     over = list(over)
     every = [_base(grid).also(text) for grid in over for text in _texts(grid, tries=tries, seed=seed)]
     varied = tuple(dict.fromkeys(name for grid in over for name, _ in grid.axes))
-    if not varied:
+    if varies and not varied:
         raise ValueError("a sweep needs several values: write NAME:setting=value|value, or --sweep setting=value,value")
     figure = figures.adhoc(env, every, rounds=rounds, runs=runs)
     return replace(

@@ -17,7 +17,7 @@ class Teacher(Protocol):
         """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
 
     def within(self, connection: sa.Connection, taught: list[Any]) -> None:
-        """Called when the rows are written, before the commit. taught : x, slot and reward of those that count now."""
+        """Called when the rows are written, before the commit. taught : x, slot, reward, time of each lesson."""
 
     def after(self) -> None:
         """Called after the commit."""
@@ -48,8 +48,10 @@ class Committer:
         self.group = group.Group(self.commit)
 
     def submit(self, asked: Entering | Rewarding) -> Any:
-        """Wait until it is committed; -> for rewards what became of each. Raises its error."""
-        return self.group.submit(asked)
+        """Wait until it is committed and on the disk; -> for rewards what became of each. Raises its error."""
+        result, number = self.group.submit(asked)
+        self._home.reach(number)  # the next transaction goes on meanwhile
+        return result
 
     @property
     def turn(self) -> "threading.RLock":
@@ -67,14 +69,15 @@ class Committer:
             for request in requests:
                 self.commit([request])
             return
+        number = self._home.written
         for request, (result, error) in zip(requests, ended, strict=True):
-            request.end(result, error)
+            request.end((result, number), error)
 
     def _transaction(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
         new = [request.asked.rows for request in requests if isinstance(request.asked, Entering)]
         paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, Rewarding)]
-        with self._home.writing() as connection:
+        with self._home.writing(later=True) as connection:
             batch, taught = None, []
             if self.teacher is not None:
                 batch = self.teacher.before(connection, rewards=bool(paid))
