@@ -6,6 +6,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
+import uuid
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -19,8 +21,8 @@ from polars.testing import assert_frame_equal
 
 import dither
 from dither import log
-from dither.log import book, storage
-from dither.log.database import entering, rewarding, sql_tables
+from dither.log import book, group, record, storage
+from dither.log.database import committing, entering, journal, rewarding, sql_tables
 from dither.log.database import home as homes
 from ledgers import decision, features, moment
 from logs import filled
@@ -63,6 +65,20 @@ def test_several_processes_may_open_a_new_ledger_at_once(shared):
     command = [sys.executable, "-c", code, str(shared)]
     running = [subprocess.Popen(command, env=path, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [one.communicate()[0].strip() for one in running] == ["ok"] * 4
+
+
+def test_new_ids_are_uuids_that_begin_with_the_time():
+    before = time.time_ns() // 1_000_000
+    ids = [record.new_id() for _ in range(1000)]
+    found = [uuid.UUID(id) for id in ids]
+    assert {(one.version, one.variant) for one in found} == {(7, uuid.RFC_4122)}
+    assert all(before <= one.int >> 80 <= time.time_ns() // 1_000_000 for one in found)
+    assert all(id == one.hex for id, one in zip(ids, found, strict=True))
+    random = [one.int & (1 << 62) - 1 for one in found]
+    share = np.array([[bits >> i & 1 for i in range(62)] for bits in random]).mean(axis=0)
+    assert len(set(random)) == 1000
+    assert np.all(abs(share - 0.5) < 5 * np.sqrt(0.25 / 1000))
+    # seen red: the version and the variant left out; the time in microseconds
 
 
 # What is there, what is not
@@ -168,6 +184,19 @@ def test_a_row_comes_back_as_it_was(home):
     assert frame.row(1, named=True)["arms"] == ["1"]
 
 
+def test_a_column_of_ones_own_may_have_any_name_that_the_log_has_not(home):
+    """Also one that the table of decisions has for itself."""
+    names = ("x", "slot", "batch", "deadline", "closed", "erased", "number", "extra", "width")
+    extra = {name: i + 0.5 for i, name in enumerate(names)}
+    made = log.Ledger(home)
+    made.record(decision(), X=features(0), id="a", extra=extra)
+    assert made.read().frame.select(names).row(0) == tuple(extra.values())
+    with made.database.reading() as connection:
+        own = connection.execute(sa.select(sql_tables.decisions.c["x", "slot", "batch", "deadline", "closed"])).one()
+    assert own == (features(0)[0].tobytes(), None, None, None, False)
+    # seen red: the row as it is given in place of its own columns
+
+
 def test_pending_goes_on_while_rewards_come(home, monkeypatch):
     monkeypatch.setattr(book, "_TOGETHER", 2)
     made = entered(home, n=7, horizon=100)
@@ -213,16 +242,18 @@ def unlimited(made):
         connection.execute(sa.text("PRAGMA max_page_count=1000000"))
 
 
-def _only_reads(connection):
-    connection.exec_driver_sql("PRAGMA query_only=ON")
+def _only_reads(connection, *_):
+    connection.execute("PRAGMA query_only=ON")
 
 
 def frozen(made):
-    sa.event.listen(made.database._engine, "begin", _only_reads)
+    sa.event.listen(made.database._engine, "checkout", _only_reads)
+    with made.database.writing() as connection:  # this one is not checked out anew
+        _only_reads(made.database.driver(connection))
 
 
 def thawed(made):
-    sa.event.remove(made.database._engine, "begin", _only_reads)
+    sa.event.remove(made.database._engine, "checkout", _only_reads)
     with made.database._engine.connect() as one, made.database._engine.connect() as other:  # all that are in the pool
         for connection in (one, other):
             made.database.driver(connection).execute("PRAGMA query_only=OFF")
@@ -260,15 +291,16 @@ def test_requests_of_one_transaction_fail_each_alone(home):
     """Thread by thread they would not share one, so the group is called with all of them."""
     made = entered(home)
     rows = [maker().rows(decision(), X=features(0), id=id, time=moment(0)) for id in ("a", "d0", "b", "a")]
-    asked = [book._Entering([entering.values(row, horizon=made.ticks) for row in one]) for one in rows]
+    asked = [committing.Entering([entering.values(row, horizon=made.ticks) for row in one]) for one in rows]
     at = entering.micros(moment(9))
     sent = [[("b", 1.0), ("d1", 2.0)], [("b", 3.0)], [("nobody", 1.0), ("d2", 9.0)], [("b", 1.0)]]
-    asked += [book._Rewarding([rewarding.Sent(id, r, None, at) for id, r in one]) for one in sent]
-    requests = [book.group.Request(one) for one in asked]
-    made._commit(requests)
+    asked += [committing.Rewarding([rewarding.Sent(id, r, None, at) for id, r in one]) for one in sent]
+    requests = [group.Request(one) for one in asked]
+    made._committer.commit(requests)
     refused = {i: type(one.error) for i, one in enumerate(requests) if one.error is not None}
     assert refused == {1: ValueError, 3: ValueError, 6: LookupError}
-    assert [one.result for one in requests[4:]] == [["counted", "counted"], ["conflict"], None, ["known"]]
+    answers = [one.result and one.result[0] for one in requests[4:]]
+    assert answers == [["counted", "counted"], ["conflict"], None, ["known"]]
     frame = made.read().frame
     assert dict(zip(frame["id"], frame["reward"], strict=True)) == {"d0": None, "d1": 2, "d2": None, "a": None, "b": 1}
 
@@ -310,16 +342,18 @@ def test_threads_share_a_transaction(tmp_path):
     made = entered(tmp_path / "a.db")
     commits = []
     with made.database.writing() as connection:
-        sa.event.listen(connection.engine, "commit", lambda _: commits.append(1))
-    with made._group.turn:  # all of them come while another commits
+        made.database.driver(connection).set_trace_callback(
+            lambda text: commits.append(text) if text == "COMMIT" else 0
+        )
+    with made._committer.group.turn:  # all of them come while another commits
         threads = [threading.Thread(target=made.reward, args=(f"d{i % 3}", 1.0)) for i in range(20)]
         for one in threads:
             one.start()
-        while len(made._group._queue) < 20:
+        while len(made._committer.group._queue) < 20:
             pass
     for one in threads:
         one.join()
-    assert len(commits) == 1 + 1  # that of `writing` above, which ended after the listener came, and theirs
+    assert len(commits) == 1 + 1  # that of `writing` above, which ended after the trace began, and theirs
     # seen red: a group that takes one request at a time
 
 
@@ -351,14 +385,14 @@ print(status, len(made), made.reward("parent", 1.0))
 
 
 def test_without_waiting_the_file_is_synced_by_the_timer_and_by_flush(tmp_path, monkeypatch):
-    synced, due, whole = [], threading.Event(), os.fsync
+    synced, due, whole = [], threading.Event(), journal._sync
 
     def seen(handle):
         synced.append(os.readlink(f"/proc/self/fd/{handle}"))
         whole(handle)
         due.set()
 
-    monkeypatch.setattr(os, "fsync", seen)
+    monkeypatch.setattr(journal, "_sync", seen)
     made = log.Ledger(tmp_path / "a.db", wait=False, flush_seconds=0.01)
     made.record(decision(), X=features(0), id="d0")
     assert due.wait(30)
@@ -369,6 +403,21 @@ def test_without_waiting_the_file_is_synced_by_the_timer_and_by_flush(tmp_path, 
     assert log.Ledger(tmp_path / "a.db").reward("d0", 1.0) == "known"
     with pytest.raises(ValueError, match="is closed"):
         made.reward("d0", 1.0)
+
+
+def test_a_sync_keeps_the_locks_of_the_file(tmp_path):
+    """Without them another process that closes the ledger takes itself for the last, and removes the journal."""
+    made = entered(tmp_path / "a.db", n=1, wait=False, flush_seconds=1e6)
+    code = "import sys; from dither import log; made = log.Ledger(sys.argv[1]); print(len(made)); made.close()"
+    path = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]}
+    seen = []
+    for i in (1, 2):
+        made.flush()
+        command = [sys.executable, "-c", code, str(tmp_path / "a.db")]
+        seen.append(int(subprocess.run(command, env=path, capture_output=True, text=True, check=True).stdout))
+        made.record(decision(), X=features(0), id=f"d{i}")
+    assert seen == [1, 2]
+    # seen red: a sync that opens and closes the file of the database too: [1, 1], and d1 stood in a file without a name
 
 
 # Erasure

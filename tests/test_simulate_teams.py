@@ -44,14 +44,14 @@ def test_beside_others_of_its_model_an_algorithm_is_as_it_is_alone(env, algorith
 def sizes(monkeypatch):
     """How many agents each team has."""
     found = []
-    rule = module._teams
+    rule = module.teams
 
     def told(crew, world):
         teams = rule(crew, world)
         found.extend(len(team) for team in teams)
         return teams
 
-    monkeypatch.setattr(module, "_teams", told)
+    monkeypatch.setattr(module, "teams", told)
     return found
 
 

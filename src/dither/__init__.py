@@ -7,6 +7,7 @@ from dither import features, links, models, noise, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS, Algorithm
 from dither.bandit import Bandit, Decision
+from dither.baseline import Baseline
 from dither.explain import Explanation
 from dither.features import Catalogue, Features
 from dither.ranking import ListDecision, ListPropensities
@@ -49,6 +50,7 @@ __all__ = [
     "ALGORITHMS",
     "Algorithm",
     "Bandit",
+    "Baseline",
     "Catalogue",
     "Decision",
     "Explanation",

@@ -1,6 +1,6 @@
 """`Bandit`: one model in a live system. Configuration, state and random streams; NumPy in, NumPy out.
 
-    choose(X) -> Decision       draws; changes nothing but the streams
+    choose(X) -> Decision       draws; changes nothing but the streams, and what a baseline adds up
     update(x, r)                learns; draws nothing
     propensities(X)             neither draws nor learns
 
@@ -12,12 +12,28 @@ belong to one process: after a fork, the child draws from fresh entropy (docs/pr
 import copy
 import operator
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dither import arrays, decision, errors, explain, forks, inputs, monte_carlo, ranking, saving, streams, trees
+from dither import (
+    arrays,
+    decision,
+    demanded,
+    demands,
+    errors,
+    explain,
+    forks,
+    inputs,
+    monte_carlo,
+    ranking,
+    saving,
+    streams,
+    trees,
+)
+from dither.baseline import Baseline, Kept, Seen, position
 from dither.features import Features
 from dither.features.encoder import checked
 from dither.models import model as contract
@@ -52,6 +68,7 @@ class Bandit:
     monte_carlo : how many draws the propensity of a decision takes, for a policy without a closed form (Thompson
         sampling, perturbed history). With 0 draws the propensity is NaN, of kind "none". The arm shown counts as one
         more draw: (1 + hits)/(1 + draws), so no logged propensity is 0
+    baseline : a `Baseline`, an arm that is kept within a stated loss (docs/demands.md); None: no such demand
 
     Raises
     ------
@@ -69,6 +86,7 @@ class Bandit:
         floor: float = 0.0,
         monte_carlo: int = 0,
         features: Features | None = None,
+        baseline: Baseline | None = None,
     ) -> None:
         errors.at_least("dim", dim, 1)
         errors.within("floor", floor, 0, 1)
@@ -78,6 +96,15 @@ class Bandit:
         self.dim, self.floor, self.monte_carlo = int(dim), float(floor), int(monte_carlo)
         self.seed = streams.entropy(seed)
         self.slots = contract.slots(model)
+        self.baseline = baseline
+        self.kept: Kept | None = None  # what the rounds so far add up to
+        if baseline is not None:
+            if not isinstance(baseline, Baseline):
+                raise TypeError(
+                    f"baseline must be a dither.Baseline, such as Baseline(arm=0, loss=0.1); got {baseline!r}"
+                )
+            baseline.check(model, slots=self.slots)
+            self.kept = baseline.begin(self.dim)
         self.state = self._begun()
         if contract.of_user(model):
             contract.look(model, self.state, dim=self.dim)
@@ -104,7 +131,9 @@ class Bandit:
         """The round: rewards learnt so far, plus 1."""
         return self.observations + 1
 
-    def choose(self, X: Any, *, mask: Any = None, values: Any = None) -> Decision:
+    def choose(
+        self, X: Any, *, mask: Any = None, values: Any = None, minimum: Any = None, baseline: Any = None
+    ) -> Decision:
         """Choose an arm for one request or for B at once.
 
         X : (K, d) the arms on offer, or (B, K, d); with disjoint slots the context (d,), or (B, d)
@@ -112,12 +141,16 @@ class Bandit:
         values : (K,) or (B, K), above 0: what one unit of reward is worth for each arm, such as a price. The arm of the
             highest value times expected reward is shown, and the bandit explores that product. `update` learns the
             reward itself, without the value (docs/values.md)
+        minimum : (K,) or (B, K), the least probability of each arm; an arm that is not on offer gives it up
+        baseline : where the bandit has a `Baseline`, the position of that arm in this request; (B,) of them
 
         Raises ValueError for a wrong width, for NaN or infinity (the error names the place), and where no arm is on
         offer. Raises TypeError for values where the policy cannot weigh them. Nothing is drawn then.
         """
         with self._whole(draws=True):
             X, mask, single = self._request(X, mask)
+            if minimum is not None or baseline is not None or self.baseline is not None:
+                return self._demanded(X, mask, values, minimum, baseline)
             policy, shape, t = self.policy, self._shape(X), self.t
             view = decision.view(policy, self.model, self.state, X, t=t)
             if values is not None:
@@ -149,6 +182,69 @@ class Bandit:
             return Decision(int(arm), float(p), kind, None if se is None else float(se), z)
         return Decision(arm, p, kind, se, z)
 
+    def _demanded(self, X: np.ndarray, mask: Any, values: Any, minimum: Any, baseline: Any) -> Decision:
+        """`choose`, where something is demanded. With a baseline, a request of a batch comes after those before it."""
+        shape = self._shape(X)
+        asked = self._asked(shape, mask, values, minimum, baseline)
+        if len(shape) == 1 or self.baseline is None:
+            arm, p, kind, se, z = self._decided(X, mask, asked, shape)
+        else:
+            kept, decisions, made = self.kept, self.decisions, []
+            try:
+                for i in range(len(X)):
+                    own = [None if part is None else part[i] for part in (mask, *asked)]
+                    made.append(self._decided(X[i], own[0], own[1:], shape[1:]))
+            except BaseException:
+                self.kept, self.decisions = kept, decisions
+                raise
+            arm, p, kind, se, z = demanded.stacked(made)
+        if len(shape) == 1:
+            return Decision(int(arm), float(p), kind, None if se is None else float(se), decision.plain(z))
+        return Decision(arm, p, kind, se, z)
+
+    def _decided(self, X: np.ndarray, mask: Any, asked: Sequence[Any], shape: tuple[int, ...]) -> demanded.Decided:
+        now, seen = self._moment(X, mask, *asked)
+        streams = dict(chance=self._chance, ties=self._ties, again=self._aside())
+        made = demanded.decide(now, X, mask, shape=shape, n=self.monte_carlo, **streams)
+        self.decisions += 1 if len(shape) == 1 else shape[0]
+        if seen and self.kept is not None and self.baseline is not None:
+            self.kept = self.baseline.after(self.kept, seen[0], int(made[0]), at=int(asked[2]))
+        return made
+
+    def _asked(
+        self, shape: tuple[int, ...], mask: Any, values: Any, minimum: Any, baseline: Any
+    ) -> tuple[Any, Any, Any]:
+        """Values and minima (..., K) and the positions of the baseline (...), checked; None where there are none."""
+        if self.baseline is None and baseline is not None:
+            raise ValueError("baseline= needs a bandit that keeps one: LinFP(dim=..., baseline=dither.Baseline(...))")
+        if values is not None:
+            values = inputs.values(values, shape=shape, mask=mask)
+        if minimum is not None:
+            minimum = inputs.minimum(minimum, shape=shape, mask=mask)
+        if self.baseline is None:
+            return values, minimum, None
+        return values, minimum, position(self.baseline.arm if baseline is None else baseline, shape=shape, mask=mask)
+
+    def _moment(
+        self, X: np.ndarray, mask: Any, values: Any, minimum: Any, at: Any
+    ) -> tuple[decision.Moment, list[Seen]]:
+        """What the next decision depends on, and what is seen of the baseline, request by request."""
+        now = self._now(values)
+        seen: list[Seen] = []
+        if minimum is None and at is None:
+            return now, seen
+        shape, safe = self._shape(X), None
+        own = decision.eps(self.policy, self.t)
+        outright = demands.outright(minimum, floor=self.floor, own=own, shape=shape, mask=mask)
+        if self.baseline is not None and self.kept is not None:
+            safe = np.empty(shape, dtype=bool)
+            for row in np.ndindex(shape[:-1]):
+                v = None if values is None else values[row]
+                look = self.baseline.look(self.model, self.state, self.kept, X[row], at=int(at[row]), values=v)
+                safe[row] = look.safe
+                seen.append(look)
+        return now._replace(demands=demands.Demands(outright, safe, at)), seen
+
     def choose_list(self, X: Any, *, k: int, mask: Any = None) -> ranking.ListDecision:
         """Choose the k best arms in order, for one request or for B at once. The chance is drawn as in `choose`.
 
@@ -158,6 +254,8 @@ class Bandit:
         probability (n-k)!/n!.
         """
         with self._whole(draws=True):
+            if self.baseline is not None:
+                raise demanded.not_of("choose_list")
             X, mask, single = self._request(X, mask)
             shape = self._shape(X)
             ranking.fits(k, shape, mask)
@@ -180,6 +278,8 @@ class Bandit:
         """
         errors.at_least("draws", draws, 1)
         with self._whole():
+            if self.baseline is not None:
+                raise demanded.not_of("list_propensities")
             X, mask = self._one(X, mask)
             shape = self._shape(X)
             ranking.fits(k, shape, mask)
@@ -194,6 +294,8 @@ class Bandit:
         Raises TypeError for a policy whose arms are not lines that one z moves.
         """
         with self._whole():
+            if self.baseline is not None:
+                raise demanded.not_of("explain")
             X, mask = self._one(X, mask)
             now = self._now()
             view = now.view(X)
@@ -209,13 +311,16 @@ class Bandit:
         *,
         mask: Any = None,
         values: Any = None,
+        minimum: Any = None,
+        baseline: Any = None,
         detail: bool = False,
         draws: int = 10_000,
         log: bool = False,
     ) -> Any:
         """The probability with which `choose` would show each arm. Spends none of the bandit's chance.
 
-        X, mask, values : as for `choose`; draws : for policies without a closed form, Monte Carlo draws a request
+        X, mask, values, minimum, baseline : as for `choose`; each request of a batch as if it came next
+        draws : for policies without a closed form, Monte Carlo draws a request
         log : return logarithms; -inf: the arm is never shown. Where one z moves all arms, they are right even where the
             probabilities underflow
         -> p (K,) or (B, K); with detail=True (p, se, kind): se of p's shape, None where exact; kind as in `Decision`
@@ -224,9 +329,11 @@ class Bandit:
         with self._whole():
             X, mask, _ = self._request(X, mask)
             shape = self._shape(X)
-            now = self._now(None if values is None else inputs.values(values, shape=shape, mask=mask))
+            now = self._moment(X, mask, *self._asked(shape, mask, values, minimum, baseline))[0]
             view = now.view(X)
-            if decision.exact(view):
+            if decision.exact(view) and now.demands is not None:
+                p, se, kind = demanded.propensities(now, view, shape=shape, mask=mask, log=log), None, "exact"
+            elif decision.exact(view):
                 rule = decision.log_propensities if log else decision.propensities
                 p, se, kind = rule(view, eps=now.eps, shape=shape, mask=mask), None, "exact"
             elif not decision.knowable(self.policy):
@@ -345,6 +452,7 @@ class Bandit:
         with self._lock:
             self.model, self.state, self.observations, self._columns = learnt
             self.slots = contract.slots(self.model)
+            self._ambient = contract.ambient(self.model, self.dim)
 
     def read(self, X: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
         """X and the mask of a request as arrays, checked as `choose` checks them. Nothing changes."""
@@ -380,6 +488,9 @@ class Bandit:
                 **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
             }
             content = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
+            if self.baseline is not None and self.kept is not None:
+                header["baseline"] = saving.pack(self.baseline)
+                content |= self.baseline.content(self.kept)
             if contract.of_user(self.model):
                 saving.fits(self._begun(), content, model=self.model)
         return header, content
@@ -424,7 +535,9 @@ class Bandit:
         self.reseed()
 
     def __repr__(self) -> str:
-        return f"Bandit({self.model}, {self.policy}, dim={self.dim}, seed={self.seed}, floor={self.floor}, t={self.t})"
+        kept = "" if self.baseline is None else f", baseline={self.baseline}"
+        settings = f"dim={self.dim}, seed={self.seed}, floor={self.floor}{kept}"
+        return f"Bandit({self.model}, {self.policy}, {settings}, t={self.t})"
 
     def _ask(self, ability: str, X: Any) -> np.ndarray:
         if ability not in self.model.abilities:
@@ -460,7 +573,7 @@ class Bandit:
 
         If the call fails, the names of the columns are as before. Where scores ask the model, so are the streams.
         """
-        return _Call(self, draws and self._asks)
+        return _Call(self, draws and (self._asks or self.baseline is not None))
 
     def _streams(self) -> dict[str, np.random.Generator]:
         """The streams that go on from call to call. The one for training is there only where the model has chance."""

@@ -24,6 +24,7 @@ import numpy as np
 
 from dither import arrays, errors, inputs
 from dither.arrays import Array
+from dither.demands import Demands
 from dither.models import model as contract
 from dither.policies.valued import Paid
 
@@ -116,6 +117,7 @@ class Moment(NamedTuple):
     eps: float  # the share of uniform choices, the policy's own and the floor together
     dim: int  # of θ
     values: np.ndarray | None = None  # (..., K) of the arms; None: all are 1
+    demands: Demands | None = None  # what is demanded of the choice; eps is in them
 
     def view(self, X: Array, row: tuple[int, ...] = ()) -> Any:
         """What the policy sees of X; row: which request of the values X is."""

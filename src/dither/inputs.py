@@ -32,6 +32,11 @@ class Named:
         return self.array
 
 
+def plain(X: Any) -> bool:
+    """Whether X is an array that `features` gives back as it is."""
+    return type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous
+
+
 def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
     """X as float64 (..., dim) in C order, and its column names. X is not copied where it is that already.
 
@@ -238,6 +243,26 @@ def values(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np
             + (f" of request {place[0]}" if len(place) > 1 else "")
             + ": leave an arm without value out by the mask"
         )
+    return array
+
+
+def minimum(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+    """The least probabilities of the arms (..., K), which sum to at most 1; 0 for what is not on offer."""
+    array = numbers(given, name="minimum")
+    if array.shape != shape and array.shape != shape[-1:]:
+        raise ValueError(f"minimum must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
+    array = np.broadcast_to(array, shape)
+    array = array if mask is None else np.where(mask, array, 0.0)
+    wrong = ~((array >= 0) & (array <= 1))
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise ValueError(
+            f"minimum must hold probabilities from 0 to 1, got {array[place]:g} for arm {place[-1]}"
+            + (f" of request {place[0]}" if len(place) > 1 else "")
+        )
+    total = float(np.max(np.sum(array, axis=-1)))
+    if total > 1 + EXACT:
+        raise ValueError(f"minimum must sum to at most 1 over the arms on offer, got {total:.6g}: lower some of them")
     return array
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from dither import arrays, decision
 from dither.arrays import Array
 from dither.decision import Moment
+from dither.demands import Demands
 
 DECISIONS_TOGETHER = 1000  # how many decisions of one request are ranked at once
 BLOCK = 2**24  # how many numbers are drawn at once for them
@@ -27,6 +28,10 @@ def estimate(
     always drawn need not be certain. So the standard error is that of (hits + 1)/(n + 2).
     """
     hits = _hits(now, view, rng, X, mask, shape=shape, n=n, eps=0.0)
+    if now.demands is not None:
+        rest, can = now.demands.rest[..., None], now.demands.possible(mask)
+        se = rest * standard_error(now.demands.moved(hits), n=n)
+        return now.demands.of(hits / n), np.where(can & (np.sum(can, axis=-1, keepdims=True) > 1), se, 0.0)
     se = (1 - now.eps) * standard_error(hits, n=n)
     certain = np.broadcast_to(decision.offered(shape, mask)[..., None] == 1, shape)
     certain = certain if mask is None else certain | ~mask
@@ -48,10 +53,13 @@ def shown(
     """The estimate for the arm shown (...). That arm counts as one more draw, so the estimate is never 0.
 
     The uniform coin is drawn too. To add its known share ε/K and then count the shown arm would overstate small
-    probabilities.
+    probabilities. The same holds of what is demanded.
     """
-    hits = arrays.pick(_hits(now, view, rng, X, mask, shape=shape, n=n, eps=now.eps), arm, rank=0)
+    every = _hits(now, view, rng, X, mask, shape=shape, n=n, eps=now.eps, demands=now.demands)
+    hits = arrays.pick(every, arm, rank=0)
     certain = decision.offered(shape, mask) == 1
+    if now.demands is not None:
+        certain = np.sum(now.demands.possible(mask), axis=-1) == 1
     return (1 + hits) / (1 + n), np.where(certain, 0.0, standard_error(hits, n=n))
 
 
@@ -71,24 +79,32 @@ def _hits(
     shape: tuple[int, ...],
     n: int,
     eps: float,
+    demands: Demands | None = None,
 ) -> np.ndarray:
     """How often n decisions show each arm, (..., K)."""
     hits = np.empty(shape)
     for row in np.ndindex(shape[:-1]):
         own = None if mask is None else mask[row]
         one = now.view(X[row][None], row) if row else view
-        hits[row] = frequencies(now, one, rng, n=n, arms=shape[-1], mask=own, eps=eps)
+        asked = None if demands is None else demands.row(row)
+        hits[row] = frequencies(now, one, rng, n=n, arms=shape[-1], mask=own, eps=eps, demands=asked)
     return hits
 
 
-def frequencies(now: Moment, view: Any, rng, *, n: int, arms: int, mask=None, eps: float = 0.0) -> np.ndarray:
-    """How often n decisions of one request show each arm, (K,) of counts; eps: the share of uniform choices."""
+def frequencies(
+    now: Moment, view: Any, rng, *, n: int, arms: int, mask=None, eps: float = 0.0, demands: Demands | None = None
+) -> np.ndarray:
+    """How often n decisions of one request show each arm, (K,) of counts.
+
+    eps : the share of uniform choices; demands : what is demanded in its place
+    """
     counts, rule = np.zeros(arms), decision.redrawn(view)
 
     def count(size: int, best: Callable[..., np.ndarray]) -> None:
         allowed = None if mask is None else np.broadcast_to(mask, (size, arms))
         u = rng.random((size, decision.UNIFORMS))
-        arm = decision.mixed(best(u=u[..., 0], mask=allowed), u, eps=eps, arms=arms, mask=allowed)
+        own = best(u=u[..., 0], mask=allowed)
+        arm = demands.drawn(own, u) if demands else decision.mixed(own, u, eps=eps, arms=arms, mask=allowed)
         counts[:] += np.bincount(arm, minlength=arms)
 
     if rule is None and decision.chooses(view):

@@ -60,7 +60,10 @@ def _loaded(
     def build(header: dict[str, Any], content: dict[str, np.ndarray]) -> Bandit:
         own, policy = saving.given(header["model"], model, table), saving.unpack(header["policy"], table)
         features = None if header.get("features") is None else Features.of_description(header["features"])
-        bandit = Bandit(own, policy, features=features, **{name: header[name] for name in SETTINGS})
+        kept = saving.unpack(header.get("baseline"), table)
+        bandit = Bandit(own, policy, features=features, baseline=kept, **{name: header[name] for name in SETTINGS})
+        if kept is not None:
+            bandit.kept = kept.restored(content, bandit.dim)
         for name in COUNTS:
             errors.at_least(name, header[name], 0)
             setattr(bandit, name, header[name])

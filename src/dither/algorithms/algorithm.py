@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from dither import errors, models, saving
 from dither.bandit import Bandit
+from dither.baseline import Baseline
 from dither.features import Features
 from dither.features.encoder import checked
 
@@ -49,6 +50,7 @@ class Algorithm:
     preset : "default", "as_run" or "own_paper"; settings that are passed win over it
     seed, floor, monte_carlo : as for `Bandit`
     features : as for `Bandit`; dim is their number of columns then
+    baseline : as for `Bandit`
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class Algorithm:
         floor: float = 0.0,
         monte_carlo: int = 0,
         features: Features | None = None,
+        baseline: Baseline | None = None,
         **settings: Any,
     ) -> Bandit:
         """A bandit with these settings."""
@@ -110,7 +113,8 @@ class Algorithm:
             raise TypeError(f"{self.name} needs dim, the number of features: {self.name}(dim=5); or features=")
         errors.at_least("dim", dim, 1)
         model, policy = self.configure(dim, preset=preset, **settings)
-        return Bandit(model, policy, dim=dim, seed=seed, floor=floor, monte_carlo=monte_carlo, features=features)
+        more: dict[str, Any] = dict(floor=floor, monte_carlo=monte_carlo, features=features, baseline=baseline)
+        return Bandit(model, policy, dim=dim, seed=seed, **more)
 
     def __repr__(self) -> str:
         return f"dither.{self.identifier}"
@@ -184,7 +188,10 @@ def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:
     for kind in (model, policy):
         if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
             raise TypeError(f"an algorithm is made of two dataclasses, of a model and of a policy; got {kind!r}")
-    own = dict(disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0, features=None)
+    own: dict[str, Any] = dict(
+        disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0, features=None
+    )
+    own["baseline"] = None
     taken = [f.name for f in dataclasses.fields(policy)]
     twice = sorted({f.name for f in dataclasses.fields(model)} & {*taken, *own} | {*taken} & {*own})
     if twice:

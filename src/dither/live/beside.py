@@ -16,7 +16,9 @@ from dither import errors
 from dither.bandit import Bandit, Decision
 
 JUDGED = "judged"
+SHADOW = "shadow"  # the number of the shadow that was judged
 VALUES = "values"  # of the arms on offer, where they were given
+CATALOGUE = "catalogue"  # the version of the catalogue: `catalogue.at(version)` has the arms as they were
 
 
 class Apprentice:

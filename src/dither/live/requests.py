@@ -4,7 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dither import inputs
 from dither.bandit import Bandit
+from dither.live import taught
 from dither.log.record import ids
 
 
@@ -14,10 +16,11 @@ class Asked(NamedTuple):
     X: Any
     mask: Any
     names: tuple[str, ...] | None  # (K,) ids by position; None: positions are the arms
+    version: int | None = None  # of the catalogue
 
 
 def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) -> Asked:
-    """X, mask and ids.
+    """X, mask and ids. A bandit with disjoint slots grows, where the catalogue has more ids.
 
     context : X itself where the bandit has no features, or where it is an array; else what `Features.encode` takes
     arms : ids of a catalogue, records for the features, or ids for the rows of X
@@ -30,9 +33,24 @@ def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) ->
         return Asked(X, mask, None if arms is None else tuple(ids(arms, K)))
     if catalogue is None:
         return Asked(bandit.features.encode(context, arms), mask, None)  # type: ignore[union-attr]
-    if catalogue.features.form == "disjoint":
-        offered = catalogue.mask(arms, slots=bandit.slots)
-        names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
-        return Asked(catalogue.encode(context, arms), offered if mask is None else offered & mask, names)
-    given = catalogue.ids if arms is None else tuple(map(str, arms))
-    return Asked(catalogue.encode(context, given), mask, given)
+    with catalogue._lock:  # the version is that of the arms
+        version = catalogue.version
+        if catalogue.features.form == "disjoint":
+            taught.grow(bandit, catalogue.slots)
+            offered = catalogue.mask(arms, slots=bandit.slots)
+            names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
+            if mask is not None:
+                offered = offered & inputs.offered(mask, shape=_slots(mask, offered))
+            return Asked(catalogue.encode(context, arms), offered, names, version)
+        given = catalogue.ids if arms is None else tuple(map(str, arms))
+        return Asked(catalogue.encode(context, given), mask, given, version)
+
+
+def _slots(mask: Any, offered: np.ndarray) -> tuple[int, ...]:
+    """The shape that a mask must have. Raises ValueError where slots have been added since it was made."""
+    n = np.shape(mask)[-1] if np.ndim(mask) else 0
+    if n != len(offered):
+        raise ValueError(
+            f"mask has {n} places, and the catalogue has {len(offered)} slots by now: pass arms=, the ids on offer"
+        )
+    return np.shape(mask)

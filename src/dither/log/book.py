@@ -1,24 +1,23 @@
 """`Ledger`: decisions and their rewards in a database that several processes share.
 
 The rules of rewards are those of `ledger`, the tables those of `database`. A call returns when what it wrote is on the
-disk. Threads that call at the same time share one transaction (`group`).
+disk. Threads that call at the same time share one transaction (`database.committing`).
 """
 
 import contextlib
 import dataclasses
 import math
 import os
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dither import _version, errors, forks
 from dither.bandit import Decision
-from dither.log import group, ledger, schema, storage
+from dither.log import flushing, ledger, schema, storage, terms
 from dither.log.logged import Logged
 from dither.log.record import Maker, id_text
 from dither.log.writer import Recorded
@@ -26,8 +25,9 @@ from dither.log.writer import Recorded
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
+    from dither.log.database import committing
+
 _TOGETHER = 10_000  # pending decisions that are read together
-_SETTINGS = {"rewards": "sum", "horizon": None, "default": None, "late": "kept"}  # and what they are if nobody says
 
 
 class Pending(NamedTuple):
@@ -36,27 +36,6 @@ class Pending(NamedTuple):
     id: str
     time: datetime
     deadline: datetime | None
-
-
-class Teacher(Protocol):
-    """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written."""
-
-    def before(self, connection: "sa.Connection", *, rewards: bool) -> int | None:
-        """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
-
-    def within(self, connection: "sa.Connection", taught: list[Any]) -> None:
-        """Called when the rows are written, before the commit. taught : x, slot and reward of those that count now."""
-
-    def after(self) -> None:
-        """Called after the commit."""
-
-
-class _Entering(NamedTuple):
-    rows: list[tuple[Any, ...]]
-
-
-class _Rewarding(NamedTuple):
-    sent: list[Any]
 
 
 class Ledger:
@@ -69,6 +48,8 @@ class Ledger:
     horizon : a timedelta, or seconds: after this long a reward is late; None: never
     default : the reward of a decision whose horizon passes without one, given by `expire`; None: it stays missing
     late : "kept": a late reward is kept as an event and never counts. "counts": it counts as others do
+    parts : names of the parts of a reward, such as ["click", "sale"], which are summed. Then every reward names its
+        part, and a decision waits until it has all of them, or until its horizon passes. None: parts have any names
     wait : whether a call waits for the disk. False: the calls of a process that is killed are there, but if the machine
         loses power, or the server of the database stops, the last `flush_seconds` may be lost
     flush_seconds : with wait=False, how often a file is synced. PostgreSQL has a setting of its own, wal_writer_delay
@@ -90,53 +71,28 @@ class Ledger:
         horizon: Any = None,
         default: float | None = None,
         late: str | None = None,
+        parts: Iterable[str] | None = None,
         wait: bool = True,
         flush_seconds: float = 1.0,
     ) -> None:
         errors.true_or_false("wait", wait)
         errors.positive("flush_seconds", flush_seconds)
-        given = {"rewards": rewards, "horizon": _seconds(horizon), "default": default, "late": late}
-        if rewards is not None:
-            errors.among("rule for rewards", rewards, ledger.RULES)
-        if late is not None:
-            errors.among("rule for late rewards", late, ledger.LATE)
-        if default is not None:
-            given["default"] = ledger.finite("the default", default)
+        given = terms.given(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
         needed()
+        from dither.log.database import committing
         from dither.log.database import home as homes
 
         self._home = homes.Home(home, wait=wait)
         self._owner, self._closed = os.getpid(), False
         try:
-            self._settle(given)
+            agreed = terms.settle(self._home, given)
         except BaseException:
             self._home.close()
             raise
-        self.teacher: Teacher | None = None
-        self._group = group.Group(self._commit)
-        self._flush = None if wait else _Flush(self._home, flush_seconds)
+        self.rewards, self.horizon, self.default, self.late, self.parts = agreed
+        self._committer = committing.Committer(self._home, self.rules)
+        self._flush = None if wait else flushing.Flush(self._home, flush_seconds)
         forks.tell(self)
-
-    def _settle(self, given: Mapping[str, Any]) -> None:
-        """Take the settings that the ledger has, or give it its settings."""
-        from dither.log.database import keeping, lessons
-
-        with self._home.writing() as connection:
-            lessons.hold(connection)  # of several processes that open a new ledger, one gives it its settings
-            have = keeping.settings(connection).get("ledger")
-            made = _SETTINGS | {name: value for name, value in (have or given).items() if value is not None}
-            for name, value in given.items():
-                if value is not None and value != made[name]:
-                    raise ValueError(f"the ledger in {self._home.where} has {name}={made[name]!r}, not {value!r}")
-            if made["default"] is not None and (made["horizon"] is None or made["late"] == "counts"):
-                raise ValueError(
-                    "default= needs a horizon, after which it counts, and late='kept': a decision that has its default "
-                    "takes no other reward"
-                )
-            if have is None:
-                keeping.put(connection, "ledger", made)
-        self.rewards, self.default, self.late = made["rewards"], made["default"], made["late"]
-        self.horizon = None if made["horizon"] is None else timedelta(seconds=made["horizon"])
 
     def record(self, made: Decision, **given: Any) -> Recorded:
         """Record a decision before it is shown. `given` is what `Log.record` takes: X, id, time, mask, arms, extra.
@@ -158,108 +114,58 @@ class Ledger:
 
         Raises ValueError for an id that a decision has.
         """
-        from dither.log.database import entering
+        from dither.log.database import committing, entering
 
         rows = list(rows)
         further: list[Any] = [None] * len(rows) if more is None else list(more)
         made = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, further, strict=True)]
         if made:
-            self._submit(_Entering(made))
+            self._submit(committing.Entering(made))
 
     def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
         """Take a reward for a decision, however late, from any process.
 
         id, r : a text and a number, or a list of texts and one of numbers, which are taken together or not at all
         time : when the reward came: a datetime, an ISO 8601 text or seconds since 1970; None: now
-        part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once
+        part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once. It
+            must be one of `parts`, where the ledger has been told them
         -> 'counted', 'known' (the same again), 'conflict' (another value) or 'late' (the horizon has passed). A
         conflict and a late reward are kept, and never count. For lists a list
 
         Raises LookupError for an id that no decision has, or whose decision was erased; ValueError for a reward that is
-        not a finite number, and for an empty part; OSError where the database refuses. Nothing has changed then.
+        not a finite number, and for a part that is empty or not one of `parts`; OSError where the database refuses.
+        Nothing has changed then.
         """
-        from dither.log.database import entering, rewarding
+        from dither.log.database import committing, entering, rewarding
 
         many = isinstance(id, (list, tuple))
         if part == "":
             raise ValueError("part must be a text that is not empty, or None where there is one reward")
+        if self.parts is not None and part not in self.parts:
+            raise ValueError(
+                f"part must be one of {', '.join(map(repr, self.parts))}, which make a reward; got {part!r}"
+            )
         ids, rs = (list(id), list(r)) if many else ([id], [r])
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
         at, texts = entering.micros(schema.moment(time)), [id_text(one) for one in ids]
         sent = [rewarding.Sent(i, ledger.finite(i, one), part, at) for i, one in zip(texts, rs, strict=True)]
-        said = self._submit(_Rewarding(sent)) if sent else []
+        said = self._submit(committing.Rewarding(sent)) if sent else []
         return said if many else said[0]
 
     def _submit(self, asked: Any) -> Any:
         self._open()
-        result = self._group.submit(asked)
+        result = self._committer.submit(asked)
         if self._flush is not None:
             self._flush.due()
         return result
-
-    def _commit(self, requests: list[group.Request]) -> None:
-        """One transaction for all. A request that the rules refuse ends with its error and leaves the others alone."""
-        from dither.log.database.home import Twice
-
-        try:
-            ended = self._transaction(requests)
-        except Twice:  # of an id, or of a reward where another process was quicker
-            if len(requests) == 1:
-                requests[0].end(error=self._twice(requests[0].asked))
-                return
-            for request in requests:
-                self._commit([request])
-            return
-        for request, (result, error) in zip(requests, ended, strict=True):
-            request.end(result, error)
-
-    def _transaction(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
-        from dither.log.database import entering, rewarding
-
-        ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
-        new = [request.asked.rows for request in requests if isinstance(request.asked, _Entering)]
-        paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, _Rewarding)]
-        with self._home.writing() as connection:
-            batch, taught = None, []
-            if self.teacher is not None:
-                batch = self.teacher.before(connection, rewards=bool(paid))
-            entering.enter(connection, self._home, [row for rows in new for row in rows])
-            if paid:
-                ids = [one.id for _, sent in paid for one in sent]
-                judge = rewarding.Judge(connection, self._home, self.rules, ids)
-                for i, sent in paid:
-                    try:
-                        for one in sent:
-                            judge.refuse(one)
-                    except LookupError as error:
-                        ended[i] = None, error
-                    else:
-                        ended[i] = [judge.answer(one) for one in sent], None
-                rewarding.insert(connection, self._home, judge.rows, batch)
-                taught = judge.taught
-            if self.teacher is not None:
-                self.teacher.within(connection, taught)
-        if self.teacher is not None:
-            self.teacher.after()
-        return ended
-
-    def _twice(self, asked: Any) -> ValueError:
-        """The error of a request with an id that is there, or that it gives twice."""
-        from dither.log.database import entering
-
-        ids = [entering.id_of(row) for row in asked.rows] if isinstance(asked, _Entering) else []
-        with self._home.reading() as connection:
-            there = entering.taken(connection, ids)
-        twice = [id for at, id in enumerate(ids) if id in there or id in ids[:at]]
-        return ValueError(f"id {(twice or ['?'])[0]!r} was given to a decision before: ids must differ")
 
     @property
     def rules(self) -> Any:
         """What becomes of late rewards: `rewarding.Rules`."""
         from dither.log.database import rewarding
 
-        return rewarding.Rules(self.late, self.default)
+        return rewarding.Rules(self.late, self.default, self.parts or ())
 
     @property
     def ticks(self) -> int | None:
@@ -279,13 +185,17 @@ class Ledger:
     @property
     def turn(self) -> Any:
         """The lock under which this process writes."""
-        return self._group.turn
+        return self._committer.turn
+
+    def tell(self, teacher: "committing.Teacher") -> None:
+        """Let a teacher take part in the transactions that write decisions and rewards."""
+        self._committer.teacher = teacher
 
     @contextlib.contextmanager
     def holding(self) -> "Iterator[sa.Connection]":
         """A transaction, while the calls of other threads wait."""
         self._open()
-        with self._group.turn, self._home.writing() as connection:
+        with self.turn, self._home.writing() as connection:
             yield connection
 
     def expire(self, now: Any = None) -> int:
@@ -316,7 +226,7 @@ class Ledger:
         after, left = -1, math.inf if limit is None else limit
         while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
             with self._home.reading() as connection:
-                found = rewarding.pending(connection, after, int(min(left, _TOGETHER)))
+                found = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
             if not found:
                 return
             for after, one in found:  # noqa: B007
@@ -340,7 +250,7 @@ class Ledger:
         if (ids is None) == (not where) or len(where) > 1:
             raise TypeError("erase takes ids, or one column of your own: erase(['id', ...]) or erase(user='u7')")
         by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
-        with self._group.turn:
+        with self.turn:
             with self._home.writing() as connection:
                 found = erasing.erase(connection, self._home, by, sought if ids is not None else [sought])
             self._home.truncate()
@@ -360,7 +270,7 @@ class Ledger:
             raise ValueError(f"the ledger in {self._home.where} holds no decisions: there is nothing to evaluate")
         names = about.get("names")
         frame = storage.join(decisions, events, rule=rewards or self.rewards)
-        return Logged(frame, names=None if names is None else tuple(names))
+        return Logged(frame, names=None if names is None else tuple(names), encoded_by=about.get("encoded_by"))
 
     def frames(self) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""
@@ -413,7 +323,7 @@ class Ledger:
         """Sync, and close the connections. In the child of a fork of a ledger in memory this does nothing."""
         if self._closed or not self._mine:
             return
-        with self._group.turn:
+        with self.turn:
             if self._flush is not None:
                 self._flush.stop()
             self._closed = True
@@ -445,45 +355,9 @@ class Ledger:
     def _forked(self) -> None:
         """In the child of a fork: leave the parent's connections and locks alone."""
         self._home.forget()
-        self._group = group.Group(self._commit)
+        self._committer.forget()
         if self._flush is not None:
-            self._flush = _Flush(self._home, self._flush.seconds)
-
-
-class _Flush:
-    """Syncs a file now and then, while something was written."""
-
-    def __init__(self, home: Any, seconds: float) -> None:
-        self.seconds, self._home = float(seconds), home
-        self._timer: threading.Timer | None = None
-        self._lock = threading.Lock()
-
-    def due(self) -> None:
-        """Something was written: sync after so many seconds."""
-        if self._timer is None:
-            with self._lock:
-                if self._timer is None:
-                    self._timer = threading.Timer(self.seconds, self._run)
-                    self._timer.daemon = True
-                    self._timer.start()
-
-    def _run(self) -> None:
-        self._timer = None  # what is written from now on is due again
-        self._home.sync()
-
-    def stop(self) -> None:
-        """No more syncs."""
-        with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-
-
-def _seconds(horizon: Any) -> float | None:
-    if horizon is None:
-        return None
-    seconds = horizon.total_seconds() if isinstance(horizon, timedelta) else horizon
-    errors.positive("horizon", seconds)
-    return float(seconds)
+            self._flush = flushing.Flush(self._home, self._flush.seconds)
 
 
 def _empty() -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """The rows of decisions: what is recorded of one decision, or of a batch."""
 
+import functools
 import hashlib
-import uuid
+import os
+import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +32,11 @@ class Maker:
         for name in ("features", "lines", "probabilities", "arm_set"):
             errors.true_or_false(name, getattr(self, name))
 
+    @functools.cached_property
+    def _blank(self) -> dict[str, Any]:
+        """A row with nothing but the constants."""
+        return dict.fromkeys(schema.DECISION) | dict(self.constants)
+
     @property
     def names(self) -> list[str] | None:
         """The names of the features that are logged, where the bandit knows them."""
@@ -55,12 +62,17 @@ class Maker:
         floor: float | None = None,
     ) -> list[dict[str, Any]]:
         """The rows of one decision, or of a batch. The arguments are those of `Log.record`."""
-        single = np.ndim(decision.arm) == 0
+        single = type(decision.arm) is int or np.ndim(decision.arm) == 0
         B = 1 if single else len(np.asarray(decision.arm))
         features, K = self._features(X, single, B, arms, mask, probabilities)
         offered = None if mask is None else np.broadcast_to(inputs.offered(mask, shape=(B, K)), (B, K))
         names = None if arms is None else ids(arms, K)
         if probabilities is None and self.probabilities:
+            if self.bandit is not None and self.bandit.baseline is not None:
+                raise ValueError(
+                    "a bandit that keeps a baseline has other probabilities after it has chosen: ask for them before, "
+                    "and pass probabilities=; Log.decide and Live do so"
+                )
             probabilities = self._of_bandit("probabilities").propensities(X, mask=mask)
             _agreed(decision, np.reshape(probabilities, (B, K)))
         lists = {} if probabilities is None else {"probabilities": _each(probabilities, (B, K), single)}
@@ -70,23 +82,25 @@ class Maker:
                 name: line for name, line in zip("mw", self._lines(filled, B, K), strict=True) if line is not None
             }
         if floor is None and self.bandit is not None:
-            floor = self.bandit.floor
-        common = dict.fromkeys(schema.DECISION) | dict(self.constants)
-        common |= {"time": schema.moment(time), "propensity_kind": decision.propensity_kind, "floor": floor}
+            floor = self.bandit.floor if self.bandit.baseline is None else 0.0  # what is not safe has no floor
+        at, kind = schema.moment(time), decision.propensity_kind
+        common = self._blank | {"time": at, "propensity_kind": kind, "floor": floor}
         _possible(decision, B)
-        columns = {name: _column(getattr(decision, name, None), B) for name in ("propensity", "propensity_se", "z")}
-        texts, more, arm = _texts(id, single, B), _extras(extra, single, B), np.atleast_1d(np.asarray(decision.arm))
+        p, se, z = [_column(getattr(decision, name, None), B) for name in ("propensity", "propensity_se", "z")]
+        texts, more, arm = _texts(id, single, B), _extras(extra, single, B), _whole(decision.arm, single)
         rows = []
         for i in range(B):
-            on = np.arange(K) if offered is None else np.flatnonzero(offered[i])
-            place = int(np.searchsorted(on, arm[i]))
-            if place == len(on) or on[place] != arm[i]:
+            on, n, place = _offer(arm[i], K, None if offered is None else offered[i])
+            if place is None:
                 raise ValueError(f"arm {arm[i]} is not on offer among {K} arms" + f" (request {i})" * (not single))
-            shown = None if features is None else features[i][on] if features.ndim == 3 else features[i][None]
-            row = common | more[i] | {name: column[i] for name, column in columns.items()}
-            row |= {name: values[i][on] for name, values in lists.items()}
-            row |= {"id": texts[i], "arm": place, "K": len(on), "arms": _listed(names, on, offered)}
-            if shown is not None:
+            row = common | {"propensity": p[i], "propensity_se": se[i], "z": z[i]}
+            row |= {"id": texts[i], "arm": place, "K": n, "arms": _listed(names, on, offered)}
+            if more is not None:
+                row |= more[i]
+            for name, values in lists.items():
+                row[name] = np.array(values[i][on])
+            if features is not None:
+                shown = features[i][on] if features.ndim == 3 else features[i][None]
                 row["arm_set"] = digest(shown) if self.arm_set else None
                 row["features"] = np.array(shown) if self.features else None  # a copy: the caller's may change
             rows.append(row)
@@ -128,6 +142,8 @@ class Maker:
 def _possible(decision: Decision, B: int) -> None:
     """Raise ValueError for a propensity that an arm which was shown cannot have."""
     if decision.propensity_kind == "none":
+        return
+    if B == 1 and type(decision.propensity) is float and 0 < decision.propensity <= 1 + ROUNDING:
         return
     p = np.reshape(np.asarray(decision.propensity, dtype=np.float64), (B,))
     wrong = ~((p > 0) & (p <= 1 + ROUNDING))
@@ -172,11 +188,25 @@ def ids(arms: Any, K: int) -> list[str]:
     return names
 
 
-def _listed(names: list[str] | None, on: np.ndarray, offered: np.ndarray | None) -> list[str] | None:
+def _whole(arm: Any, single: bool) -> list[Any]:
+    """The arms of a decision as numbers."""
+    return [arm] if single else np.asarray(arm).tolist()
+
+
+def _offer(arm: int, K: int, offered: np.ndarray | None) -> tuple[Any, int, int | None]:
+    """Which of K positions are on offer, how many, and the place of the arm among them; None: it is not on offer."""
+    if offered is None:
+        return slice(None), K, int(arm) if 0 <= arm < K and arm == int(arm) else None
+    on = np.flatnonzero(offered)
+    place = int(np.searchsorted(on, arm))
+    return on, len(on), place if place < len(on) and on[place] == arm else None
+
+
+def _listed(names: list[str] | None, on: Any, offered: np.ndarray | None) -> list[str] | None:
     """The ids of the arms on offer; None where all positions are on offer and have no other ids."""
     if names is None:
         return None if offered is None else [str(i) for i in on]
-    return [names[i] for i in on]
+    return list(names) if offered is None else [names[i] for i in on]
 
 
 def id_text(id: Any) -> str:
@@ -186,10 +216,20 @@ def id_text(id: Any) -> str:
     return id if isinstance(id, str) else str(_plain(id))
 
 
+def new_id() -> str:
+    """An id that no other decision has: a UUID of version 7 (RFC 9562, 5.7), which begins with the time.
+
+    So ids that are made together stand together in the index of a database. Ids that are random all over would touch
+    another page of it with every decision.
+    """
+    bits = clock.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10), "big")
+    return f"{bits & ~(0xF << 76 | 3 << 62) | 7 << 76 | 2 << 62:032x}"
+
+
 def _texts(id: Any, single: bool, B: int) -> list[str]:
     """The ids given, or new ones."""
     if id is None:
-        return [uuid.uuid4().hex for _ in range(B)]
+        return [new_id() for _ in range(B)]
     ids = list(id) if not single and isinstance(id, (list, tuple, np.ndarray)) else [id]
     texts = [id_text(one) for one in ids]
     if len(texts) != B or "" in texts:
@@ -197,9 +237,11 @@ def _texts(id: Any, single: bool, B: int) -> list[str]:
     return texts
 
 
-def _extras(extra: Mapping[str, Any] | None, single: bool, B: int) -> list[dict[str, Any]]:
-    """The user's own columns, row by row."""
-    extra = dict(extra or {})
+def _extras(extra: Mapping[str, Any] | None, single: bool, B: int) -> list[dict[str, Any]] | None:
+    """The user's own columns, row by row; None where there are none."""
+    if not extra:
+        return None
+    extra = dict(extra)
     taken = [name for name in extra if name in schema.COLUMNS]
     if taken:
         raise ValueError(f"extra must not have the log's own column {taken[0]!r}")
@@ -220,6 +262,8 @@ def _each(values: Any, shape: tuple[int, int], single: bool) -> np.ndarray:
 
 def _column(value: Any, B: int) -> list[Any]:
     """One number for each request; None for NaN, or where there is no such number."""
+    if B == 1 and type(value) is float:
+        return [None if value != value else value]
     if value is None or np.size(value) != B:  # some policies draw a z for each arm
         return [None] * B
     return [None if x != x else x for x in np.asarray(value, dtype=np.float64).reshape(B).tolist()]

@@ -128,6 +128,12 @@ class Log:
             self._open()
             eps = decision.eps(self.bandit.policy, self.bandit.t, floor=self.bandit.floor)
             given = {"id": id, "time": time, "mask": mask, "arms": arms, "extra": extra}
+            if (
+                self.bandit.baseline is not None
+            ):  # what is not safe has no floor, and after the choice it is another state
+                eps = 0.0
+                if self._maker.probabilities:
+                    given["probabilities"] = self.bandit.propensities(X, mask=mask)
             return self.record(self.bandit.choose(X, mask=mask), X=X, floor=eps, **given)
 
     def record(self, made: Decision, **given: Any) -> Recorded:

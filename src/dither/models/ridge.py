@@ -11,6 +11,7 @@ With `discount`, `window` or `half_life` older observations count for less (`for
 """
 
 import functools
+import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -236,8 +237,13 @@ class Ridge(Forgetting):
         return arrays.dot(state.F, eta)
 
     def logdet(self, state: Any) -> Array:
-        """log(det V/det λI), (...)."""
-        return fading.logdet(state, lam=self.lam) if self.forgets else state.logdet
+        """log(det V/det λI), (...). Where no policy had asked for it, it is computed from F, in O(d³)."""
+        if self.forgets:
+            return fading.logdet(state, lam=self.lam)
+        if state.logdet is not None:
+            return state.logdet
+        xp = arrays.namespace(state.F)
+        return -2 * xp.linalg.slogdet(state.F)[1] - state.F.shape[-1] * math.log(self.lam)
 
     def lipschitz(self, state: Any, S: float) -> Array:
         """L_t for ‖θ‖ <= S, (...): `statistics.lipschitz`."""

@@ -53,8 +53,8 @@ def verdict(found: "Evaluation", policy: str) -> Verdict:
         promised, there = (_effective(x) for x in (found.expected[policy], estimate.ess))
         why = (
             f"the logged probabilities promise {promised} effective rows of {estimate.n:,}. In these there are "
-            f"{there}, as rare arms did not come: what is seen looks surer than it is. Judge a policy closer to the one "
-            "that ran, or log more."
+            f"{there}, as rare arms did not come: what is seen looks surer than it is. Judge a policy closer to the "
+            "one that ran, or log more."
         )
     if why or gap is None:
         return Verdict(policy, "unsupported", f"not supported by this log: {why}")

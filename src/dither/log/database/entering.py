@@ -2,6 +2,7 @@
 
 import json
 import math
+import operator
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -19,7 +20,10 @@ TOGETHER = 500  # ids that are looked up by one statement
 _TABLE = sql_tables.decisions.c
 _COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased")]
 _INSERT = sql_tables.decisions.insert()
-_ARRAYS = ("features", "m", "w", "probabilities")
+_ARRAYS = ("features", "m", "w", "probabilities", "x")
+_NOTHING = dict.fromkeys(_COLUMNS) | {"closed": False}
+_IN_ORDER = operator.itemgetter(*_COLUMNS)
+_FLOAT = np.dtype("<f8")
 
 
 def micros(time: datetime) -> int:
@@ -35,22 +39,26 @@ def values(row: Mapping[str, Any], *, horizon: int | None, more: Mapping[str, An
 
     Raises ValueError for a column of the user's that JSON cannot hold.
     """
-    held = {name: row.get(name) for name in _COLUMNS} | dict(more or {})
+    extra = None
+    if not row.keys() <= schema.COLUMNS.keys():
+        extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
+        row = {name: value for name, value in row.items() if name in schema.COLUMNS}
+    held = {**_NOTHING, **row, **(more or {})}
+    held["extra"] = None if extra is None else _json(extra)
     held["time"] = micros(row["time"])
-    held["arms"] = None if row["arms"] is None else json.dumps(row["arms"])
+    if row["arms"] is not None:
+        held["arms"] = json.dumps(row["arms"])
     features = row.get("features")
     if features is not None:
         held["width"] = features.shape[1]
-        if held.get("x") is None:
+        if held["x"] is None:
             held["x"] = features[row["arm"] if len(features) == row["K"] else 0]
-    for name in (*_ARRAYS, "x"):
+    for name in _ARRAYS:
         if held[name] is not None:
-            held[name] = np.ascontiguousarray(held[name], dtype="<f8").tobytes()
-    extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
-    held["extra"] = _json(extra) if extra else None
-    held["deadline"] = None if horizon is None else micros(row["time"]) + horizon
-    held["closed"] = False
-    return tuple([held[name] for name in _COLUMNS])
+            held[name] = np.asarray(held[name], dtype=_FLOAT).tobytes()
+    if horizon is not None:
+        held["deadline"] = held["time"] + horizon
+    return _IN_ORDER(held)
 
 
 def _json(extra: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Where a ledger lives: in memory, in one SQLite file, or in a PostgreSQL database. Connections and transactions.
 
     memory      SQLite without a file
-    file        SQLite: WAL, synchronous=FULL, so that a commit is on the disk when it returns; BEGIN IMMEDIATE for
-                writes, so that two writers wait for each other and neither fails half-way
+    file        SQLite: WAL, synced after the commit (`journal`); BEGIN IMMEDIATE for writes, so that two writers wait
+                for each other and neither fails half-way
     URL         PostgreSQL by psycopg, READ COMMITTED for writes, one snapshot for reads
 
 A transaction is whole or has not happened. An error of the database is raised as an OSError that says so.
@@ -10,7 +10,6 @@ A transaction is whole or has not happened. An error of the database is raised a
 
 import contextlib
 import importlib
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -20,16 +19,25 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither import errors
+from dither.log.database import journal
 from dither.log.database.sql_tables import PREFIX
 
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
-NEWEST = "0001"  # the newest migration
+NEWEST = "0002"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
 
 
+_AGAIN = ("40001", "40P01")  # what PostgreSQL calls a transaction that may be tried again: not serial, or a deadlock
+_LOST = ("08", "57")  # the connection was lost, or the server stopped
+
+
 class Twice(Exception):
     """A row that may be there once was there before. Another process was quicker."""
+
+
+class Crossed(OSError):
+    """Another transaction stood in the way. All of this one was taken back, and it may be tried again."""
 
 
 class Home:
@@ -53,6 +61,7 @@ class Home:
         if self.file is not None and not self.file.parent.is_dir():
             raise FileNotFoundError(f"no folder {self.file.parent} for the ledger {self.file.name}")
         self._lock, self._wait = threading.RLock(), wait
+        self._journal = None if self.file is None else journal.Journal(self.file)
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
         self._parents: list[Any] = []
@@ -85,25 +94,51 @@ class Home:
     def _opened(self, connection: Any, _: Any) -> None:
         for pragma in (
             "journal_mode=WAL",
-            f"synchronous={'FULL' if self._wait else 'NORMAL'}",
+            "synchronous=NORMAL",
             "foreign_keys=ON",
             "secure_delete=ON",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that writes. It is committed, and on the disk, when the block ends without an error."""
+    def writing(self, *, later: bool = False) -> Iterator[sa.Connection]:
+        """A transaction that writes. It is committed, and on the disk, when the block ends without an error.
+
+        later : return when it is committed. The caller waits for the disk with `reach(self.written)`.
+        """
         with self._lock, self._told("written"):
-            connection = self._writer or self._engine.connect().execution_options(dither_writes=True)
+            connection = self._writer or self._engine.connect().execution_options(**self._writes)
             self._writer = None
             try:
-                with connection.begin():
-                    yield connection
+                if not self.postgres:
+                    self.driver(connection).execute("BEGIN IMMEDIATE")  # by SQLAlchemy it takes twice as long
+                yield connection
+                (connection if connection.in_transaction() else self.driver(connection)).commit()
             except BaseException:
                 connection.close()
                 raise
             self._writer = connection  # it stays open, as getting another takes as long as the writing
+            number = self._journal.wrote() if self._journal is not None else 0
+        if not later:
+            self.reach(number)
+
+    @property
+    def _writes(self) -> dict[str, Any]:
+        """The options of a connection that writes."""
+        return {"isolation_level": "READ COMMITTED"} if self.postgres else {"dither_writes": True}
+
+    @property
+    def written(self) -> int:
+        """How many transactions this process has committed to a file."""
+        return self._journal.written if self._journal is not None else 0
+
+    def reach(self, number: int) -> None:
+        """Return when so many transactions of this process are on the disk, where calls wait for it.
+
+        Raises OSError where the disk refuses.
+        """
+        if self._wait and self._journal is not None:
+            self._journal.wait(number)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -133,9 +168,16 @@ class Home:
                 raise ValueError(
                     f"{self.where} is not a ledger, or a damaged one ({words}): restore it from a backup"
                 ) from None
-            sure = "if the connection was lost in the commit, all of the call is there, else" * self.postgres
+            state = getattr(reason, "sqlstate", None) or ""
+            if state in _AGAIN:
+                raise Crossed(
+                    f"another transaction stood in the way of a call to the ledger in {self.where} ({words}): nothing "
+                    f"of the call is there. Call again"
+                ) from None
+            lost = self.postgres and state[:2] in ("", *_LOST)
+            sure = "if the connection was lost in the commit, all of the call is there, else " * lost
             raise OSError(
-                f"the ledger in {self.where} could not be {done} ({words}): {sure + ' ' * bool(sure)}nothing of the "
+                f"the ledger in {self.where} could not be {done} ({words}): {sure}nothing of the "
                 f"call is there. Make the database reachable and writable, with room, and call again"
             ) from None
 
@@ -191,15 +233,8 @@ class Home:
 
     def sync(self) -> None:
         """Return when what was committed is on the disk. PostgreSQL does so by itself a little later."""
-        if self.file is None or self._wait:
-            return
-        for path in (Path(f"{self.file}-wal"), self.file):
-            with contextlib.suppress(FileNotFoundError):  # there is no journal where all of it is in the file
-                handle = os.open(path, os.O_RDWR)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+        if self._journal is not None and not self._wait:
+            self._journal.sync()
 
     def truncate(self) -> None:
         """Let no copy of what was erased stay in the journal of a SQLite file."""
@@ -220,6 +255,7 @@ class Home:
         self._lock = threading.RLock()
         self._parents.append(self._writer)  # closing it would end the parent's
         self._writer = None
+        self._journal = None if self.file is None else journal.Journal(self.file)
         self._engine.dispose(close=False)
         if self.shared:
             self._engine = self._made()
@@ -260,8 +296,8 @@ def _careless(connection: Any, _: Any) -> None:
 
 
 def _begun(connection: sa.Connection) -> None:
-    writes = connection.get_execution_options().get("dither_writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if not connection.get_execution_options().get("dither_writes"):  # `writing` begins by itself
+        connection.exec_driver_sql("BEGIN")
 
 
 def _migrate(connection: sa.Connection) -> None:

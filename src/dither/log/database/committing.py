@@ -1,0 +1,123 @@
+"""What the calls of a ledger write: one transaction for all that ask at the same time (`log.group`)."""
+
+import random
+import threading
+import time
+from typing import Any, NamedTuple, Protocol
+
+import sqlalchemy as sa
+
+from dither.log import group
+from dither.log.database import entering, rewarding
+from dither.log.database.home import Crossed, Home, Twice
+
+TRIES = 5  # of a transaction that crosses another one
+
+
+class Teacher(Protocol):
+    """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written."""
+
+    def before(self, connection: sa.Connection, *, rewards: bool) -> int | None:
+        """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
+
+    def within(self, connection: sa.Connection, taught: list[Any]) -> None:
+        """Called when the rows are written, before the commit. taught : x, slot, reward, time of each lesson."""
+
+    def after(self) -> None:
+        """Called after the commit."""
+
+
+class Entering(NamedTuple):
+    """Decisions to enter, as `entering.values` makes them."""
+
+    rows: list[tuple[Any, ...]]
+
+
+class Rewarding(NamedTuple):
+    """Rewards to take."""
+
+    sent: list[rewarding.Sent]
+
+
+class Committer:
+    """Commits what the threads of one process ask for."""
+
+    def __init__(self, home: Home, rules: rewarding.Rules) -> None:
+        self._home, self._rules = home, rules
+        self.teacher: Teacher | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """In the child of a fork: leave the parent's queue and lock alone."""
+        self.group = group.Group(self.commit)
+
+    def submit(self, asked: Entering | Rewarding) -> Any:
+        """Wait until it is committed and on the disk; -> for rewards what became of each. Raises its error."""
+        result, number = self.group.submit(asked)
+        self._home.reach(number)  # the next transaction goes on meanwhile
+        return result
+
+    @property
+    def turn(self) -> "threading.RLock":
+        """The lock under which this process writes."""
+        return self.group.turn
+
+    def commit(self, requests: list[group.Request]) -> None:
+        """One transaction for all. A request that the rules refuse ends with its error and leaves the others alone."""
+        try:
+            ended = self._tried(requests)
+        except Twice:  # of an id, or of a reward where another process was quicker
+            if len(requests) == 1:
+                requests[0].end(error=self._twice(requests[0].asked))
+                return
+            for request in requests:
+                self.commit([request])
+            return
+        number = self._home.written
+        for request, (result, error) in zip(requests, ended, strict=True):
+            request.end((result, number), error)
+
+    def _tried(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
+        """`_transaction`, again where another one stood in its way."""
+        for _ in range(TRIES - 1):
+            try:
+                return self._transaction(requests)
+            except Crossed:
+                time.sleep(random.uniform(0, 0.01))  # so that two that crossed do not cross again
+        return self._transaction(requests)
+
+    def _transaction(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
+        ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
+        new = [request.asked.rows for request in requests if isinstance(request.asked, Entering)]
+        paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, Rewarding)]
+        with self._home.writing(later=True) as connection:
+            batch, taught = None, []
+            if self.teacher is not None:
+                batch = self.teacher.before(connection, rewards=bool(paid))
+            entering.enter(connection, self._home, [row for rows in new for row in rows])
+            if paid:
+                ids = [one.id for _, sent in paid for one in sent]
+                judge = rewarding.Judge(connection, self._home, self._rules, ids)
+                for i, sent in paid:
+                    try:
+                        for one in sent:
+                            judge.refuse(one)
+                    except LookupError as error:
+                        ended[i] = None, error
+                    else:
+                        ended[i] = [judge.answer(one) for one in sent], None
+                rewarding.insert(connection, self._home, judge.rows, batch)
+                taught = judge.taught
+            if self.teacher is not None:
+                self.teacher.within(connection, taught)
+        if self.teacher is not None:
+            self.teacher.after()
+        return ended
+
+    def _twice(self, asked: Entering | Rewarding) -> ValueError:
+        """The error of a request with an id that is there, or that it gives twice."""
+        ids = [entering.id_of(row) for row in asked.rows] if isinstance(asked, Entering) else []
+        with self._home.reading() as connection:
+            there = entering.taken(connection, ids)
+        twice = [id for at, id in enumerate(ids) if id in there or id in ids[:at]]
+        return ValueError(f"id {(twice or ['?'])[0]!r} was given to a decision before: ids must differ")
