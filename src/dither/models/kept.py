@@ -49,7 +49,7 @@ def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) ->
     gone, total, since = rows.books.tolist()
     since += 1
     full = total == window
-    if end == len(rows.Y) or since >= window or gone or total > window or (full and rows.count[first] != 1):
+    if end == len(rows.Y) or gone or total > window or (full and rows.count[first] != 1):
         return None
     dger = arrays.dger()
     A = dger(1.0, y, y, 1, 1, A.T).T
@@ -64,6 +64,9 @@ def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) ->
         return None
     rows.Y[end], rows.count[end] = y, 1.0
     first, total = (first + 1, total) if full else (first, total + 1)
+    if since >= window:
+        A, since, shown = _sum(rows.Y[first : end + 1], rows.count[first : end + 1]), 0.0, 1.0
+        peak = A.diagonal().copy()
     new = Kept(rows.Y, rows.count, np.array([first, end + 1]), np.array([gone, total, since]), peak)
     return A, new, since * shown * shown + end + 1 - first
 
