@@ -1,8 +1,9 @@
 """Processes that decide and reward on one ledger until they are killed. Run alone: python tests/kills.py --rounds 50.
 
 In each round processes are forked. Each opens `Live` on the home, and tells through a pipe of every call that has
-returned. They are killed after a random number of calls. Then the ledger must have all that was acknowledged: decisions,
-rewards and changes of arms. Each reward counts once, and the bandit and its shadow must be those of a replay.
+returned. They are killed after a random number of calls. Then the ledger must have all that was acknowledged:
+decisions, rewards and changes of arms. Each reward counts once, and the bandit and its shadow must be those of a
+replay.
 """
 
 import argparse

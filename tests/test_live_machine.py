@@ -147,6 +147,9 @@ class Machine(machines.Machine):
     def rewarded(self, which):
         self.is_learnt(self.call(which, "stands"))
 
+    def erased(self, which):
+        self.learn(which)
+
     @rule(which=WHICH)
     def learn(self, which):
         self.call(which, "learn")
