@@ -1,13 +1,17 @@
 """What the calls of a ledger write: one transaction for all that ask at the same time (`log.group`)."""
 
+import random
 import threading
+import time
 from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
 
 from dither.log import group
 from dither.log.database import entering, rewarding
-from dither.log.database.home import Home, Twice
+from dither.log.database.home import Crossed, Home, Twice
+
+TRIES = 5  # of a transaction that crosses another one
 
 
 class Teacher(Protocol):
@@ -61,7 +65,7 @@ class Committer:
     def commit(self, requests: list[group.Request]) -> None:
         """One transaction for all. A request that the rules refuse ends with its error and leaves the others alone."""
         try:
-            ended = self._transaction(requests)
+            ended = self._tried(requests)
         except Twice:  # of an id, or of a reward where another process was quicker
             if len(requests) == 1:
                 requests[0].end(error=self._twice(requests[0].asked))
@@ -72,6 +76,15 @@ class Committer:
         number = self._home.written
         for request, (result, error) in zip(requests, ended, strict=True):
             request.end((result, number), error)
+
+    def _tried(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
+        """`_transaction`, again where another one stood in its way."""
+        for _ in range(TRIES - 1):
+            try:
+                return self._transaction(requests)
+            except Crossed:
+                time.sleep(random.uniform(0, 0.01))  # so that two that crossed do not cross again
+        return self._transaction(requests)
 
     def _transaction(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
