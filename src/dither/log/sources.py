@@ -108,8 +108,8 @@ class Source:
 
     @property
     def written(self) -> bool:
-        """Whether the log is a folder that `dither.log.Log` wrote, or a folder of days that a ledger exported."""
-        return self.path.is_dir() and bool(storage.days(self.path) or any(self.path.glob("decisions-*")))
+        """Whether the log is a folder that `dither.log.Log` wrote, or folders of days that a ledger exported."""
+        return self.path.is_dir() and (any(self.path.glob("decisions-*")) or bool(storage.days(self.path)))
 
     def pieces(self, columns: set[str], *, rows: int = ROWS) -> Pieces:
         """The log in order, with these columns besides `ALWAYS`. What is wrong with its form is raised at once."""
