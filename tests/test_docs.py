@@ -221,8 +221,10 @@ def _places():
 PLACES, OWN = _places()  # OWN: what an instance of a class sets on itself
 CALLED = {  # variables of the pages and docstrings, and the classes that they may be of
     "bandit": ["Bandit"],
+    "catalogue": ["Catalogue"],
     "d": ["Decision"],
     "decision": ["Decision"],
+    "live": ["Live"],
     "log": ["Logged", "Log"],
     "model": dither.models.__all__,
     "part": ["Logged"],

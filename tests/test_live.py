@@ -14,6 +14,7 @@ import dither
 from dither import live as lives
 from dither import log, ope
 from dither.live import learner as learners
+from dither.live import taught
 from dither.log.database import entering, rewarding, sql_tables
 from ledgers import decision, moment
 
@@ -92,12 +93,12 @@ def test_a_restart_needs_the_last_snapshot_and_what_came_after(shared, every, mo
         live.reward(live.choose(X).id, float(i))
     state = live.to_bytes()
     live.ledger.close()  # a kill
-    taught = []
-    whole = learners._teach
-    monkeypatch.setattr(learners, "_teach", lambda bandit, batch: taught.append(batch.number) or whole(bandit, batch))
+    learnt = []
+    whole = taught.teach
+    monkeypatch.setattr(taught, "teach", lambda bandit, batch: learnt.append(batch.number) or whole(bandit, batch))
     again = dither.Live(shared)
     assert again.to_bytes() == state
-    assert taught == {1: [], 3: [7], 1000: [1, 2, 3, 4, 5, 6, 7]}[every]
+    assert learnt == {1: [], 3: [7], 1000: [1, 2, 3, 4, 5, 6, 7]}[every]
 
 
 def test_a_reward_that_the_model_refuses_is_kept_and_never_learnt(home):
@@ -399,10 +400,10 @@ def test_threads_decide_and_reward_at_once(home):
 # Judged before it acts
 
 
-def test_a_shadow_is_logged_and_judged(home):
+def test_a_shadow_that_does_not_learn_is_logged_and_judged(home):
     other = dither.Greedy(dim=3, seed=3)
     other.update(X[0], 5.0)
-    live = dither.Live(home, bandit=begin(floor=1.0), shadow=other)
+    live = dither.Live(home, bandit=begin(floor=1.0), shadow=other, shadow_learns=False)
     for i in range(60):
         d = live.choose(X, mask=[True, True, i % 3 != 0])
         live.reward(d.id, float(d.place == 0) + 0.001 * i)

@@ -124,7 +124,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def what_was_learnt_is_a_function_of_the_ledger(self):
         for live in self.held:
-            if live._learner._erased == self.erasures():
+            if live._learner._seen.erased == self.erasures():
                 assert live.to_bytes() == live.replay(live.batch).to_bytes()
 
     def erasures(self):

@@ -44,7 +44,9 @@ def test_the_propensity_is_that_of_the_values(masked):
     X, values = np.eye(3), [1.0, 2.0, 4.0]
     mask = [True, False, True] if masked else None
     shadow = dither.LinFP(dim=3, seed=1, c=3.0)
-    live = dither.Live(None, bandit=dither.LinFP(dim=3, seed=0, floor=0.1), probabilities=True, shadow=shadow)
+    live = dither.Live(
+        None, bandit=dither.LinFP(dim=3, seed=0, floor=0.1), probabilities=True, shadow=shadow, shadow_learns=False
+    )
     for r in (0.5, 1.0, 0.2):
         p = live.bandit.propensities(X, mask=mask, values=values)
         d = live.choose(X, arms=["a", "b", "c"], mask=mask, values=values)

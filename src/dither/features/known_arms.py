@@ -4,37 +4,30 @@
     slot of an id      its number in the order in which ids came, for ever: what a slot has learnt is that id's
     A (n, q)           the factors of the arms (`Features.of_arm`), encoded once; a request multiplies the context
 
-The events are the catalogue: `at(version)` is what it was, and other processes follow by `extend(events)`.
+The events are the catalogue: `at(version)` is what it was, and other processes follow by `extend(events)`. A ledger may
+keep them (`dither.Live`): then a change is in the ledger, or has not happened.
 """
 
+import contextlib
 import copy
 import difflib
 import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from dither import errors, forks
 from dither.features import records
+from dither.features.arm_events import KINDS_OF_EVENTS, Event, Keeper, id_text, listed, longer
 from dither.features.encoder import SAME, Features, checked
 
 FORMAT = 1
-KINDS_OF_EVENTS = ("add", "change", "retire", "restore")
 RETIRED = ("error", "keep")
 _LOOKED_AT = 5000  # ids that are compared with an unknown one, which takes a tenth of a second
-
-
-class Event(NamedTuple):
-    """One change of a catalogue."""
-
-    version: int  # of the catalogue with this change
-    what: str  # one of `KINDS_OF_EVENTS`
-    id: str
-    record: dict[str, Any] | None  # all fields of the arm after "add" and "change"
 
 
 class Catalogue:
@@ -56,9 +49,10 @@ class Catalogue:
 
     def __init__(self, features: Features, arms: Any = None, *, id: str = "id") -> None:
         self.features, self._field = checked(features), id
+        self._keeper: Callable[[], Keeper | None] | None = None  # a weak reference
         self._lock = threading.RLock()
         self._begin()
-        for one, record in _listed(arms, id):
+        for one, record in listed(arms, id):
             self.add(one, record)
         forks.tell(self)
 
@@ -98,15 +92,15 @@ class Catalogue:
 
     def __contains__(self, id: Any) -> bool:
         try:
-            slot = self._slots.get(_text(id))
+            slot = self._slots.get(id_text(id))
         except ValueError:  # what can be no id
             return False
         return slot is not None and bool(self._offered[slot])
 
     def add(self, id: Any, record: Any = None) -> int:
         """A new arm. -> the version. Raises ValueError for an id that was there before."""
-        with self._lock:
-            id = _text(id)
+        with self._changing():
+            id = id_text(id)
             if id in self._slots:
                 cure = "change it" if self._offered[self._slots[id]] else "restore it, or change it and restore it"
                 raise ValueError(f"the arm {id!r} is in the catalogue: {cure}; or take another id")
@@ -114,7 +108,7 @@ class Catalogue:
 
     def change(self, id: Any, record: Any) -> int:
         """Other features for an arm: the fields that the record has; the other fields stay. -> the version."""
-        with self._lock:
+        with self._changing():
             id = self._known(id)
             fields, before = records.record(record, f"arm {id!r}"), self._records[id]
             if not fields.keys() & before.keys():
@@ -123,7 +117,7 @@ class Catalogue:
 
     def retire(self, id: Any) -> int:
         """Take an arm off the offer. Its features and its slot stay. -> the version."""
-        with self._lock:
+        with self._changing():
             id = self._known(id)
             if not self._offered[self._slots[id]]:
                 raise ValueError(f"the arm {id!r} is retired already")
@@ -131,7 +125,7 @@ class Catalogue:
 
     def restore(self, id: Any) -> int:
         """Put a retired arm on offer again. -> the version."""
-        with self._lock:
+        with self._changing():
             id = self._known(id)
             if self._offered[self._slots[id]]:
                 raise ValueError(f"the arm {id!r} is on offer: only a retired arm can be restored")
@@ -202,6 +196,11 @@ class Catalogue:
 
         Raises ValueError if an event is another one here, or if one is left out. Nothing has changed then.
         """
+        with self._changing():
+            return self._extended(events)
+
+    def _extended(self, events: Iterable[Any]) -> int:
+        """`extend`, here alone."""
         with self._lock:
             found = [Event(*event) for event in events]
             new = [event for event in found if event.version > self.version]
@@ -210,12 +209,12 @@ class Catalogue:
                     raise ValueError(f"event {event.version} is {event} there and another one here: two histories")
             if [event.version for event in new] != list(range(self.version + 1, self.version + 1 + len(new))):
                 raise ValueError(f"the events must go on from version {self.version} without a gap")
-            before = self._held()
+            before = self.version
             try:
                 for event in new:
                     self._happen(event, count=False)
             except BaseException:
-                self._take(before)
+                self._back_to(before)
                 raise
             return self.version
 
@@ -264,6 +263,7 @@ class Catalogue:
     def __setstate__(self, state: dict[str, Any]) -> None:
         again = Catalogue.from_bytes(state["data"])
         self.features, self._field, self._lock = again.features, again._field, threading.RLock()
+        self._keeper = None
         self._take(again._held())
         forks.tell(self)
 
@@ -289,6 +289,32 @@ class Catalogue:
         self._active: tuple[np.ndarray, tuple[str, ...]] | None = None  # rows and ids on offer; None: look again
         self._looked = 0  # the version whose arms were compared
 
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A block that makes events. Where a keeper has them too, it has them when the block ends, or nobody has."""
+        keeper = None if self._keeper is None else self._keeper()
+        if keeper is None:
+            with self._lock:
+                yield
+            return
+        with keeper.turn():  # first, as whoever has the turn may take the lock
+            with self._lock:
+                before = self.version
+                try:
+                    with keeper.keeping() as keep:
+                        before = self.version  # with the events of others, which stay in any case
+                        yield
+                        keep(self._events[before:])
+                except BaseException:
+                    self._back_to(before)
+                    raise
+            keeper.kept()
+
+    def _back_to(self, version: int) -> None:
+        """As it was at a version."""
+        if self.version != version:
+            self._take(Catalogue._of(self.features, self._events[:version], self._field)._held())
+
     def _held(self) -> dict[str, Any]:
         """A copy of all that changes."""
         names = ("_events", "_records", "_slots", "_ids", "_offered", "_A")
@@ -311,7 +337,7 @@ class Catalogue:
         if event.record is not None:
             row = self._encoded(event.id, event.record, slot, count)
             if slot >= len(self._A):
-                self._A, self._offered = _longer(self._A, slot), _longer(self._offered, slot)
+                self._A, self._offered = longer(self._A, slot), longer(self._offered, slot)
             self._A[slot] = row
             self._records[event.id] = event.record
         if event.what == "add":
@@ -350,15 +376,15 @@ class Catalogue:
         return self._active
 
     def _known(self, id: Any) -> str:
-        text = _text(id)
-        if text not in self._slots:
-            raise self._unknown(text)
-        return text
+        id = id_text(id)
+        if id not in self._slots:
+            raise self._unknown(id)
+        return id
 
-    def _unknown(self, text: str) -> LookupError:
-        near = difflib.get_close_matches(text, self._ids[:_LOOKED_AT], n=3)
+    def _unknown(self, id: str) -> LookupError:
+        near = difflib.get_close_matches(id, self._ids[:_LOOKED_AT], n=3)
         like = f"spelt alike are {', '.join(map(repr, near))}" if near else f"it has {self.slots} ids; add it first"
-        return LookupError(f"no arm {text!r} in the catalogue: {like}")
+        return LookupError(f"no arm {id!r} in the catalogue: {like}")
 
     def _rows(self, arms: Any, retired: str) -> np.ndarray:
         """The rows of these arms, (K,) or (B, K)."""
@@ -384,34 +410,9 @@ class Catalogue:
         except (KeyError, TypeError):
             rows = np.array([self._slots[self._known(id)] for id in arms])
         if retired == "error" and not self._offered[rows].all():
-            gone = _text(arms[int(np.argmin(self._offered[rows]))])
+            gone = id_text(arms[int(np.argmin(self._offered[rows]))])
             raise ValueError(
-                f"the arm {gone!r} is retired: leave it out, restore it, or pass retired='keep' here and the mask to "
-                "the bandit"
+                f"the arm {gone!r} is retired: leave it out, restore it, or pass retired='keep' to "
+                "`encode` and the mask to the bandit"
             )
         return rows
-
-
-def _text(id: Any) -> str:
-    """An id as text."""
-    if isinstance(id, str) and id:
-        return str(id)
-    if isinstance(id, bool) or not hasattr(id, "__index__"):
-        raise ValueError(f"an id must be a text that is not empty, or a whole number; got {id!r}")
-    return str(id.__index__())
-
-
-def _listed(arms: Any, field: str) -> Iterable[tuple[Any, Any]]:
-    """The ids and the records that a catalogue begins with."""
-    if arms is None:
-        return []
-    if isinstance(arms, Mapping):
-        return arms.items()
-    return records.keyed(arms, field)
-
-
-def _longer(array: np.ndarray, n: int) -> np.ndarray:
-    """The array with room for at least n + 1 rows, twice as many as before."""
-    out = np.zeros((max(2 * len(array), n + 1, 8), *array.shape[1:]), dtype=array.dtype)
-    out[: len(array)] = array
-    return out

@@ -1,10 +1,13 @@
 """A request as a user has it becomes what a bandit takes: X, the mask, and the ids of the arms."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dither import errors
 from dither.bandit import Bandit
+from dither.live import taught
 from dither.log.record import ids
 
 
@@ -14,10 +17,38 @@ class Asked(NamedTuple):
     X: Any
     mask: Any
     names: tuple[str, ...] | None  # (K,) ids by position; None: positions are the arms
+    version: int | None = None  # of the catalogue
+
+
+def placed(given: Any, names: tuple[str, ...] | None, K: int, *, what: str, default: float, catalogue: Any) -> Any:
+    """Numbers by id, in the order of the arms: (K,). Numbers that are in order already stay as they are.
+
+    An id that is not on offer is left out. Raises LookupError for one that the catalogue, or the slots, never had.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    place = {name: i for i, name in enumerate(map(str, range(K)) if names is None else names)}
+    made = np.full(K, default)
+    for id, number in given.items():
+        at = place.get(str(id))
+        if at is not None:
+            made[at] = number
+        elif catalogue is not None and str(id) not in catalogue.everything:
+            raise errors.unknown(f"arm in {what}", str(id), known=catalogue.everything)
+    return made
+
+
+def position(given: Any, names: tuple[str, ...] | None) -> Any:
+    """The position of an arm that is named by its id. Raises ValueError where it is not on offer."""
+    if not isinstance(given, str):
+        return given
+    if given not in (names or ()):
+        raise ValueError(f"the baseline {given!r} must be among the arms of every request: {list(names or ())}")
+    return (names or ()).index(given)
 
 
 def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) -> Asked:
-    """X, mask and ids.
+    """X, mask and ids. A bandit with disjoint slots grows, where the catalogue has more ids.
 
     context : X itself where the bandit has no features, or where it is an array; else what `Features.encode` takes
     arms : ids of a catalogue, records for the features, or ids for the rows of X
@@ -30,9 +61,13 @@ def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) ->
         return Asked(X, mask, None if arms is None else tuple(ids(arms, K)))
     if catalogue is None:
         return Asked(bandit.features.encode(context, arms), mask, None)  # type: ignore[union-attr]
-    if catalogue.features.form == "disjoint":
-        offered = catalogue.mask(arms, slots=bandit.slots)
-        names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
-        return Asked(catalogue.encode(context, arms), offered if mask is None else offered & mask, names)
-    given = catalogue.ids if arms is None else tuple(map(str, arms))
-    return Asked(catalogue.encode(context, given), mask, given)
+    with catalogue._lock:  # the version is that of the arms
+        version = catalogue.version
+        if catalogue.features.form == "disjoint":
+            taught.grow(bandit, catalogue.slots)
+            offered = catalogue.mask(arms, slots=bandit.slots)
+            names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
+            offered = offered if mask is None else offered & mask
+            return Asked(catalogue.encode(context, arms), offered, names, version)
+        given = catalogue.ids if arms is None else tuple(map(str, arms))
+        return Asked(catalogue.encode(context, given), mask, given, version)

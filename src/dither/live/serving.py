@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from dither import _version, decision, errors, forks, inputs
-from dither.bandit import Bandit, Decision
+from dither import errors, forks
+from dither.bandit import Bandit
 from dither.features import Catalogue
-from dither.live import beside, requests
+from dither.live import beside, demanding, settling, stock
+from dither.live.deciding import Decider, columns
 from dither.live.learner import Learner
+from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded
-from dither.log.database import keeping, lessons
-from dither.log.record import Maker, law
+from dither.log.database import lessons
 from dither.restoring import from_bytes
 
 STORED = ("all", "shown")
@@ -38,24 +39,29 @@ class Live:
     bandit : the bandit as it begins. A ledger keeps it, so it may be left out later; another one is refused
     learn : whether this process may learn. Of several that may, one learns at a time; the others decide from its
         snapshots and learn when it stops
-    catalogue : arms by id (`dither.Catalogue`), for `choose(context, arms=ids)`
-    shadow : a bandit that does not act and does not learn; its probabilities are logged as `judged`
+    catalogue : arms by id (`dither.Catalogue`), for `choose(context, arms=ids)`. The ledger keeps it, with every later
+        change, for all processes; so it may be left out later. Disjoint slots grow with it
+    shadow : a bandit that does not act; its probabilities are logged as `judged`. The ledger keeps it too
+    shadow_learns : whether it learns the rewards, those that the ledger has already and those that come
     apprentice : a rule, X and the mask -> the position of an arm. It acts in place of the bandit, which learns and
         whose probabilities are logged as `judged`
     explore : with `apprentice`, the share of choices that are uniform over the arms on offer
     store : "all": the features of all arms on offer are stored; "shown": those of the arm shown alone. A reward can be
         learnt either way; estimates by a model need all
     probabilities : whether the probabilities of all arms are stored too
-    horizon, default, late, wait, flush_seconds : as for `log.Ledger`
+    budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
+        ledger keeps them; other ones replace them, and processes that are open then must be opened again
+    horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
+        the parts of a decision, once all have come or the horizon has passed
     lease_seconds : after so long without a word from the process that learns, another one takes over
     snapshot_batches, snapshot_seconds : a snapshot is written after so many batches, or after so long
-    refresh_seconds : how often a process that does not learn looks for a snapshot
+    refresh_seconds : how often a process looks for changes of the catalogue, and, if it does not learn, for a snapshot
     known, model : as for `dither.load`, where the bandit is made of classes of your own
 
     The process that gives a new ledger its bandit draws from the streams of that bandit; all others from fresh entropy.
 
-    Raises ValueError where the ledger has another bandit, or none and bandit is None; TypeError for a bandit that a
-    file cannot hold; and what `log.Ledger` raises.
+    Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and bandit is None;
+    TypeError for a bandit that a file cannot hold; and what `log.Ledger` raises.
     """
 
     def __init__(
@@ -66,13 +72,16 @@ class Live:
         learn: bool = True,
         catalogue: Catalogue | None = None,
         shadow: Bandit | None = None,
+        shadow_learns: bool = True,
         apprentice: Callable[..., Any] | None = None,
         explore: float = 0.1,
         store: str = "all",
         probabilities: bool = False,
+        budgets: Mapping[Any, Any] | None = None,
         horizon: Any = None,
         default: float | None = None,
         late: str | None = None,
+        parts: Iterable[str] | None = None,
         wait: bool = True,
         flush_seconds: float = 1.0,
         lease_seconds: float = 10.0,
@@ -84,90 +93,113 @@ class Live:
     ) -> None:
         errors.one_of("store", store, STORED)
         errors.true_or_false("learn", learn)
+        errors.true_or_false("shadow_learns", shadow_learns)
         errors.at_least("snapshot_batches", snapshot_batches, 1)
         for name, value in (("lease", lease_seconds), ("snapshot", snapshot_seconds), ("refresh", refresh_seconds)):
             errors.positive(f"{name}_seconds", value)
         if bandit is not None and not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a dither.Bandit, such as dither.LinFP(dim=...), got {bandit!r}")
+        if shadow is not None and not isinstance(shadow, Bandit):
+            raise TypeError(f"shadow must be a dither.Bandit, such as dither.LinFP(dim=...), got {shadow!r}")
         if shadow is not None and apprentice is not None:
             raise ValueError("shadow and apprentice are two ways to judge a policy: give one of them")
-        self.catalogue, self.shadow = catalogue, shadow
         self._rule = None if apprentice is None else beside.Apprentice(apprentice, explore, None)
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
-        self._store, self._probabilities = store, probabilities
-        self.ledger = Ledger(home, horizon=horizon, default=default, late=late, wait=wait, flush_seconds=flush_seconds)
+        self._load = {"known": known, "model": model}
+        rules = dict(horizon=horizon, default=default, late=late, parts=parts)
+        self.ledger = Ledger(home, wait=wait, flush_seconds=flush_seconds, **rules)
+        self._decider: Decider | None = None
+        self._arms: stock.Kept | None = None
         try:
-            self.bandit: Bandit | None = None
+            created = settling.bandit(self.ledger, bandit)
             self._learner = Learner(
                 self.ledger,
-                bandit,
                 learns=learn,
                 lease_seconds=lease_seconds,
                 snapshot_batches=snapshot_batches,
                 snapshot_seconds=snapshot_seconds,
-                load={"known": known, "model": model},
+                load=self._load,
                 showing=self._showing,
             )
-            self.bandit = self._decider(bandit, known, model)
-            self._fits()
-            with self.ledger.holding() as connection:
-                about = keeping.settings(connection).get("about", {})
-            self._slots = tuple(about["slots"]) if about.get("slots") else None
-            self._names: Any = about.get("names")
+            if shadow is not None:
+                self._fits(shadow)
+                settling.shadow(self.ledger, shadow, learns=shadow_learns)
+                self._learner.follow(replay=True)
+            self._open(catalogue)
+            facts = settling.facts(self.ledger)
+            self._slots = tuple(facts["slots"]) if facts.get("slots") else None
+            self._names: Any = facts.get("names")
+            self.bandit = bandit if bandit is not None else from_bytes(self._stands().bandit.to_bytes(), **self._load)
+            if not created:
+                self.bandit.reseed()
+            self._decider = Decider(
+                self.bandit,
+                self._stands,
+                rule=self._rule,
+                shadow=shadow,
+                catalogue=self.catalogue,
+                named=self._named,
+                store=store,
+                probabilities=probabilities,
+            )
+            self._demanding = demanding.Demanding(
+                self.ledger,
+                self._decider,
+                demanding.budgets_of(self.ledger, budgets),
+                self._learner.replay(0).bandit.kept,
+            )
+            self._demanding.fits(store=store, shadows=[shadow, self._stands().shadow], rule=self._rule is not None)
         except BaseException:
-            self.ledger.close()
+            self._end()
             raise
-        self._maker = self._made()
         self.ledger.tell(self._learner)
         forks.tell(self)
 
-    def _decider(self, given: Bandit | None, known: tuple[type, ...], model: Any) -> Bandit:
-        """The bandit that chooses: its streams are its own, and what it has learnt is the learner's."""
-        taught = self._learner.bandit
-        made = given if given is not None else from_bytes(taught.to_bytes(), known=known, model=model)
-        if not self._learner.created:
-            made.reseed()
-        made.follow(taught)
-        return made
+    def _stands(self) -> Taught:
+        return self._learner.stands
 
-    def _fits(self) -> None:
-        """Raise ValueError where what was passed does not go with the bandit of the ledger."""
-        bandit = self._bandit
-        if self.shadow is not None and (self.shadow.dim, self.shadow.slots) != (bandit.dim, bandit.slots):
-            raise ValueError(
-                f"the shadow must take the X of the bandit, dim={bandit.dim} and disjoint={bandit.slots}; it has "
-                f"dim={self.shadow.dim} and disjoint={self.shadow.slots}"
-            )
-        if self.catalogue is not None and bandit.features is not None:
-            self.catalogue.features.check(bandit.features, what="the bandit's features", whose="the catalogue")
+    def _fits(self, shadow: Bandit) -> None:
+        """Raise ValueError unless a shadow takes the X of the bandit."""
+        settling.fits(shadow, self._learner.replay(0).bandit, self._stands().bandit)
 
-    def _made(self) -> Maker:
-        bandit = self._bandit
-        policy = (
-            f"{bandit.policy} on {bandit.model}" if self._rule is None else f"a rule, explored {self._rule.explore}"
+    def _open(self, given: Catalogue | None) -> None:
+        """Open the catalogue of the ledger, or give it one."""
+        bandit = self._stands().bandit
+        if given is not None and bandit.features is not None:
+            given.features.check(bandit.features, what="the bandit's features", whose="the catalogue")
+        self._arms = stock.opened(
+            self.ledger,
+            given,
+            room=lambda slots: self._stands().room(slots),
+            told=self._grow,
         )
-        constants = {"policy": policy, "preset": None, "version": _version.__version__}
-        constants["z_law"] = law(bandit.policy) if self._rule is None else None
-        all_of_them = self._store == "all"
-        ask = self._probabilities and self._rule is None
-        return Maker(bandit, all_of_them, False, ask, False, constants)
+        self._learner.arms = self._arms
+
+    def _grow(self) -> None:
+        """Where this process learns, give the arms that are new their slots."""
+        if self.learns:
+            self.learn()
 
     @property
-    def _bandit(self) -> Bandit:
-        if self.bandit is None:
-            raise ValueError("this Live has no bandit yet")
-        return self.bandit
+    def catalogue(self) -> Catalogue | None:
+        """The arms by id. To change it is to change it in the ledger, for all processes; None: there is none."""
+        return None if self._arms is None else self._arms.catalogue
+
+    @property
+    def shadow(self) -> Bandit | None:
+        """The shadow, as it is by now; None: there is none."""
+        return None if self._decider is None else self._decider.shadow
 
     @contextlib.contextmanager
     def _showing(self, learner: Learner) -> Iterator[None]:
         """What was learnt in the block is what decides after it."""
-        if self.bandit is None:  # it is being opened
+        if self._decider is None:  # it is being opened
             yield
             return
-        with self.bandit._lock:
+        with self._decider.bandit._lock:
             yield
-            self.bandit.follow(learner.bandit)
+            self._decider.show()
 
     def choose(
         self,
@@ -176,6 +208,9 @@ class Live:
         *,
         mask: Any = None,
         values: Any = None,
+        minimum: Any = None,
+        baseline: Any = None,
+        costs: Any = None,
         id: Any = None,
         time: Any = None,
         extra: Mapping[str, Any] | None = None,
@@ -185,77 +220,42 @@ class Live:
         context : X, as for `Bandit.choose`; or, with a catalogue or with features, the context as they take it
         arms : ids of the catalogue (None: all on offer), records for the features, or (K,) ids for the rows of X
         values : as for `Bandit.choose`, in the order of the arms; they are kept in the column `values`
+        minimum : as for `Bandit.choose`, or id -> least probability; kept in the column `minimum`
+        baseline : as for `Bandit.choose`, or the id. Its position among the arms on offer is kept in the column
+            `baseline`, and which arms were safe in `safe`
+        costs : (K,), (B, K), or id -> what a show costs of the budgets of the arm; None: 1
         mask, id, time, extra : as for `log.Log.decide`
 
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
         self._look()
-        bandit = self._bandit
-        X, mask, names = requests.asked(bandit, self.catalogue, context, arms, mask)
-        with bandit._lock:
-            names = self._named(names)
-            made, X, mask, batch, eps = *self._chosen(X, mask, values), self._learner.batch, self._eps()
-            if values is not None:
-                values = inputs.values(values, shape=bandit._shape(X), mask=mask)
-            more = self._beside(X, mask, values, extra)
-            given = {"id": id, "time": time, "mask": mask, "arms": names, "extra": more}
-            if values is not None and self._maker.probabilities:
-                given["probabilities"] = bandit.propensities(X, mask=mask, values=values)
-            rows = self._maker.rows(made, X=X, floor=eps, **given)
-        self._told_names(bandit._columns)
-        self.ledger.enter(rows, self._lessons(np.asarray(X, dtype=np.float64), made, batch))
-        shown = {f.name: getattr(made, f.name) for f in dataclasses.fields(Decision)} | {"place": made.arm}
+        given = dict(mask=mask, values=values, minimum=minimum, baseline=baseline, id=id, time=time, extra=extra)
+        assert self._decider is not None
+        if self._demanding.budgets or self.bandit.baseline is not None:
+            made, names, rows, _ = self._demanding.decide(context, arms, costs=costs, **given)
+            self._told_names(self.bandit._columns)
+        elif costs is not None:
+            raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
+        else:
+            made, names, rows, taught = self._decider.decide(context, arms, **given)
+            self._told_names(self.bandit._columns)
+            self.ledger.enter(rows, taught)
+        shown = columns(made) | {"place": made.arm}
         if np.ndim(made.arm) == 0:
             arm = made.arm if names is None else names[int(made.arm)]
             return Shown(**shown | {"arm": arm, "id": rows[0]["id"]})
         arms_shown = made.arm if names is None else np.array([names[a] for a in np.asarray(made.arm)])
         return Shown(**shown | {"arm": arms_shown, "id": tuple(row["id"] for row in rows)})
 
-    def _chosen(self, X: Any, mask: Any, values: Any) -> tuple[Decision, Any, Any]:
-        bandit = self._bandit
-        if self._rule is None:
-            return bandit.choose(X, mask=mask, values=values), *bandit.read(X, mask)
-        X, mask = bandit.read(X, mask)
-        if X.ndim != (1 if bandit.slots else 2):
-            raise ValueError("a rule that acts decides one request at a time: give X without a batch axis")
-        return self._rule.choose(X, mask, bandit.slots or len(X)), X, mask
-
-    def _eps(self) -> float:
-        if self._rule is not None:
-            return self._rule.explore
-        bandit = self._bandit
-        return decision.eps(bandit.policy, bandit.t, floor=bandit.floor)
-
-    def _beside(self, X: Any, mask: Any, values: Any, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The user's columns, the values, and the probabilities of the policy that is judged."""
-        more = {} if values is None else {beside.VALUES: beside.on_offer(values, mask)}
-        judged = self.shadow if self._rule is None else self._bandit
-        if judged is not None:
-            more[beside.JUDGED] = beside.probabilities(judged, X, mask, values)
-        return dict(extra or {}) | more if more else extra
-
-    def _lessons(self, X: np.ndarray, made: Decision, batch: int) -> list[dict[str, Any]]:
-        """What the rewards of the decisions teach."""
-        slots, arm = self._bandit.slots is not None, np.atleast_1d(np.asarray(made.arm))
-        if slots:
-            x = np.atleast_2d(X)
-        else:
-            X = X if X.ndim == 3 else X[None]
-            x = X[np.arange(len(arm)), arm]
-        return [
-            {"x": x[i], "slot": int(arm[i]) if slots else None, "batch": batch, "width": x.shape[1]}
-            for i in range(len(arm))
-        ]
-
     def _named(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """The ids of the arms. A disjoint slot keeps its id, since what it learnt is of that arm."""
-        if self._bandit.slots is None or self.catalogue is not None:
+        if self.bandit.slots is None:
             return names
         if names is None:
             return self._slots
         if self._slots is None:
-            self._slots = self._about("slots", names)
+            self._slots = settling.fact(self.ledger, "slots", names)
         if names != self._slots:
             raise ValueError(
                 f"the slots of this ledger are {list(self._slots)}, and arms= calls them {list(names)}. A slot keeps "
@@ -266,26 +266,23 @@ class Live:
     def _told_names(self, columns: list[str] | None) -> None:
         """Keep the names of the features, so that the log has them."""
         if columns is not None and self._names is None:
-            self._names = self._about("names", columns)
+            self._names = settling.fact(self.ledger, "names", columns)
 
-    def _about(self, name: str, value: Any) -> Any:
-        """A fact of the ledger that the first one to say it settles."""
-        with self.ledger.turn, self.ledger.holding() as connection:
-            lessons.hold(connection)
-            about = keeping.settings(connection).get("about", {})
-            if name not in about:
-                keeping.put(connection, "about", about | {name: list(value)})
-            return tuple(about.get(name, value))
-
-    def reward(self, id: Any, r: Any, time: Any = None) -> Any:
+    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
         """Take a reward, from any process, however late: 'counted', 'known', 'conflict' or 'late'.
 
-        id, r, time : as for `log.Ledger.reward`; lists are taken, and learnt, together
+        id, r, time, part : as for `log.Ledger.reward`; lists are taken, and learnt, together
 
-        Where this process learns, what counted is learnt when this returns. Raises what `log.Ledger.reward` raises. A
-        reward that the model refuses, such as 2 for a click, is stored and counted in `refused`, and never learnt.
+        Where this process learns, what counted is learnt when this returns; with `parts`, the sum of a decision that is
+        complete. Raises what `log.Ledger.reward` raises. A reward that the model refuses, such as 2 for a click, is
+        stored and counted in `refused`, and never learnt.
         """
-        return self.ledger.reward(id, r, time)
+        if part is not None and self.ledger.parts is None:
+            raise ValueError(
+                f"the reward of this ledger has no parts, so part={part!r} would never be learnt: "
+                f"Live(home, parts=[...]) says of which parts a new ledger's rewards are the sum"
+            )
+        return self.ledger.reward(id, r, time, part=part)
 
     def learn(self) -> int:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
@@ -306,23 +303,66 @@ class Live:
         found = self.ledger.erase(ids, **where)
         self._learner.follow(replay=True)
         self._learner.keep()
+        self._demanding.rounds()  # what a baseline's rounds add up to, without those that were erased
         return found
+
+    @property
+    def budgets(self) -> dict[str, Any]:
+        """The budgets of the arms, by id: a tuple of `Budget` each."""
+        return dict(self._demanding.budgets)
+
+    def spent(self, now: Any = None) -> dict[str, tuple[float, ...]]:
+        """What is spent of each budget, by id, in the periods of a time; None: now. Erased decisions count too."""
+        return self._demanding.spent(now)
+
+    def replace_shadow(self, shadow: Bandit | None, *, learns: bool = True) -> None:
+        """Judge another policy from now on, in all processes; None: none.
+
+        shadow, learns : as `shadow` and `shadow_learns` of `Live`. It learns what the ledger has, and then goes on
+
+        The column `shadow` of the log has the number of the shadow whose probabilities are `judged`.
+        """
+        if shadow is not None:
+            self._fits(shadow)
+            demanding.judged(shadow)
+        with self.ledger.turn, self.ledger.holding() as connection:
+            lessons.hold(connection)
+            settling.put_shadow(connection, shadow, learns=learns)
+        self._learner.follow(replay=True)
+        self._learner.keep()
 
     def read(self, *, rewards: str | None = None) -> Logged:
         """The log, ready for `dither.ope`."""
         return self.ledger.read(rewards=rewards)
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, of: str = "bandit") -> bytes:
         """What was learnt, as `Bandit.to_bytes`. It is a function of the ledger: equal where the same was learnt.
 
-        The streams in it are those with which the ledger began.
+        of : "bandit" or "shadow". The streams in it are those with which they began.
         """
+        kept = self._demanding.rounds() if of == "bandit" else None
         with self.ledger.turn:
-            return self._learner.bandit.to_bytes()
+            return demanding.filed(self._which(self._stands(), of), kept)
 
-    def replay(self, batch: int | None = None) -> Bandit:
-        """A bandit that learns the ledger anew, up to a batch; None: all. `read()` says which batch each row knew."""
-        return self._learner.replay(batch)
+    def replay(self, batch: int | None = None, *, of: str = "bandit") -> Bandit:
+        """A bandit that learns the ledger anew, up to a batch; None: all. The table says which batch each row knew.
+
+        of : "bandit" or "shadow". With a half_life, `advance` it to the time of a decision, in seconds since 1970. With
+        slots, `grow` it to those of the decision
+        """
+        made = self._which(self._learner.replay(batch), of)
+        if batch is None and made.baseline is not None:
+            with self.ledger.database.reading() as connection:
+                made.kept = self._demanding.recount(connection)
+        return made
+
+    def _which(self, stands: Taught, of: str) -> Bandit:
+        errors.one_of("of", of, ("bandit", "shadow"))
+        if of == "bandit":
+            return stands.bandit
+        if stands.shadow is None:
+            raise ValueError("this ledger has no shadow: Live(home, shadow=...)")
+        return stands.shadow
 
     @property
     def batch(self) -> int:
@@ -347,6 +387,11 @@ class Live:
         """Write a snapshot, let another process learn, and close the ledger."""
         if not self.ledger.closed:
             self._learner.close()
+        self._end()
+
+    def _end(self) -> None:
+        if self._arms is not None:
+            self._arms.detach()
         self.ledger.close()
 
     def __enter__(self) -> "Live":
@@ -359,13 +404,16 @@ class Live:
         return f"Live({self.ledger.database.where!r}, batch {self.batch}, {self.bandit!r})"
 
     def _look(self) -> None:
-        """In a process that does not learn, look for a snapshot now and then."""
-        if self._learner.holds or clock.monotonic() < self._next:
+        """Look now and then for what other processes have changed; in a process that does not learn, for a snapshot."""
+        if clock.monotonic() < self._next:
             return
         if self._refreshing.acquire(blocking=False):
             try:
                 self._next = clock.monotonic() + self._refresh
-                self._learner.follow(replay=False)
+                if self._learner.holds:
+                    self._learner.look()
+                else:
+                    self._learner.follow(replay=False)
             finally:
                 self._refreshing.release()
 

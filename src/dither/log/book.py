@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from dither.log.database import committing
 
 _TOGETHER = 10_000  # pending decisions that are read together
-_SETTINGS = {"rewards": "sum", "horizon": None, "default": None, "late": "kept"}  # and what they are if nobody says
+_SETTINGS: dict[str, Any] = {
+    "rewards": "sum",
+    "horizon": None,
+    "default": None,
+    "late": "kept",
+    "parts": None,
+}  # and what they are if nobody says
 
 
 class Pending(NamedTuple):
@@ -49,6 +55,8 @@ class Ledger:
     horizon : a timedelta, or seconds: after this long a reward is late; None: never
     default : the reward of a decision whose horizon passes without one, given by `expire`; None: it stays missing
     late : "kept": a late reward is kept as an event and never counts. "counts": it counts as others do
+    parts : names of the parts of a reward, such as ["click", "sale"], which are summed. Then every reward names its
+        part, and a decision waits until it has all of them, or until its horizon passes. None: parts have any names
     wait : whether a call waits for the disk. False: the calls of a process that is killed are there, but if the machine
         loses power, or the server of the database stops, the last `flush_seconds` may be lost
     flush_seconds : with wait=False, how often a file is synced. PostgreSQL has a setting of its own, wal_writer_delay
@@ -70,12 +78,14 @@ class Ledger:
         horizon: Any = None,
         default: float | None = None,
         late: str | None = None,
+        parts: Iterable[str] | None = None,
         wait: bool = True,
         flush_seconds: float = 1.0,
     ) -> None:
         errors.true_or_false("wait", wait)
         errors.positive("flush_seconds", flush_seconds)
         given = {"rewards": rewards, "horizon": _seconds(horizon), "default": default, "late": late}
+        given["parts"] = None if parts is None else ledger.parts(parts)
         if rewards is not None:
             errors.among("rule for rewards", rewards, ledger.RULES)
         if late is not None:
@@ -113,8 +123,13 @@ class Ledger:
                     "default= needs a horizon, after which it counts, and late='kept': a decision that has its default "
                     "takes no other reward"
                 )
+            if made["parts"] is not None and made["rewards"] != "sum":
+                raise ValueError(
+                    f"the parts of a reward are summed: parts= needs rewards='sum', not {made['rewards']!r}"
+                )
             if have is None:
                 keeping.put(connection, "ledger", made)
+        self.parts = None if made["parts"] is None else tuple(made["parts"])
         self.rewards, self.default, self.late = made["rewards"], made["default"], made["late"]
         self.horizon = None if made["horizon"] is None else timedelta(seconds=made["horizon"])
 
@@ -146,23 +161,48 @@ class Ledger:
         if made:
             self._submit(committing.Entering(made))
 
+    def enter_decided(self, decide: "Callable[[sa.Connection], tuple[Any, ...]]", ids: Iterable[str] = ()) -> Any:
+        """Record decisions that are made in the transaction which stores them; -> the result of `decide`.
+
+        decide : connection -> rows and `more`, as for `enter`, a result, and a function of the connection, which writes
+            what else has changed. It may be called again, where another request of the transaction is refused
+        ids : those that the user has given
+
+        Raises what `decide` and `enter` raise. Nothing has changed then.
+        """
+        from dither.log.database import committing, entering
+
+        def made(connection: "sa.Connection") -> tuple[list[tuple[Any, ...]], Any]:
+            rows, more, result, write = decide(connection)
+            values = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, more, strict=True)]
+            write(connection)
+            return values, result
+
+        return self._submit(committing.Deciding(made, list(ids)))
+
     def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
         """Take a reward for a decision, however late, from any process.
 
         id, r : a text and a number, or a list of texts and one of numbers, which are taken together or not at all
         time : when the reward came: a datetime, an ISO 8601 text or seconds since 1970; None: now
-        part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once
+        part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once. It
+            must be one of `parts`, where the ledger has been told them
         -> 'counted', 'known' (the same again), 'conflict' (another value) or 'late' (the horizon has passed). A
         conflict and a late reward are kept, and never count. For lists a list
 
         Raises LookupError for an id that no decision has, or whose decision was erased; ValueError for a reward that is
-        not a finite number, and for an empty part; OSError where the database refuses. Nothing has changed then.
+        not a finite number, and for a part that is empty or not one of `parts`; OSError where the database refuses.
+        Nothing has changed then.
         """
         from dither.log.database import committing, entering, rewarding
 
         many = isinstance(id, (list, tuple))
         if part == "":
             raise ValueError("part must be a text that is not empty, or None where there is one reward")
+        if self.parts is not None and part not in self.parts:
+            raise ValueError(
+                f"part must be one of {', '.join(map(repr, self.parts))}, which make a reward; got {part!r}"
+            )
         ids, rs = (list(id), list(r)) if many else ([id], [r])
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
@@ -183,7 +223,7 @@ class Ledger:
         """What becomes of late rewards: `rewarding.Rules`."""
         from dither.log.database import rewarding
 
-        return rewarding.Rules(self.late, self.default)
+        return rewarding.Rules(self.late, self.default, self.parts or ())
 
     @property
     def ticks(self) -> int | None:
@@ -244,7 +284,7 @@ class Ledger:
         after, left = -1, math.inf if limit is None else limit
         while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
             with self._home.reading() as connection:
-                found = rewarding.pending(connection, after, int(min(left, _TOGETHER)))
+                found = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
             if not found:
                 return
             for after, one in found:  # noqa: B007

@@ -13,6 +13,10 @@ decision was closed before the reward came. A decision is closed when `expire` f
 it has no reward by then, the default reward counts for it, where the log has a default. With the rule "counts" for
 late rewards they count as others do. Such a log has no default, since a decision would have two rewards.
 
+A ledger may be told which parts there are. Then a decision is complete when each of them has a value that counts, or
+when its horizon has passed with at least one; parts that did not come are 0. What a bandit learns is the sum of the
+parts of a complete decision, once. If late rewards count, no horizon makes a decision complete.
+
 The rule of the log says how the parts of a decision make its reward:
 
     sum     the sum of the parts (often there is one part, without a name)
@@ -30,6 +34,7 @@ RULES = ("sum", "last", "list")
 LATE = ("kept", "counts")  # what comes of a reward after the horizon
 COUNTS = ("counted", "default")  # events that count; "default" is the reward that a passed horizon gave
 EVENTS = (*COUNTS, "conflict", "late")
+WHOLE = "whole"  # not an event of its own: it says that a decision is complete, and has the sum of its parts
 
 
 def finite(id: str, r: Any) -> float:
@@ -37,6 +42,14 @@ def finite(id: str, r: Any) -> float:
     if isinstance(r, (str, bytes)) or not isinstance(r, numbers.Real) or not math.isfinite(r):
         raise ValueError(f"reward must be a finite number, got {r!r} for decision {id!r}")
     return float(r)
+
+
+def parts(given: Any) -> list[str]:
+    """The names of parts. Raises ValueError unless they are different texts that are not empty, one or more."""
+    names = None if isinstance(given, str) else list(given)
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"parts must be different texts that are not empty, such as ['click', 'sale'], got {given!r}")
+    return names
 
 
 def unknown(id: str) -> LookupError:

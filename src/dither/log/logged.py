@@ -189,6 +189,21 @@ class Logged:
         return self._column("id").to_numpy()
 
     @property
+    def seconds(self) -> np.ndarray:
+        """Times of the decisions in seconds since 1970 (n,), as a model with a half_life takes them.
+
+        Raises ValueError where a row has no time.
+        """
+        at = self._column("time")
+        if at.null_count():
+            row = int(at.is_null().arg_max() or 0)
+            raise ValueError(
+                f"row {row} has no time ({at.null_count()} such rows), and a model with half_life= forgets by the "
+                f"clock: log the column `time`, or forget by discount=, which counts observations"
+            )
+        return at.dt.epoch("us").to_numpy() / 1e6
+
+    @property
     def time(self) -> np.ndarray:
         """Times (n,), datetime64[us] in UTC; NaT where null."""
         return self._column("time").dt.replace_time_zone(None).to_numpy()

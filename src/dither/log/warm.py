@@ -11,6 +11,7 @@ from dither import errors, inputs
 from dither.log import reader, schema
 from dither.log.check import Report
 from dither.log.logged import Logged
+from dither.models import model as contract
 
 
 class RewardWarning(UserWarning):
@@ -47,6 +48,8 @@ def warm_start(
     rows together (Σs)²/Σs² times: equally weighted rows of that number would say as much. So the bandit learns what the
     traffic earned, and is as sure of it as these rows allow. A factor common to all s changes nothing.
 
+    A model with a half_life learns each row at the time of its decision, in seconds since 1970.
+
     Raises ValueError as `Logged.usable` and `Bandit.update` do. Chunks that were learnt before the error stay learnt.
     """
     if weights not in (None, "ips"):
@@ -72,6 +75,8 @@ def warm_start(
                 )
             if bandit.slots is not None:
                 settings["arm"] = _slots(use, slots)
+            if contract.clocked(bandit.model):
+                settings["at"] = use.seconds
             use = use.aligned(bandit)
             x = use.x if use.names is None else inputs.Named(use.x, use.names)
             bandit.update(x, use.r, **settings)

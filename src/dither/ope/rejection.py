@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither import errors, inputs
 from dither.bandit import Bandit
 from dither.log.logged import Logged
 from dither.log.schema import KINDS
@@ -27,7 +27,7 @@ THINNED = "thinned: p was above the least"
 
 def replay(
     bandit: Any, X: Any, a: Any = None, r: Any = None, p: Any = None, *, least: float | None = None,
-    seed: int | None = None, level: float = 0.95, weight: Any = None, mask: Any = None,
+    seed: int | None = None, level: float = 0.95, weight: Any = None, mask: Any = None, at: Any = None,
 ) -> Estimate:  # fmt: skip
     """Play a bandit against a log. The estimate is the mean reward of the rows that count.
 
@@ -39,6 +39,8 @@ def replay(
         log, which is near the true value only in a long log
     weight (n,) : s, how many rows of the traffic each row stands for; None: 1
     mask (n, K) True: on offer; None: all
+    at (n,) : the times of the rows, for a bandit whose model has a half_life: what it has learnt fades to the time of
+        each row before it chooses. A log in memory has them, in seconds since 1970
     seed : seed of the thinning; not needed if p is constant
     -> Estimate over the n rows that count, which `Contributions.log.rows` lists. Its se takes the rewards as
     uncorrelated. This is true of rewards less their means given the past; learning moves these means
@@ -46,16 +48,21 @@ def replay(
     Raises ValueError for rows that break a rule (it names the first), and if no row counts.
     """
     if isinstance(X, Logged):
-        if not all(given is None for given in (a, r, p, weight, mask)):
-            raise ValueError("a log in memory has its own a, r, p, weight and mask: leave them out")
+        if not all(given is None for given in (a, r, p, weight, mask, at)):
+            raise ValueError("a log in memory has its own a, r, p, weight, mask and at: leave them out")
         log = X.usable().standing()
         X = (log.aligned(bandit) if isinstance(bandit, Bandit) and bandit.columns is not None else log).X
         a, r, weight, mask = log.a, log.r, log.weight, None if log.slots or log.mask.all() else log.mask
         p = Propensities(log.p, np.empty((0, 0)), KINDS[max(KINDS.index(kind) for kind in set(log.kinds))], 0)
+        at = log.seconds if _clocked(bandit) else None
     kind, p = (p.kind, p.p) if isinstance(p, Propensities) else ("exact", p)
     slots = contract.slots(bandit)
     played = with_arms(r, a, p, X, mask, weight, slots=slots)
     x, r, arms, p, s, n = played.x, played.r, played.a, played.p, played.s, len(played.r)
+    if _clocked(bandit):
+        at = inputs.times(at, (n,), bandit.model)
+    elif at is not None:
+        raise TypeError("at is for a bandit whose model has a half_life: leave it out")
     with np.errstate(divide="ignore"):
         rarity = p if s is None else p * (np.max(s) / s)  # infinite where a row stands for nothing: it never counts
     if least is None:
@@ -66,13 +73,16 @@ def replay(
     left_out = {OTHER: 0, THINNED: 0}
     for i in range(n):
         asked = {} if mask is None else {"mask": played.mask[i]}
+        timed = {} if at is None else {"at": at[i]}
+        if at is not None:
+            bandit.advance(at[i])
         if int(bandit.choose(played.X[i], **asked).arm) != arms[i]:
             left_out[OTHER] += 1
         elif not kept[i]:
             left_out[THINNED] += 1
         else:
             counted[i] = True
-            bandit.update(x[i], r[i], **({} if slots is None else {"arm": int(arms[i])}))
+            bandit.update(x[i], r[i], **timed, **({} if slots is None else {"arm": int(arms[i])}))
     if not counted.any():
         raise ValueError(f"no row of {n} counts: the policy never chose the arm that was shown")
     rows = np.flatnonzero(counted)
@@ -81,3 +91,8 @@ def replay(
         group=None, order=None, gap=None, rows=rows, left_out={why: count for why, count in left_out.items() if count},
     )  # fmt: skip
     return estimate(Contributions("replay", counting, r[rows], None, None, None, Bounded("model", 0.0)), level=level)
+
+
+def _clocked(bandit: Any) -> bool:
+    """Whether what the bandit has learnt fades by the clock."""
+    return contract.clocked(getattr(bandit, "model", None))

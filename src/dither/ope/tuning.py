@@ -1,7 +1,8 @@
 """Settings of bandits, chosen from a log: c, λ, forgetting, or whole algorithms.
 
     learn    the first rows teach a bandit of every setting
-    choose   the next rows judge all of them: each is frozen, and an estimator says what it would have earned there
+    choose   the next rows judge all of them: each is frozen, and an estimator says what it would have earned there.
+             What has a half_life is frozen as it stands at the first of these rows
     report   the last rows, which had no part in the choice, judge the chosen one, which has learnt the rows before
 
 The rows stand in the order of time. An estimate is the reward of one decision of a policy that learns nothing more. So
@@ -22,6 +23,7 @@ from dither.bandit import Bandit
 from dither.log import reader
 from dither.log.logged import Logged
 from dither.log.warm import warm_start
+from dither.models import model as contract
 from dither.ope.candidates import Saved
 from dither.ope.choosing import supports
 from dither.ope.estimators import contributions
@@ -195,6 +197,8 @@ def _taught(spec: Spec, log: Logged, *, dim: int, slots: int | None, floor: floa
 
 def _judged(bandit: Bandit, log: Logged, estimator: str, *, draws: int, level: float) -> tuple[Estimate, float]:
     """What the bandit, as it is, would have earned; and how many arms it shows, in effect."""
+    if contract.clocked(bandit.model):
+        bandit.advance(np.min(log.seconds))
     Q = np.asarray(Saved("bandit", bandit, draws=draws).shown(log).Q)
     log = log.aligned(bandit)
     M = np.where(log.mask, bandit.predict(log.X), 0.0) if estimator in ("dr", "sndr") else None

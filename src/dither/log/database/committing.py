@@ -1,6 +1,7 @@
 """What the calls of a ledger write: one transaction for all that ask at the same time (`log.group`)."""
 
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
@@ -17,7 +18,7 @@ class Teacher(Protocol):
         """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
 
     def within(self, connection: sa.Connection, taught: list[Any]) -> None:
-        """Called when the rows are written, before the commit. taught : x, slot and reward of those that count now."""
+        """Called when the rows are written, before the commit. taught : x, slot, reward, time of each lesson."""
 
     def after(self) -> None:
         """Called after the commit."""
@@ -27,6 +28,13 @@ class Entering(NamedTuple):
     """Decisions to enter, as `entering.values` makes them."""
 
     rows: list[tuple[Any, ...]]
+
+
+class Deciding(NamedTuple):
+    """Decisions that depend on what others have decided, so they are made in the transaction that stores them."""
+
+    decide: Callable[[sa.Connection], tuple[list[tuple[Any, ...]], Any]]  # -> the rows, as of `Entering`, and a result
+    ids: list[str]  # those that the user has given
 
 
 class Rewarding(NamedTuple):
@@ -47,8 +55,8 @@ class Committer:
         """In the child of a fork: leave the parent's queue and lock alone."""
         self.group = group.Group(self.commit)
 
-    def submit(self, asked: Entering | Rewarding) -> Any:
-        """Wait until it is committed; -> for rewards what became of each. Raises its error."""
+    def submit(self, asked: Entering | Deciding | Rewarding) -> Any:
+        """Wait until it is committed; -> what became of each reward, or the result of `Deciding`. Raises its error."""
         return self.group.submit(asked)
 
     @property
@@ -79,6 +87,9 @@ class Committer:
             if self.teacher is not None:
                 batch = self.teacher.before(connection, rewards=bool(paid))
             entering.enter(connection, self._home, [row for rows in new for row in rows])
+            for i, request in enumerate(requests):
+                if isinstance(request.asked, Deciding):
+                    ended[i] = self._decided(connection, request.asked)
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
                 judge = rewarding.Judge(connection, self._home, self._rules, ids)
@@ -98,9 +109,19 @@ class Committer:
             self.teacher.after()
         return ended
 
-    def _twice(self, asked: Entering | Rewarding) -> ValueError:
+    def _decided(self, connection: sa.Connection, asked: Deciding) -> tuple[Any, Exception | None]:
+        """Decide and enter; -> the result, or the error of a request that was refused before it wrote anything."""
+        try:
+            rows, result = asked.decide(connection)
+        except (ValueError, TypeError, LookupError) as error:
+            return None, error
+        entering.enter(connection, self._home, rows)
+        return result, None
+
+    def _twice(self, asked: Entering | Deciding | Rewarding) -> ValueError:
         """The error of a request with an id that is there, or that it gives twice."""
         ids = [entering.id_of(row) for row in asked.rows] if isinstance(asked, Entering) else []
+        ids = asked.ids if isinstance(asked, Deciding) else ids
         with self._home.reading() as connection:
             there = entering.taken(connection, ids)
         twice = [id for at, id in enumerate(ids) if id in there or id in ids[:at]]

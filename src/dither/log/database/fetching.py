@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from dither.log import schema
+from dither.log import ledger, schema
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
 
@@ -65,10 +65,11 @@ def events(connection: sa.Connection, home: Home) -> Any:
     A conflict and a late reward are marked as `conflict`: they never count.
     """
     names = ("decision", "part", "reward", "time", "standing")
-    there = sa.select(*[_REWARD[name] for name in names]).where(_REWARD.reward.is_not(None)).order_by(_REWARD.seq)
+    there = _REWARD.reward.is_not(None) & _REWARD.standing.in_([sa.literal_column(f"'{one}'") for one in ledger.EVENTS])
+    mine = sa.select(*[_REWARD[name] for name in names]).where(there).order_by(_REWARD.seq)
     pl, types = schema.polars(), schema.dtypes(schema.EVENT)
     made = []
-    for found in rows(connection, home, there):
+    for found in rows(connection, home, mine):
         decision, part, reward, time, standing = zip(*found, strict=True)
         columns = {"decision": decision, "reward": reward}
         frame = pl.DataFrame({name: pl.Series(name, column, dtype=types[name]) for name, column in columns.items()})

@@ -23,7 +23,8 @@ _DECISION, _REWARD, _LEASE = sql_tables.decisions.c, sql_tables.rewards.c, sql_t
 _BATCH, _SNAPSHOT = sql_tables.batches.c, sql_tables.snapshots.c
 MOST = 10_000  # rewards in one batch
 _MINE = (_LEASE.holder == sa.bindparam("holder")) & (_LEASE.fence == sa.bindparam("fence_"))
-_RENEW = sa.update(sql_tables.lease).where(_MINE).values(expires=sa.bindparam("until")).returning(_LEASE.erased)
+_CHANGES = (_LEASE.erased, _LEASE.arms, _LEASE.shadow)
+_RENEW = sa.update(sql_tables.lease).where(_MINE).values(expires=sa.bindparam("until")).returning(*_CHANGES)
 _NUMBER = sa.insert(sql_tables.batches).values({c.name: sa.bindparam(c.name) for c in _BATCH})
 
 
@@ -34,6 +35,16 @@ class Batch(NamedTuple):
     x: np.ndarray  # (n, d)
     r: np.ndarray  # (n,)
     slots: np.ndarray | None  # (n,) int64, where the bandit has disjoint slots
+    at: np.ndarray  # (n,) times of the decisions, in seconds since 1970
+    grown: int | None = None  # how many slots the bandit has from here on; None: as before
+
+
+class Changes(NamedTuple):
+    """What changes rarely, and whoever learns or decides must know."""
+
+    erased: int  # number of the last erasure, 0 before the first: a state from before it is not to be used
+    arms: int  # version of the catalogue
+    shadow: int  # number of the shadow
 
 
 class Held(NamedTuple):
@@ -67,14 +78,14 @@ def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> 
     return held
 
 
-def renew(connection: sa.Connection, home: Home, held: Held) -> int | None:
+def renew(connection: sa.Connection, home: Home, held: Held) -> Changes | None:
     """Renew the lease where it is still the holder's; it is then locked until the transaction ends.
 
-    -> the number of the last erasure, 0 before the first; None where the lease is another's
+    -> what has changed so far; None where the lease is another's
     """
     until = home.now(connection) + int(held.seconds * 1e6)
     rows = home.quick(connection, _RENEW, holder=held.holder, fence_=held.fence, until=until)
-    return rows[0][0] if rows else None
+    return Changes(*rows[0]) if rows else None
 
 
 def release(connection: sa.Connection, held: Held) -> None:
@@ -84,17 +95,18 @@ def release(connection: sa.Connection, held: Held) -> None:
 
 
 def begin(connection: sa.Connection, number: int, *, most: int = MOST) -> int:
-    """Give the number of a batch to rewards that count and have none; -> to how many. The lease is held."""
-    waits = _REWARD.batch.is_(None) & sql_tables.counts(_REWARD.standing)
+    """Give the number of a batch to what teaches and has none; -> to how many. The lease is held."""
+    waits = _REWARD.batch.is_(None) & sql_tables.teaches(_REWARD.standing)
     some = sa.select(_REWARD.seq).where(waits).order_by(_REWARD.seq).limit(most)
     return connection.execute(
         sa.update(sql_tables.rewards).where(_REWARD.seq.in_(some), waits).values(batch=number)
     ).rowcount
 
 
-def number(connection: sa.Connection, home: Home, held: Held, batch: int, rows: int) -> None:
-    """Record that there is a batch, of so many rows."""
-    home.quick(connection, _NUMBER, number=batch, time=home.now(connection), rows=rows, fence=held.fence)
+def number(connection: sa.Connection, home: Home, held: Held, batch: int, rows: int, slots: int | None = None) -> None:
+    """Record that there is a batch, of so many rows, before which the bandit gets so many slots."""
+    now = home.now(connection)
+    home.quick(connection, _NUMBER, number=batch, time=now, rows=rows, fence=held.fence, slots=slots)
 
 
 def last(connection: sa.Connection) -> int:
@@ -104,34 +116,56 @@ def last(connection: sa.Connection) -> int:
 
 def batch(connection: sa.Connection, number: int, dim: int) -> Batch:
     """The rewards of a batch, without those that were erased and those of decisions without features."""
-    fields = sa.select(_DECISION.x, _DECISION.slot, _REWARD.reward).join_from(sql_tables.rewards, sql_tables.decisions)
+    own: list[Any] = [_DECISION.x, _DECISION.slot, _REWARD.reward, _DECISION.time]
+    fields = sa.select(*own).join_from(sql_tables.rewards, sql_tables.decisions)
+    grown = connection.scalar(sa.select(_BATCH.slots).where(_BATCH.number == number))
     there = (_REWARD.batch == number) & _REWARD.reward.is_not(None)
-    return made(number, connection.execute(fields.where(there).order_by(_REWARD.seq)).all(), dim)
+    return made(number, connection.execute(fields.where(there).order_by(_REWARD.seq)).all(), dim, grown)
 
 
-def made(number: int, rows: Iterable[Any], dim: int) -> Batch:
-    """A batch of rows of x, slot and reward. Rows without x are left out."""
+def made(number: int, rows: Iterable[Any], dim: int, grown: int | None = None) -> Batch:
+    """A batch of rows of x, slot, reward and time. Rows without x are left out."""
     held = [row for row in rows if row[0] is not None]
     x = np.frombuffer(b"".join([bytes(row[0]) for row in held]), dtype="<f8").reshape(len(held), dim)
     slots = np.array([row[1] for row in held]) if held and held[0][1] is not None else None
-    return Batch(number, x, np.array([row[2] for row in held], dtype=np.float64), slots)
+    at = np.array([row[3] for row in held], dtype=np.float64) / 1e6
+    return Batch(number, x, np.array([row[2] for row in held], dtype=np.float64), slots, at, grown)
 
 
 def snapshot(connection: sa.Connection, *, after: int) -> Any:
-    """The latest snapshot of a batch later than `after`, with `batch` and `bytes`; None where there is none."""
-    fields = sa.select(_SNAPSHOT.batch, _SNAPSHOT.bytes).where(_SNAPSHOT.batch > after)
+    """The latest snapshot of a batch later than `after`: batch, bytes, shadow, shadow_bytes; None: there is none."""
+    fields = sa.select(*[c for c in _SNAPSHOT if c.name not in ("time", "fence")]).where(_SNAPSHOT.batch > after)
     return connection.execute(fields.order_by(_SNAPSHOT.batch.desc()).limit(1)).first()
 
 
-def keep(connection: sa.Connection, home: Home, held: Held, batch: int, data: bytes, *, most: int) -> None:
-    """Write a snapshot, and remove all but the latest. The lease was renewed in this transaction."""
+def keep(
+    connection: sa.Connection,
+    home: Home,
+    held: Held,
+    batch: int,
+    data: bytes,
+    *,
+    most: int,
+    shadow: tuple[int, bytes] | None = None,
+) -> None:
+    """Write a snapshot, and remove all but the latest. The lease was renewed in this transaction.
+
+    shadow : the number and the bytes of the shadow that learns
+    """
     connection.execute(sa.delete(sql_tables.snapshots).where(_SNAPSHOT.batch == batch))
-    new = dict(batch=batch, time=home.now(connection), fence=held.fence, bytes=data)
+    new: dict[str, Any] = dict(batch=batch, time=home.now(connection), fence=held.fence, bytes=data)
+    if shadow is not None:
+        new |= dict(shadow=shadow[0], shadow_bytes=shadow[1])
     connection.execute(sa.insert(sql_tables.snapshots).values(new))
     latest = list(connection.scalars(sa.select(_SNAPSHOT.batch).order_by(_SNAPSHOT.batch.desc()).limit(most)))
     connection.execute(sa.delete(sql_tables.snapshots).where(_SNAPSHOT.batch < latest[-1]))
 
 
-def erased(connection: sa.Connection) -> int:
-    """The number of the last erasure; 0 before the first. A state learnt before it is not to be used."""
-    return connection.scalar(sa.select(_LEASE.erased)) or 0
+def changes(connection: sa.Connection) -> Changes:
+    """What has changed so far."""
+    return Changes(*connection.execute(sa.select(*_CHANGES)).one())
+
+
+def changed(connection: sa.Connection, **to: int) -> None:
+    """Record a change: arms or shadow, with its number."""
+    connection.execute(sa.update(sql_tables.lease).values(to))

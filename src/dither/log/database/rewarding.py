@@ -1,5 +1,6 @@
 """Rewards into the table, by the rules of `ledger`; and the horizon, when it passes."""
 
+import math
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -13,7 +14,8 @@ _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 _COUNTS = sql_tables.counts(_REWARD.standing)
 _COLUMNS = ["decision", "part", "reward", "time", "standing", "batch"]
 _INSERT = sql_tables.rewards.insert()
-_FIELDS: list[Any] = [_DECISION[name] for name in ("id", "number", "deadline", "closed", "erased", "x", "slot")]
+_LEARNT = ("counted", ledger.WHOLE)  # by whoever has written them; a default is learnt later
+_FIELDS: list[Any] = [_DECISION[name] for name in ("id", "number", "deadline", "closed", "erased", "x", "slot", "time")]
 _FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
 _PAID = sa.select(_REWARD.part, _REWARD.reward).where(
     _REWARD.decision == sa.bindparam("number"), _REWARD.standing == sa.literal_column("'counted'")
@@ -47,6 +49,7 @@ class Standing(NamedTuple):
     erased: int | None
     x: bytes | None
     slot: int | None
+    time: int
 
 
 class Rules(NamedTuple):
@@ -54,6 +57,7 @@ class Rules(NamedTuple):
 
     late: str  # one of ledger.LATE
     default: float | None  # the reward of a decision whose horizon has passed without one
+    parts: tuple[str, ...] = ()  # which make a decision complete; (): none are told
 
 
 class Judge:
@@ -63,7 +67,7 @@ class Judge:
         """ids : of all rewards that will be asked about. Their decisions are locked until the transaction ends."""
         self.rules = rules
         self.rows: list[tuple[Any, ...]] = []  # decision, part, reward, time, standing
-        self.taught: list[tuple[Any, ...]] = []  # x, slot, reward of those that counted, in the order of the rows
+        self.taught: list[tuple[Any, ...]] = []  # x, slot, reward, time of what teaches, in the order of the rows
         self._known: dict[str, Standing] = {}
         self._paid: dict[tuple[int, str], float] = {}
         ids = sorted(set(ids))  # in one order, so that no two processes wait for each other
@@ -101,19 +105,40 @@ class Judge:
             self.rows.append((row.number, part, sent.reward, sent.time, said))
         if said == "counted":
             self._paid[row.number, part] = sent.reward
-            self.taught.append((row.x, row.slot, sent.reward))
+            if not part:
+                self.taught.append((row.x, row.slot, sent.reward, row.time))
+            elif part in self.rules.parts:
+                self._completed(row, sent.time)
         return said
+
+    def _completed(self, row: Standing, time: int) -> None:
+        """Keep the sum of the parts, if this part was the last that was missing."""
+        paid = [self._paid.get((row.number, part)) for part in self.rules.parts]
+        if None not in paid:
+            total = math.fsum(paid)  # type: ignore[arg-type]
+            self.rows.append((row.number, "", total, time, ledger.WHOLE))
+            self.taught.append((row.x, row.slot, total, row.time))
 
 
 def insert(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]], batch: int | None = None) -> None:
-    """Insert events: decision, part, reward, time, standing. batch : that of those that counted."""
-    numbered = [(*row, batch if row[4] == "counted" else None) for row in rows]
+    """Insert events: decision, part, reward, time, standing. batch : that of those that teach; a part has 0."""
+    numbered = [(*row, (0 if row[1] else batch) if row[4] in _LEARNT else None) for row in rows]
     home.many(connection, _INSERT, _COLUMNS, numbered)
 
 
-def _unpaid() -> sa.ColumnElement[bool]:
-    """Whether a decision has no reward that counts."""
-    return ~sa.exists().where(_REWARD.decision == _DECISION.number, _COUNTS)
+def _unpaid(rules: Rules) -> sa.ColumnElement[bool]:
+    """Whether a decision waits for its reward, or for parts of it."""
+    ends = _COUNTS if not rules.parts else sql_tables.teaches(_REWARD.standing) & (_REWARD.part == "")
+    return ~sa.exists().where(_REWARD.decision == _DECISION.number, ends)
+
+
+def _summed(connection: sa.Connection, numbers: list[int]) -> dict[int, float]:
+    """The sums of the parts that count, of those decisions that have any; the default is none."""
+    mine = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
+    found: dict[int, list[float]] = {}
+    for number, r in connection.execute(sa.select(_REWARD.decision, _REWARD.reward).where(mine)):
+        found.setdefault(number, []).append(r)
+    return {number: math.fsum(paid) for number, paid in found.items()}
 
 
 def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int:
@@ -121,20 +146,25 @@ def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int
     due = ~_DECISION.closed & (_DECISION.deadline <= now)
     numbers = list(connection.scalars(sa.select(_DECISION.number).where(due).order_by(_DECISION.id).with_for_update()))
     unpaid: list[int] = []
+    ended: list[tuple[Any, ...]] = []
     for at in range(0, len(numbers), TOGETHER):
         mine = _DECISION.number.in_(numbers[at : at + TOGETHER])
-        unpaid += connection.scalars(
-            sa.select(_DECISION.number).where(mine, _unpaid(), _DECISION.erased.is_(None)).order_by(_DECISION.number)
-        )
+        waits = sa.select(_DECISION.number).where(mine, _unpaid(rules), _DECISION.erased.is_(None))
+        waiting = list(connection.scalars(waits.order_by(_DECISION.number)))
+        some = _summed(connection, waiting) if rules.parts else {}
+        unpaid += [number for number in waiting if number not in some]
+        if rules.late == "kept":
+            ended += [(number, "", some[number], now, ledger.WHOLE) for number in waiting if number in some]
         connection.execute(sa.update(sql_tables.decisions).where(mine).values(closed=True))
     if rules.default is not None:
-        insert(connection, home, [(number, "", rules.default, now, "default") for number in unpaid])
+        ended += [(number, "", rules.default, now, "default") for number in unpaid]
+    insert(connection, home, ended)
     return len(unpaid)
 
 
-def pending(connection: sa.Connection, after: int, limit: int) -> list[tuple[int, Waiting]]:
+def pending(connection: sa.Connection, rules: Rules, after: int, limit: int) -> list[tuple[int, Waiting]]:
     """The first decisions with a number above `after` that wait for a reward, with their numbers."""
-    waits = _unpaid() & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
+    waits = _unpaid(rules) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
     fields = sa.select(_DECISION.number, _DECISION.id, _DECISION.time, _DECISION.deadline).where(waits)
     rows = connection.execute(fields.order_by(_DECISION.number).limit(limit)).all()
     return [(number, Waiting(*waiting)) for number, *waiting in rows]

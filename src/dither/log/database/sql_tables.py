@@ -20,7 +20,16 @@ Bytes = sa.LargeBinary()
 
 def counts(standing: sa.Column) -> sa.ColumnElement[bool]:
     """Whether an event counts, as SQL without parameters, since an index needs it."""
-    return standing.in_([sa.literal_column(f"'{name}'") for name in ledger.COUNTS])
+    return _among(standing, ledger.COUNTS)
+
+
+def teaches(standing: sa.Column) -> sa.ColumnElement[bool]:
+    """Whether an event may teach a bandit, as SQL without parameters. A part has batch 0: it never teaches alone."""
+    return _among(standing, (*ledger.COUNTS, ledger.WHOLE))
+
+
+def _among(standing: sa.Column, names: tuple[str, ...]) -> sa.ColumnElement[bool]:
+    return standing.in_([sa.literal_column(f"'{name}'") for name in names])
 
 
 decisions = sa.Table(
@@ -70,12 +79,12 @@ rewards = sa.Table(
     sa.Column("part", sa.Text, nullable=False),  # "": the decision has one reward without a name
     sa.Column("reward", sa.Double),  # null: erased
     sa.Column("time", Whole, nullable=False),
-    sa.Column("standing", sa.Text, nullable=False),  # one of ledger.EVENTS
-    sa.Column("batch", Whole),  # in which it was learnt
+    sa.Column("standing", sa.Text, nullable=False),  # one of ledger.EVENTS, or ledger.WHOLE
+    sa.Column("batch", Whole),  # in which it was learnt; 0: a part, which is learnt in the sum of all parts
 )
 for name, columns, where in (
     ("once", (rewards.c.decision, rewards.c.part), counts(rewards.c.standing)),
-    ("unlearnt", (rewards.c.seq,), rewards.c.batch.is_(None) & counts(rewards.c.standing)),
+    ("unlearnt", (rewards.c.seq,), rewards.c.batch.is_(None) & teaches(rewards.c.standing)),
 ):
     sa.Index(PREFIX + name, *columns, unique=name == "once", sqlite_where=where, postgresql_where=where)
 sa.Index(PREFIX + "learnt", rewards.c.batch, rewards.c.seq)
@@ -87,6 +96,7 @@ batches = sa.Table(
     sa.Column("time", Whole, nullable=False),
     sa.Column("rows", sa.Integer, nullable=False),
     sa.Column("fence", Whole, nullable=False),  # of the learner that made it
+    sa.Column("slots", sa.Integer),  # how many disjoint slots the bandit has from here on, where it has slots
 )
 
 snapshots = sa.Table(
@@ -96,6 +106,8 @@ snapshots = sa.Table(
     sa.Column("time", Whole, nullable=False),
     sa.Column("fence", Whole, nullable=False),
     sa.Column("bytes", Bytes, nullable=False),  # Bandit.to_bytes
+    sa.Column("shadow", Whole),  # the number of the shadow that learns beside it
+    sa.Column("shadow_bytes", Bytes),
 )
 
 lease = sa.Table(  # one row
@@ -106,6 +118,8 @@ lease = sa.Table(  # one row
     sa.Column("fence", Whole, nullable=False),  # grows with every new holder
     sa.Column("expires", Whole, nullable=False),
     sa.Column("erased", Whole, nullable=False),  # number of the last erasure: a state from before it is not to be used
+    sa.Column("arms", Whole, nullable=False, server_default="0"),  # version of the catalogue
+    sa.Column("shadow", Whole, nullable=False, server_default="0"),  # number of the shadow, 0 before the first
 )
 
 erasures = sa.Table(
@@ -115,6 +129,25 @@ erasures = sa.Table(
     sa.Column("time", Whole, nullable=False),
     sa.Column("by", sa.Text, nullable=False),  # the column that was searched, or "id": never what was searched for
     sa.Column("decisions", sa.Integer, nullable=False),  # how many
+)
+
+arms = sa.Table(  # the events of the catalogue (`features.arm_events.Event`)
+    PREFIX + "arms",
+    metadata,
+    sa.Column("version", Whole, primary_key=True, autoincrement=False),
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("what", sa.Text, nullable=False),
+    sa.Column("id", sa.Text, nullable=False),
+    sa.Column("record", sa.Text),  # JSON
+)
+
+spent = sa.Table(  # of the budgets of arms
+    PREFIX + "spent",
+    metadata,
+    sa.Column("period", Whole, primary_key=True, autoincrement=False),  # its length in microseconds; 0: for ever
+    sa.Column("start", Whole, primary_key=True, autoincrement=False),  # its number, from 1970
+    sa.Column("arm", sa.Text, primary_key=True),
+    sa.Column("amount", sa.Double, nullable=False),  # shows, or the sum of their costs
 )
 
 settings = sa.Table(

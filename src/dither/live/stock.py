@@ -1,0 +1,117 @@
+"""The catalogue of a ledger. Its events are in the ledger, so every process that opens the ledger has the same arms.
+
+A change is written by the transaction that checks it: others' events are taken in first, then comes the new one, and a
+catalogue is changed only if the ledger is. `features.Catalogue` calls a `Keeper` for this.
+"""
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dither.features import Catalogue, Features
+from dither.features.arm_events import Event
+from dither.log import Ledger
+from dither.log.database import arm_events, keeping, lessons
+
+KEPT = "catalogue"  # the setting that holds the features, and the name of the field for ids
+
+
+class Kept:
+    """Keeps the events of a catalogue in a ledger (`features.arm_events.Keeper`)."""
+
+    def __init__(
+        self, ledger: Ledger, catalogue: Catalogue, *, room: Callable[[int], None], told: Callable[[], None]
+    ) -> None:
+        """room : raises where the bandit cannot have so many slots; told : called after a change of this process."""
+        self.ledger, self.catalogue, self.room, self._told = ledger, catalogue, room, told
+        other = None if catalogue._keeper is None else catalogue._keeper()
+        if isinstance(other, Kept) and not other.ledger.closed:
+            raise ValueError(
+                f"this catalogue is that of the ledger in {other.ledger.database.where}, which is open: pass a copy, "
+                f"Catalogue.from_bytes(catalogue.to_bytes())"
+            )
+
+    def attach(self) -> None:
+        """From now on the catalogue is changed in the ledger."""
+        self.catalogue._keeper = weakref.ref(self)
+
+    def detach(self) -> None:
+        """The catalogue is the caller's own again."""
+        self.catalogue._keeper = None
+
+    @property
+    def slots(self) -> int:
+        """How many disjoint slots the arms need; 0: none."""
+        return self.catalogue.slots if self.catalogue.features.form == "disjoint" else 0
+
+    def turn(self) -> Any:
+        """Of the ledger."""
+        return self.ledger.turn
+
+    @contextlib.contextmanager
+    def keeping(self) -> Iterator[Callable[[Sequence[Event]], None]]:
+        """One transaction, in which no other process changes the catalogue."""
+        with self.ledger.holding() as connection:
+            lessons.hold(connection)
+            self.take(self.newer(connection))
+            yield lambda events: self._put(connection, events)
+
+    def kept(self) -> None:
+        """Let the bandit grow."""
+        self._told()
+
+    def newer(self, connection: Any) -> list[Event]:
+        """The events of others that are not known here."""
+        return arm_events.since(connection, self.catalogue.version)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Take in events of others."""
+        if events:
+            self.catalogue._extended(events)
+
+    def _put(self, connection: Any, events: Sequence[Event]) -> None:
+        self.room(self.slots)
+        arm_events.put(connection, self.ledger.database, events)
+        if self.slots:
+            about = keeping.settings(connection).get("about", {})
+            keeping.put(connection, "about", about | {"slots": list(self.catalogue.everything)})
+
+
+def opened(
+    ledger: Ledger, given: Catalogue | None, *, room: Callable[[int], None], told: Callable[[], None]
+) -> Kept | None:
+    """The catalogue of a ledger, which may be given anew, or with further events; None where it has none.
+
+    Raises ValueError where it has another one.
+    """
+    where = ledger.database.where
+    with ledger.turn, ledger.holding() as connection:
+        lessons.hold(connection)
+        have = keeping.settings(connection).get(KEPT)
+        if have is None and given is None:
+            return None
+        own = None if have is None else Features.of_description(have["features"])
+        catalogue = given if own is None or given is not None else Catalogue(own, id=have["id"])
+        assert catalogue is not None
+        kept = Kept(ledger, catalogue, room=room, told=told)
+        if own is None:
+            keeping.put(connection, KEPT, {"features": catalogue.features.described, "id": catalogue._field})
+        elif given is not None:
+            own.check(given.features, what="the features of catalogue=", whose=f"the ledger in {where}")
+        events = arm_events.since(connection, 0)
+        before = catalogue.version
+        try:
+            catalogue._extended(events)
+        except ValueError as reason:
+            raise ValueError(
+                f"the ledger in {where} has another catalogue than catalogue= ({reason}). Leave catalogue= out, since "
+                f"the ledger has it; then change the one of `live.catalogue`, by add, change, retire and restore"
+            ) from None
+        try:
+            kept._put(connection, catalogue.events[len(events) :])
+        except BaseException:
+            catalogue._back_to(before)
+            raise
+    kept.attach()
+    return kept

@@ -1,0 +1,125 @@
+"""What was learnt: a bandit that never chooses, and a shadow that learns beside it. Both are functions of the ledger.
+
+    after batch n = as it began, and then for each of the batches 1, 2, ..., n: grow, and update(x, r) with its rows
+
+A shadow that is given later learns the batches before it too. So it is always as if it had been there from the start.
+A model with a half_life learns each row at the time of its decision, in seconds since 1970.
+"""
+
+from typing import Any, NamedTuple
+
+from dither.bandit import Bandit
+from dither.log.database import keeping, lessons
+from dither.models import model as contract
+from dither.restoring import from_bytes
+
+BEGAN, SHADOW = "bandit", "shadow"  # the settings that hold them as they began
+
+
+class Shadow(NamedTuple):
+    """A shadow as the ledger has it."""
+
+    number: int  # grows with every shadow that is given
+    learns: bool
+    first: bytes | None  # as it began; None: there is none any more
+
+
+def shadow_of(connection: Any) -> Shadow:
+    """The shadow of a ledger; number 0 and no bytes where it never had one."""
+    about = keeping.settings(connection).get(SHADOW)
+    if about is None:
+        return Shadow(0, False, None)
+    return Shadow(about["number"], about["learns"], keeping.data(connection, SHADOW))
+
+
+class Taught:
+    """A bandit and its shadow, as they stand after a batch."""
+
+    def __init__(self, first: bytes, load: dict[str, Any]) -> None:
+        """first : the bandit as it began; load : what `from_bytes` needs for the user's classes."""
+        self.load = load
+        self.bandit, self.batch = self._made(first), 0
+        self.shadow: Bandit | None = None
+        self.own, self._shadow_at = Shadow(0, False, None), 0  # the batch that the shadow stands at
+
+    def _made(self, data: bytes) -> Bandit:
+        return from_bytes(data, **self.load)
+
+    def anew(self, first: bytes) -> None:
+        """The bandit as it began."""
+        self.bandit, self.batch = self._made(first), 0
+
+    def take(self, own: Shadow) -> None:
+        """Another shadow, as it began."""
+        self.own, self._shadow_at = own, 0
+        self.shadow = None if own.first is None else self._made(own.first)
+
+    def snapshot(self, found: Any) -> None:
+        """Stand where a snapshot does. The shadow does so where the snapshot has it."""
+        self.bandit, self.batch = self._made(bytes(found.bytes)), found.batch
+        if found.shadow is not None and found.shadow == self.own.number:
+            self.shadow, self._shadow_at = self._made(bytes(found.shadow_bytes)), found.batch
+
+    def held(self) -> tuple[bytes, tuple[int, bytes] | None]:
+        """What a snapshot holds: the bandit, and number and bytes of a shadow that learns."""
+        learns = self.shadow is not None and self.own.learns
+        return self.bandit.to_bytes(), (self.own.number, self.shadow.to_bytes()) if learns else None  # type: ignore[union-attr]
+
+    def catch_up(self, connection: Any) -> None:
+        """Let the shadow learn the batches that the bandit has learnt and it has not."""
+        if self.shadow is not None and self.own.learns:
+            for number in range(self._shadow_at + 1, self.batch + 1):
+                teach(self.shadow, lessons.batch(connection, number, self.bandit.dim))
+        elif self.shadow is not None:
+            grow(self.shadow, self.bandit.slots)
+        self._shadow_at = self.batch
+
+    def learn(self, batch: lessons.Batch) -> int:
+        """Learn the next batch; -> how many of its rewards the bandit's model refused."""
+        refused = teach(self.bandit, batch)
+        if self.shadow is not None and self.own.learns:
+            teach(self.shadow, batch)
+        elif self.shadow is not None:
+            grow(self.shadow, batch.grown)
+        self.batch = self._shadow_at = batch.number
+        return refused
+
+    def room(self, slots: int) -> None:
+        """Raise TypeError where one of them cannot have so many slots."""
+        for bandit in (self.bandit, self.shadow):
+            if bandit is not None and bandit.slots is not None and bandit.slots < slots:
+                contract.with_slots(bandit.model, slots)
+
+
+def grow(bandit: Bandit, slots: int | None) -> None:
+    """Have so many slots, where the bandit has slots, and fewer."""
+    if slots is not None and bandit.slots is not None and bandit.slots < slots:
+        bandit.grow(slots)
+
+
+def teach(bandit: Bandit, batch: lessons.Batch) -> int:
+    """Learn a batch; -> how many of its rewards the model refused.
+
+    Where the model refuses the batch, its rewards are learnt one by one, without those that it refuses. So what is
+    learnt is a function of the batch.
+    """
+    grow(bandit, batch.grown)
+    n = len(batch.r)
+    if n == 0:
+        return 0
+    refused = 0
+    try:
+        _update(bandit, batch, slice(0, n) if n > 1 else 0)
+    except ValueError:
+        for i in range(n):
+            try:
+                _update(bandit, batch, i)
+            except ValueError:
+                refused += 1
+    return refused
+
+
+def _update(bandit: Bandit, batch: lessons.Batch, rows: Any) -> None:
+    arm = None if batch.slots is None else batch.slots[rows]
+    at = batch.at[rows] if contract.clocked(bandit.model) else None
+    bandit.update(batch.x[rows], batch.r[rows], arm=arm, at=at)
