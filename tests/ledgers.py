@@ -1,5 +1,6 @@
 """A slow ledger in dictionaries, which goes through all events again for every answer; and rows for tests."""
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -26,8 +27,8 @@ def features(number, K=2, d=3):
 class Slow:
     """What a ledger must say. Times are seconds."""
 
-    def __init__(self, rule="sum", horizon=None, default=None, late="kept"):
-        self.rule, self.horizon, self.default, self.late = rule, horizon, default, late
+    def __init__(self, rule="sum", horizon=None, default=None, late="kept", parts=None):
+        self.rule, self.horizon, self.default, self.late, self.parts = rule, horizon, default, late, parts
         self.decisions = {}  # id -> what is known of it, in order
         self.events = []  # (id, part, reward, time, standing)
 
@@ -75,7 +76,22 @@ class Slow:
         return [id for id, one in self.decisions.items() if one["user"] == user and not one["erased"]]
 
     def pending(self):
-        return [id for id, one in self.decisions.items() if not (one["closed"] or one["erased"] or self.paid(id))]
+        return [id for id, one in self.decisions.items() if not (one["closed"] or one["erased"] or self.complete(id))]
+
+    def complete(self, id):
+        """Whether all parts have come, or the horizon has passed; without parts, whether a reward has come."""
+        paid = self.paid(id)
+        if self.parts is None:
+            return bool(paid)
+        ended = self.late == "kept" and self.decisions[id]["closed"] and bool(paid)
+        return ended or {e[1] for e in paid} >= set(self.parts)
+
+    def learnt(self):
+        """What a bandit must have learnt: id -> reward, of decisions that are complete."""
+        alone = [id for id, one in self.decisions.items() if not one["erased"] and self.complete(id)]
+        if self.parts is None:
+            return {id: e[2] for id in alone for e in self.paid(id) if e[1] is None}
+        return {id: math.fsum(e[2] for e in self.paid(id)) for id in alone}
 
     def total(self, id):
         """The reward of a decision by the rule, for "list" a list; None where none counts."""

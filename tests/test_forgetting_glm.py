@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import dither
 from dither import testing
 from dither.models import GLM, Disjoint, history
-from dither.models.glm import forgotten, learn
+from dither.models.glm import forgotten, learn, leaving
 from libraries import Library
 from test_forgetting import weights
 
@@ -113,6 +113,94 @@ def test_the_prior_is_there_again_when_all_is_forgotten():
             state = model.update(state, later, np.float64(k % 2), own=True)
         assert_allclose(model.width(state, np.eye(2))[1], 2.0, rtol=1e-9)
         assert_allclose(state.theta[1], 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("how", [{"discount": 0.5}, {"discount": 0.7}, {"discount": 0.95}, {"half_life": 2.0}])
+@pytest.mark.parametrize("solver", ["certified", "exact"])
+def test_what_is_dropped_or_not_read_is_in_the_bound(how, solver):
+    X, r = drawn(700, 3, "logit", seed=1)
+    model = GLM(lam=0.01, solver=solver, **how)
+    state, unread = model.init(3), 0
+    for i in range(700):
+        timed = {"at": np.float64(i)} if model.half_life else {}
+        state = model.update(state, X[i], r[i], own=True, **timed)
+        unread = max(unread, int(state.lazy.unread))
+        assert state.history.count[: int(state.lazy.unread)].sum() < 0.02
+        if i < 100 or i % 7:
+            continue
+        age = np.arange(i, -1.0, -1.0)
+        w = 0.5 ** (age / 2) if model.half_life else model.discount**age
+        theta, H = newton(X[: i + 1], r[: i + 1], w, lam=0.01, link="logit")
+        E = np.linalg.norm(np.linalg.cholesky(H).T @ (state.theta - theta))
+        assert model.bound(state)[0] + 1e-13 * max(1.0, np.linalg.norm(theta)) >= E
+    assert state.history.rows < 650
+    assert (unread > 0) == (solver == "certified")
+    # seen red: bounds without `mass`, where E was 200,000 times the bound; `unread` that is not counted anew
+
+
+def test_a_row_that_leaves_the_window_takes_its_part_of_the_model_with_it():
+    """θ is the minimum of the model without the row, and FF' is the inverse of its curvature, spelt out."""
+    X, r = drawn(900, 3, "logit", seed=7)
+    model, done, passes = GLM(lam=0.5, window=300), 0, 0
+    state = model.init(3)
+    for i in range(900):
+        passes += 0 if i < 300 else -int(state.lazy.passes)
+        left = leaving.left(model, state, 1.0) if i >= 300 else None
+        if left is not None:
+            done += 1
+            first = int(np.argmax(left.history.count > 0)) - 1
+            x, base = left.history.X[first], state.lazy.base
+            mu = 1 / (1 + np.exp(-x @ base))
+            v, e = mu * (1 - mu), mu - r[i - 300]
+            H = np.linalg.inv(state.F @ state.F.T) - v * np.outer(x, x)
+            assert_allclose(x, X[i - 300])
+            assert_allclose(left.F @ left.F.T @ H, np.eye(3), atol=1e-11)
+            moved = np.linalg.inv(state.F @ state.F.T) @ (left.theta - state.theta)
+            slope = moved - x * (v * x @ (left.theta - base) + e)
+            assert_allclose(slope, 0, atol=1e-11)
+            longest = np.linalg.norm(left.history.X[left.history.count > 0] @ left.F, axis=1).max()
+            assert longest <= left.lazy.reach * (1 + 1e-9)
+            assert left.lazy.slope >= state.lazy.slope
+            assert left.lazy.offset > state.lazy.offset
+        state = model.update(state, X[i], r[i], own=True)
+        passes += 0 if i < 300 else int(state.lazy.passes)
+    assert done > 400
+    assert passes < 300  # most rows come and leave without a look at the others
+    # seen red: θ that stays; F that stays; `reach` as it was
+
+
+def test_what_a_row_of_the_window_leaves_behind_takes_a_pass_where_the_model_cannot_say():
+    X, r = drawn(400, 2, "logit", seed=8)
+    model = GLM(lam=0.5, window=150)
+    state = model.update_many(model.init(2), X[:200], r[:200])
+    for i in range(3):
+        state = model.update(state, X[i], r[i])
+    assert leaving.left(model, state, 1.0) is not None
+    off = state.lazy._replace(offset=np.float64(1e-3))
+    assert leaving.left(model, state._replace(lazy=off), 1.0) is None  # R'R is of another point than `base`
+    assert leaving.left(model, state, 1.5) is None  # a row leaves in part
+    later = state.lazy._replace(fill=np.int64(150))
+    assert leaving.left(model, state._replace(lazy=later), 1.0) is None  # it came after the last pass
+    unknown = state.lazy._replace(bound=np.array([np.inf, np.inf]))
+    assert leaving.left(model, state._replace(lazy=unknown), 1.0) is None
+    alone = GLM(lam=1e-4, window=150)
+    X[:60, 1], X[60:, 1] = 1.0, 0.0
+    state = alone.update_many(alone.init(2), X[:209], r[:209])
+    assert leaving.left(alone, state, 1.0) is None  # the last row of its direction
+    # seen red: each of the conditions left out
+
+
+def test_memory_stays_that_of_the_rows_that_count():
+    X, r = drawn(3000, 2, "logit", seed=9)
+    for how, most in (({"window": 200}, 700), ({"discount": 0.99}, 5000), ({"half_life": 10.0}, 1000)):
+        model = GLM(lam=0.5, **how)
+        timed = {"at": np.arange(3000.0)} if model.half_life else {}
+        state = model.update_many(model.init(2), X, r, **timed)
+        for i in range(600):
+            timed = {"at": np.float64(3000 + i)} if model.half_life else {}
+            state = model.update(state, X[i], r[i], own=True, **timed)
+        assert state.history.X.shape[0] < most
+    # seen red: buffers that keep the room of a batch
 
 
 def test_by_the_clock_rows_count_by_their_age_in_whatever_order_they_come():

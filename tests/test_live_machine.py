@@ -1,161 +1,246 @@
-"""Any interleaving of two `Live` objects on one home, beside a slow model that solves least squares on all rewards."""
+"""Any interleaving of two `Live` objects on one home, beside a slow model that solves least squares on all rewards.
 
-import itertools
-from pathlib import Path
+On a file and in PostgreSQL each object is a process, and some are killed: between two calls, or in the middle of one.
+"""
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
-from numpy.testing import assert_allclose
+from hypothesis.stateful import initialize, invariant, precondition, rule
+from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
-from dither.live import learner
-from ledgers import COUNTS, Slow, features, moment
+import machines
+from dither.features import Numeric
+from ledgers import Slow, moment
+from livings import Away, Here
+from machines import REWARDS, TIMES, USERS, WHICH
 
-TIMES, USERS = st.integers(0, 60), st.sampled_from(["ann", "bob"])
-WHICH = st.integers(0, 1)
+ARMS, HALF = ["a0", "a1", "a2", "a3", "a4"], 30.0
+START = moment(0).timestamp()
 
 
-def begin():
-    return dither.LinFP(dim=3, seed=0, floor=0.2, lam=1.0)
+class Arms:
+    """A slow catalogue: a dictionary, and the list of all that it ever was."""
+
+    def __init__(self, form):
+        plain = Numeric(mean=0, scale=1)
+        arm = {} if form == "disjoint" else {"x": plain, "y": plain}
+        self.features = dither.Features(context={"age": plain}, arm=arm, cross=() if not arm else "all", form=form)
+        self.form, self.records, self.off, self.ids, self.was = form, {}, set(), [], []
+        self.happened()
+
+    def happened(self):
+        self.was.append(({id: dict(record) for id, record in self.records.items()}, set(self.off)))
+
+    def offered(self):
+        return [id for id in self.ids if id not in self.off]
+
+    def encoded(self, age, arms, version=-1):
+        records, _ = self.was[version]
+        if self.form == "disjoint":
+            return self.features.encode({"age": age})
+        return self.features.encode({"age": age}, [records[id] for id in arms])
+
+    def change(self, what, id, record):
+        if what == "add":
+            self.ids.append(id)
+        if record is not None:
+            self.records[id] = record
+        if what in ("add", "restore"):
+            self.off.discard(id)
+        if what == "retire":
+            self.off.add(id)
+        self.happened()
 
 
-class Machine(RuleBasedStateMachine):
-    """Closing is an orderly end; a kill leaves the lease behind, and a new object comes in its place."""
+class Machine(machines.Machine):
+    """Closing is an orderly end. A kill leaves the lease behind, and a new process comes in its place."""
 
-    def __init__(self, place):
-        super().__init__()
-        self.where, self.several = place()
-        self.number, self.held = itertools.count(), []
+    free_parts = False
 
-    @initialize(default=st.sampled_from([None, 0.0]), lease=st.sampled_from([1e-6, 1e6]), every=st.integers(1, 3))
-    def begin(self, default, lease, every):
-        self.slow = Slow("sum", 20, default, "kept")
-        self.seen = {}  # id -> the features that were shown
+    @initialize(
+        default=st.sampled_from([None, 0.0]),
+        lease=st.sampled_from([1e-6, 1e6]),
+        every=st.integers(1, 3),
+        form=st.sampled_from(["shared", "disjoint"]),
+        half_life=st.sampled_from([None, HALF]),
+        parts=st.sampled_from([None, ["click", "sale"]]),
+    )
+    def begin(self, default, lease, every, form, half_life, parts):
+        self.slow, self.arms = Slow("sum", 20, default, "kept", parts), Arms(form)
+        self.half_life, self.lam = half_life, None
+        self.seen = {}  # id -> what was shown: x, the place, the arms and the version of the catalogue
         self.given = {"lease_seconds": lease, "snapshot_batches": every, "refresh_seconds": 1e-6}
-        self.held = [dither.Live(self.where, bandit=begin(), horizon=20, default=default, **self.given)]
+        shop = dither.Catalogue(self.arms.features)
+        self.happens("add", "a0", shop.add)
+        self.happens("add", "a1", shop.add)
+        more = {"bandit": self.bandit(1.0), "catalogue": shop, "horizon": 20, "default": default, "parts": parts}
+        self.held = [self.opened(**more)]
         if self.several:
-            self.held.append(dither.Live(self.where, **self.given))
+            self.held.append(self.opened())
 
-    def live(self, which):
-        return self.held[which % len(self.held)]
+    def opened(self, **more):
+        return (Away if self.several else Here)(self.where, self.given | more)
 
-    @rule(which=WHICH, time=TIMES, user=USERS)
-    def decide(self, which, time, user):
+    def bandit(self, lam):
+        features = self.arms.features
+        slots = 1 if features.form == "disjoint" else None
+        return dither.LinFP(features=features, disjoint=slots, seed=0, floor=0.2, lam=lam, half_life=self.half_life)
+
+    def call(self, which, name, *arguments, **settings):
+        return self.one(which).call(name, *arguments, **settings)
+
+    # Arms
+
+    def happens(self, what, id, call):
         n = next(self.number)
-        X = features(n % 5, K=3) % 1.7 - 0.5
-        d = self.live(which).choose(X, ["a", "b", "c"], id=f"d{n}", time=moment(time), extra={"user": user})
-        assert d.arm == "abc"[d.place]
-        self.slow.enter(d.id, time, user, d.place)
-        self.seen[d.id] = X[d.place]
+        record = None
+        if what in ("add", "change"):
+            record = {} if self.arms.form == "disjoint" else {"x": 0.5 + n % 7, "y": (n % 5) - 2.0}
+        version = call(id, record) if record is not None else call(id)
+        self.arms.change(what, id, record)
+        assert version == len(self.arms.was) - 1
 
-    @precondition(lambda self: self.slow.decisions)
-    @rule(which=WHICH, data=st.data(), r=st.sampled_from([0.0, 1.0]), time=TIMES)
-    def reward(self, which, data, r, time):
-        alive = [id for id, one in self.slow.decisions.items() if not one["erased"]]
-        if not alive:
-            return
-        id, live = data.draw(st.sampled_from(alive)), self.live(which)
-        said = live.reward(id, r, moment(time))
-        assert said == self.slow.reward(id, r, None, time)
-        if live.learns:
-            self.is_learnt(live)
+    @rule(which=WHICH, id=st.sampled_from(ARMS), data=st.data())
+    def change_an_arm(self, which, id, data):
+        known, offered = id in self.arms.ids, self.arms.offered()
+        whats = ["add"] if not known else ["retire"] * (len(offered) > 1) if id in offered else ["restore"]
+        if known and self.arms.form == "shared":
+            whats.append("change")
+        if whats:
+            what = data.draw(st.sampled_from(whats))
+            self.happens(what, id, lambda *given: self.call(which, "change", what, *given))
 
-    @precondition(lambda self: self.slow.decisions)
-    @rule(which=WHICH, data=st.data(), time=TIMES)
-    def reward_together(self, which, data, time):
-        alive = [id for id, one in self.slow.decisions.items() if not one["erased"]]
-        ids = data.draw(st.lists(st.sampled_from(alive), unique=True, max_size=4)) if alive else []
-        assert self.live(which).reward(ids, [1.0] * len(ids), moment(time)) == [
-            self.slow.reward(id, 1.0, None, time) for id in ids
-        ]
+    @rule(which=WHICH, data=st.data())
+    def a_change_is_refused(self, which, data):
+        id = data.draw(st.sampled_from(self.arms.ids))
+        with pytest.raises(ValueError, match="is in the catalogue"):
+            self.call(which, "change", "add", id, {"x": 1.0, "y": 1.0})
+        if id in self.arms.off:
+            with pytest.raises(ValueError, match="is retired"):
+                self.call(which, "choose", {"age": 0.5}, [id])
+        with pytest.raises(LookupError, match="no arm 'nobody'"):
+            self.call(which, "choose", {"age": 0.5}, ["nobody"])
 
-    @rule(which=WHICH, now=st.integers(0, 100))
-    def expire(self, which, now):
-        assert self.live(which).expire(moment(now)) == self.slow.expire(now)
+    # Decisions
 
-    @rule(which=WHICH, user=USERS)
-    def erase(self, which, user):
-        live = self.live(which)
-        assert live.erase(user=user) == self.slow.erase(self.slow.of_user(user))
-        live.learn()
-        if live.learns:
-            self.is_learnt(live)
+    @rule(which=WHICH, time=TIMES, user=USERS, data=st.data())
+    def decide(self, which, time, user, data):
+        n = next(self.number)
+        offered = self.arms.offered()
+        some = data.draw(st.none() | st.lists(st.sampled_from(offered), min_size=1, unique=True))
+        more = {"id": f"d{n}", "time": moment(time), "extra": {"user": user, "age": n % 4 / 2}}
+        d = self.call(which, "choose", {"age": n % 4 / 2}, some, **more)
+        assert d["arm"] in (some or offered)
+        self.enters(d["id"], d["arm"], time, user, n % 4 / 2, some or offered)
+
+    def enters(self, id, arm, time, user, age, arms):
+        version, X = len(self.arms.was) - 1, self.arms.encoded(age, arms)
+        slots = self.arms.form == "disjoint"
+        place = self.arms.ids.index(arm) if slots else arms.index(arm)
+        self.slow.enter(id, time, user, place)
+        x = X if slots else X[place]
+        self.seen[id] = {"x": x, "X": X, "arm": arm, "slot": place, "age": age, "version": version}
+
+    def rewarded(self, which):
+        self.is_learnt(self.call(which, "stands"))
 
     @rule(which=WHICH)
     def learn(self, which):
-        live = self.live(which)
-        live.learn()
-        if live.learns:
-            self.is_learnt(live)
+        self.call(which, "learn")
+        self.is_learnt(self.call(which, "stands"), all_of_it=True)
+
+    @rule(which=WHICH, lam=st.sampled_from([None, 0.5, 2.0]))
+    def another_shadow(self, which, lam):
+        self.call(which, "replace_shadow", None if lam is None else self.bandit(lam))
+        self.lam = lam
+
+    def is_learnt(self, stands, all_of_it=False):
+        """The estimate is that of least squares on all rewards that count."""
+        if not stands["learns"]:
+            return
+        paid = self.slow.learnt()
+        assert stands["observations"] == len(paid)
+        assert_allclose(stands["theta"], self.solved(paid, 1.0, stands["slots"]), atol=1e-8)
+        if all_of_it and self.arms.form == "disjoint":
+            assert stands["slots"] == len(self.arms.ids)
+        if all_of_it and self.lam is not None:
+            assert_allclose(stands["shadow"], self.solved(paid, self.lam, stands["slots"]), atol=1e-8)
+
+    def solved(self, paid, lam, slots):
+        """By least squares, each row with its weight; with slots each slot by itself."""
+        at = {id: self.slow.decisions[id]["time"] for id in paid}
+        now, each = max(at.values(), default=0), []
+        for slot in range(slots or 1):
+            mine = [id for id in paid if slots is None or self.seen[id]["slot"] == slot]
+            w = [1.0 if self.half_life is None else 0.5 ** ((now - at[id]) / self.half_life) for id in mine]
+            d = self.arms.features.dim
+            root = np.sqrt(np.array(w)).reshape(-1, 1)
+            A = np.vstack(
+                [np.sqrt(lam) * np.eye(d), root * np.array([self.seen[id]["x"] for id in mine]).reshape(-1, d)]
+            )
+            b = np.r_[np.zeros(d), root[:, 0] * [paid[id] for id in mine]]
+            each.append(np.linalg.lstsq(A, b)[0])
+        return np.array(each) if slots else each[0]
+
+    # Ends
 
     @precondition(lambda self: self.several)
     @rule(which=WHICH, kill=st.booleans())
     def reopen(self, which, kill):
-        if kill:
-            self.held[which].ledger.close()
-        else:
-            self.held[which].close()
-        self.held[which] = dither.Live(self.where, **self.given)
+        self.held[which].kill() if kill else self.held[which].close()
+        self.held[which] = self.opened()
 
-    @rule()
-    def the_lease_ends(self):
-        with self.held[0].ledger.holding() as connection:
-            connection.exec_driver_sql("UPDATE dither_lease SET expires = 0")
+    @precondition(lambda self: self.several and self.alive())
+    @rule(which=WHICH, data=st.data(), r=REWARDS, time=TIMES)
+    def killed_as_it_is_rewarded(self, which, data, r, time):
+        """The reward is there, or it is not."""
+        id, part = data.draw(st.sampled_from(self.alive())), self.part(data)
+        before = self.call(1 - which, "events_of", id)
+        self.held[which].kill("reward_of", id, r, moment(time), part)
+        self.held[which] = self.opened()
+        after = self.call(1 - which, "events_of", id)
+        if after != before:
+            assert after[:-1] == before
+            assert after[-1] == (part, r, self.slow.reward(id, r, part, time))
+        self.call(which, "learn")
+        self.is_learnt(self.call(which, "stands"))
 
-    def is_learnt(self, live):
-        """The estimate is that of least squares on all rewards that count."""
-        events = [e for e in self.slow.events if e[4] in COUNTS and not self.slow.decisions[e[0]]["erased"]]
-        paid = [(self.seen[e[0]], e[2]) for e in events]
-        assert live.bandit.observations == len(paid)
-        A = np.vstack([np.eye(3), *(x[None] for x, _ in paid)])
-        theta = np.linalg.lstsq(A, np.r_[np.zeros(3), [r for _, r in paid]])[0]
-        assert_allclose(live.bandit.theta, theta, atol=1e-9)
+    @rule(which=WHICH)
+    def the_lease_ends(self, which):
+        self.call(which, "the_lease_ends")
+
+    # What must hold
+
+    @precondition(lambda self: self.seen)
+    @rule(which=WHICH)
+    def look(self, which):
+        for row in self.call(which, "rows"):
+            one, erased = self.seen[row["id"]], self.slow.decisions[row["id"]]["erased"]
+            assert row["arms"][row["arm"]] == one["arm"]
+            if erased:
+                assert (row["features"], row.get("catalogue")) == (None, None)
+                continue
+            assert row["catalogue"] == one["version"]
+            assert_array_equal(np.squeeze(row["features"]), np.squeeze(one["X"]))
+            again = self.call(which, "encoded", row["catalogue"], {"age": one["age"]}, row["arms"])
+            assert_array_equal(again, one["X"])
 
     @invariant()
     def what_was_learnt_is_a_function_of_the_ledger(self):
-        for live in self.held:
-            if live._learner._seen.erased == self.erasures():
-                assert live.to_bytes() == live.replay(live.batch).to_bytes()
-
-    def erasures(self):
-        with self.held[0].ledger.database.reading() as connection:
-            return connection.exec_driver_sql("SELECT coalesce(max(number), 0) FROM dither_erasures").scalar()
+        for which in range(len(self.held)):
+            assert False not in self.call(which, "stands")["same"].values()
 
     @invariant()
-    def batches_have_no_gaps_and_fences_grow(self):
-        if not self.held:
-            return
-        with self.held[0].ledger.database.reading() as connection:
-            rows = connection.exec_driver_sql("SELECT number, fence FROM dither_batches ORDER BY number").fetchall()
-        assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
-        assert [row[1] for row in rows] == sorted(row[1] for row in rows)
-
-    def teardown(self):
-        for live in self.held:
-            live.close()
+    def batches_and_versions_have_no_gaps_and_fences_grow(self):
+        if self.held:
+            batches, events = self.call(0, "tables")
+            assert [number for number, _ in batches] == list(range(1, len(batches) + 1))
+            assert [fence for _, fence in batches] == sorted(fence for _, fence in batches)
+            assert [version for version, *_ in events] == list(range(1, len(self.arms.was)))
 
 
 @pytest.mark.parametrize("kind", ["memory", "file", "postgres"])
-def test_a_live_bandit_is_what_a_slow_one_is(kind, tmp_path, request, monkeypatch):
-    monkeypatch.setattr(learner, "SWEEP", 0)  # the learner looks at every write for what others have written
-    numbers = itertools.count()
-    server = request.getfixturevalue("postgres") if kind == "postgres" else None
-
-    def place():
-        if kind == "memory":
-            return None, False
-        return (server.url() if server else Path(tmp_path) / f"{next(numbers)}.db"), True
-
-    many = {"memory": 40, "file": 10, "postgres": 15}[kind]
-    quiet = settings(max_examples=many, stateful_step_count=25, suppress_health_check=list(HealthCheck), deadline=None)
-    run_state_machine_as_test(lambda: Machine(place), settings=quiet)
+def test_a_live_bandit_is_what_a_slow_one_is(kind, tmp_path, request):
+    machines.run(Machine, kind, tmp_path, request, many={"memory": 50, "file": 12, "postgres": 12})

@@ -111,6 +111,38 @@ def cholesky(H: Array) -> Array | None:
         return None
 
 
+def root_of_inverse(H: Array) -> Array | None:
+    """The upper triangular F with FF' = H⁻¹, (..., d, d); None where some H is not positive definite in float64."""
+    if type(H) is np.ndarray and H.ndim == 2:
+        potrf, trtri = lapack()
+        R, bad = potrf(H)  # upper, with zeros below
+        return None if bad else trtri(R)[0]
+    R = cholesky(H)
+    if R is None:
+        return None
+    xp = namespace(H)
+    return xp.linalg.solve(R, xp.zeros_like(R) + xp.eye(R.shape[-1], dtype=R.dtype, device=device(R)))
+
+
+@functools.cache
+def dger() -> Any:
+    """BLAS's A + ω xy' for A in Fortran's order, which takes half the time of an outer product and a sum in NumPy.
+
+    dger(ω, x, y, 1, 1, A) leaves A as it is; dger(ω, x, y, 1, 1, A, 1, 1, 1) writes over it
+    """
+    from scipy.linalg import blas  # as in `lapack`
+
+    return blas.dger
+
+
+@functools.cache
+def lapack() -> tuple[Any, Any]:
+    """LAPACK's Cholesky factor and inverse of a triangle."""
+    from scipy.linalg import lapack  # an eighth of what `import dither` would take
+
+    return lapack.dpotrf, lapack.dtrtri
+
+
 def norms(X: Array) -> Array:
     """Euclidean lengths along the last axis: (..., K, d) -> (..., K). Finite entries below 1e154 never give NaN."""
     xp = namespace(X)

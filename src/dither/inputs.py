@@ -32,6 +32,11 @@ class Named:
         return self.array
 
 
+def plain(X: Any) -> bool:
+    """Whether X is an array that `features` gives back as it is."""
+    return type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous
+
+
 def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
     """X as float64 (..., dim) in C order, and its column names. X is not copied where it is that already.
 

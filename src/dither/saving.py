@@ -26,6 +26,7 @@ from dither.models import model as contract
 
 FORMAT = 2  # 2: states carry what rounding has done to them
 UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {}  # n -> turns format n into n + 1
+LATER = ("mass", "unread")  # arrays that older files lack, which mean what a fresh state has
 LIBRARY = "dither"
 KNOWN: dict[str, type] = {  # the classes that a file may name; `know` adds those of algorithms
     name: cls
@@ -328,7 +329,8 @@ def filled(template: Any, content: dict[str, np.ndarray]) -> Any:
 
     def rule(fresh: np.ndarray) -> np.ndarray:
         name = next(names)
-        array, fresh = content.pop(name), np.asarray(fresh)
+        fresh = np.asarray(fresh)
+        array = content.pop(name, fresh) if name.rpartition(".")[2] in LATER else content.pop(name)
         if not same_form(name, array, fresh):
             raise ValueError(f"{name} is {array.dtype}{array.shape}, its configuration has {fresh.dtype}{fresh.shape}")
         if array.dtype.kind == "i" and array.size and array.min() < 0:

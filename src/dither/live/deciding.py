@@ -123,7 +123,7 @@ class Decider:
         made, X, mask = self._chosen(asked.X, asked.mask, more)
         if values is not None:
             more["values"] = values = inputs.values(values, shape=bandit._shape(X), mask=mask)
-        many = None if np.ndim(made.arm) == 0 else np.size(made.arm)
+        many = None if type(made.arm) is int else np.size(made.arm)
         own = self._more(X, mask, more, demanded, asked.version, extra, many)
         given = {"id": id, "time": time, "mask": mask, "arms": asked.names, "extra": own}
         if before is not None:
@@ -146,7 +146,8 @@ class Decider:
         """more : values, minimum and baseline, where there are some."""
         bandit = self.bandit
         if self.rule is None:
-            return bandit.choose(X, mask=mask, **more), *bandit.read(X, mask)
+            made = bandit.choose(X, mask=mask, **more)
+            return made, *((X, None) if mask is None and inputs.plain(X) else bandit.read(X, mask))
         X, mask = bandit.read(X, mask)
         if X.ndim != (1 if bandit.slots else 2):
             raise ValueError("a rule that acts decides one request at a time: give X without a batch axis")
@@ -197,18 +198,21 @@ class Decider:
 
     def _lessons(self, X: np.ndarray, made: Decision, batch: int) -> list[dict[str, Any]]:
         """What the rewards of the decisions teach."""
-        slots, arm = self.bandit.slots is not None, np.atleast_1d(np.asarray(made.arm))
-        if slots:
-            x = np.atleast_2d(X)
-        else:
-            X = X if X.ndim == 3 else X[None]
-            x = X[np.arange(len(arm)), arm]
+        slots = self.bandit.slots is not None
+        if type(made.arm) is int:
+            x = X if slots else X[made.arm]
+            return [{"x": x, "slot": made.arm if slots else None, "batch": batch, "width": len(x)}]
+        arm = np.asarray(made.arm)
+        x = X if slots else X[np.arange(len(arm)), arm]
         return [
             {"x": x[i], "slot": int(arm[i]) if slots else None, "batch": batch, "width": x.shape[1]}
             for i in range(len(arm))
         ]
 
 
+_FIELDS = tuple(field.name for field in dataclasses.fields(Decision))
+
+
 def columns(made: Decision) -> dict[str, Any]:
     """The fields of a decision by name."""
-    return {field.name: getattr(made, field.name) for field in dataclasses.fields(Decision)}
+    return {name: getattr(made, name) for name in _FIELDS}

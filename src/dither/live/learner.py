@@ -89,15 +89,16 @@ class Learner:
     # What the ledger calls, in its transactions
 
     def before(self, connection: Any, *, rewards: bool) -> int | None:
-        """Renew the lease, or take it where it is free; -> the number of the batch that this transaction may make."""
+        """See that the lease is held, or take it where it is free; -> the number of the batch that may be made now."""
         self._whole()
         self._next, self._number, self._grown = None, None, None
         if not self.learns:
             return None
         home, now = self.ledger.database, time.monotonic()
-        if self._held is not None and (rewards or now - self._renewed > self._lease_seconds / 4):
-            changes = lessons.renew(connection, home, self._held)
-            self._renewed = now
+        due = now - self._renewed > self._lease_seconds / 4
+        if self._held is not None and (rewards or due):
+            changes = (lessons.renew if due else lessons.check)(connection, home, self._held)
+            self._renewed = now if due else self._renewed
             if changes is None:
                 self._held, self._asked = None, -float("inf")
             else:

@@ -242,7 +242,7 @@ class Live:
             self._told_names(self.bandit._columns)
             self.ledger.enter(rows, taught)
         shown = columns(made) | {"place": made.arm}
-        if np.ndim(made.arm) == 0:
+        if type(made.arm) is int:
             arm = made.arm if names is None else names[int(made.arm)]
             return Shown(**shown | {"arm": arm, "id": rows[0]["id"]})
         arms_shown = made.arm if names is None else np.array([names[a] for a in np.asarray(made.arm)])

@@ -92,8 +92,7 @@ def opened(
         if have is None and given is None:
             return None
         own = None if have is None else Features.of_description(have["features"])
-        catalogue = given if own is None or given is not None else Catalogue(own, id=have["id"])
-        assert catalogue is not None
+        catalogue = given if given is not None else Catalogue(own, id=have["id"])  # type: ignore[arg-type, index]
         kept = Kept(ledger, catalogue, room=room, told=told)
         if own is None:
             keeping.put(connection, KEPT, {"features": catalogue.features.described, "id": catalogue._field})

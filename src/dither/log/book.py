@@ -84,7 +84,7 @@ class Ledger:
     ) -> None:
         errors.true_or_false("wait", wait)
         errors.positive("flush_seconds", flush_seconds)
-        given = {"rewards": rewards, "horizon": _seconds(horizon), "default": default, "late": late}
+        given: dict[str, Any] = {"rewards": rewards, "horizon": _seconds(horizon), "default": default, "late": late}
         given["parts"] = None if parts is None else ledger.parts(parts)
         if rewards is not None:
             errors.among("rule for rewards", rewards, ledger.RULES)

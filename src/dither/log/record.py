@@ -62,7 +62,7 @@ class Maker:
         floor: float | None = None,
     ) -> list[dict[str, Any]]:
         """The rows of one decision, or of a batch. The arguments are those of `Log.record`."""
-        single = np.ndim(decision.arm) == 0
+        single = type(decision.arm) is int or np.ndim(decision.arm) == 0
         B = 1 if single else len(np.asarray(decision.arm))
         features, K = self._features(X, single, B, arms, mask, probabilities)
         offered = None if mask is None else np.broadcast_to(inputs.offered(mask, shape=(B, K)), (B, K))

@@ -16,7 +16,6 @@ A window takes rows out of the sums again. What the rounding of larger sums has 
 column; where it would show, and after as many rows as the window has, the sums are made anew from the rows.
 """
 
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -77,8 +76,7 @@ def _quickly(model: Any, state: FadingState, x: np.ndarray, r: Any, *, own: bool
     y = np.empty(d + 1)
     y[:d], y[d] = x, r
     if left < 1:
-        A = left * state.A
-        A += np.multiply.outer(y, y)
+        A = arrays.dger()(1.0, y, y, 1, 1, (left * state.A).T, 1, 1, 1).T
         steps = left * state.lost.item(0) + 1
     elif rows is None or not own or (slid := kept.one(rows, state.A, y, window=model.window, lam=model.lam)) is None:
         return None
@@ -248,17 +246,9 @@ def _factored(
     )
 
 
-@functools.cache
-def _lapack() -> tuple[Any, Any]:
-    """LAPACK's Cholesky factor and inverse of a triangle."""
-    from scipy.linalg import lapack  # an eighth of what `import dither` would take
-
-    return lapack.dpotrf, lapack.dtrtri
-
-
 def _by_sums(lam: float, A: np.ndarray, steps: float) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """F from the Cholesky factor of V, with θ̂ and what is lost, for one run in NumPy; None if too much is lost."""
-    potrf, trtri = _lapack()
+    potrf, trtri = arrays.lapack()
     d = len(A) - 1
     V = A[:d, :d].copy()
     V.ravel()[:: d + 1] += lam

@@ -135,22 +135,24 @@ def windowed(state: History, window: Array | float) -> History:
     return state._replace(count=state.count - lost, total=kept * state.total)
 
 
-def without(state: History, gone: Array) -> History:
-    """The history without the rows that are `gone` (..., N), and with room for more, if it has none; else as it is."""
+def compact(state: History) -> History:
+    """The history without the rows that count 0, where it has no room for more, or where many rows are such."""
     xp = arrays.namespace(state.count)
-    if int(xp.max(state.rows)) < state.count.shape[-1]:
+    used, most = int(xp.max(state.rows)), int(xp.max(xp.count_nonzero(state.count, axis=-1)))
+    if used < state.count.shape[-1] and used <= most + most // 4 + PAD:
         return state
-    X, count, total = (xp.zeros_like(A) for A in state[:3])
+    *batch, _, d = state.X.shape
+    size, device = blocks(most + most // 4 + PAD + 1), array_api_compat.device(state.X)
+    X, count, total = (
+        xp.zeros((*batch, *shape), dtype=state.X.dtype, device=device) for shape in ((size, d), (size,), (size,))
+    )
     rows = xp.asarray(state.rows, copy=True)
-    for i in np.ndindex(tuple(state.rows.shape)):
-        n = int(state.rows[i])
-        used = xp.nonzero(~gone[(*i, slice(0, n))])[0]
-        parts = ((X, state.X), (count, state.count), (total, state.total))
-        for new, old in parts:
-            new[(*i, slice(0, used.shape[0]), ...)] = xp.take(old[(*i, ...)], used, axis=0)
-        rows[i] = used.shape[0]
-    state = History(X, count, total, rows)
-    return roomier(state) if 4 * int(xp.max(rows)) > 3 * count.shape[-1] else state
+    for i in np.ndindex(tuple(batch)):
+        left = xp.nonzero(state.count[(*i, slice(0, int(state.rows[i])))])[0]
+        for new, old in ((X, state.X), (count, state.count), (total, state.total)):
+            new[(*i, slice(0, left.shape[0]), ...)] = xp.take(old[(*i, ...)], left, axis=0)
+        rows[i] = left.shape[0]
+    return History(X, count, total, rows)
 
 
 def check(state: History) -> None:

@@ -20,7 +20,6 @@ from dither.arrays import Array
 
 ROOM = 64  # rows that there is room for at first
 SHOWN = 1e3
-_SIGNS = np.array([[1.0], [-1.0]])
 
 
 class Kept(NamedTuple):
@@ -51,15 +50,16 @@ def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) ->
     full = total == window
     if end == len(rows.Y) or since >= window or gone or total > window or (full and rows.count[first] != 1):
         return None
+    dger = arrays.dger()
+    A = dger(1.0, y, y, 1, 1, A.T).T
     if full:
-        pair = np.array([y, rows.Y[first]])
-        A = A + pair.T @ (_SIGNS * pair)
-    else:
-        A = A + np.multiply.outer(y, y)
+        old = rows.Y[first]
+        A = dger(-1.0, old, old, 1, 1, A.T, 1, 1, 1).T
     size = A.diagonal()
     peak = np.maximum(rows.peak, size)
-    shown = float((peak / (np.abs(size) + lam)).max())
-    if shown > SHOWN:
+    all_shown = peak / (np.abs(size) + lam)
+    shown = all_shown.item(all_shown.argmax())  # NaN comes out as NaN
+    if not shown <= SHOWN:
         return None
     rows.Y[end], rows.count[end] = y, 1.0
     first, total = (first + 1, total) if full else (first, total + 1)
@@ -185,9 +185,9 @@ def _sum(Y: Array, weight: Array) -> Array:
 
 
 def _moved(rows: Kept, n: int) -> Kept:
-    """The rows that count at the beginning of new arrays, which have room for as many again and for n more."""
+    """The rows that count at the beginning of new arrays, with room for three times as many again and for n more."""
     xp, batch = arrays.namespace(rows.Y), rows.places.shape[:-1]
-    room = max(ROOM, 2 * int(xp.max(rows.places[..., 1] - rows.places[..., 0]))) + n
+    room = max(ROOM, 4 * int(xp.max(rows.places[..., 1] - rows.places[..., 0]))) + n
     device, shape = array_api_compat.device(rows.Y), (*batch, room)
     Y = xp.zeros((*shape, rows.Y.shape[-1]), dtype=rows.Y.dtype, device=device)
     count, places = xp.zeros(shape, dtype=rows.Y.dtype, device=device), xp.asarray(rows.places, copy=True)

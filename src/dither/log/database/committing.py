@@ -56,8 +56,10 @@ class Committer:
         self.group = group.Group(self.commit)
 
     def submit(self, asked: Entering | Deciding | Rewarding) -> Any:
-        """Wait until it is committed; -> what became of each reward, or the result of `Deciding`. Raises its error."""
-        return self.group.submit(asked)
+        """Wait until it is committed and on the disk; -> what became of each reward, or the result of `Deciding`."""
+        result, number = self.group.submit(asked)
+        self._home.reach(number)  # the next transaction goes on meanwhile
+        return result
 
     @property
     def turn(self) -> "threading.RLock":
@@ -75,14 +77,15 @@ class Committer:
             for request in requests:
                 self.commit([request])
             return
+        number = self._home.written
         for request, (result, error) in zip(requests, ended, strict=True):
-            request.end(result, error)
+            request.end((result, number), error)
 
     def _transaction(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
         new = [request.asked.rows for request in requests if isinstance(request.asked, Entering)]
         paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, Rewarding)]
-        with self._home.writing() as connection:
+        with self._home.writing(later=True) as connection:
             batch, taught = None, []
             if self.teacher is not None:
                 batch = self.teacher.before(connection, rewards=bool(paid))

@@ -1,8 +1,8 @@
 """Where a ledger lives: in memory, in one SQLite file, or in a PostgreSQL database. Connections and transactions.
 
     memory      SQLite without a file
-    file        SQLite: WAL, synchronous=FULL, so that a commit is on the disk when it returns; BEGIN IMMEDIATE for
-                writes, so that two writers wait for each other and neither fails half-way
+    file        SQLite: WAL, synced after the commit (`journal`); BEGIN IMMEDIATE for writes, so that two writers wait
+                for each other and neither fails half-way
     URL         PostgreSQL by psycopg, READ COMMITTED for writes, one snapshot for reads
 
 A transaction is whole or has not happened. An error of the database is raised as an OSError that says so.
@@ -10,7 +10,6 @@ A transaction is whole or has not happened. An error of the database is raised a
 
 import contextlib
 import importlib
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither import errors
+from dither.log.database import journal
 from dither.log.database.sql_tables import PREFIX
 
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
@@ -53,6 +53,7 @@ class Home:
         if self.file is not None and not self.file.parent.is_dir():
             raise FileNotFoundError(f"no folder {self.file.parent} for the ledger {self.file.name}")
         self._lock, self._wait = threading.RLock(), wait
+        self._journal = None if self.file is None else journal.Journal(self.file)
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
         self._parents: list[Any] = []
@@ -85,15 +86,18 @@ class Home:
     def _opened(self, connection: Any, _: Any) -> None:
         for pragma in (
             "journal_mode=WAL",
-            f"synchronous={'FULL' if self._wait else 'NORMAL'}",
+            "synchronous=NORMAL",
             "foreign_keys=ON",
             "secure_delete=ON",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that writes. It is committed, and on the disk, when the block ends without an error."""
+    def writing(self, *, later: bool = False) -> Iterator[sa.Connection]:
+        """A transaction that writes. It is committed, and on the disk, when the block ends without an error.
+
+        later : return when it is committed. The caller waits for the disk with `reach(self.written)`.
+        """
         with self._lock, self._told("written"):
             connection = self._writer or self._engine.connect().execution_options(dither_writes=True)
             self._writer = None
@@ -106,6 +110,22 @@ class Home:
                 connection.close()
                 raise
             self._writer = connection  # it stays open, as getting another takes as long as the writing
+            number = self._journal.wrote() if self._journal is not None else 0
+        if not later:
+            self.reach(number)
+
+    @property
+    def written(self) -> int:
+        """How many transactions this process has committed to a file."""
+        return self._journal.written if self._journal is not None else 0
+
+    def reach(self, number: int) -> None:
+        """Return when so many transactions of this process are on the disk, where calls wait for it.
+
+        Raises OSError where the disk refuses.
+        """
+        if self._wait and self._journal is not None:
+            self._journal.wait(number)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -192,19 +212,9 @@ class Home:
         return self.file is not None or self.postgres
 
     def sync(self) -> None:
-        """Return when what was committed is on the disk. PostgreSQL does so by itself a little later.
-
-        The journal alone is opened. SQLite syncs what it moves from there into the file, and it holds locks on the
-        file, which this process would lose if it closed a handle of its own (sqlite.org/howtocorrupt.html, 2.2).
-        """
-        if self.file is None or self._wait:
-            return
-        with contextlib.suppress(FileNotFoundError):  # there is no journal where all of it is in the file
-            handle = os.open(f"{self.file}-wal", os.O_RDWR)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        """Return when what was committed is on the disk. PostgreSQL does so by itself a little later."""
+        if self._journal is not None and not self._wait:
+            self._journal.sync()
 
     def truncate(self) -> None:
         """Let no copy of what was erased stay in the journal of a SQLite file."""
@@ -225,6 +235,7 @@ class Home:
         self._lock = threading.RLock()
         self._parents.append(self._writer)  # closing it would end the parent's
         self._writer = None
+        self._journal = None if self.file is None else journal.Journal(self.file)
         self._engine.dispose(close=False)
         if self.shared:
             self._engine = self._made()

@@ -5,9 +5,9 @@ that commits late has no number yet, and gets a later one, so none is skipped. A
 the same rows together, so it computes the same bits.
 
 One process learns at a time. It holds the lease: a row with its name, a fence and a time. The fence grows with every
-new holder. Each transaction that makes a batch or a snapshot renews the lease where holder and fence are still its own,
+new holder. Each transaction that makes a batch or a snapshot locks the lease where holder and fence are still its own,
 and does nothing else if they are not. So a learner that was paused for longer than its lease writes nothing, whatever
-it believes.
+it believes. Now and then it renews the lease.
 """
 
 from collections.abc import Iterable
@@ -25,6 +25,7 @@ MOST = 10_000  # rewards in one batch
 _MINE = (_LEASE.holder == sa.bindparam("holder")) & (_LEASE.fence == sa.bindparam("fence_"))
 _CHANGES = (_LEASE.erased, _LEASE.arms, _LEASE.shadow)
 _RENEW = sa.update(sql_tables.lease).where(_MINE).values(expires=sa.bindparam("until")).returning(*_CHANGES)
+_CHECK = sa.select(*_CHANGES).where(_MINE).with_for_update()
 _NUMBER = sa.insert(sql_tables.batches).values({c.name: sa.bindparam(c.name) for c in _BATCH})
 
 
@@ -85,6 +86,12 @@ def renew(connection: sa.Connection, home: Home, held: Held) -> Changes | None:
     """
     until = home.now(connection) + int(held.seconds * 1e6)
     rows = home.quick(connection, _RENEW, holder=held.holder, fence_=held.fence, until=until)
+    return Changes(*rows[0]) if rows else None
+
+
+def check(connection: sa.Connection, home: Home, held: Held) -> Changes | None:
+    """As `renew`, and the lease ends when it did before. Nothing is written, so it is quicker."""
+    rows = home.quick(connection, _CHECK, holder=held.holder, fence_=held.fence)
     return Changes(*rows[0]) if rows else None
 
 

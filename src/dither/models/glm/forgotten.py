@@ -5,20 +5,27 @@
 The model of the objective fades as the objective does, so the step in θ is to its exact minimum, and `lazy.faded` says
 what is left of the bound. The factor of H is made anew in each update: O(d³), and no look at the rows.
 
+Rows that count for little are not read any more, the oldest first, and those that count for nothing are dropped
+(`dropped`). What the latter count is summed as `mass`, which fades as they would have. The pull of all of them is in
+the bound of every pass that does not read them.
+
 A window takes out whole rows, and Ĥ may be another matrix than H. There the bound is given up, so the history is read
-in each update. Rows that count for nothing any more are left out when there is no room for another one.
+in each update.
 """
 
+import math
 from typing import Any
 
 from dither import arrays
 from dither.arrays import Array
 from dither.models import forgetting, history
-from dither.models.glm import lazy, learn
+from dither.models.glm import hessian, lazy, learn, leaving
 from dither.models.history import History
 
-NOTHING = 1e-20  # of a width, by which a row that is left out may move θ̂ at most
-LITTLE = 1e-4  # of `tol`, by which all rows that are left out may move an estimate that is certified to `tol`
+NOTHING = 1e-20  # of a width, by which rows that are dropped may move an estimate
+DROPPED = 1e-10  # the same, where the bound knows what they may do
+SELDOM = 32  # rows between two looks for rows to drop
+LITTLE = 0.05  # of `tol`, by which rows that are not read may move an estimate that is certified to `tol`
 
 
 def aged(model: Any, state: Any, r: Array, weight: Array | None, at: Array | None) -> tuple[Any, Array | None]:
@@ -29,7 +36,8 @@ def aged(model: Any, state: Any, r: Array, weight: Array | None, at: Array | Non
     if model.window is not None:
         xp = arrays.namespace(r)
         one = xp.ones_like(r) if one is None else xp.where(one < model.window, one, float(model.window))
-        return _windowed(model, state, one), one
+        left = leaving.left(model, state, one)
+        return _windowed(model, state, one) if left is None else left, one
     return _faded(model, state, left + arrays.namespace(r).zeros_like(r), now), one
 
 
@@ -47,12 +55,12 @@ def taken(model: Any, state: Any, X: Array, r: Array, *, weight: Array | None = 
     rows = history.append_many(rows, X, r, weight)
     if model.window is not None:
         rows = history.windowed(rows, model.window)
-    state = state._replace(
-        history=rows,
-        now=now,
-        lazy=state.lazy._replace(xmax=xp.maximum(state.lazy.xmax, xp.max(arrays.norms(X), axis=-1))),
+    kept = state.lazy
+    kept = kept._replace(
+        xmax=xp.maximum(kept.xmax, xp.max(arrays.norms(X), axis=-1)),
+        mass=None if kept.mass is None else left * kept.mass,
     )
-    return _lost(state)
+    return _lost(state._replace(history=rows, now=now, lazy=kept))
 
 
 def gram_width(model: Any, state: Any, X: Array) -> Array:
@@ -89,40 +97,56 @@ def _faded(model: Any, state: Any, left: Array, now: Array | None) -> Any:
     xp, kept, rho = arrays.namespace(left), state.lazy, model.rho
     rows = history.faded(state.history, left)
     if model.solver != "online" or int(xp.max(rows.rows)) < learn.WARM:  # later it reads no row, and counts none
-        rows = history.without(rows, _negligible(model, rows, kept, left))
+        most = int(xp.max(rows.rows))
+        kept = kept._replace(mass=left * kept.mass)
+        if most % SELDOM == 0 or most == rows.count.shape[-1]:
+            rows, kept = dropped(model, rows, kept, state.F)
     state = state._replace(history=rows, now=now)
     if state.H is None:
         return _lost(state)
     d, wide = state.theta.shape[-1], left[..., None, None]
-    eye = xp.eye(d, dtype=left.dtype, device=arrays.device(left))
-    H = wide * state.H + (1 - wide) * rho * eye
-    R = arrays.cholesky(H)
-    if R is None:
+    H = wide * state.H + (1 - wide) * rho * xp.eye(d, dtype=left.dtype, device=arrays.device(left))
+    F = arrays.root_of_inverse(H)
+    if F is None:
         return _lost(state._replace(H=H))
-    F = xp.linalg.solve(R, xp.zeros_like(R) + eye)
     half = arrays.dot(F.mT, (1 - left)[..., None] * rho * state.theta)
     theta = state.theta - arrays.dot(F, half)
     return state._replace(F=F, theta=theta, H=H, lazy=lazy.faded(kept, left, arrays.norms(half), F, rho=rho))
 
 
-def _negligible(model: Any, rows: History, kept: lazy.Lazy, left: Array) -> Array:
-    """Which rows have no part in θ̂, (..., N): their pull is at most ω |μ - r| ‖x‖/√ρ widths, and that on Ĥ the like.
+def dropped(model: Any, rows: History, kept: lazy.Lazy, F: Array) -> tuple[History, lazy.Lazy]:
+    """The rows without the oldest that have no part in anything, and how many passes need not read; F F' = H⁻¹.
 
-    The rows that are left out go on to fade. So together they move θ̂ by no more than one of them over 1 - left.
+    A row that counts ω pulls by at most ω ‖x‖ in the norm of H⁻¹ where rewards are in [0, 1], and it has at most
+    ω ‖x‖² of H. For other links ω stands for ω μ + |τ|.
     """
-    xp = arrays.namespace(left)
-    share = LITTLE * model.tol * (1 - left) if model.solver == "certified" else NOTHING + 0.0 * left
-    length = kept.xmax / model.rho**0.5
-    length = xp.where(length > 1, length * length, length)
-    top = xp.abs(model.function.mu(kept.zmax))
-    pull = rows.count * xp.where(top > 1, top, 1.0)[..., None] + xp.abs(rows.total)
-    return pull * length[..., None] <= share[..., None]
+    xp, function, mass = arrays.namespace(rows.count), model.function, kept.mass  # type: Any, Any, Any
+    size, most = hessian.spread(F), 1 / model.rho**0.5
+    far = kept.xmax * xp.where(xp.isfinite(kept.bound[..., 0]) & (size < most), size, most)
+    far = xp.where(far > 1, far * far, xp.where(far > 1e-100, far, 1e-100))[..., None]
+    bounded, pull = function.support == (0.0, 1.0), rows.count
+    if not bounded:
+        top = xp.abs(function.mu(kept.zmax))
+        pull = rows.count * xp.where(top > 1, top, 1.0)[..., None] + xp.abs(rows.total)
+    total = xp.cumulative_sum(pull, axis=-1) + mass[..., None]
+    gone = total <= (DROPPED if bounded else NOTHING) / far
+    kept = kept._replace(mass=mass + xp.sum(xp.where(gone, pull, 0.0), axis=-1))
+    if bounded and model.fades and model.solver == "certified":
+        faint = (total <= LITTLE * math.log1p(model.tol) / far) & (total < total[..., -1:])
+        kept = kept._replace(unread=xp.maximum(kept.unread, xp.count_nonzero(faint, axis=-1)))
+    rows = rows._replace(count=xp.where(gone, 0.0, rows.count), total=xp.where(gone, 0.0, rows.total))
+    fewer = history.compact(rows)
+    if fewer is not rows:
+        unread: Any = kept.unread
+        before = xp.arange(rows.count.shape[-1], device=arrays.device(rows.count)) < unread[..., None]
+        kept = kept._replace(unread=xp.count_nonzero(before & (rows.count > 0), axis=-1))
+    return fewer, kept
 
 
 def _windowed(model: Any, state: Any, weight: Array) -> Any:
     """The state whose rows leave room for one that counts weight (...)."""
     rows = history.windowed(state.history, model.window - weight[..., None])
-    return _lost(state._replace(history=history.without(rows, rows.count == 0)))
+    return _lost(state._replace(history=history.compact(rows)))
 
 
 def _lost(state: Any) -> Any:

@@ -161,6 +161,8 @@ class GLM(Forgetting, OneTheta):
         F, H = square + eye / self.lam**0.5, None
         if self.fades:
             kept, H = kept._replace(left=zeros[..., 0] + 1.0), square + eye * self.lam
+        if self.forgets and self.window is None:
+            kept = kept._replace(mass=zeros[..., 0] + 0.0, unread=rows.rows + 0)
         now = None if self.half_life is None else zeros[..., 0] + forgetting.BEFORE
         return GLMState(F, zeros, G, kept, rows, extra, H, now)
 

@@ -17,6 +17,7 @@ In float64 every update misses the minimum of the model by a little. `drifted` a
 may be: the rest of the scalar equation for ζ, and the rounding of the products with F.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import array_api_compat
@@ -26,7 +27,7 @@ from dither import arrays
 from dither.arrays import Array
 from dither.links import Link
 from dither.models import buffers
-from dither.models.glm import certificate, newton, rounding
+from dither.models.glm import certificate, hessian, newton, rounding
 
 FIRST = 16  # rows that the buffer has room for at the start
 QUICK = 5  # Newton steps after which the root is looked for inside a bracket
@@ -68,6 +69,8 @@ class Lazy(NamedTuple):
     trace: Array  # (...)  tr H
     inverse: Array  # (...)  tr H⁻¹
     left: Array | None = None  # (...)  what the old rows count, as a share of what they did at the last pass
+    mass: Array | None = None  # (...)  what rows that were dropped count, as they fade: `forgotten.dropped`
+    unread: Array | None = None  # (...)  how many rows at the beginning passes need not read; int64
 
 
 class Step(NamedTuple):
@@ -225,6 +228,24 @@ def extend(lazy: Lazy, x: Array, zeta: Array, v: Array, width: Array, *, own: bo
     )
 
 
+def strayed(lazy: Lazy, theta: Array, width: Array, *, model: Any) -> Lazy | None:
+    """What is kept where the row after a pass alone moves the logits so far that another pass is due; else None.
+
+    For one run. theta, width : as of `measured` and `extend`, of which the first part says enough
+    """
+    if int(lazy.fill):
+        return None
+    D = theta - lazy.base
+    size = arrays.norms(arrays.dot(lazy.R, D))
+    s = min(float(lazy.xmax * arrays.norms(D)), float(lazy.old * size), MOST)
+    drift = float(model.function.M(float(lazy.zmax) + s)) * s + float(lazy.offset)
+    if not drift > most_drift(model.tol):
+        return None
+    xp = arrays.namespace(theta)
+    bound = xp.stack([xp.full_like(lazy.offset, xp.inf), xp.full_like(lazy.offset, drift)])
+    return lazy._replace(reach=xp.maximum(lazy.reach, width), bound=bound)
+
+
 def measured(lazy: Lazy, theta: Array, *, link: Link, rho: float) -> Lazy:
     """What is kept, with the bound at theta (..., d); rho is ρ."""
     xp = arrays.namespace(theta)
@@ -285,6 +306,16 @@ def renewed(
     )
 
 
+def without(lazy: Lazy, solution: newton.Solution, *, link: Link, rho: float) -> Lazy:
+    """What is kept after a pass without the rows of this `mass`, which have a part in the estimate all the same.
+
+    ‖x‖ <= max ‖x‖ ‖F‖ for each of them. So their slope is at most mass ‖x‖, and their share of H mass ‖x‖².
+    """
+    long = lazy.xmax * hessian.spread(solution.F)
+    known = lazy._replace(slope=lazy.slope + lazy.mass * long, offset=lazy.offset + lazy.mass * long * long)
+    return measured(known, solution.theta, link=link, rho=rho)
+
+
 def square(A: Array) -> Array:
     """Σ a_ij², (...): the trace of A'A."""
     xp = arrays.namespace(A)
@@ -305,6 +336,11 @@ def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Arr
     kept.exact[runs] = np.where(exact, rows, kept.exact[runs])
     if kept.left is not None:
         kept.left[runs], state.H[runs] = 1.0, np.swapaxes(found.R, -1, -2) @ found.R
+
+
+def most_drift(tol: float) -> float:
+    """The bound on |log eigenvalues| above which a pass is due."""
+    return 2 * math.log1p(tol)
 
 
 def cap(rows: int, dim: int) -> int:

@@ -8,6 +8,7 @@ are read in blocks of `history.PAD`, and only runs with equally many blocks shar
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dither.arrays import Array
 from dither.models import factor, history, statistics
 from dither.models.glm import apart, certificate, lazy, lockstep, near, newton, quick
 from dither.models.glm.problem import Problem
+from dither.models.history import History
 
 SOLVED = 128
 WARM = 1024  # rows that "online" keeps, and solves after every observation
@@ -38,17 +40,21 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     s = 1 + step.v * step.q
     lost = ~xp.isfinite(state.lazy.bound[..., 0]) | (s > factor.LONG)
     new = _noted(model, unread, x, r, weight, own=own)
-    due = (new.history.rows < SOLVED) | (model.solver != "certified")
+    due = (new.history.rows < SOLVED) | (model.solver != "certified") | ((model.window or SOLVED) < SOLVED)
     if not bool(xp.all(due)):
         kept = lazy.drifted(new.lazy, x, r, step)
-        kept = lazy.extend(kept, x, step.zeta, step.v, xp.sqrt(step.q / s), own=own)
-        kept = lazy.measured(kept, new.theta, link=model.function, rho=model.rho)
+        width = xp.sqrt(step.q / s)
+        if due.ndim == 0 and (far := lazy.strayed(kept, new.theta, width, model=model)) is not None:
+            kept, due = far, due | True
+        else:
+            kept = lazy.extend(kept, x, step.zeta, step.v, width, own=own)
+            kept = lazy.measured(kept, new.theta, link=model.function, rho=model.rho)
         unknown = ~xp.isfinite(state.lazy.bound[..., :1])  # what holds of a model of the objective without some rows
         new = new._replace(lazy=kept._replace(bound=xp.where(unknown, xp.inf, kept.bound)))
         due = due | lost | _uncertain(model, new)
     if arrays.some(due):
         try:
-            new = _read(model, new, due) if due.ndim == 1 else _flattened(model, new, due)
+            new = _passed(model, new, due)
             if not bool(xp.all(xp.isfinite(new.theta))):
                 raise errors.overflow()
         except BaseException:
@@ -86,7 +92,7 @@ def settled(model: Any, state: Any) -> Any:
             due = due | _uncertain(model, state)
     if not arrays.some(due):
         return state
-    return _read(model, state, due) if due.ndim == 1 else _flattened(model, state, due)
+    return _passed(model, state, due)
 
 
 def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, sure: Array | None) -> tuple:
@@ -135,8 +141,16 @@ def _uncertain(model: Any, state: Any) -> Array:
     """Which runs must read their history: (R,)."""
     kept, d = state.lazy, state.theta.shape[-1]
     E, drift = kept.bound[..., 0], kept.bound[..., 1]
-    due = (model.tol < E) | (drift > 2 * math.log1p(model.tol)) | lazy.full(kept.fill, state.history.rows, d)
+    due = (model.tol < E) | (drift > lazy.most_drift(model.tol)) | lazy.full(kept.fill, state.history.rows, d)
     return due if model.constrain is None else due | apart.near_edge(model, state)
+
+
+def _passed(model: Any, state: Any, due: Array) -> Any:
+    """The state after a pass over the history of the runs that are `due` (...)."""
+    if due.ndim == 1:
+        return _read(model, state, due)
+    alone = None if due.ndim else _alone(model, state)
+    return _flattened(model, state, due) if alone is None else alone
 
 
 def _flattened(model: Any, state: Any, due: Array) -> Any:
@@ -152,10 +166,11 @@ def _flattened(model: Any, state: Any, due: Array) -> Any:
 
 def _read(model: Any, state: Any, due: Array) -> Any:
     """The state after a pass over the history of the runs that are due, (R,)."""
-    rows = [history.blocks(int(n)) for n in state.history.rows]
+    read = [n - first for first, n in _used(model, state.history)]
+    rows = [history.blocks(n) for n in read]
     runs = [i for i, wanted in enumerate(due) if bool(wanted)]
     together = _together(model, state)
-    easy = _easy(model, state) and int(state.history.rows.max()) > quick.LEAST
+    easy = _easy(model, state) and max(read) > quick.LEAST
     if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= together or len(runs) == 1):
         return _solved(model, state, rows[0])
     new = trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), _slim(state))
@@ -170,39 +185,80 @@ def _read(model: Any, state: Any, due: Array) -> Any:
     return new._replace(lazy=kept, history=state.history, extra=state.extra)
 
 
+def _alone(model: Any, state: Any) -> Any:
+    """`_read` for one run without leading axes, of which nothing else is copied; None where `quick` has no solution."""
+    sought = _sought(model, state, ()) if _easy(model, state) else None
+    if sought is None:
+        return None
+    found, limit, again, solved = sought
+    kept, (a, rem, zmax) = state.lazy, (np.asarray(end) for end in found.ends)
+    bound = certificate.bounds(a, rem, np.asarray(found.reach), zmax=zmax, link=model.function)
+    if not (bound <= limit).all():
+        return None
+    solution: Any = newton.Solution(*(np.asarray(getattr(found, name, bound)) for name in newton.Solution._fields))
+    blur = bound[1] if solved else solution.blur
+    new = lazy.renewed(kept, solution, blur, kept.nu, kept.stretch, state.history.rows, exact=again)
+    H = None if state.H is None else solution.R.T @ solution.R
+    return state._replace(F=solution.F, theta=solution.theta, lazy=new, H=H)
+
+
 def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
     """Put what `quick.solve` finds into `new`; returns the `runs` for which it found no solution."""
-    rows, kept, link = state.history, state.lazy, model.function
-    found: dict[int, quick.Found] = {}
-    limits, exact, solved = [], [], []
-    for i in runs:
-        n = int(rows.rows[i])
-        if n <= quick.LEAST:
-            continue
-        given = Problem(rows.X[i, :n], rows.count[i, :n], rows.total[i, :n], model.rho, float(kept.xmax[i]))
-        brief = _brief(model, state, n, n)
-        again = brief and _again(n, int(kept.exact[i]))
-        limit = (model.tol / 2, math.log1p(model.tol)) if brief else (TIGHT, TIGHT)
-        how: dict[str, Any] = {"F": state.F[i]}
-        if brief:
-            how = {"exact": again, "reach": float(kept.reach[i] * np.exp(min(kept.bound[i, 1], lazy.FAR) / 2))}
-        solution = quick.solve(given, state.theta[i], link=link, tol=limit[0], drift=limit[1], **how)
-        if solution is not None:
-            found[i] = solution
-            limits.append(limit)
-            exact.append(again)
-            solved.append(not brief)
-    if not found:
+    sought = {i: found for i in runs if (found := _sought(model, state, (i,))) is not None}
+    if not sought:
         return runs
-    parts = quick.Found(*(np.asarray(A) for A in zip(*found.values(), strict=True)))
+    found, limits, again, solved = zip(*sought.values(), strict=True)
+    parts = quick.Found(*(np.asarray(A) for A in zip(*found, strict=True)))
     a, rem, zmax = parts.ends.T
-    bound = certificate.bounds(a, rem, parts.reach, zmax=zmax, link=link)
+    bound = certificate.bounds(a, rem, parts.reach, zmax=zmax, link=model.function)
     parts = parts._replace(blur=np.where(solved, bound[:, 1], parts.blur))
-    good, done, looked = (bound <= limits).all(axis=-1), np.array(list(found)), np.array(exact)
+    good, done, looked = (bound <= limits).all(axis=-1), np.array(list(sought)), np.array(again)
     if not good.all():
         parts, bound, done, looked = trees.map_arrays(lambda A: A[good], parts), bound[good], done[good], looked[good]
-    lazy.put(new, done, parts, bound, rows.rows[done], looked)
+    lazy.put(new, done, parts, bound, state.history.rows[done], looked)
     return [i for i in runs if i not in done]
+
+
+def _sought(model: Any, state: Any, i: tuple[int, ...]) -> tuple[quick.Found, tuple[float, float], bool, bool] | None:
+    """What `quick.solve` finds for the run i; the limits of its bound; whether it looked for the longest row; whether
+    it is a full solution. None where it finds nothing.
+    """
+    rows, kept = state.history, state.lazy
+    first, n = next(_used(model, History(*(part[i] for part in rows))))
+    if n - first <= quick.LEAST:
+        return None
+    mass = 0.0 if kept.mass is None else float(kept.mass[i])
+    if kept.unread is not None and (unread := int(kept.unread[i])) > first and n - unread > quick.LEAST:
+        first, mass = unread, mass + float(rows.count[i][first:unread].sum())
+    used = slice(first, n)
+    given = Problem(rows.X[i][used], rows.count[i][used], rows.total[i][used], model.rho, float(kept.xmax[i]))
+    brief = _brief(model, state, n, n)
+    again = brief and _again(n, int(kept.exact[i]))
+    limit = (model.tol / 2, math.log1p(model.tol)) if brief else (TIGHT, TIGHT)
+    how: dict[str, Any] = {"F": state.F[i], "mass": mass}
+    if brief:
+        reach = float(kept.reach[i] * np.exp(min(kept.bound[i][1], lazy.FAR) / 2))
+        how = {"exact": again, "reach": reach, "mass": mass}
+    found = quick.solve(given, state.theta[i], link=model.function, tol=limit[0], drift=limit[1], **how)
+    return None if found is None else (found, limit, again, not brief)
+
+
+def _used(model: Any, rows: Any) -> Iterator[tuple[int, int]]:
+    """The first row of each run that counts, and how many rows there are, with those before it."""
+    xp = arrays.namespace(rows.count)
+    for i in np.ndindex(tuple(rows.rows.shape)):
+        yield (int(xp.argmax(xp.astype(rows.count[(*i, ...)] > 0, xp.int8))) if model.forgets else 0, int(rows.rows[i]))
+
+
+def _blocks(model: Any, rows: Any, n: int) -> Iterator[Array]:
+    """X (R, n, d), the counts and the sums (R, n) of the rows that count, of which each run has at most n."""
+    xp, N = arrays.namespace(rows.count), rows.count.shape[-1]
+    starts = [max(0, min(first, N - n)) for first, _ in _used(model, rows)]
+    for part in rows[:3]:
+        if len(set(starts)) == 1:
+            yield part[:, starts[0] : starts[0] + n, ...]
+        else:
+            yield xp.stack([part[i, first : first + n, ...] for i, first in enumerate(starts)])
 
 
 def _easy(model: Any, state: Any) -> bool:
@@ -233,7 +289,8 @@ def _slim(state: Any) -> Any:
 def _solved(model: Any, state: Any, n: int) -> Any:
     """The state after a pass over n rows, for all its runs."""
     rows, kept, xp = state.history, state.lazy, arrays.namespace(state.theta)
-    given = Problem(rows.X[..., :n, :], rows.count[..., :n], rows.total[..., :n], kept.nu + model.rho, kept.xmax)
+    X, count, total = _blocks(model, rows, n)
+    given = Problem(X, count, total, kept.nu + model.rho, kept.xmax)
     brief = _brief(model, state, n, int(rows.rows[0]))
     if brief and model.constrain is not None:
         brief = not arrays.some(apart.near_edge(model, state))
@@ -244,6 +301,7 @@ def _solved(model: Any, state: Any, n: int) -> Any:
         start, tol = state.theta if solution is None else solution.theta, (model.tol / 2 if brief else TIGHT) / stretch
         if brief:
             known = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
+            again = again or (kept.unread is not None and arrays.some(kept.unread > 0))  # `reach` does not know those
             reach = None if again else kept.reach * xp.exp(known / 2)
             drift = math.log1p(model.tol)
             found = near.solve(given, start, link=model.function, tol=tol, drift=drift, lazy=True, reach=reach)
@@ -264,5 +322,7 @@ def _solved(model: Any, state: Any, n: int) -> Any:
     if not brief:  # only rounding is left between the solution and the exact estimate
         blur = xp.maximum(blur, xp.where(xp.isfinite(solution.bound[..., 1]), solution.bound[..., 1], 0.0))
     new = lazy.renewed(kept, solution, blur, nu, stretch, rows.rows, exact=brief and again)
+    if kept.mass is not None and arrays.some(kept.mass > 0):
+        new = lazy.without(new, solution, link=model.function, rho=model.rho)
     H = None if state.H is None else solution.R.mT @ solution.R
     return state._replace(F=F, theta=solution.theta, G=None if state.G is None else solution.F, lazy=new, H=H)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dither import arrays
 from dither.links import Link
 from dither.models.glm import hessian, newton, rounding
 from dither.models.glm.problem import Problem
@@ -58,6 +59,7 @@ def solve(
     F: np.ndarray | None = None,
     reach: float | None = None,
     exact: bool = False,
+    mass: float = 0.0,
 ) -> Found | None:
     """Minimise from theta (d,) to bounds of about FIRM (tol, drift); None where the start was not good enough.
 
@@ -65,6 +67,7 @@ def solve(
     F : (d, d) a factor of some H⁻¹ near theta's; then the solution is as exact as rounding allows
     reach : max ‖x‖ in the norm of H(theta)⁻¹, at most; None: bounded from the longest row
     exact : that maximum is computed anew, from all rows
+    mass : as of `lazy.Lazy`
     """
     X, count, total, rho, longest, _ = problem
     z = X @ theta
@@ -95,21 +98,27 @@ def solve(
         if here or not solved:
             shift = 0.0 if here else longest * math.sqrt(np.vecdot(theta - H.theta, theta - H.theta))
             a = float(link.M(np.float64(zmax + shift + move))) * (shift + move)
-            noise, far = _noise(problem, H, theta, e, count * w, reach, link=link, most=tol / 8, exact=exact)
-            if not (here or exact):
-                far *= math.exp(a / 2)
+            long = longest * float(hessian.spread(H.F)) if mass or not (reach is None or exact) else math.inf
+            known = None if reach is None else min(reach, long)
+            noise, far = _noise(problem, H, theta, e, count * w, known, link=link, most=tol / 8, exact=exact)
+            if not here:
+                long *= math.exp(a / 2)
+                far *= 1 if exact else math.exp(a / 2)
             noise += math.expm1(H.blur) * slope
             beyond = (a / 2 * math.exp(a) if here else math.expm1(a)) * slope
-            a += H.blur
+            pull, more = (mass * long, mass * long * long) if mass else (0.0, 0.0)
+            a += H.blur + more
             if a > FIRM * drift and not solved:
                 return None
-            sharp = beyond <= noise and (a - H.blur <= newton.SHARP or (slope <= noise and stuck)) if solved else True
-            if sharp and beyond + noise <= FIRM * tol and a <= FIRM * drift:
+            own = a - H.blur - more
+            sharp = beyond <= noise and (own <= newton.SHARP or (slope <= noise and stuck)) if solved else True
+            rem = beyond + noise + pull
+            if sharp and rem <= FIRM * tol and a <= FIRM * drift:
                 told = beyond + noise if solved else noise
-                new, ends = theta + N, (a, beyond + noise, zmax + move)
+                new, ends = theta + N, (a, rem, zmax + move)
                 if here:
-                    return Found(new, H.F, H.R, H.blur, H.blur, beyond + noise, told, far, theta, zmax, step, ends)
-                return Found(new, H.F, H.R, H.blur, a, beyond + noise, told, far, new, zmax + move, step, ends)
+                    return Found(new, H.F, H.R, H.blur, H.blur + more, rem, told, far, theta, zmax, step, ends)
+                return Found(new, H.F, H.R, H.blur, a, rem, told, far, new, zmax + move, step, ends)
         theta = theta + N
         z = X @ theta
     return None
@@ -125,15 +134,14 @@ def _step(problem: Problem, H: Curvature, g: np.ndarray) -> tuple[np.ndarray, fl
 
 def _curvature(problem: Problem, w: np.ndarray, theta: np.ndarray, z: np.ndarray, *, link: Link) -> Curvature | None:
     """H = ρI + Σ w xx' = R'R at theta; None where it is too ill-conditioned for a factor by Cholesky."""
-    from scipy.linalg import lapack  # an eighth of what `import dither` would take
-
+    potrf, trtri = arrays.lapack()
     Y = problem.X * np.sqrt(w)[:, None]
     H = Y.T @ Y
     H.ravel()[:: len(H) + 1] += problem.rho
-    R, bad = lapack.dpotrf(H)
+    R, bad = potrf(H)
     if bad:
         return None
-    F = lapack.dtrtri(R)[0]
+    F = trtri(R)[0]
     blur = (hessian.ROUNDING + rounding.summed(len(Y))) * float(hessian.condition(R, F)) ** 2
     if not blur <= hessian.ILL:
         return None
@@ -151,7 +159,7 @@ def _noise(
     theta: np.ndarray,
     e: np.ndarray,
     size: np.ndarray,
-    reach: float | None,
+    known: float | None,
     *,
     link: Link,
     most: float,
@@ -160,7 +168,7 @@ def _noise(
     """A rougher `rounding.gradient`, and max ‖x‖ in the norm of H⁻¹, at most."""
     X, _, total, rho, longest, _ = problem
     spread, length = math.sqrt(np.vdot(H.F, H.F)), math.sqrt(theta @ theta)
-    far, (n, d) = _reach(problem, H.F, spread, size, reach, exact=exact), X.shape
+    far, (n, d) = _reach(problem, H.F, spread, size, known, exact=exact), X.shape
     error = math.sqrt(e @ e)
     rows = rounding.FEW * (far * (error + math.sqrt(total @ total)) + d * math.sqrt(rho) * length)
     sums = rounding.summed(n) * n**0.5 * error * longest * spread
@@ -182,4 +190,4 @@ def _reach(
     if known is None:
         return problem.longest * spread
     least = float(size.min())
-    return min(known, problem.longest * float(hessian.spread(F)), 1 / math.sqrt(least) if least > 1e-300 else math.inf)
+    return min(known, 1 / math.sqrt(least) if least > 1e-300 else math.inf)

@@ -1,0 +1,113 @@
+"""What the state machines of `Ledger` and of `Live` share: rewards, horizons and erasures, beside the slow ledger."""
+
+import itertools
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from ledgers import moment
+
+TIMES, USERS = st.integers(0, 60), st.sampled_from(["ann", "bob", "eve"])
+WHICH, REWARDS = st.integers(0, 1), st.sampled_from([0.0, 1.0, 2.5])
+
+
+class Machine(RuleBasedStateMachine):
+    """Two objects on one home, where a home can have two. `call` asks one of them; `slow` says what it must answer."""
+
+    free_parts = True  # whether a reward may have a part that nobody told of
+
+    def __init__(self, place):
+        super().__init__()
+        self.where, self.several = place()
+        self.held, self.number = [], itertools.count()
+
+    def call(self, which, name, *arguments, **settings):
+        """Call a method of one of the objects."""
+        raise NotImplementedError
+
+    def rewarded(self, which):
+        """Called after rewards have come."""
+
+    def one(self, which):
+        return self.held[which % len(self.held)]
+
+    def alive(self):
+        return [id for id, one in self.slow.decisions.items() if not one["erased"]]
+
+    def part(self, data):
+        told = self.slow.parts
+        return data.draw(st.sampled_from(told or ([None, None, "a"] if self.free_parts else [None])))
+
+    @precondition(lambda self: self.slow.decisions)
+    @rule(which=WHICH, data=st.data(), r=REWARDS, time=TIMES)
+    def reward(self, which, data, r, time):
+        id, part = data.draw(st.sampled_from(list(self.slow.decisions))), self.part(data)
+        if self.slow.decisions[id]["erased"]:
+            with pytest.raises(LookupError, match="was erased"):
+                self.call(which, "reward", id, r, moment(time), part=part)
+        else:
+            said = self.call(which, "reward", id, r, moment(time), part=part)
+            assert said == self.slow.reward(id, r, part, time)
+            self.rewarded(which)
+
+    @precondition(lambda self: self.slow.decisions)
+    @rule(which=WHICH, data=st.data(), r=REWARDS, time=TIMES, strange=st.booleans())
+    def reward_several(self, which, data, r, time, strange):
+        alive, part = self.alive(), self.part(data)
+        ids = data.draw(st.lists(st.sampled_from(alive), max_size=4)) if alive else []
+        if strange:
+            with pytest.raises(LookupError, match="nobody"):
+                self.call(which, "reward", [*ids, "nobody"], [r] * (len(ids) + 1), moment(time), part=part)
+        else:
+            said = self.call(which, "reward", ids, [r] * len(ids), moment(time), part=part)
+            assert said == [self.slow.reward(id, r, part, time) for id in ids]
+            self.rewarded(which)
+
+    @rule(which=WHICH, now=st.integers(0, 100))
+    def expire(self, which, now):
+        if self.slow.horizon is None:
+            with pytest.raises(ValueError, match="no horizon"):
+                self.call(which, "expire", moment(now))
+        else:
+            assert self.call(which, "expire", moment(now)) == self.slow.expire(now)
+            self.rewarded(which)
+
+    @rule(which=WHICH, user=USERS)
+    def erase(self, which, user):
+        assert self.call(which, "erase", user=user) == self.slow.erase(self.slow.of_user(user))
+        self.rewarded(which)
+
+    @precondition(lambda self: self.slow.decisions)
+    @rule(which=WHICH, data=st.data())
+    def erase_ids(self, which, data):
+        ids = data.draw(st.lists(st.sampled_from([*self.slow.decisions, "nobody"]), unique=True, max_size=2))
+        assert self.call(which, "erase", ids) == self.slow.erase(ids)
+        self.rewarded(which)
+
+    @invariant()
+    def what_is_pending(self):
+        for which in range(len(self.held)):
+            assert self.call(which, "pending") == self.slow.pending()
+
+    def teardown(self):
+        for one in self.held:
+            one.close()
+
+
+def run(machine, kind, tmp_path, request, *, many, steps=25):
+    """Run a machine on homes of one kind: "memory", "file" or "postgres"; many : examples of each kind."""
+    numbers = itertools.count()
+    server = request.getfixturevalue("postgres") if kind == "postgres" else None
+
+    def place():
+        if kind == "memory":
+            return None, False
+        return (server.url() if server else Path(tmp_path) / f"{next(numbers)}.db"), True
+
+    quiet = settings(
+        max_examples=many[kind], stateful_step_count=steps, suppress_health_check=list(HealthCheck), deadline=None
+    )
+    run_state_machine_as_test(lambda: machine(place), settings=quiet)
