@@ -102,6 +102,24 @@ def test_a_catalogue_knows_ids_that_are_not_on_offer():
     assert len(live.ledger) == 1
 
 
+def test_slots_that_grow_under_budgets():
+    """A catalogue of disjoint slots, a model that fades by the clock, and a budget: the slot of a new id is there."""
+    f = dither.Features(context={"u": dither.features.Numeric(mean=0, scale=1)}, form="disjoint")
+    shop = dither.Catalogue(f, {"a": {}, "b": {}})
+    bandit = dither.LinFP(features=f, disjoint=1, seed=0, half_life=30.0, floor=0.1)
+    live = dither.Live(None, bandit=bandit, catalogue=shop, budgets={"b": Budget(2, None)})
+    shown = []
+    for i in range(12):
+        if i == 6:
+            shop.add("c", {})
+        d = live.choose({"u": 1.0}, time=DAY + timedelta(seconds=i), minimum={"b": 0.8, "c": 0.05})
+        live.reward(d.id, 0.5)
+        shown.append(d.arm)
+    assert shown.count("b") == 2
+    assert offers(live.read())[-1] == {"a", "c"}
+    # seen red: time that passes after the slots have grown
+
+
 def test_a_shadow_is_judged_with_the_same_minimum():
     live = dither.Live(None, bandit=begin(), shadow=begin(c=0.5, seed=3))
     live.choose(X, arms=ARMS, minimum={"d": 0.5}, values=[1.0, 2.0, 3.0, 4.0])

@@ -75,6 +75,7 @@ class Decider:
         """One request, or B. The arguments are those of `Live.choose`."""
         time, asked = schema.moment(time), self.ask(context, arms, mask)
         with self.bandit._lock:
+            self.passes(time)
             return self.decided(asked or self.ask_now(context, arms, mask), time=time, **given)
 
     def ask(self, context: Any, arms: Any, mask: Any) -> requests.Asked | None:
@@ -85,7 +86,7 @@ class Decider:
         return asked._replace(names=self._named(asked.names))
 
     def ask_now(self, context: Any, arms: Any, mask: Any) -> requests.Asked:
-        """The request, where there is a catalogue. The bandit is locked, since it may grow."""
+        """The request, where there is a catalogue. The bandit is locked, since it may grow. Time has passed before."""
         return requests.asked(self.bandit, self.catalogue, context, arms, mask)
 
     def decided(
@@ -101,8 +102,6 @@ class Decider:
     ) -> Decided:
         """The decision of a request, while the bandit is locked."""
         bandit = self.bandit
-        if self._clocked:
-            self._passes(entering.micros(time) / 1e6)
         more: dict[str, Any] = {} if values is None else {"values": values}
         if minimum is not None:
             K = bandit.slots or np.shape(asked.X)[-2]
@@ -135,8 +134,11 @@ class Decider:
         batch = self._stands().batch
         return Decided(made, asked.names, rows, self._lessons(np.asarray(X, dtype=np.float64), made, batch))
 
-    def _passes(self, at: float) -> None:
-        """Let what was learnt fade to a time, in seconds since 1970."""
+    def passes(self, time: Any) -> None:
+        """Let what was learnt fade to the time of a decision, where a model has a half_life. The bandit is locked."""
+        if not self._clocked:
+            return
+        at = entering.micros(time) / 1e6
         self.show()  # from what was learnt, so that no rounding of earlier decisions is left
         for one in (self.bandit, self.shadow):
             if one is not None and contract.clocked(one.model):

@@ -56,17 +56,18 @@ class Demanding:
         def made(connection: Any) -> tuple[Any, ...]:
             spending.hold(connection, home)
             with bandit._lock:
+                self.decider.passes(at)
                 own = asked or self.decider.ask_now(context, arms, mask)
-                erased = lessons.changes(connection).erased if bandit.baseline is not None else 0
+                erased = 0
                 if bandit.baseline is not None:
-                    bandit.kept = self._rounds(connection, erased)
+                    erased, bandit.kept = self._rounds(connection)
                 decided, amounts = self._in_turn(connection, own, at, costs, id, given)
                 kept = bandit.kept
 
             def write(connection: Any) -> None:
                 spending.spend(connection, home, amounts)
                 if kept is not None:
-                    spending.put_rounds(connection, erased, _sums(kept))
+                    spending.put_rounds(connection, home, erased, _sums(kept))
 
             return decided.rows, decided.lessons, decided, write
 
@@ -170,18 +171,17 @@ class Demanding:
             return None
         with self.ledger.turn, self.ledger.holding() as connection:
             spending.hold(connection, self.ledger.database)
-            erased = lessons.changes(connection).erased
-            kept = self._rounds(connection, erased)
-            spending.put_rounds(connection, erased, _sums(kept))
+            erased, kept = self._rounds(connection)
+            spending.put_rounds(connection, self.ledger.database, erased, _sums(kept))
         return kept
 
-    def _rounds(self, connection: Any, erased: int) -> Kept:
-        """What the ledger has of the rounds, while nobody else decides."""
-        found = spending.rounds(connection)
-        if found is None or found[0] != erased:
-            return self.recount(connection)
-        *z, g, rounds, shown = found[1].tolist()
-        return Kept(np.array(z), g, int(rounds), int(shown))
+    def _rounds(self, connection: Any) -> tuple[int, Kept]:
+        """The last erasure, and what the rounds add up to without what was erased. Nobody else decides meanwhile."""
+        erased, sums = spending.rounds(connection, self.ledger.database)
+        if sums is None:
+            return erased, self.recount(connection)
+        *z, g, rounds, shown = sums.tolist()
+        return erased, Kept(np.array(z), g, int(rounds), int(shown))
 
     def recount(self, connection: Any) -> Kept:
         """What the decisions of the ledger add up to, in their order, from where the bandit began. Exact to the bit."""

@@ -27,6 +27,15 @@ _READ = sa.select(_SPENT.arm, _SPENT.amount).where(
 )
 _SET = sa.update(sql_tables.spent).where(_ONE).values(amount=sa.bindparam("amount_")).returning(_SPENT.amount)
 _NEW = sa.insert(sql_tables.spent).values({c.name: sa.bindparam(c.name) for c in _SPENT})
+_SETTING = sql_tables.settings.c
+_ERASED = sa.select(sql_tables.lease.c.erased)
+_ROUNDS = sa.select(_SETTING.value, _SETTING.bytes).where(_SETTING.name == sa.bindparam("name_"))
+_SET_ROUNDS = (
+    sa.update(sql_tables.settings)
+    .where(_SETTING.name == sa.bindparam("name_"))
+    .values(value=sa.bindparam("value_"), bytes=sa.bindparam("bytes_"))
+    .returning(_SETTING.name)
+)
 _TOGETHER = 10_000
 
 Place = tuple[int, int]  # the length of a period in microseconds, and its number
@@ -62,18 +71,20 @@ def spend(connection: sa.Connection, home: Home, amounts: dict[tuple[str, Place]
             home.quick(connection, _NEW, arm=arm, period=period, start=start, amount=amount)
 
 
-def rounds(connection: sa.Connection) -> tuple[int, np.ndarray] | None:
-    """The number of the last erasure that they know, and what the rounds add up to; None before the first."""
-    row = connection.execute(sa.select(*_SETTING).where(_SETTING[0] == ROUNDS)).first()
-    return None if row is None else (json.loads(row.value)["erased"], np.frombuffer(bytes(row.bytes), dtype="<f8"))
+def rounds(connection: sa.Connection, home: Home) -> tuple[int, np.ndarray | None]:
+    """The number of the last erasure, and what the rounds add up to; None where they must be counted anew."""
+    erased = home.quick(connection, _ERASED)[0][0]
+    found = home.quick(connection, _ROUNDS, name_=ROUNDS)
+    if not found or json.loads(found[0][0])["erased"] != erased:
+        return erased, None
+    return erased, np.frombuffer(bytes(found[0][1]), dtype="<f8")
 
 
-_SETTING = (sql_tables.settings.c.name, sql_tables.settings.c.value, sql_tables.settings.c.bytes)
-
-
-def put_rounds(connection: sa.Connection, erased: int, sums: np.ndarray) -> None:
-    """Write them."""
-    keeping.put(connection, ROUNDS, {"erased": erased}, np.asarray(sums, dtype="<f8").tobytes())
+def put_rounds(connection: sa.Connection, home: Home, erased: int, sums: np.ndarray) -> None:
+    """Write what the rounds add up to, and the number of the last erasure that they know."""
+    about, data = json.dumps({"erased": erased}), np.asarray(sums, dtype="<f8").tobytes()
+    if not home.quick(connection, _SET_ROUNDS, name_=ROUNDS, value_=about, bytes_=data):
+        keeping.put(connection, ROUNDS, {"erased": erased}, data)
 
 
 def all_rounds(connection: sa.Connection, column: str) -> Iterator[Round]:
