@@ -66,52 +66,49 @@ def said(what, store, seconds, plain):
     print(f"no wait, {store}: {what} {seconds * 1e6:.0f} µs, {seconds / plain:.1f} times")
 
 
-def worker(path, number, threads, rounds, wait, done):
+def worker(path, number, threads, rounds, wait, ready, done):
     live = dither.Live(path, refresh_seconds=1.0, store="shown", wait=wait)
-    rng = np.random.default_rng(number)
-    X = rng.normal(size=(10, 8))
+    X = np.random.default_rng(number).normal(size=(10, 8))
+    live.reward(live.choose(X).id, 0.5)
 
     def work():
         for _ in range(rounds):
             live.reward(live.choose(X).id, 0.5)
 
     running = [threading.Thread(target=work) for _ in range(threads)]
+    ready.wait()
+    begin, used = time.perf_counter(), time.process_time()
     for one in running:
         one.start()
     for one in running:
         one.join()
-    done.put(live.bandit.observations)
+    done.put((begin, time.perf_counter(), time.process_time() - used))
     live.close()
 
 
 def processes(folder):
-    for threads, rounds, wait in ((1, 60, True), (32, 15, True), (1, 400, False)):
+    for threads, rounds, wait in ((1, 500, True), (8, 125, True), (32, 40, True), (1, 1000, False)):
         path = Path(folder) / f"shared-{threads}-{wait}.db"
         dither.Live(path, bandit=dither.LinFP(dim=8, seed=0, floor=0.05)).close()
         context = multiprocessing.get_context("spawn")
-        done = context.Queue()
-        running = [context.Process(target=worker, args=(path, i, threads, rounds, wait, done)) for i in range(4)]
+        ready, done = context.Barrier(4), context.Queue()
+        given = (threads, rounds, wait, ready, done)
+        running = [context.Process(target=worker, args=(path, i, *given)) for i in range(4)]
         for one in running:
             one.start()
-        time.sleep(0.1)
-        begin = None
-        ledger = Ledger(path)
-        first = 0
-        while any(one.is_alive() for one in running):
-            n = len(ledger)
-            if begin is None and n:
-                begin, first = time.perf_counter(), n
-            if n < 4 * threads * rounds:
-                end = time.perf_counter()
-            time.sleep(0.05)
+        told = [done.get() for _ in running]
         for one in running:
             one.join()
-        n = len(ledger) - first
-        ledger.close()
+        n = 4 * threads * rounds
+        with Ledger(path) as ledger:
+            assert len(ledger) == n + 4, "a decision is missing"
+        took = max(end for _, end, _ in told) - min(begin for begin, _, _ in told)
+        used = sum(used for _, _, used in told) / n
         words = "durable" if wait else "no wait"
         print(
-            f"four processes, {threads} threads each, {words}: {n / (end - begin):.0f} decisions with rewards a second"
+            f"four processes, {threads} threads each, {words}: {n / took:.0f} decisions with rewards a second", end=""
         )
+        print(f", {used * 1e6:.0f} µs of the processor each")
 
 
 def million(folder, n=1_000_000):
@@ -131,10 +128,20 @@ def million(folder, n=1_000_000):
             "INSERT INTO dither_rewards (decision, part, reward, time, standing) "
             "SELECT number, '', 0.5, time, 'counted' FROM dither_decisions"
         )
-    begin = time.perf_counter()
+    begin, used, before = time.perf_counter(), time.process_time(), resource.getrusage(resource.RUSAGE_SELF)
     seen = live.read()
-    took = time.perf_counter() - begin
-    print(f"{len(seen)} decisions with features {seen.frame['features'].list.len()[0]} × 4 read in {took:.1f} s")
+    took, used, after = (
+        time.perf_counter() - begin,
+        time.process_time() - used,
+        resource.getrusage(resource.RUSAGE_SELF),
+    )
+    print(
+        f"{len(seen)} decisions with features {seen.frame['features'].list.len()[0]} × 4 read in {took:.1f} s, ", end=""
+    )
+    print(
+        f"{used:.1f} s of the processor; it waited by itself {after.ru_nvcsw - before.ru_nvcsw} times, and was ", end=""
+    )
+    print(f"taken off the processor {after.ru_nivcsw - before.ru_nivcsw} times")
     live.ledger.close()
 
 

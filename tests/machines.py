@@ -53,6 +53,16 @@ class Machine(RuleBasedStateMachine):
             assert said == self.slow.reward(id, r, part, time)
             self.rewarded(which)
 
+    @precondition(lambda self: self.alive())
+    @rule(which=WHICH, data=st.data(), r=REWARDS)
+    def reward_in_full(self, which, data, r):
+        """All parts, soon after the decision."""
+        id = data.draw(st.sampled_from(self.alive()))
+        at = self.slow.decisions[id]["time"] + 5
+        for part in self.slow.parts or [None]:
+            assert self.call(which, "reward", id, r, moment(at), part=part) == self.slow.reward(id, r, part, at)
+        self.rewarded(which)
+
     @precondition(lambda self: self.slow.decisions)
     @rule(which=WHICH, data=st.data(), r=REWARDS, time=TIMES, strange=st.booleans())
     def reward_several(self, which, data, r, time, strange):

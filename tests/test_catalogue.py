@@ -13,6 +13,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -115,6 +116,37 @@ def test_an_id_can_be_a_feature():
     assert_array_equal(shop.encode(None), X)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(list, tuple, np.array, pd.Series, pd.Index, pd.Categorical, pl.Series, pa.array, iter),
+        lambda ids: np.array(ids, dtype=object),
+        lambda ids: pa.chunked_array([ids[:1], ids[1:]]),
+        lambda ids: pa.array(ids).dictionary_encode(),
+        lambda ids: dict.fromkeys(ids).keys(),
+    ],
+)
+def test_ids_are_a_column_of_any_library(make):
+    shop = dither.Catalogue(features(), ARMS)
+    assert_array_equal(shop.encode(CONTEXT, make(["b1", "a17"])), shop.encode(CONTEXT, ["b1", "a17"]))
+    each = shop.encode([CONTEXT, CONTEXT], [make(["b1", "a17"]), make(["a17", "b1"])])
+    assert_array_equal(each, shop.encode([CONTEXT, CONTEXT], [["b1", "a17"], ["a17", "b1"]]))
+    # seen red: Arrow, categoricals, keys; arrays in a list, which were an index out of nowhere
+
+
+def test_who_changes_what_was_given_out_changes_nothing():
+    f = dither.Features(arm={"tags": Text(8)})
+    shop = dither.Catalogue(f, {"a": {"tags": ["x", "y"]}})
+    before, told = shop.to_bytes(), shop.events
+    other = dither.Catalogue(f)
+    other.extend(told)
+    told[0].record["tags"].append("z")
+    shop.records["a"]["tags"].append("z")
+    shop.events[0].record["tags"] = None
+    assert shop.to_bytes() == other.to_bytes() == before
+    # seen red: the records of the events themselves
+
+
 def test_batches():
     f = features()
     shop = dither.Catalogue(f, ARMS)
@@ -199,6 +231,15 @@ REFUSED = [
     (lambda s: s.extend([(1, "retire", "a17", None)]), ValueError, "two histories"),
     (lambda s: s.extend([(5, "retire", "a17", None), (6, "retire", "x", None)]), ValueError, "cannot follow version 5"),
     (lambda s: s.extend([(5, "add", "x", None)]), ValueError, "cannot follow"),
+    (lambda s: s.id(True), LookupError, "no slot True"),
+    (lambda s: s.id(1.0), LookupError, "no slot 1.0"),
+    (lambda s: s.at(1.0), ValueError, "version must be from 0 to 4, got 1.0"),
+    (lambda s: s.extend([3]), ValueError, "an event must be .version, what, id, record., got 3"),
+    (lambda s: s.extend([(5, "add", 7, ARMS["a17"])]), ValueError, "an id that is a text"),
+    (lambda s: s.extend([(5, "add", "", ARMS["a17"])]), ValueError, "an id that is a text"),
+    (lambda s: s.extend([(5.0, "add", "x", ARMS["a17"])]), ValueError, "must have a whole number"),
+    (lambda s: s.extend([("5", "add", "x", ARMS["a17"])]), ValueError, "must have a whole number"),
+    (lambda s: s.extend([(5, "add", "x", [1])]), ValueError, "a record or None"),
     (lambda s: s.extend([(5, "lose", "a17", None)]), ValueError, "what happened must be one of"),
 ]
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import decimal
+import enum
 import hashlib
 import itertools
 import json
@@ -171,6 +172,53 @@ def test_values_that_are_one_category_and_values_that_are_not():
     assert X.argmax(axis=1).tolist() == columns  # seen red: True taken for 1, which Python's dict does
     assert X.sum() == len(same)
     assert not f.unknown
+
+
+class Topic(str, enum.Enum):  # noqa: UP042  a text whose `str` is another text
+    NEWS = "news"
+    SPORT = "sport"
+
+
+def test_texts_of_other_classes_are_the_texts_that_they_are():
+    kinds = {"a": ["news", "sport"], "b": Hashed(10_000), "c": Text(64), "d": Words(["news", "sport"])}
+    plain = {"a": "sport", "b": "sport", "c": ["sport", "news"], "d": ["sport"]}
+    other = {"a": Topic.SPORT, "b": Topic.SPORT, "c": [Topic.SPORT, Topic.NEWS], "d": [Topic.SPORT]}
+    X = dither.Features(arm=kinds).of_arm(other)  # nothing is remembered yet
+    assert_array_equal(X, dither.Features(arm=kinds).of_arm(plain))
+    assert Category(list(Topic)).values == ("news", "sport")
+    shop = dither.Catalogue(dither.Features(arm=kinds), {Topic.NEWS: other})
+    assert shop.ids == ("news",)
+    assert shop.records["news"] == plain
+    assert type(shop.ids[0]) is type(shop.records["news"]["a"]) is str
+    # seen red: `str(value)`, which is 'Topic.SPORT'
+
+
+@pytest.mark.parametrize("gone", [np.datetime64("NaT"), np.timedelta64("NaT"), decimal.Decimal("NaN")])
+def test_what_is_missing_in_numpy_and_decimal(gone):
+    f = dither.Features(arm={"a": Numeric(0, 1, missing="column"), "b": Category(["x"], missing="column")})
+    assert_array_equal(f.of_arm({"a": gone, "b": gone}), [1, 0, 1, 0, 1])
+    assert f.missing == {"a": 1, "b": 1}
+    # seen red: "must be finite; got nan", and "must be a text"
+
+
+def test_a_span_of_time_and_an_array_are_no_values():
+    f = dither.Features(arm={"a": Numeric(0, 1), "b": Hashed(4), "c": Text(4)})
+    known = {"a": 1, "b": "x", "c": "y"}
+    for field, value in (("a", np.timedelta64(3, "D")), ("b", np.timedelta64(3, "D")), ("c", np.array("a b"))):
+        with pytest.raises(ValueError, match=f"'{field}' of arm 0 must be a"):
+            f.of_arms([known | {field: value}])
+    with pytest.raises(ValueError, match="write a time as a text"):
+        f.of_arms([known | {"b": pd.Timestamp("2026-01-01")}])
+    # seen red: errors of `float` and of the iteration over an array
+
+
+@pytest.mark.parametrize(
+    "make", [list, np.array, pd.Series, pd.Categorical, pl.Series, pa.array, lambda x: dict.fromkeys(x).keys()]
+)
+def test_values_are_a_column_of_any_library(make):
+    assert dither.Features(arm={"a": make(["x", "y"])}).columns == ("intercept", "a=x", "a=y")
+    assert Words(make(["x", "y"])).vocabulary == ("x", "y")
+    # seen red: Polars, keys of a dict
 
 
 def test_columns_for_what_is_missing_and_for_what_is_unknown():
@@ -575,7 +623,8 @@ for call in (lambda: f.fit(arms=[{"x": 1, "c": "a"}]), lambda: stated.encode(Non
         (dict(absent="zero"), "absent must be one of"),
         (dict(intercept=2), "intercept must be True or False"),
         (dict(arm={"topic": ["a", "a"]}, cross=()), "'a' comes twice"),
-        (dict(arm={"topic": []}, context={}, intercept=False, cross=()), "there are no columns"),
+        (dict(arm={"topic": []}, cross=()), "values must be a list of at least one value, got none"),
+        (dict(form="disjoint", context={}, arm={}, intercept=False, cross=()), "there are no columns"),
         (
             dict(arm={"topic": Hashed(400), "x": Hashed(400)}, cross=[("topic", "x")]),
             "160,.* columns, more than 100,000",

@@ -5,6 +5,7 @@
 
 import io
 import json
+import os
 import sys
 import zipfile
 from pathlib import Path
@@ -182,6 +183,19 @@ def test_an_older_file_is_turned_into_the_present_form(monkeypatch):
     with pytest.raises(ValueError, match="It is damaged: KeyError"):
         dither.from_bytes(data)
     # seen red: one upgrade for two steps
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_a_link_stays_and_its_file_is_written(tmp_path):
+    (tmp_path / "versions").mkdir()
+    link, file = tmp_path / "current.npz", tmp_path / "versions" / "b.npz"
+    link.symlink_to(file)
+    dither.LinFP(dim=2, seed=0).save(link)  # the file is not there yet
+    dither.LinFP(dim=3, seed=0).save(link)
+    assert link.is_symlink()
+    assert dither.load(file).dim == dither.load(link).dim == 3
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    # seen red: the file in place of the link, and readers of the other name kept the old one
 
 
 def test_the_file_says_which_version_wrote_it():

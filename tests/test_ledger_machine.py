@@ -22,7 +22,7 @@ class Machine(machines.Machine):
     @initialize(rewards=st.sampled_from(ledger.RULES), after=HORIZONS, told=st.booleans())
     def begin(self, rewards, after, told):
         horizon, default, late = after
-        parts = ["a", "b"] if told and rewards == "sum" else None
+        rewards, parts = ("sum", ["a", "b"]) if told else (rewards, None)
         self.given = {"rewards": rewards, "horizon": horizon, "default": default, "late": late, "parts": parts}
         self.slow = Slow(rewards, horizon, default, late or "kept", parts)
         self.held = [log.Ledger(self.where, **self.given)]

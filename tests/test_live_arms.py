@@ -5,9 +5,10 @@ import threading
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
+from dither import log
 from dither.features import Category, Numeric
 from dither.log.database import arm_events, sql_tables
 
@@ -302,3 +303,39 @@ def test_threads_change_arms_while_others_decide(home):
         then = live.catalogue.at(version)
         assert arms == list(then.ids)
         assert np.all(a < len(arms))
+
+
+def test_an_export_has_the_slots_and_the_fingerprint(shared, tmp_path):
+    live = dither.Live(shared, bandit=slots(2), catalogue=dither.Catalogue(disjoint(), {"a": None, "b": None}))
+    for i in range(12):
+        if i == 4:
+            live.catalogue.add("c")
+            live.catalogue.retire("a")  # from now on the second slot is the first arm on offer
+        live.reward(live.choose({"age": i / 12}).id, float(i))
+    seen = live.read()
+    assert seen.encoded_by == disjoint().fingerprint
+    places = {id: live.catalogue.slot(id) for id in live.catalogue.everything}
+    other = dither.Features(context={"age": Numeric(mean=1, scale=1)}, form="disjoint")
+    with pytest.raises(ValueError, match="other Features made the features"):
+        log.warm_start(dither.LinFP(features=other, disjoint=3), seen, slots=places)
+    live.ledger.export(tmp_path / "folder")
+    again = dither.Live(None, bandit=slots(3), catalogue=dither.Catalogue.from_bytes(live.catalogue.to_bytes()))
+    assert again.ledger.take_over(tmp_path / "folder") == 12
+    again.learn()
+    assert_allclose(again.bandit.theta, live.bandit.theta, atol=1e-12)
+    warm = slots(3)
+    log.warm_start(warm, seen, slots=places)
+    assert_allclose(warm.theta, live.bandit.theta, atol=1e-12)
+    # seen red: `about` without the slots
+
+
+def test_a_mask_of_before_is_told_what_to_pass(home):
+    live = dither.Live(home, bandit=slots(2), catalogue=dither.Catalogue(disjoint(), {"a": None, "b": None}))
+    assert live.choose({"age": 1.0}, mask=[False, True]).arm == "b"
+    live.catalogue.add("c")
+    with pytest.raises(ValueError, match=r"mask has 2 places, and the catalogue has 3 slots by now: pass arms="):
+        live.choose({"age": 1.0}, mask=[False, True])
+    batch = live.choose([{"age": 1.0}, {"age": 2.0}], mask=[[False, True, False], [False, False, True]])
+    assert batch.arm.tolist() == ["b", "c"]
+    with pytest.raises(ValueError, match="dim must be"):
+        dither.Live(None, bandit=dither.LinFP(dim=3), catalogue=dither.Catalogue(disjoint(), {"a": None}))

@@ -112,7 +112,9 @@ def test_slots_that_grow_under_budgets():
     for i in range(12):
         if i == 6:
             shop.add("c", {})
-        d = live.choose({"u": 1.0}, time=DAY + timedelta(seconds=i), minimum={"b": 0.8, "c": 0.05})
+        d = live.choose(
+            {"u": 1.0}, time=DAY + timedelta(seconds=i), minimum={"b": 0.8} | ({"c": 0.05} if i > 5 else {})
+        )
         live.reward(d.id, 0.5)
         shown.append(d.arm)
     assert shown.count("b") == 2

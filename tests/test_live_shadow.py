@@ -90,6 +90,10 @@ def test_another_shadow_in_its_place(shared):
     two = dither.Live(shared, refresh_seconds=1e-6)
     play(one, 6)
     two.replace_shadow(begin(seed=7, c=2.0))
+    three = dither.Live(shared)  # the last snapshot has the shadow of before
+    assert three.to_bytes("shadow") == three.replay(of="shadow").to_bytes()
+    assert three.shadow.policy == begin(c=2.0).policy
+    three.close()
     play(one, 1)  # the reward renews the lease, and so it sees the new one
     play(one, 2)
     play(two, 2)
@@ -112,7 +116,7 @@ def test_another_shadow_in_its_place(shared):
         one.replace_shadow(dither.LinFP(dim=2))
     with pytest.raises(TypeError, match="shadow must be"):
         dither.Live(None, bandit=begin(), shadow=dither.LinFP)
-    # seen red: `_notice` without the shadow; `keep` of a shadow that is no more
+    # seen red: a shadow out of a snapshot that has another one; `_notice` without the shadow
 
 
 def test_erasing_teaches_the_shadow_anew(home):

@@ -23,6 +23,14 @@ except ImportError:  # on such a system an open file cannot be removed, which pr
 _PART = re.compile(r"\..*\.[0-9a-f]{16}\.part", re.DOTALL)
 
 
+def inside(path: Path) -> None:
+    """Raise FileNotFoundError where the folder of a file to be written is missing, IsADirectoryError for a folder."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it")
+
+
 def replace(path: Path, write: Callable[[IO[bytes]], object], *, parents: bool = False) -> None:
     """Write under a temporary name in the same folder, then rename: a reader sees the old file or the new one, whole.
 
@@ -30,12 +38,14 @@ def replace(path: Path, write: Callable[[IO[bytes]], object], *, parents: bool =
     this returns, the file and its name are on the disk.
     parents : make the folders that are missing
 
+    A link stays, and the file that it names is written.
+
     Raises FileNotFoundError where the folder is missing.
     """
+    path = path.resolve() if path.is_symlink() else path  # a rename would put the file in place of the link
     if parents:
         path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
+    inside(path)
     _sweep(path.parent)
     part, file = _part(path)
     try:

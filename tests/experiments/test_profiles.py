@@ -182,7 +182,7 @@ def test_what_has_no_profile_is_refused():
         profiles.scores(of, rows(of, {"p0": {}, "p1": {}}))
     last = drawn(of, 3)
     last["p1"]["LinFP"] = dict.fromkeys(range(3), 0.0)
-    with pytest.raises(ValueError, match="LinFP has the mean regret 0 in p1, and a profile divides by it"):
+    with pytest.raises(profiles.NoProfile, match="LinFP has the mean regret 0 in p1, and a profile divides by it"):
         profiles.scores(of, rows(of, last))
     apart = {"p0": {"LinFP": {0: 1.0}}, "p1": {"LinTS": {0: 1.0}}}
     with pytest.raises(ValueError, match="no algorithm and run in common"):

@@ -150,7 +150,13 @@ def axes(given: Mapping[str, Iterable[object]] | Iterable[str]) -> list[tuple[st
             for name, values in given.items()
         ]
     else:
-        found = [axis(text) for text in given]
+        texts = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+        if isinstance(given, str) or not all(isinstance(text, str) for text in texts):
+            raise ValueError(
+                'settings must be a dict such as {"c": [0.1, 1]}, or a list of texts such as ["c=0.1,1"]; '
+                f"got {given!r}"
+            )
+        found = [axis(text) for text in texts]
     _each_once(
         [name for name, _ in found], inside=" ".join(f"{name}={'|'.join(map(str, values))}" for name, values in found)
     )

@@ -107,7 +107,7 @@ def evaluate(
         jobs=jobs, backend=backend, scheduler=scheduler, seed=seed, format=format, options=options(option or []),
         **names,
     )  # fmt: skip
-    with warnings.catch_warnings(), _in_words_of_the_command():
+    with warnings.catch_warnings(), in_words_of_the_command():
         warnings.simplefilter("ignore", RuntimeWarning)  # from NumPy; the notes say what was wrong
         with progress("evaluate") as tell:
 
@@ -150,7 +150,7 @@ def options(texts: list[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _in_words_of_the_command() -> Iterator[None]:
+def in_words_of_the_command() -> Iterator[None]:
     """A refusal names its options as they are typed."""
     try:
         yield

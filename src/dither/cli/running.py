@@ -37,11 +37,11 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, earlier: bool = Fa
     made = outputs.write(whole if earlier else replace(whole, figure=figure), out, look=look)
     values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
     render.results(console, figure, values, differences, seed=seed)
-    if look.profile:
+    if look.profile and not made.no_profile:
         robustness.show(console, figure, made.curves)
     terminal.said(console, of_codes)
     terminal.written(console, made.paths)
-    sentences = [words.earlier(figure, whole.figure, shown=earlier)]
+    sentences = [made.no_profile, words.earlier(figure, whole.figure, shown=earlier)]
     if earlier:
         now = {panel.name for panel in figure.panels}
         before = code.older([p for p in whole.figure.panels if p.name not in now], whole.codes, seed=seed)

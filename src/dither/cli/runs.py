@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dither import errors
 from dither.cli import analysis, overall, render, running, terminal
 from dither.cli.computing import Backend, Cluster
 from dither.cli.options import (
@@ -71,6 +72,14 @@ def reproduce(
         typer.Option(help="Only this one, or another, for example LinFP:c=0.3 or mine.py:BGE; may be repeated."),
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ALGORITHM",
+            help="The algorithm that the others are compared with.",
+            show_default="LinFP or GLMFP, or else the first",
+        ),
+    ] = None,
     accept: Accept = False,
     earlier: Earlier = False,
     band: Band = "se",
@@ -97,6 +106,14 @@ def reproduce(
     ]
     if overall.ALL in names:
         chosen = overall.possible(chosen)
+    given: dict[str, Any] = {"panel": panel, "algorithm": algorithm, "rounds": rounds, "runs": runs, "block": block}
+    given |= {"reference": reference, "latex": latex, "profile": profile}
+    if drawn and not chosen and (unread := [name for name, value in given.items() if value]):
+        raise ValueError(
+            f"{errors.listed(drawn)} shows the analysis and has no panels of algorithms: leave out --{unread[0]}"
+        )
+    if reference is not None:
+        chosen = [figures.against(figure, reference) for figure in chosen]
     how: dict[str, Any] = dict(seed=seed, runs=runs, block=block, accept=accept)
     if chosen and (only_plan or part is not None or len(chosen) > 1):
         overall.compute(chosen, out=out, workers=workers, stop=only_plan, shard=part, **how)

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dither.cli.evaluate import Given, missing_reward, options, rule
+from dither import files
+from dither.cli.evaluate import Given, in_words_of_the_command, missing_reward, options, rule
 from dither.log import sources
 from dither.ope import tuning
 
@@ -35,6 +36,17 @@ def tune(
     option: Annotated[
         list[str] | None, Given("--with", metavar="NAME=VALUE", help="An option of the format; may be repeated.")
     ] = None,
+    arm: Annotated[str | None, Given(help="Column of the arm shown, if not arm.")] = None,
+    propensity: Annotated[str | None, Given(help="Column of its probability, if not propensity.")] = None,
+    reward: Annotated[str | None, Given(help="Column of the reward, if not reward.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="Kind of the propensities, for a table without propensity_kind: exact, monte_carlo or estimated.",
+            show_default="exact",
+        ),
+    ] = None,
+    arms: Annotated[int | None, Given(help="Number of arms, where the log does not say it.")] = None,
     missing: Annotated[
         str, typer.Option(help="Rows without a reward: error, leave-out, or the number to take for it.")
     ] = "error",
@@ -45,18 +57,34 @@ def tune(
     """Choose the settings of a bandit from a log: some rows teach, the next choose, and the last report."""
     from dither.cli import terminal
 
-    source = sources.Source(log, format=format, options=options(option or []))
+    if save is not None:
+        files.inside(save)
+    names: dict[str, Any] = {"arm": arm, "propensity": propensity, "reward": reward, "kind": kind, "arms": arms}
     asked: dict[str, Any] = dict(
         learn=learn, choose=choose, estimator=estimator, floor=floor, slots=slots, loss=loss, level=level, draws=draws,
         missing=missing_reward(missing), invalid=rule("invalid", invalid), duplicates=rule("duplicates", duplicates),
     )  # fmt: skip
-    found = tuning.tune(source.whole({"features", "K", "arms"}), algorithm, **asked)
+    _no_world(log)
+    with in_words_of_the_command():
+        source = sources.Source(log, format=format, options=options(option or []), **names)
+        found = tuning.tune(source.whole({"features", "K", "arms"}), algorithm, **asked)
     console = terminal.console()
     console.print(_table(found))
     terminal.said(console, found.says)
     if save is not None:
         found.bandit.save(save)
         terminal.written(console, [save])
+
+
+def _no_world(log: Path) -> None:
+    """Say how a setting is chosen in simulation, where an environment stands in place of a log."""
+    from dither.experiments.define import environments
+
+    if str(log) in environments.ENVIRONMENTS and not log.exists():
+        raise FileNotFoundError(
+            f"no log at {log}. It is an environment: settings are chosen in simulation by dither compare --env {log} "
+            "'LinFP:c=0.3|1', or by dither.experiments.tune"
+        )
 
 
 def _table(found: tuning.Tuned) -> Any:

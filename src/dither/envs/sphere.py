@@ -27,6 +27,7 @@ def check(env: Any) -> None:
     errors.at_least("arms", env.arms, 1)
     errors.at_least("contexts", env.contexts, 1, or_none=True)
     errors.positive("norm", env.norm)
+    errors.true_or_false("unit", env.unit)
 
 
 def start(env: Any, rng: np.random.Generator) -> Run:

@@ -10,5 +10,6 @@ from dither.experiments.define import environments
 from dither.experiments.judge import profiles
 from dither.experiments.results import Results
 from dither.experiments.sweeps import sweep
+from dither.experiments.tuned import tune
 
-__all__ = ["Results", "compare", "environments", "profiles", "sweep"]
+__all__ = ["Results", "compare", "environments", "profiles", "sweep", "tune"]

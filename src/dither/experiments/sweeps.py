@@ -67,6 +67,7 @@ def sweep(
     settings: Settings = (),
     tries: int | None = None,
     fair: bool = False,
+    reference: str | None = None,
     rounds: int = 2000,
     runs: int = 20,
     seed: int = 0,
@@ -80,6 +81,7 @@ def sweep(
     settings : {"c": [0.1, 0.3, 1]} or ["c=0.1,0.3,1"]: tried of every algorithm that has the setting and leaves it open
     tries : so many combinations are drawn at random; None: all of them
     fair : refuse the sweep unless as many settings are tried of every algorithm
+    reference : the algorithm that the winners of the others are compared with; None: LinFP, GLMFP, or else the first
     rounds, runs, seed : of each run; the search has the seed `search_seed(seed)`
     out : the folder of the store; what it holds is not computed anew
     how : jobs, block and accept, as `run.reproduce` takes them
@@ -92,7 +94,7 @@ def sweep(
     if fair:
         check_fair(figure)
     found = search(figure, out=Path(out), seed=seed, **how)
-    fresh = figures.adhoc(described, found.winners, rounds=rounds, runs=runs)
+    fresh = figures.adhoc(described, found.winners, rounds=rounds, runs=runs, reference=reference)
     run.reproduce(fresh, out=out, seed=seed, **how)
     return Sweep(found, Results.stored(Path(out), fresh, seed=seed))
 
@@ -121,13 +123,20 @@ def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]])
 
 
 def searching(
-    env: Mapping[str, Any], over: Iterable[grids.Grid], *, rounds: int, runs: int, tries: int | None, seed: int
+    env: Mapping[str, Any],
+    over: Iterable[grids.Grid],
+    *,
+    rounds: int,
+    runs: int,
+    tries: int | None,
+    seed: int,
+    varies: bool = True,
 ) -> Figure:
-    """The figure of the search."""
+    """The figure of the search. varies : refuse it where each algorithm has one setting."""
     over = list(over)
     every = [_base(grid).also(text) for grid in over for text in _texts(grid, tries=tries, seed=seed)]
     varied = tuple(dict.fromkeys(name for grid in over for name, _ in grid.axes))
-    if not varied:
+    if varies and not varied:
         raise ValueError("a sweep needs several values: write NAME:setting=value|value, or --sweep setting=value,value")
     figure = figures.adhoc(env, every, rounds=rounds, runs=runs)
     return replace(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither.features import records
+from dither.features import records, values
 
 KINDS_OF_EVENTS = ("add", "change", "retire", "restore")
 
@@ -33,10 +33,35 @@ class Keeper(Protocol):
         """Called after the change, without the lock of the catalogue."""
 
 
+def event_of(given: Any) -> Event:
+    """An event from one, or from a list as JSON has it: a copy. Raises ValueError for what is none."""
+    try:
+        version, what, id, record = given
+    except (TypeError, ValueError):
+        raise ValueError(f"an event must be (version, what, id, record), got {given!r}") from None
+    wrong = not isinstance(id, str) or not id or not (record is None or isinstance(record, dict))
+    if wrong or not whole(version) or version < 1:
+        raise ValueError(
+            f"an event must have a whole number from 1 on, what happened, an id that is a text, and a record or None; "
+            f"got {given!r}"
+        )
+    return Event(int(version), what, id, None if record is None else copied(record))
+
+
+def copied(record: dict[str, Any]) -> dict[str, Any]:
+    """A record that shares nothing with this one: values are texts, numbers, None, or lists of texts."""
+    return {name: list(value) if isinstance(value, list) else value for name, value in record.items()}
+
+
+def whole(n: Any) -> bool:
+    """Whether it is a whole number."""
+    return hasattr(n, "__index__") and not isinstance(n, (bool, np.ndarray))
+
+
 def id_text(id: Any) -> str:
     """An id as text."""
     if isinstance(id, str) and id:
-        return str(id)
+        return values.text(id)
     if isinstance(id, bool) or not hasattr(id, "__index__"):
         raise ValueError(f"an id must be a text that is not empty, or a whole number; got {id!r}")
     return str(id.__index__())

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dither import errors
+from dither.features import records
 from dither.features.kind import Kind
 from dither.features.kinds import KINDS, Category
 
@@ -34,8 +35,9 @@ def kind(name: str, given: Any) -> Any:
         if given not in KINDS:
             raise ValueError(f"{name!r}: {errors.unknown('kind of field', given, known=KINDS)}")
         return KINDS[given]()
-    if isinstance(given, Sequence) or hasattr(given, "tolist"):
-        return Category(given)
+    given = records.column(given)
+    if isinstance(given, Sequence):
+        return Category(given)  # type: ignore[arg-type]
     if isinstance(given, type) or not isinstance(given, tuple(KINDS.values())):
         raise ValueError(f"{name!r} must have a kind: one of {', '.join(KINDS)}, or a list of values; got {given!r}")
     return given

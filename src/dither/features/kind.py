@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from dither.features import values
+from dither.features import records, values
 from dither.features.values import Odd
 
 RULES = ("zero", "column", "error")
@@ -62,9 +62,11 @@ def at(i: int, rule: Any, value: Any) -> Any:
 
 def texts(what: str, given: Any) -> tuple[str, ...]:
     """Different names of categories, or words."""
-    given = given.tolist() if hasattr(given, "tolist") else given
+    given = records.column(given)
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ValueError(f"{what} must be a list of different values, got {given!r}")
+    if not given:
+        raise ValueError(f"{what} must be a list of at least one value, got none: leave it out to have it fitted")
     try:
         found = tuple(values.category(value) for value in given)
     except Odd as reason:

@@ -22,7 +22,7 @@ import numpy as np
 
 from dither import errors, forks
 from dither.features import records
-from dither.features.arm_events import KINDS_OF_EVENTS, Event, Keeper, id_text, listed, longer
+from dither.features.arm_events import KINDS_OF_EVENTS, Event, Keeper, copied, event_of, id_text, listed, longer, whole
 from dither.features.encoder import SAME, Features, checked
 
 FORMAT = 1
@@ -82,7 +82,7 @@ class Catalogue:
     def records(self) -> dict[str, dict[str, Any]]:
         """The fields of the arms on offer, by id."""
         with self._lock:
-            return {id: dict(self._records[id]) for id in self.ids}
+            return {id: copied(self._records[id]) for id in self.ids}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -139,7 +139,7 @@ class Catalogue:
     def id(self, slot: int) -> str:
         """The id of a slot, such as `decision.arm` of a bandit with disjoint slots."""
         with self._lock:
-            if not 0 <= slot < len(self._ids):
+            if not whole(slot) or not 0 <= slot < len(self._ids):
                 raise LookupError(f"no slot {slot}: the catalogue has {len(self._ids)} slots")
             return self._ids[slot]
 
@@ -188,8 +188,8 @@ class Catalogue:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """All changes, in order."""
-        return tuple(self._events)
+        """All changes, in order. They are copies."""
+        return tuple(event_of(event) for event in self._events)
 
     def extend(self, events: Iterable[Any]) -> int:
         """Follow another catalogue: take its events that this one does not have. -> the version.
@@ -202,10 +202,10 @@ class Catalogue:
     def _extended(self, events: Iterable[Any]) -> int:
         """`extend`, here alone."""
         with self._lock:
-            found = [Event(*event) for event in events]
+            found = [event_of(event) for event in events]
             new = [event for event in found if event.version > self.version]
             for event in found[: len(found) - len(new)]:
-                if event.version < 1 or self._events[event.version - 1] != event:
+                if self._events[event.version - 1] != event:
                     raise ValueError(f"event {event.version} is {event} there and another one here: two histories")
             if [event.version for event in new] != list(range(self.version + 1, self.version + 1 + len(new))):
                 raise ValueError(f"the events must go on from version {self.version} without a gap")
@@ -220,7 +220,7 @@ class Catalogue:
 
     def at(self, version: int) -> "Catalogue":
         """The catalogue as it was at a version."""
-        if isinstance(version, bool) or not 0 <= version <= self.version:
+        if not whole(version) or not 0 <= version <= self.version:
             raise ValueError(f"version must be from 0 to {self.version}, got {version!r}")
         return Catalogue._of(self.features, self._events[:version], self._field)
 
@@ -246,9 +246,8 @@ class Catalogue:
             found = json.loads(data)
             if type(found["format"]) is not int or not 1 <= found["format"] <= FORMAT:
                 raise ValueError(f"its format is {found['format']!r}, and this version reads up to {FORMAT}")
-            return cls._of(
-                Features.of_description(found["features"]), [Event(*e) for e in found["events"]], found["id"]
-            )
+            events = [event_of(event) for event in found["events"]]
+            return cls._of(Features.of_description(found["features"]), events, found["id"])
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as reason:
             odd = reason if isinstance(reason, ValueError) else repr(reason)
             raise ValueError(f"these {len(data)} bytes are no Catalogue, or a damaged one: {odd}") from None
@@ -397,10 +396,11 @@ class Catalogue:
                 if len(rows) > 1 and self.features.arm and (self._A[rows] == self._A[rows[0]]).all():
                     warnings.warn(SAME, UserWarning, stacklevel=4)
             return rows
-        if hasattr(arms, "to_list") or isinstance(arms, np.ndarray):  # of pandas, Polars, NumPy
-            arms = arms.tolist() if isinstance(arms, np.ndarray) else arms.to_list()
+        arms = arms if type(arms) is list else records.column(arms)
         if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence) or not len(arms):
             raise ValueError(f"arms must be a list of at least one id, got {arms!r}")
+        if not isinstance(arms[0], (str, int)):  # lists of ids, one for each request
+            arms = [records.column(own) for own in arms]
         if isinstance(arms[0], (list, tuple)):
             if len({len(own) for own in arms}) > 1:
                 raise ValueError("each request of a batch must have as many arms: encode them one by one")

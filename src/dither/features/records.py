@@ -9,7 +9,7 @@ A field that the records do not have is not the same as a missing value: mostly 
 import dataclasses
 import numbers
 import sys
-from collections.abc import Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,8 +51,16 @@ def table(given: Any, names: Sequence[str], *, what: str, absent: str) -> Table:
 
 
 def listed(given: Any) -> Any:
-    """A list of what a generator, or the values of a dict, give; anything else as it is."""
-    return list(given) if isinstance(given, (ValuesView, Iterator)) else given
+    """A list of what a generator, or the keys or values of a dict, give; anything else as it is."""
+    return list(given) if isinstance(given, (KeysView, ValuesView, Iterator)) else given
+
+
+def column(given: Any) -> Any:
+    """A list of the values of an array, or of a column of pandas, Polars or Arrow; anything else as `listed`."""
+    for name in ("to_pylist", "to_list", "tolist"):
+        if callable(method := getattr(given, name, None)):
+            return method()
+    return listed(given)
 
 
 def sequence(given: Any) -> bool:
@@ -102,7 +110,7 @@ def _json(value: Any, where: str) -> Any:
         return None
     try:
         if isinstance(value, str):
-            return str(value)
+            return values.text(value)
         if values.bag(value):
             return values.words(value)
         if isinstance(value, (bool, np.bool_)):

@@ -1,6 +1,6 @@
 """Single values of fields: which of them are missing, and what a category, a number and a text are.
 
-missing     None, NaN, and what pandas has for them (NA, NaT)
+missing     None, NaN (of decimal too), and what pandas and NumPy have for them (NA, NaT)
 category    a text as it is; a whole number as its digits, so that 3, 3.0 and "3" are one; True is "True"
 number      real numbers, Decimals, True (1) and False (0); a text such as "3" is no number
 words       a text, cut into its runs of letters and digits, in lower case; or several texts, as they are
@@ -29,26 +29,36 @@ def missing(value: Any) -> bool:
     """Whether there is no value."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()
     return isinstance(value, (float, np.floating)) and bool(value != value)
 
 
 def real(value: Any) -> bool:
     """Whether it is a number of some kind."""
-    return isinstance(value, (numbers.Real, np.bool_, decimal.Decimal))
+    return isinstance(value, (numbers.Real, np.bool_, decimal.Decimal)) and not isinstance(value, np.timedelta64)
+
+
+def text(value: str) -> str:
+    """The text itself, also where `str` of it says another, as for a member of an Enum that is a text too."""
+    return str.__str__(value)
 
 
 def category(value: Any) -> str:
     """The name of a category."""
     if isinstance(value, str):
-        return str(value)
+        return text(value)
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
-    if isinstance(value, numbers.Integral) and abs(int(value)) < LARGEST:
+    if real(value) and isinstance(value, numbers.Integral) and abs(int(value)) < LARGEST:
         return str(int(value))
     if real(value):
         found = number(value)
         return str(int(found)) if found == int(found) and abs(found) < _WHOLE else repr(found)
-    raise Odd(f"must be a text, a number, True or False; got {value!r}")
+    cure = ": write a time as a text, such as its day of the week" if hasattr(value, "isoformat") else ""
+    raise Odd(f"must be a text, a number, True or False; got {value!r}{cure}")
 
 
 def number(value: Any) -> float:
@@ -70,14 +80,14 @@ def words(value: Any) -> list[str]:
     if isinstance(value, str):
         return WORD.findall(value.casefold())
     if bag(value) and all(isinstance(word, str) for word in value):
-        found = [str(word) for word in value]
+        found = [text(word) for word in value]
         return sorted(found) if isinstance(value, Set) else found
     raise Odd(f"must be a text or a list of texts, got {value!r}")
 
 
 def bag(value: Any) -> bool:
     """Whether it is a collection of texts, if it is anything."""
-    return isinstance(value, (list, tuple, np.ndarray, Set))
+    return isinstance(value, (list, tuple, Set)) or (isinstance(value, np.ndarray) and value.ndim == 1)
 
 
 def counts(words: Iterable[str]) -> dict[str, int]:

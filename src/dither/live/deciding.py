@@ -122,7 +122,7 @@ class Decider:
         made, X, mask = self._chosen(asked.X, asked.mask, more)
         if values is not None:
             more["values"] = values = inputs.values(values, shape=bandit._shape(X), mask=mask)
-        many = None if type(made.arm) is int else np.size(made.arm)
+        many = None if alone(made) else np.size(made.arm)
         own = self._more(X, mask, more, demanded, asked.version, extra, many)
         given = {"id": id, "time": time, "mask": mask, "arms": asked.names, "extra": own}
         if before is not None:
@@ -201,15 +201,20 @@ class Decider:
     def _lessons(self, X: np.ndarray, made: Decision, batch: int) -> list[dict[str, Any]]:
         """What the rewards of the decisions teach."""
         slots = self.bandit.slots is not None
-        if type(made.arm) is int:
+        if alone(made):
             x = X if slots else X[made.arm]
-            return [{"x": x, "slot": made.arm if slots else None, "batch": batch, "width": len(x)}]
+            return [{"x": x, "slot": int(made.arm) if slots else None, "batch": batch, "width": len(x)}]
         arm = np.asarray(made.arm)
         x = X if slots else X[np.arange(len(arm)), arm]
         return [
             {"x": x[i], "slot": int(arm[i]) if slots else None, "batch": batch, "width": x.shape[1]}
             for i in range(len(arm))
         ]
+
+
+def alone(made: Decision) -> bool:
+    """Whether it is that of one request, and not of a batch."""
+    return isinstance(made.arm, (int, np.integer))
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Decision))

@@ -8,7 +8,7 @@ the propensity is exact, given the mask of the decision.
 The other way would be to decide first, and to decide again if the state has changed meanwhile. Then every decision
 whose mask has changed must be drawn anew, not only one whose arm was spent: else the probability of an arm would be a
 mixture over two masks. A batch could not be drawn anew as a whole either, as its own first draws change the mask of the
-later ones, and to refuse the batch would favour some draws. Under the lock nothing is ever drawn twice.
+later ones, and to refuse the batch would favour some draws. Under the lock nothing is drawn anew for what was drawn.
 """
 
 from collections.abc import Iterable, Mapping

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
+from dither import errors, inputs
 from dither.bandit import Bandit
 from dither.live import taught
 from dither.log.record import ids
@@ -67,7 +67,18 @@ def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) ->
             taught.grow(bandit, catalogue.slots)
             offered = catalogue.mask(arms, slots=bandit.slots)
             names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
-            offered = offered if mask is None else offered & mask
+            if mask is not None:
+                offered = offered & inputs.offered(mask, shape=_slots(mask, offered))
             return Asked(catalogue.encode(context, arms), offered, names, version)
         given = catalogue.ids if arms is None else tuple(map(str, arms))
         return Asked(catalogue.encode(context, given), mask, given, version)
+
+
+def _slots(mask: Any, offered: np.ndarray) -> tuple[int, ...]:
+    """The shape that a mask must have. Raises ValueError where slots have been added since it was made."""
+    n = np.shape(mask)[-1] if np.ndim(mask) else 0
+    if n != len(offered):
+        raise ValueError(
+            f"mask has {n} places, and the catalogue has {len(offered)} slots by now: pass arms=, the ids on offer"
+        )
+    return np.shape(mask)

@@ -13,7 +13,7 @@ from dither import errors, forks
 from dither.bandit import Bandit
 from dither.features import Catalogue
 from dither.live import beside, demanding, settling, stock
-from dither.live.deciding import Decider, columns
+from dither.live.deciding import Decider, alone, columns
 from dither.live.learner import Learner
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded
@@ -168,6 +168,8 @@ class Live:
         bandit = self._stands().bandit
         if given is not None and bandit.features is not None:
             given.features.check(bandit.features, what="the bandit's features", whose="the catalogue")
+        if given is not None:
+            given.features.fits(bandit.dim, slots=bandit.slots)
         self._arms = stock.opened(
             self.ledger,
             given,
@@ -242,7 +244,7 @@ class Live:
             self._told_names(self.bandit._columns)
             self.ledger.enter(rows, taught)
         shown = columns(made) | {"place": made.arm}
-        if type(made.arm) is int:
+        if alone(made):
             arm = made.arm if names is None else names[int(made.arm)]
             return Shown(**shown | {"arm": arm, "id": rows[0]["id"]})
         arms_shown = made.arm if names is None else np.array([names[a] for a in np.asarray(made.arm)])

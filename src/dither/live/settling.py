@@ -37,6 +37,9 @@ def bandit(ledger: Ledger, given: Bandit | None) -> bool:
             return False
         assert given is not None
         keeping.put(connection, BEGAN, {"model": repr(given.model)}, given.to_bytes())
+        if given.features is not None:  # so that nobody learns the log with other Features
+            about = keeping.settings(connection).get("about", {})
+            keeping.put(connection, "about", about | {"encoded_by": given.features.fingerprint})
         return True
 
 

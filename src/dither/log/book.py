@@ -328,7 +328,7 @@ class Ledger:
             raise ValueError(f"the ledger in {self._home.where} holds no decisions: there is nothing to evaluate")
         names = about.get("names")
         frame = storage.join(decisions, events, rule=rewards or self.rewards)
-        return Logged(frame, names=None if names is None else tuple(names))
+        return Logged(frame, names=None if names is None else tuple(names), encoded_by=about.get("encoded_by"))
 
     def frames(self) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""

@@ -25,11 +25,14 @@ from dither.log.logged import Logged
 from dither.log.warm import warm_start
 from dither.models import model as contract
 from dither.ope.candidates import Saved
-from dither.ope.choosing import supports
+from dither.ope.contributions import certain_gap
 from dither.ope.estimators import contributions
 from dither.ope.result import LEVELS, Difference, Estimate, compare, estimate
+from dither.ope.unseen import rare, wider, wider_gap
+from dither.ope.verdicts import unsupported
 
 ESTIMATORS = ("dr", "sndr", "snips", "ips")
+FAILURES = (ValueError, TypeError, ArithmeticError, RuntimeError)  # of a setting, which is left out then
 LOSS = 0.05  # of the size of the highest estimate: what one gives up for exploring, where nothing is said
 
 
@@ -39,7 +42,7 @@ class Tried(NamedTuple):
     spec: Spec
     found: Estimate
     explores: float  # mean over rows of 1/Σp²: how many arms it shows, in effect; 1 for a policy without chance
-    supported: bool  # whether the log shows enough of what it would show
+    unsupported: str  # why the log cannot tell its value, as `dither evaluate` says it; "" where it can
     gap: Difference  # to the setting of the highest estimate; the intervals hold for all pairs at once (Bonferroni)
 
 
@@ -56,6 +59,7 @@ class Tuned:
     gain: Difference  # what `chosen` earns there above what ran, paired
     rows: tuple[int, int, int]  # that learnt, chose and report
     bandit: Bandit  # `chosen`, which has learnt the rows before the last part: the one that was judged
+    failed: dict[str, str]  # settings that ended with an error -> the error
 
     def __str__(self) -> str:
         return "\n".join(self.says)
@@ -68,21 +72,28 @@ class Tuned:
             f"Of {len(self.tried)} settings, {self.best} has the highest {self.value.method.upper()} estimate on "
             f"{judged:,} rows that chose."
         ]
-        if len(self.tied) > 1:
+        thin = [str(one.spec) for one in self.tried if one.unsupported]
+        if len(thin) == len(self.tried) - 1:
+            said.append("It is the only one that the log can judge.")
+        elif len(self.tied) > 1:
             names = ", ".join(str(spec) for spec in self.tied if spec != self.best)
             said.append(f"The log cannot tell it apart from {names}: the paired intervals hold 0.")
         else:
             said.append("It is above all others by more than the error of the paired comparisons.")
-        thin = [str(one.spec) for one in self.tried if not one.supported]
+        said += [f"{name} is left out, since it ended with an error: {why}" for name, why in self.failed.items()]
         if len(thin) == len(self.tried):
             said.append(
-                "The log has too little of what any setting would show, so no estimate is sure: log with a floor."
+                "The log has too little of what any setting would show, so no estimate is sure: log with a floor, or "
+                "log more."
             )
         elif thin:
             said.append(f"Not judged, as the log has too little of what it would show: {', '.join(thin)}.")
+        if (few := next((found for one in self.tried if (found := rare(one.found))), None)) is not None:
+            said.append(self._rare(few.values[int(np.argmax(few.mass))]))
         said.append(
-            f"Chosen: {self.chosen}. Of the settings that for sure lose at most {self.loss:.2g} a decision against the "
-            f"best, it explores most. What exploring teaches for later rounds is not in these numbers."
+            f"Chosen: {self.chosen}. Of the settings that {'for sure ' if len(thin) < len(self.tried) else ''}lose at "
+            f"most {self.loss:.2g} a decision against the best, it explores most. What exploring teaches for later "
+            "rounds is not in these numbers."
         )
         low, high = self.value.interval
         said.append(
@@ -93,8 +104,17 @@ class Tuned:
         return said
 
     def _verdict(self) -> str:
+        if why := _unsupported(self.value):
+            return f"not supported by this log: {why.rstrip('.')}"
         low, high = self.gain.interval
         return "better" if low > 0 else "worse" if high < 0 else "not told apart"
+
+    def _rare(self, usual: float) -> str:
+        """What few rewards that differ mean for the choice."""
+        return (
+            f"Few rewards of the rows that chose differ from {usual:g}, so these rows tell little: where all rewards "
+            "are 0 and 1, or two values, the intervals hold for those that were not seen."
+        )
 
 
 def tune(
@@ -127,7 +147,8 @@ def tune(
     draws : Monte Carlo draws a row, for policies whose probabilities have no closed form
     missing, invalid, duplicates : as for `Logged.usable`
 
-    Raises ValueError for fewer than two settings, for too few rows, and as the readers and estimators do.
+    A setting that ends with an error is left out and named. Raises ValueError for fewer than two settings and for too
+    few rows; as the readers and estimators do; and the error of the first setting where all end with one.
     """
     errors.among("estimator", estimator, ESTIMATORS)
     errors.within("level", level, *LEVELS)
@@ -145,17 +166,25 @@ def tune(
     whole = whole.usable(missing=missing, invalid=invalid, duplicates=duplicates).standing()
     first, second, last = _parts(whole, learn, choose)
     made = {"floor": floor, "slots": slots, "dim": whole.X.shape[-1]}
-    found, explores = [], []
+    found, explores, failed = [], [], {}
     for spec in every:
-        one, shown = _judged(_taught(spec, first, **made), second, estimator, draws=draws, level=level)
+        try:
+            one, shown = _judged(_taught(spec, first, **made), second, estimator, draws=draws, level=level)
+        except FAILURES as reason:
+            failed[spec] = reason
+            continue
         found.append(one)
         explores.append(shown)
+    if not found:
+        raise next(iter(failed.values()))
+    every = tuple(spec for spec in every if spec not in failed)
     tried, best = _compared(every, found, explores, level=level)
-    allowed = [one for one in tried if one.supported] or list(tried)
+    allowed = [one for one in tried if not one.unsupported] or list(tried)
     loss = LOSS * abs(found[best].value) if loss is None else float(loss)
     chosen = max((one for one in allowed if one.gap.interval[0] >= -loss), key=lambda one: one.explores).spec
     bandit = _taught(chosen, _rows(whole, 0, len(first) + len(second)), **made)
     value, _ = _judged(bandit, last, estimator, draws=draws, level=level)
+    ran = _ran(last, level=level)
     return Tuned(
         tried=tried,
         best=every[best],
@@ -163,9 +192,10 @@ def tune(
         chosen=chosen,
         loss=loss,
         value=value,
-        gain=compare(value, _ran(last, level=level), level=level),
+        gain=wider_gap(compare(value, ran, level=level), value, ran),
         rows=(len(first), len(second), len(last)),
         bandit=bandit,
+        failed={str(spec): str(reason) for spec, reason in failed.items()},
     )
 
 
@@ -203,7 +233,7 @@ def _judged(bandit: Bandit, log: Logged, estimator: str, *, draws: int, level: f
     log = log.aligned(bandit)
     M = np.where(log.mask, bandit.predict(log.X), 0.0) if estimator in ("dr", "sndr") else None
     found = contributions(estimator, log.r, log.a, log.p, Q, M, **_options(log))
-    return estimate(found, level=level, warn=False), float(np.mean(1 / np.sum(Q * Q, axis=1)))
+    return wider(estimate(found, level=level, warn=False)), float(np.mean(1 / np.sum(Q * Q, axis=1)))
 
 
 def _ran(log: Logged, *, level: float) -> Estimate:
@@ -227,9 +257,15 @@ def _compared(
     every: Sequence[Spec], found: Sequence[Estimate], explores: Sequence[float], *, level: float
 ) -> tuple[tuple[Tried, ...], int]:
     """All settings beside the best of those that the log supports, and the place of that one."""
-    supported = [supports(one) for one in found]
-    allowed = supported if any(supported) else [True] * len(every)
-    best = max((i for i, is_allowed in enumerate(allowed) if is_allowed), key=lambda i: found[i].value)
-    simultaneous = 1 - (1 - level) / (len(every) * (len(every) - 1) / 2)
-    gaps = [compare(one, found[best], level=simultaneous) for one in found]
-    return tuple(map(Tried, every, found, explores, supported, gaps)), best
+    why = [_unsupported(one) for one in found]
+    allowed = [i for i, text in enumerate(why) if not text] or range(len(every))
+    best = max(allowed, key=lambda i: found[i].value)
+    simultaneous = 1 - (1 - level) / max(len(every) * (len(every) - 1) / 2, 1)
+    gaps = [wider_gap(compare(one, found[best], level=simultaneous), one, found[best]) for one in found]
+    return tuple(map(Tried, every, found, explores, why, gaps)), best
+
+
+def _unsupported(found: Estimate) -> str:
+    """Why the log cannot tell the value of a policy; "" if it can."""
+    log = found.contributions.log  # type: ignore[union-attr]
+    return unsupported(found, known=log.gap is not None, certain=float(log.mean(certain_gap(log))))

@@ -42,12 +42,12 @@ class Curves(NamedTuple):
         return zeta if self.along is None else arrays.namespace(zeta).vecdot(zeta, self.along)
 
     def scores(self, zeta: Array) -> Array:
-        """log(v/max v) + log μ(m + z w): (..., K)."""
+        """How far each curve lies below the highest: at most 0, (..., K)."""
         return propensity.of_curves(self.m, self.w, self.v, self.z(zeta)[..., None])[0]
 
     def best(self, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The arms shown, with a uniform u (...) for ties: (...) integers."""
-        s, error = propensity.of_curves(self.m, self.w, self.v, self.z(zeta)[..., None])
+        s, error = propensity.of_curves(self.m, self.w, self.v, self.z(zeta)[..., None], mask=mask)
         return arrays.argmax(s, u=u, error=error, mask=mask)
 
     @property

@@ -34,15 +34,31 @@ def curves(m: np.ndarray, w: np.ndarray, v: np.ndarray, *, law: Any) -> np.ndarr
     return mass[seen] @ arrays.share(s, error=error)
 
 
-def scores(m: Any, w: Any, v: Any, z: Any) -> tuple[Any, Any]:
-    """log(v/max v) + log μ(m + z w), which has the order of the curves, and its rounding errors: (..., K) each.
+def scores(m: Any, w: Any, v: Any, z: Any, *, mask: Any = None) -> tuple[Any, Any]:
+    """How far each curve lies below the highest one, and the rounding errors of that: (..., K) each; mask (..., K).
 
-    Where μ is near 1, its logarithm is -e^{-(m + zw)}, and has an error that is as small.
+    Curves of one value have the order of x = m + z w, so x itself is compared: where μ is near 1, nothing of its order
+    is left in μ or in its logarithm. Curves of other values are compared by log v + log μ, where
+    log μ(x) = -log(1 + e^{-x}).
     """
-    x, price = m + z * w, np.log(v / np.max(v, axis=-1, keepdims=True))
+    x, price = m + z * w, np.broadcast_to(np.log(v), np.broadcast_shapes(np.shape(v), np.shape(m)))
+    x, price = np.broadcast_arrays(x, price)
     logs = -np.logaddexp(0.0, -x)
-    error = arrays.RELATIVE * (special.expit(-x) * (abs(m) + abs(z) * w) + abs(price) + abs(logs))
-    return price + logs, error
+    whole = price + logs if mask is None else np.where(mask, price + logs, -np.inf)
+    like = price == _at(price, np.argmax(whole, axis=-1))  # the curves of the value that wins
+    best = np.argmax(np.where(like if mask is None else like & mask, x, -np.inf), axis=-1)
+    size = abs(m) + abs(z) * w
+    apart = price - _at(price, best)
+    s = np.where(like, x - _at(x, best), apart + (logs - _at(logs, best)))
+    far = special.expit(-x) * size + abs(logs)  # errors of log μ, which become small where μ is near 1
+    error = np.where(like, size + _at(size, best), far + abs(apart))
+    np.put_along_axis(error, best[..., None], _at(far, best), axis=-1)
+    return s, arrays.RELATIVE * error
+
+
+def _at(values: np.ndarray, arm: np.ndarray) -> np.ndarray:
+    """The value of one arm, (..., 1)."""
+    return np.take_along_axis(values, arm[..., None], axis=-1)
 
 
 def _inside(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -61,7 +77,7 @@ def _meetings(m: np.ndarray, w: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def _stationary(m: np.ndarray, w: np.ndarray, v: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """The z at which the left-hand side of the equation has its stationary point; an end where there is none."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.log(v[i]) - m[j] + np.log(w[j]) - (np.log(v[j]) - m[i] + np.log(w[i]))
         z = -ratio / (w[i] - w[j])
     return np.clip(np.nan_to_num(z, nan=REACH, posinf=REACH, neginf=-REACH), -REACH, REACH)
@@ -71,8 +87,11 @@ def _between(low: np.ndarray, high: np.ndarray, m, w, v, i: np.ndarray, j: np.nd
     """The meetings of those pairs whose order is another at `low` than at `high`."""
 
     def above(z: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        return _log(m[i], w[i], v[i], z) > _log(m[j], w[j], v[j], z)
+        one, other = m[i] + z * w[i], m[j] + z * w[j]
+        logs = price[i] - np.logaddexp(0.0, -one) > price[j] - np.logaddexp(0.0, -other)
+        return np.where(price[i] == price[j], one > other, logs)
 
+    price = np.log(v)
     first = above(low, i, j)
     meet = first != above(high, i, j)
     low, high, i, j, first = low[meet], high[meet], i[meet], j[meet], first[meet]
@@ -81,8 +100,3 @@ def _between(low: np.ndarray, high: np.ndarray, m, w, v, i: np.ndarray, j: np.nd
         same = above(middle, i, j) == first
         low, high = np.where(same, middle, low), np.where(same, high, middle)
     return (low + high) / 2
-
-
-def _log(m: np.ndarray, w: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """log v + log μ(m + z w), one by one."""
-    return np.log(v) - np.logaddexp(0.0, -(m + z * w))

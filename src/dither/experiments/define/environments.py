@@ -180,6 +180,11 @@ def of(env: Any) -> dict[str, Any]:
     Raises TypeError for one that a later command could not make again.
     """
     kind = type(env)
+    around = next(
+        (name for name, known in ENVIRONMENTS.items() if isinstance(known, Wrapped) and known.kind is kind), None
+    )
+    if around is not None:
+        return _around(around, env)
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     name = next((name for name, known in ENVIRONMENTS.items() if known is kind), None)
     if name is None and file and kind.__module__ != "__main__" and kind.__qualname__ == kind.__name__:
@@ -190,6 +195,16 @@ def of(env: Any) -> dict[str, Any]:
             "as in env='world.py:Drift', or leave out= out"
         )
     return describe(name, **{field.name: getattr(env, field.name) for field in dataclasses.fields(env) if field.init})
+
+
+def _around(name: str, env: Any) -> dict[str, Any]:
+    """An environment around another one, as data: the settings of both, of those that differ from the defaults."""
+    within = of(env.env)
+    if within["name"] not in BASES:
+        raise TypeError(f"{name} can be described around {errors.listed(list(BASES))}; got one around {within['name']}")
+    own = {field.name: getattr(env, field.name) for field in dataclasses.fields(env) if field.init}
+    own.pop("env")
+    return describe(name, base=within.pop("name"), **within, **own)
 
 
 def called(env: Any) -> dict[str, Any]:

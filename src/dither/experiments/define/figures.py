@@ -41,6 +41,16 @@ def select(
     return replace(figure, panels=tuple(chosen))
 
 
+def against(figure: Figure, reference: str) -> Figure:
+    """The figure whose algorithms are compared with this one, in the panels that have it.
+
+    Raises LookupError where no panel has it, and ValueError where several algorithms are called so.
+    """
+    name = str(named(reference, dict.fromkeys(spec for panel in figure.panels for spec in panel.algorithms)))
+    panels = (replace(p, reference=name) if name in map(str, p.algorithms) else p for p in figure.panels)
+    return replace(figure, panels=tuple(panels))
+
+
 def check(figure: Figure) -> None:
     """Raise the errors that a panel's environment or algorithms would raise later, before anything runs."""
     for panel in figure.panels:

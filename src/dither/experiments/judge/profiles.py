@@ -60,14 +60,18 @@ class Scores:
         return np.stack([regret[panel, drawn] / base for regret in self.regret])
 
 
+class NoProfile(ValueError):
+    """The results of a figure have no profile."""
+
+
 def scores(figure: Figure, curves: pl.DataFrame) -> Scores:
     """Of the rows of `tables.curves`.
 
-    Raises ValueError where the panels have no algorithm and run in common, and where a reference has no regret.
+    Raises NoProfile where the panels have no algorithm and run in common, and where a reference has no regret.
     """
     panels = [panel for panel in figure.panels if not curves.filter(panel=panel.name).is_empty()]
     if not panels:
-        raise ValueError(f"there are no results of {figure.name} to make a profile of")
+        raise NoProfile(f"there are no results of {figure.name} to make a profile of")
     last: dict[tuple[str, Spec], dict[int, float]] = {}
     for panel in panels:
         at = curves.filter(panel=panel.name, round=panel.rounds)
@@ -79,12 +83,12 @@ def scores(figure: Figure, curves: pl.DataFrame) -> Scores:
     common = [_common(last, panel.name, (*found, base[panel.name])) for panel in panels]
     n = min(map(len, common))
     if not found or n == 0:
-        raise ValueError(f"the panels of {figure.name} have no algorithm and run in common, which a profile needs")
+        raise NoProfile(f"the panels of {figure.name} have no algorithm and run in common, which a profile needs")
     kept = [(panel.name, runs[:n]) for panel, runs in zip(panels, common, strict=True)]
     of_reference = np.array([[last[name, base[name]][run] for run in runs] for name, runs in kept])
     for (name, _), mean in zip(kept, of_reference.mean(axis=-1), strict=True):
         if not mean > 0:
-            raise ValueError(
+            raise NoProfile(
                 f"{base[name]} has the mean regret {mean:g} in {name}, and a profile divides by it: take more rounds, "
                 "or name another algorithm first"
             )

@@ -159,12 +159,12 @@ def ordered(figure: Figure, paired: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([paired, beside], how="horizontal")
 
 
-def interval(x: np.ndarray) -> tuple[float, float | None, float | None]:
+def interval(x: np.ndarray, *, level: float = LEVEL) -> tuple[float, float | None, float | None]:
     """The mean and the ends of its t-interval. The ends are None for one value, which says nothing of the spread."""
     mean, se = float(x.mean()), standard_error(x)
     if se is None:
         return mean, None, None
-    half = float(stats.t.ppf((1 + LEVEL) / 2, x.size - 1)) * se
+    half = float(stats.t.ppf((1 + level) / 2, x.size - 1)) * se
     return mean, mean - half, mean + half
 
 

@@ -28,6 +28,7 @@ class Made(NamedTuple):
 
     curves: pl.DataFrame
     paths: list[Path]
+    no_profile: str = ""  # why there is none, where one was asked for
 
 
 def write(request: Request, out: Path, *, look: Look | None = None) -> Made:
@@ -50,7 +51,13 @@ def write(request: Request, out: Path, *, look: Look | None = None) -> Made:
             files.text(out / f"{name}-table.tex", latex.table(figure, curves, kind=look.names)),
             files.text(out / f"{name}-figure.tex", picture),
         ]
-    return Made(curves, paths + (_profiles(figure, curves, out, look=look) if look.profile else []))
+    no_profile = ""
+    if look.profile:
+        try:
+            paths += _profiles(figure, curves, out, look=look)
+        except profiles.NoProfile as reason:  # all else is there
+            no_profile = f"No profile: {reason}."
+    return Made(curves, paths, no_profile)
 
 
 def _profiles(figure: Figure, curves: pl.DataFrame, out: Path, *, look: Look) -> list[Path]:

@@ -1,6 +1,8 @@
 """What the calls of a ledger write: one transaction for all that ask at the same time (`log.group`)."""
 
+import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -8,7 +10,9 @@ import sqlalchemy as sa
 
 from dither.log import group
 from dither.log.database import entering, rewarding
-from dither.log.database.home import Home, Twice
+from dither.log.database.home import Crossed, Home, Twice
+
+TRIES = 5  # of a transaction that crosses another one
 
 
 class Teacher(Protocol):
@@ -69,7 +73,7 @@ class Committer:
     def commit(self, requests: list[group.Request]) -> None:
         """One transaction for all. A request that the rules refuse ends with its error and leaves the others alone."""
         try:
-            ended = self._transaction(requests)
+            ended = self._tried(requests)
         except Twice:  # of an id, or of a reward where another process was quicker
             if len(requests) == 1:
                 requests[0].end(error=self._twice(requests[0].asked))
@@ -81,6 +85,15 @@ class Committer:
         for request, (result, error) in zip(requests, ended, strict=True):
             request.end((result, number), error)
 
+    def _tried(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
+        """`_transaction`, again where another one stood in its way."""
+        for _ in range(TRIES - 1):
+            try:
+                return self._transaction(requests)
+            except Crossed:
+                time.sleep(random.uniform(0, 0.01))  # so that two that crossed do not cross again
+        return self._transaction(requests)
+
     def _transaction(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
         new = [request.asked.rows for request in requests if isinstance(request.asked, Entering)]
@@ -89,10 +102,10 @@ class Committer:
             batch, taught = None, []
             if self.teacher is not None:
                 batch = self.teacher.before(connection, rewards=bool(paid))
-            entering.enter(connection, self._home, [row for rows in new for row in rows])
-            for i, request in enumerate(requests):
+            for i, request in enumerate(requests):  # first, as they lock
                 if isinstance(request.asked, Deciding):
                     ended[i] = self._decided(connection, request.asked)
+            entering.enter(connection, self._home, [row for rows in new for row in rows])
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
                 judge = rewarding.Judge(connection, self._home, self._rules, ids)

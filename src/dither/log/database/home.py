@@ -28,8 +28,16 @@ VERSIONS = PREFIX + "version"  # the table in which Alembic says which migration
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
 
 
+_AGAIN = ("40001", "40P01")  # what PostgreSQL calls a transaction that may be tried again: not serial, or a deadlock
+_LOST = ("08", "57")  # the connection was lost, or the server stopped
+
+
 class Twice(Exception):
     """A row that may be there once was there before. Another process was quicker."""
+
+
+class Crossed(OSError):
+    """Another transaction stood in the way. All of this one was taken back, and it may be tried again."""
 
 
 class Home:
@@ -99,7 +107,7 @@ class Home:
         later : return when it is committed. The caller waits for the disk with `reach(self.written)`.
         """
         with self._lock, self._told("written"):
-            connection = self._writer or self._engine.connect().execution_options(dither_writes=True)
+            connection = self._writer or self._engine.connect().execution_options(**self._writes)
             self._writer = None
             try:
                 if not self.postgres:
@@ -113,6 +121,11 @@ class Home:
             number = self._journal.wrote() if self._journal is not None else 0
         if not later:
             self.reach(number)
+
+    @property
+    def _writes(self) -> dict[str, Any]:
+        """The options of a connection that writes."""
+        return {"isolation_level": "READ COMMITTED"} if self.postgres else {"dither_writes": True}
 
     @property
     def written(self) -> int:
@@ -155,9 +168,16 @@ class Home:
                 raise ValueError(
                     f"{self.where} is not a ledger, or a damaged one ({words}): restore it from a backup"
                 ) from None
-            sure = "if the connection was lost in the commit, all of the call is there, else" * self.postgres
+            state = getattr(reason, "sqlstate", None) or ""
+            if state in _AGAIN:
+                raise Crossed(
+                    f"another transaction stood in the way of a call to the ledger in {self.where} ({words}): nothing "
+                    f"of the call is there. Call again"
+                ) from None
+            lost = self.postgres and state[:2] in ("", *_LOST)
+            sure = "if the connection was lost in the commit, all of the call is there, else " * lost
             raise OSError(
-                f"the ledger in {self.where} could not be {done} ({words}): {sure + ' ' * bool(sure)}nothing of the "
+                f"the ledger in {self.where} could not be {done} ({words}): {sure}nothing of the "
                 f"call is there. Make the database reachable and writable, with room, and call again"
             ) from None
 
