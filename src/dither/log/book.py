@@ -364,7 +364,7 @@ class Ledger:
 
     def _open(self) -> None:
         if self._closed:
-            raise ValueError(f"{self!r} is closed")
+            raise ValueError(f"{self!r} is closed: open it again")
         if not self._mine:
             raise ValueError(
                 f"{self!r} was opened by process {self._owner}, and this is a fork of it: a ledger in memory belongs "
