@@ -7,7 +7,7 @@ frame with another order is put into that order.
 
 import numbers as numeric
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -230,6 +230,8 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
 
 def values(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
     """Values of the arms (..., K), above 0; what is not on offer counts as 1."""
+    if isinstance(given, Mapping):
+        raise TypeError("values must be numbers in the order of the arms, got a dict: [values[a] for a in arms]")
     array = numbers(given, name="values")
     if array.shape != shape and array.shape != shape[-1:]:
         raise ValueError(f"values must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
@@ -263,6 +265,20 @@ def minimum(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> n
     total = float(np.max(np.sum(array, axis=-1)))
     if total > 1 + EXACT:
         raise ValueError(f"minimum must sum to at most 1 over the arms on offer, got {total:.6g}: lower some of them")
+    return array
+
+
+def costs(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+    """What a show of each arm costs, (..., K), not negative; 0 for what is not on offer."""
+    array = numbers(given, name="costs")
+    if array.shape != shape and array.shape != shape[-1:]:
+        raise ValueError(f"costs must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
+    array = np.broadcast_to(array, shape)
+    array = array if mask is None else np.where(mask, array, 0.0)
+    wrong = ~((array >= 0) & (array < LARGEST))
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise ValueError(f"costs must be numbers of at least 0, got {array[place]:g} for arm {place[-1]}")
     return array
 
 

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -121,6 +121,25 @@ class Ledger:
         made = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, further, strict=True)]
         if made:
             self._submit(committing.Entering(made))
+
+    def enter_decided(self, decide: "Callable[[sa.Connection], tuple[Any, ...]]", ids: Iterable[str] = ()) -> Any:
+        """Record decisions that are made in the transaction which stores them; -> the result of `decide`.
+
+        decide : connection -> rows and `more`, as for `enter`, a result, and a function of the connection, which writes
+            what else has changed. It may be called again, where another request of the transaction is refused
+        ids : those that the user has given
+
+        Raises what `decide` and `enter` raise. Nothing has changed then.
+        """
+        from dither.log.database import committing, entering
+
+        def made(connection: "sa.Connection") -> tuple[list[tuple[Any, ...]], Any]:
+            rows, more, result, write = decide(connection)
+            values = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, more, strict=True)]
+            write(connection)
+            return values, result
+
+        return self._submit(committing.Deciding(made, list(ids)))
 
     def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
         """Take a reward for a decision, however late, from any process.
@@ -345,7 +364,7 @@ class Ledger:
 
     def _open(self) -> None:
         if self._closed:
-            raise ValueError(f"{self!r} is closed")
+            raise ValueError(f"{self!r} is closed: open it again")
         if not self._mine:
             raise ValueError(
                 f"{self!r} was opened by process {self._owner}, and this is a fork of it: a ledger in memory belongs "

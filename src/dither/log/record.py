@@ -213,6 +213,8 @@ def id_text(id: Any) -> str:
     """The id of a decision as the log holds it: a text; a number is written as text."""
     if id is None or id != id:
         raise ValueError(f"id must be a text or a number, got {id!r}")
+    if hasattr(id, "propensity"):
+        raise TypeError(f"id must be the id of a decision, and not the decision itself: pass its field id, got {id!r}")
     return id if isinstance(id, str) else str(_plain(id))
 
 

@@ -34,7 +34,8 @@ SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms we
 class Source:
     """A log and how to read it.
 
-    path : a file, a folder that `Log` wrote, or a folder of Parquet parts (read in the order of their names)
+    path : a file, a folder that `Log` wrote, a folder of days that `Ledger.export` wrote, or a folder of Parquet parts
+        (read in the order of their names)
     format : one of FORMATS
     arm, propensity, reward : the names of these columns in the file, where they have other names
     kind : the kind of all propensities, where the table has no column propensity_kind; None: exact
@@ -107,8 +108,8 @@ class Source:
 
     @property
     def written(self) -> bool:
-        """Whether the log is a folder that `dither.log.Log` wrote."""
-        return self.path.is_dir() and any(self.path.glob("decisions-*"))
+        """Whether the log is a folder that `dither.log.Log` wrote, or folders of days that a ledger exported."""
+        return self.path.is_dir() and (any(self.path.glob("decisions-*")) or bool(storage.days(self.path)))
 
     def pieces(self, columns: set[str], *, rows: int = ROWS) -> Pieces:
         """The log in order, with these columns besides `ALWAYS`. What is wrong with its form is raised at once."""
@@ -129,7 +130,8 @@ class Source:
     def streamed(self, columns: set[str], rows: int) -> Pieces:
         """The pieces of a decision log, of which one at a time is in memory."""
         if self.written and self.arms is not None:
-            self._silent(storage.Decisions(storage.held(self.path, "decisions")).columns(SIZES[:3]).lazy())
+            for folder in storage.days(self.path) or [self.path]:
+                self._silent(storage.Decisions(storage.held(folder, "decisions")).columns(SIZES[:3]).lazy())
         return reader.pieces(self.path if self.written else self._scans(columns), rows=rows, **self.settings)
 
     def decisions(self, columns: set[str]) -> Logged:
