@@ -366,8 +366,10 @@ class Ledger:
             if self._flush is not None:
                 self._flush.stop()
             self._closed = True
-            self._home.sync()
-            self._home.close()
+            try:
+                self._home.sync()  # says what the timer was told
+            finally:
+                self._home.close()
 
     def __enter__(self) -> "Ledger":
         return self
@@ -393,7 +395,6 @@ class Ledger:
 
     def _forked(self) -> None:
         """In the child of a fork: leave the parent's connections and locks alone."""
-        self._home.forget()
         self._committer.forget()
         if self._flush is not None:
             self._flush = flushing.Flush(self._home, self._flush.seconds)
