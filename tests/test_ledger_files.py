@@ -102,7 +102,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["0"], done.stderr
     assert log.Ledger(tmp_path / "a.db").read().id.tolist() == ["parent", "first", "second"]
-    # seen red: connections that stay open in a fork, or those of readers alone: "second" is lost, though it was answered
+    # seen red: connections that stay open in a fork, or those of readers alone: "second" was answered, and is lost
 
 
 def test_a_journal_that_is_removed_is_noticed_before_anything_is_answered(tmp_path):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from dither import errors
 from dither.bandit import Bandit
 from dither.live.stock import Kept
 from dither.live.taught import BEGAN, Taught, shadow_of
@@ -91,6 +92,8 @@ class Learner:
     def before(self, connection: Any, *, rewards: bool) -> int | None:
         """See that the lease is held, or take it where it is free; -> the number of the batch that may be made now."""
         self._whole()
+        if self._next is not None:  # it is in the ledger, and whoever was to learn it was interrupted
+            self._behind = True
         self._next, self._number, self._grown = None, None, None
         if not self.learns:
             return None
@@ -137,11 +140,11 @@ class Learner:
         if more or taught or self._grown is not None:
             rows = more + len(taught)
             lessons.number(connection, self.ledger.database, self._held, self._number, rows, self._grown)
-            dim = self.bandit.dim
             if more:
-                self._next = lessons.batch(connection, self._number, dim)
+                self._next = self.stands.lesson(connection, self._number)
             else:
-                self._next = lessons.made(self._number, taught, dim, self._grown)
+                dim, slotted = self.bandit.dim, self.bandit.slots is not None
+                self._next = lessons.made(self._number, taught, dim, slotted, self._grown)
 
     def _grows(self) -> int | None:
         """How many slots the bandit needs for the arms of the catalogue; None: it has enough, or has no slots."""
@@ -192,7 +195,7 @@ class Learner:
         with self._following, self._showing(self):
             with self.ledger.database.reading() as connection:
                 changes = lessons.changes(connection)
-                anew = changes.erased != self._seen.erased
+                anew = changes.erased != self._seen.erased or self.stands.torn
                 if anew or changes.shadow != self._seen.shadow:
                     self.stands.take(shadow_of(connection))
                 found = lessons.snapshot(connection, after=-1 if anew else self.batch)
@@ -205,7 +208,7 @@ class Learner:
                 self.stands.catch_up(connection)
                 if replay or anew:
                     for number in range(self.batch + 1, lessons.last(connection) + 1):
-                        self.refused += self.stands.learn(lessons.batch(connection, number, self.bandit.dim))
+                        self.refused += self.stands.learn(self.stands.lesson(connection, number))
                     self._behind = False
                 arms = [] if self.arms is None else self.arms.newer(connection)
             if self.arms is not None:
@@ -246,12 +249,15 @@ class Learner:
 
     def replay(self, batch: int | None = None) -> Taught:
         """What learns the ledger anew, up to a batch, from where it began."""
+        errors.at_least("batch", batch, 0, or_none=True)
         made = Taught(self._first(), self._load)
         with self.ledger.database.reading() as connection:
             made.take(shadow_of(connection))
             last = lessons.last(connection)
+            if batch is not None and batch > last:
+                raise ValueError(f"the ledger has {last} batches, and no batch {batch}: replay() learns all of them")
             for number in range(1, (last if batch is None else batch) + 1):
-                made.learn(lessons.batch(connection, number, made.bandit.dim))
+                made.learn(made.lesson(connection, number))
         return made
 
     def _whole(self) -> None:

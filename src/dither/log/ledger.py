@@ -37,11 +37,27 @@ EVENTS = (*COUNTS, "conflict", "late")
 WHOLE = "whole"  # not an event of its own: it says that a decision is complete, and has the sum of its parts
 
 
-def finite(id: str, r: Any) -> float:
-    """The reward as a float. Raises ValueError for a reward that is not a finite number."""
-    if isinstance(r, (str, bytes)) or not isinstance(r, numbers.Real) or not math.isfinite(r):
-        raise ValueError(f"reward must be a finite number, got {r!r} for decision {id!r}")
-    return float(r)
+def finite(r: Any, whose: str) -> float:
+    """The reward as a float. Raises ValueError for a reward that is not a finite number.
+
+    whose : "for decision '...'", in the error
+    """
+    r = r.item() if getattr(r, "ndim", None) == 0 else r  # a scalar of NumPy, or an array without axes
+    try:
+        number = float(r) if isinstance(r, numbers.Real) else math.nan
+    except OverflowError:  # of a whole number
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"reward must be a finite number, got {r!r} {whose}")
+    return number
+
+
+def total(paid: list[float]) -> float:
+    """The sum of parts, exactly rounded; infinite where it is too large, so that no bandit learns it."""
+    try:
+        return math.fsum(paid)
+    except OverflowError:
+        return sum(paid)
 
 
 def parts(given: Any) -> list[str]:
@@ -103,7 +119,7 @@ class Book:
         """
         if id not in self._decisions:
             raise unknown(id)
-        decision, r = self._decisions[id], finite(id, r)
+        decision, r = self._decisions[id], finite(r, f"for decision {id!r}")
         said = answer(r, counted=self._paid.get((decision, part)))
         if said == "known":
             return said, None

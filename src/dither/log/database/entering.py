@@ -24,6 +24,7 @@ _ARRAYS = ("features", "m", "w", "probabilities", "x")
 _NOTHING = dict.fromkeys(_COLUMNS) | {"closed": False}
 _IN_ORDER = operator.itemgetter(*_COLUMNS)
 _FLOAT = np.dtype("<f8")
+_LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
 
 
 def micros(time: datetime) -> int:
@@ -57,22 +58,40 @@ def values(row: Mapping[str, Any], *, horizon: int | None, more: Mapping[str, An
         if held[name] is not None:
             held[name] = np.asarray(held[name], dtype=_FLOAT).tobytes()
     if horizon is not None:
-        held["deadline"] = held["time"] + horizon
+        held["deadline"] = min(held["time"] + horizon, _LAST)
     return _IN_ORDER(held)
 
 
 def _json(extra: dict[str, Any]) -> str:
+    for name, value in extra.items():
+        if isinstance(value, dict):
+            raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {name}={value!r}")
     try:
-        return json.dumps(extra, default=_held, allow_nan=False)
+        return _encodable(_dumped(extra))
+    except UnicodeEncodeError:
+        raise ValueError(f"extra must be Unicode, and half of a surrogate pair is in {extra!r}") from None
+
+
+def _encodable(text: str) -> str:
+    """The JSON itself. Raises UnicodeEncodeError where a text in it can never be written."""
+    if "\\ud" in text:  # rare: what is beyond 16 bits, in a pair, or half of one
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    return text
+
+
+def _dumped(extra: dict[str, Any]) -> str:
+    try:
+        return json.dumps(extra, default=held, allow_nan=False)
     except ValueError:  # NaN, which JSON has not: missing
-        return json.dumps({name: None if _nan(value) else value for name, value in extra.items()}, default=_held)
+        return json.dumps({name: None if _nan(value) else value for name, value in extra.items()}, default=held)
 
 
 def _nan(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _held(value: Any) -> Any:
+def held(value: Any) -> Any:
+    """What JSON has for a value that it does not know."""
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     if isinstance(value, (np.ndarray, np.generic)):

@@ -61,7 +61,8 @@ class Journal:
         self.close()
         raise Removed(
             f"the journal {self._path} was removed or replaced while the ledger was open (or its disk cannot have one: "
-            f"WAL needs a local disk): nothing of the call is there. Put the ledger back, with its journal, and call again"
+            f"WAL needs a local disk): nothing of the call is there. Put the ledger back, with its journal, and call "
+            f"again"
         )
 
     def wrote(self) -> int:
