@@ -1,6 +1,6 @@
 """How often the intervals of `dither.ope` cover the true value, and how wide they are.
 
-    python benchmarks/coverage.py [--part iid|thinned|events|alarms|adaptive|linfp] [--rows 500] [--logs 1000]
+    python benchmarks/coverage.py [--part iid|thinned|events|alarms|adaptive|linfp|late] [--rows 500] [--logs 1000]
 
 iid      : five contexts, four arms, rewards 0 or 1, logging probabilities of at least 0.05 (weights up to 20); the
     value is a sum over contexts and arms. Every estimator that is consistent, with every kind of interval
@@ -12,6 +12,8 @@ alarms   : no coverage, but how often the tests of the weights accuse a right lo
 adaptive : two arms of one mean and Gaussian noise, shown by Thompson sampling with known probabilities in 10 batches,
     each arm with at least 0.1 % (floor=0.002). The value of always playing arm 0 is that mean
 linfp    : the same world met by LinFP of dither, which learns after every round; P from `propensities`
+late     : decisions of ten days, read on day 10: sales worth 5 come after 1 to 3 days, clicks worth 1 at once, horizon
+    3 days; arm 1 is shown with 0.3, and its value is 1.05. More in docs/adaptive-logs.md
 
 Set OMP_NUM_THREADS=1.
 """
@@ -172,9 +174,37 @@ def learning(part: str, n: int, logs: int, seed: int) -> dict[str, list[tuple[fl
     return found
 
 
+def late(n: int, logs: int, seed: int) -> dict[str, list[tuple[float, float, float]]]:
+    """As `iid`, for the value of arm 1 while rewards are on their way: four ways to take what is not there yet."""
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    Q, now, horizon = np.tile([0.0, 1.0], (n, 1)), 10.0, 3.0
+    for log in range(logs):
+        rng = np.random.default_rng([seed, log])
+        decided, a = np.sort(now * rng.random(n)), (rng.random(n) < 0.3).astype(int)
+        u, sells = rng.random(n), np.array([0.05, 0.15])[a]
+        delay = np.where(u < sells, rng.uniform(1, 3, n), np.where(u < sells + 0.3, 0.1 * rng.random(n), np.nan))
+        came = np.where(decided + delay <= now, decided + delay, np.nan)
+        r, p = np.where(u < sells, 5.0, 1.0), np.where(a == 1, 0.3, 0.7)
+        here = np.isfinite(came)
+        old = ope.settled(r, decided, came, now=now, horizon=horizon)
+        unknown = np.where(here, r, np.where(decided <= now - horizon, 0.0, np.nan))
+        made = {
+            "0 for what is missing": ope.ips(np.where(here, r, 0.0), a, p, Q),
+            "missing left out": ope.ips(r, a, p, Q, mask=here),
+            "settled": ope.ips(old, a, p, Q, mask=np.isfinite(old)),
+            "arrived": ope.ips(ope.arrived(r, decided, came, now=now, horizon=horizon), a, p, Q),
+            "bounds": ope.bounds("ips", unknown, a, p, Q, reward_range=(0, 5)),
+        }
+        for name, e in made.items():
+            found.setdefault(name, []).append((*e.interval, 1.05))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--part", choices=["iid", "thinned", "events", "alarms", "adaptive", "linfp"], default="iid")
+    parser.add_argument(
+        "--part", choices=["iid", "thinned", "events", "alarms", "adaptive", "linfp", "late"], default="iid"
+    )
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--logs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
@@ -187,8 +217,10 @@ def main() -> None:
         return
     if asked.part in ("iid", "thinned"):
         found = iid(*size, asked.intervals, thinned=asked.part == "thinned")
+    elif asked.part in ("events", "late"):
+        found = (events if asked.part == "events" else late)(*size)
     else:
-        found = events(*size) if asked.part == "events" else learning(asked.part, *size)
+        found = learning(asked.part, *size)
     print(f"{asked.part}: {asked.logs} logs of {asked.rows} rows, nominal {LEVEL:.0%}")
     for name, ends in found.items():
         low, high, value = np.array(ends).T

@@ -1,9 +1,12 @@
-"""What forgetting costs and what it brings: `python benchmarks/drift.py speed` and `python benchmarks/drift.py regret`.
+"""What forgetting costs and what it brings, and what an alarm does: `python benchmarks/drift.py speed`, and so on.
 
 speed : one update of a live bandit, as a ratio to a plain update of the same algorithm that has learnt as many rows as
     the other one remembers: 1/(1 - γ), or W. The plain one stays at that number. All take turns in one process, and
     the median of the processor's time of many stretches counts.
 regret : the regret of algorithms with and without forgetting in worlds that change, and its standard error over runs
+discounts : the same for discounts in turn, so that the best one can be read off
+cover : how often the confidence sets of a discount miss θ* in a world that stays
+alarm : the false alarms of `drift.Alarm` for streams of several laws, by recursions of its own; thresholds are its
 
 Each prints a table for docs/drift.md. Set OMP_NUM_THREADS=1.
 """
@@ -80,23 +83,116 @@ WORLDS = {
     "θ* turns, period 4,000": lambda env: dither.envs.Rotating(env, period=4000),
     "θ* walks, 0.02 a round": lambda env: dither.envs.Walking(env, step=0.02),
 }
+MORE_WORLDS = WORLDS | {
+    "θ* is drawn anew every 500": lambda env: dither.envs.Abrupt(env, rounds=(500, 1000, 1500)),
+    "θ* turns, period 20,000": lambda env: dither.envs.Rotating(env, period=20_000),
+    "θ* walks, 0.005 a round": lambda env: dither.envs.Walking(env, step=0.005),
+}
 MEMORY = ("", ":discount=0.99", ":discount=0.997", ":window=200", ":window=500")
+DISCOUNTS = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.9975, 0.999)
 
 
-def regret(runs: int = 20, rounds: int = 2000) -> None:
-    """The table of regrets."""
-    names = [f"LinFP{how}" for how in MEMORY] + [f"{name}{how}" for name in ("LinTS", "LinUCB") for how in MEMORY[:2]]
-    print(f"| algorithm | {' | '.join(WORLDS)} |\n|---|{'---|' * len(WORLDS)}")
-    columns = []
-    for world in WORLDS.values():
-        env = world(dither.envs.Linear(dim=5, arms=20, noise=0.5))
-        found = dither.simulate(env, names, runs=runs, rounds=rounds, seed=0)
-        columns.append(found.regret[:, :, -1])
-    for i, name in enumerate(names):
-        own = [column[i] for column in columns]
-        cells = (f"{x.mean():.0f} ± {x.std(ddof=1) / np.sqrt(runs):.0f}" for x in own)
-        print(f"| `{name}` |", " | ".join(cells), "|")
+def _regrets(env: object, worlds: dict, names: list[str], *, runs: int, rounds: int = 2000) -> list[np.ndarray]:
+    """The regrets in each world, (algorithms, runs)."""
+    found = (dither.simulate(w(env), names, runs=runs, rounds=rounds, seed=0) for w in worlds.values())
+    return [one.regret[:, :, -1] for one in found]
+
+
+def _cell(x: np.ndarray) -> str:
+    return f"{x.mean():.0f} ± {x.std(ddof=1) / np.sqrt(len(x)):.0f}"
+
+
+def regret() -> None:
+    """The tables of regrets: linear rewards, then clicks."""
+    linear = [f"LinFP{how}" for how in MEMORY] + [f"{name}{how}" for name in ("LinTS", "LinUCB") for how in MEMORY[:2]]
+    linear += ["LinUCB:discount=0.99,radius=d-linucb"]
+    clicks = [f"GLMFP{how}" for how in MEMORY[:4]]
+    envs = dither.envs.Linear(dim=5, arms=20, noise=0.5), dither.envs.Logistic(dim=5, arms=20, norm=3.0)
+    for env, names, runs in zip(envs, (linear, clicks), (20, 10), strict=True):
+        print(f"| algorithm | {' | '.join(WORLDS)} |\n|---|{'---|' * len(WORLDS)}")
+        columns = _regrets(env, WORLDS, names, runs=runs)
+        for i, name in enumerate(names):
+            print(f"| `{name}` |", " | ".join(_cell(column[i]) for column in columns), "|", flush=True)
+
+
+def discounts(runs: int = 20) -> None:
+    """The regret for each discount, and the discount of theory: 1 - (B_T/(d T))^(2/3)."""
+    algorithms = ("LinFP", "LinTS", "LinUCB")
+    names = [f"{name}{how}" for name in algorithms for how in ("", *(f":discount={g}" for g in DISCOUNTS))]
+    print(f"| world | algorithm | none | {' | '.join(map(str, DISCOUNTS))} |\n|---|---|---|{'---|' * len(DISCOUNTS)}")
+    each = len(DISCOUNTS) + 1
+    for world in MORE_WORLDS:
+        (found,) = _regrets(
+            dither.envs.Linear(dim=5, arms=20, noise=0.5), {world: MORE_WORLDS[world]}, names, runs=runs
+        )
+        for k, name in enumerate(algorithms):
+            cells = " | ".join(_cell(x) for x in found[k * each : (k + 1) * each])
+            print(f"| {world} | {name} | {cells} |", flush=True)
+
+
+def cover(runs: int = 500, rounds: int = 500, d: int = 5, delta: float = 0.1) -> None:
+    """How many runs of optimism have θ* outside of the set in some round; δ = 0.1, S = 1, noise of sd 1."""
+    print("| discount | radius | runs with θ* outside in some round | regret |\n|---|---|---|---|")
+    for discount in (0.99, 0.95):
+        for radius in ("constant", "oful", "d-linucb"):
+            rng, model = np.random.default_rng(11), dither.models.Ridge(1.0, discount=discount)
+            policy = dither.policies.UCB(radius=radius, S=1.0, horizon=round(1 / delta))
+            star = rng.normal(size=(runs, d))
+            star /= np.linalg.norm(star, axis=1, keepdims=True)
+            state, out, lost = model.init(d, batch=(runs,), needs=policy.needs), np.zeros(runs, bool), np.zeros(runs)
+            for t in range(1, rounds + 1):
+                shape = V = np.linalg.inv(state.F @ state.F.mT)
+                if radius == "d-linucb":
+                    shape = V @ np.linalg.inv(state.noise + np.eye(d)) @ V
+                off = state.theta - star
+                beta = dither.policies.optimism.radius(policy, model, state, t, d=d)
+                out |= np.sqrt(np.einsum("ri,rij,rj->r", off, shape, off)) > beta
+                X = rng.normal(size=(runs, 20, d))
+                X /= np.maximum(np.linalg.norm(X, axis=-1, keepdims=True), 1)
+                arm, means = policy.view(model, state, X, t=t).s.argmax(axis=-1), np.einsum("rki,ri->rk", X, star)
+                lost += means.max(axis=-1) - means[np.arange(runs), arm]
+                shown = X[np.arange(runs), arm]
+                state = model.update(state, shown, means[np.arange(runs), arm] + rng.normal(size=runs))
+            print(f"| {discount} | {radius} | {out.sum()} of {runs} | {_cell(lost)} |", flush=True)
+
+
+LAWS = {  # a law with mean 0 and sd 1, as a function of the generator and of n
+    "normal": lambda rng, n: rng.normal(size=n),
+    "uniform": lambda rng, n: rng.uniform(-1, 1, size=n) * np.sqrt(3),
+    "clicks at 50 %": lambda rng, n: _clicks(rng, n, 0.5),
+    "clicks at 10 %": lambda rng, n: _clicks(rng, n, 0.1),
+    "clicks at 1 %": lambda rng, n: _clicks(rng, n, 0.01),
+    "Laplace": lambda rng, n: rng.laplace(size=n) / np.sqrt(2),
+    "Student, 5 degrees": lambda rng, n: rng.standard_t(5, size=n) / np.sqrt(5 / 3),
+    "Student, 3 degrees": lambda rng, n: rng.standard_t(3, size=n) / np.sqrt(3),
+    "exponential": lambda rng, n: rng.exponential(size=n) - 1,
+}
+
+
+def _clicks(rng: np.random.Generator, n: int, p: float) -> np.ndarray:
+    return ((rng.random(n) < p) - p) / np.sqrt(p * (1 - p))
+
+
+def alarm(streams: int = 2000, rounds: int = 2000) -> None:
+    """False alarms over the stated rate, for law="normal" with σ known."""
+    settings = [(rate, shift) for rate in (0.01, 0.001) for shift in (0.5, 1.0)]
+    head = " | ".join(f"rate {rate}, shift {shift}" for rate, shift in settings)
+    print(f"| law | {head} |\n|---|{'---|' * len(settings)}")
+    for name, law in LAWS.items():
+        cells = []
+        for rate, shift in settings:
+            h, rng = dither.drift.Alarm(rate=rate, shift=shift, mean=0.0).threshold, np.random.default_rng(0)
+            up, down, count = (np.zeros(streams) for _ in range(3))
+            for _ in range(rounds):
+                z = shift * law(rng, streams)
+                up, down = (np.maximum(0, S + s * z - shift**2 / 2) for S, s in ((up, 1), (down, -1)))
+                hit = np.maximum(up, down) >= h
+                count, up, down = count + hit, up * ~hit, down * ~hit
+            share = count / rounds / rate
+            cells.append(f"{share.mean():.2f} ± {share.std(ddof=1) / np.sqrt(streams):.2f}")
+        print(f"| {name} |", " | ".join(cells), "|", flush=True)
 
 
 if __name__ == "__main__":
-    {"speed": speed, "regret": regret}[sys.argv[1]]()
+    commands = {"speed": speed, "regret": regret, "discounts": discounts, "cover": cover, "alarm": alarm}
+    commands[sys.argv[1]]()

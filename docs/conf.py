@@ -10,5 +10,5 @@ html_theme_options = {"show_prev_next": False}
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 exclude_patterns = ["_build"]
-myst_heading_anchors = 2
+myst_heading_anchors = 3
 suppress_warnings = ["ref.python", "docutils"]

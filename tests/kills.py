@@ -1,8 +1,9 @@
 """Processes that decide and reward on one ledger until they are killed. Run alone: python tests/kills.py --rounds 50.
 
 In each round processes are forked. Each opens `Live` on the home, and tells through a pipe of every call that has
-returned. They are killed after a random number of calls. Then the ledger must have all that was acknowledged, count
-each reward once, and the bandit that is opened must be that of a replay.
+returned. They are killed after a random number of calls. Then the ledger must have all that was acknowledged:
+decisions, rewards and changes of arms. Each reward counts once, and the bandit and its shadow must be those of a
+replay.
 """
 
 import argparse
@@ -16,12 +17,24 @@ from pathlib import Path
 import numpy as np
 
 import dither
+from dither.features import Numeric
 
 PROCESSES, CALLS = 2, 60
 
 
+PLAIN = Numeric(mean=0, scale=1)
+FEATURES = dither.Features(arm={"x": PLAIN, "y": PLAIN}, cross=())
+
+
 def begin():
-    return dither.LinFP(dim=3, seed=0, floor=0.1, lam=1.0)
+    return dither.LinFP(features=FEATURES, seed=0, floor=0.1, lam=1.0)
+
+
+def first(home):
+    """A new ledger, with two arms and a shadow."""
+    shop = dither.Catalogue(FEATURES, {"a": {"x": 1.0, "y": 0.5}, "b": {"x": 0.25, "y": -1.0}})
+    shadow = dither.Softmax(features=FEATURES, seed=1, lam=2.0)
+    dither.Live(home, bandit=begin(), catalogue=shop, shadow=shadow).close()
 
 
 def work(home, out, seed):
@@ -29,10 +42,14 @@ def work(home, out, seed):
     live = dither.Live(home, bandit=begin(), lease_seconds=0.3, snapshot_batches=7, refresh_seconds=0.05)
     rng = np.random.default_rng(seed)
     while True:
-        X = rng.normal(size=(4, 3))
-        d = live.choose(X)
+        if rng.random() < 0.2:  # an arm comes, and goes
+            id = f"{os.getpid()}-{rng.integers(2**32)}"
+            version = live.catalogue.add(id, {"x": float(rng.normal()), "y": 0.0})
+            os.write(out, f"a {version} add {id}\n".encode())
+            os.write(out, f"a {live.catalogue.retire(id)} retire {id}\n".encode())
+        d = live.choose(None)
         os.write(out, f"d {d.id}\n".encode())
-        r = float(np.round(X[d.place, 0], 6))
+        r = float(np.round(rng.normal(), 6))
         for _ in range(1 + int(rng.integers(2))):
             said = live.reward(d.id, r)
             os.write(out, f"r {d.id} {r} {said}\n".encode())
@@ -70,6 +87,7 @@ def check(home, acknowledged):
     while not live.learns:  # the killed one's lease ends by itself
         live.learn()
     decided = {line[1] for line in acknowledged if line[0] == "d"}
+    changed = {(int(line[1]), *line[2:]) for line in acknowledged if line[0] == "a"}
     rewarded = {line[1]: float(line[2]) for line in acknowledged if line[0] == "r"}
     with live.ledger.database.reading() as connection:
         ids = {row[0] for row in connection.exec_driver_sql("SELECT id FROM dither_decisions")}
@@ -78,13 +96,17 @@ def check(home, acknowledged):
             "ON d.number = r.decision"
         ).fetchall()
     assert decided <= ids, "a decision that was acknowledged is lost"
+    events = live.catalogue.events
+    assert changed <= {(event.version, event.what, event.id) for event in events}, "a change of the arms is lost"
+    assert [event.version for event in events] == list(range(1, len(events) + 1))
     counted = {row[0]: row[1] for row in rows if row[2] == "counted"}
     assert len(rows) == len(counted), "a reward was counted twice, or is in conflict"
     assert rewarded.items() <= counted.items(), "a reward that was acknowledged is lost"
     said = [line[3] for line in acknowledged if line[0] == "r"]
     assert said.count("counted") == len(rewarded)
     assert set(said) <= {"counted", "known"}
-    assert live.to_bytes() == live.replay().to_bytes(), "the state is not that of a replay"
+    for of in ("bandit", "shadow"):
+        assert live.to_bytes(of) == live.replay(of=of).to_bytes(), f"the {of} is not that of a replay"
     assert live.bandit.observations == len(counted), "a reward was learnt twice, or not at all"
     assert all(row[3] is not None for row in rows)
     live.close()
@@ -94,7 +116,7 @@ def check(home, acknowledged):
 def rounds(home, n, seed=0):
     """n rounds on one home; -> how many rewards count in the end."""
     luck, acknowledged, counted = random.Random(seed), [], 0
-    dither.Live(home, bandit=begin()).close()
+    first(home)
     for i in range(n):
         acknowledged += killed(home, luck)
         counted = in_a_child(check, home, acknowledged)

@@ -120,7 +120,7 @@ class Away:
     def __init__(self, home, settings):
         os.environ["OMP_NUM_THREADS"] = "1"  # so that bits can be compared
         context = multiprocessing.get_context("forkserver")  # whose server has no connection that a fork would share
-        context.set_forkserver_preload(["dither", "dither.live"])
+        context.set_forkserver_preload(["dither.live", "pytest", "alembic.command", "psycopg"])
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, home, settings), daemon=True)
         self._process.start()

@@ -31,6 +31,9 @@ class Machine(RuleBasedStateMachine):
     def rewarded(self, which):
         """Called after rewards have come."""
 
+    def erased(self, which):
+        """Called after decisions were erased."""
+
     def one(self, which):
         return self.held[which % len(self.held)]
 
@@ -88,14 +91,14 @@ class Machine(RuleBasedStateMachine):
     @rule(which=WHICH, user=USERS)
     def erase(self, which, user):
         assert self.call(which, "erase", user=user) == self.slow.erase(self.slow.of_user(user))
-        self.rewarded(which)
+        self.erased(which)
 
     @precondition(lambda self: self.slow.decisions)
     @rule(which=WHICH, data=st.data())
     def erase_ids(self, which, data):
         ids = data.draw(st.lists(st.sampled_from([*self.slow.decisions, "nobody"]), unique=True, max_size=2))
         assert self.call(which, "erase", ids) == self.slow.erase(ids)
-        self.rewarded(which)
+        self.erased(which)
 
     @invariant()
     def what_is_pending(self):

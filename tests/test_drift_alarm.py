@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 import dither
 from dither.drift import Alarm
@@ -115,3 +116,46 @@ def test_settings_and_values_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="set a smaller shift"):
         alarm.delay(0.4)
     assert repr(alarm) == "Alarm(rate=0.01, shift=1, sigma=1, mean=None, side='both', law='normal')"
+
+
+def mean_time(k, h, *, change=0.0):
+    """The mean time to an alarm of S ← max(0, S + z - k) at h from S = 0, z ~ N(change, 1): Page's integral equation.
+
+    L(s) = 1 + L(0) Φ(k' - s) + ∫₀ʰ L(x) φ(x + k' - s) dx,  k' = k - change (Page 1954), by Gauss and Legendre.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    x, weights, k = np.r_[0.0, h * (nodes + 1) / 2], np.r_[0.0, h * weights / 2], k - change
+    A = np.eye(61) - stats.norm.pdf(x[None] + k - x[:, None]) * weights
+    A[:, 0] -= stats.norm.cdf(k - x)
+    return np.linalg.solve(A, np.ones(61))[0]
+
+
+@pytest.mark.parametrize("shift", [0.5, 1.0])
+@pytest.mark.parametrize("rate", [1e-2, 1e-3, 1e-5])
+def test_rates_and_delays_are_those_of_the_exact_equation(rate, shift):
+    assert_allclose([mean_time(0.5, 4), mean_time(0.5, 5)], [335.37, 930.89], rtol=1e-4)  # published (Crosier 1986)
+    alarm = Alarm(rate=rate, shift=shift, mean=0.0, side="up")
+    assert abs(1 / mean_time(shift / 2, alarm.threshold / shift) / rate - 1) < 0.03
+    for change in (shift, 2.0):
+        exact = mean_time(shift / 2, alarm.threshold / shift, change=change)
+        assert abs(alarm.delay(change) / exact - 1) < 0.05
+    # seen red: without the overshoot
+
+
+@pytest.mark.parametrize("law", ["uniform", "clicks", "walk"])
+def test_bounded_values_of_other_laws_alarm_no_more_often_than_stated(law):
+    """Values in an interval of length 2σ, by a recursion spelt out: the rate is a bound for each of them."""
+    n, streams, rate, rng = 1000, 300, 0.01, np.random.default_rng(6)
+    h, up, down, found = Alarm(rate=rate, shift=0.5, mean=0.0, law="bounded").threshold, 0.0, 0.0, 0
+    last = np.ones(streams)
+    for _ in range(n):
+        if law == "walk":  # ±1, and a mean of 0 given the past, which the size of the value remembers
+            last = np.where(rng.random(streams) < 0.9, last, 1.5 - last)
+            z = last * rng.choice([-1.0, 1.0], size=streams)
+        else:
+            z = rng.uniform(-1, 1, size=streams) if law == "uniform" else ((rng.random(streams) < 0.01) - 0.01) * 2
+        up, down = np.maximum(0, up + 0.5 * z - 0.125), np.maximum(0, down - 0.5 * z - 0.125)
+        hit = np.maximum(up, down) >= h
+        found, up, down = found + hit.sum(), up * ~hit, down * ~hit
+    assert found <= rate * n * streams
+    # seen red: a third of the threshold (half of it still holds: the bound is careful)

@@ -331,6 +331,37 @@ def test_the_noise_on_rewards_counts_as_their_rows_do():
     # seen red: the root of V in place of that of Σ ω xx'
 
 
+def test_in_a_window_the_history_is_that_of_its_rows():
+    """So LinPHE of its own paper perturbs what a bandit would that had learnt the last W observations alone."""
+    rng = np.random.default_rng(11)
+    X, r, times = rng.integers(0, 2, size=(60, 2)) * 1.0, rng.random(60), rng.integers(0, 3, size=60)
+    model, plain = Ridge(0.3, window=14), Ridge(0.3)
+    w = weights(model, times)
+    state = learnt(model, X, r, times)
+    alone = plain.init(2, needs=frozenset({"history"}))
+    for i in np.flatnonzero(w):
+        alone = plain.update(alone, X[i], r[i], weight=w[i])
+    found, wanted = model.history(state), plain.history(alone)
+    n = int(wanted.rows)
+    order = np.lexsort(wanted.X[:n].T[::-1])
+    assert int(found.rows) == n == len(found.X)
+    for a, b in zip(found[:3], wanted[:3], strict=True):
+        assert_allclose(a, b[:n][order], rtol=1e-12)
+    many = model.update_many(model.init(2, batch=(2,), needs=NEEDS), np.stack([X, X[::-1]]), np.stack([r, r[::-1]]))
+    pair = model.history(many)
+    for i, part in enumerate((X[-14:], X[:14])):
+        own, count = np.unique(part, axis=0, return_counts=True)
+        assert_allclose(pair.X[i, : len(own)], own)
+        assert_allclose(pair.count[i, : len(own)], count)
+    assert model.history(model.init(2)).rows == 0
+    bandit = dither.LinPHE(dim=2, preset="own_paper", window=14, seed=0)
+    bandit.update(X, r)
+    assert bandit.choose(np.eye(2)).arm in (0, 1)
+    with pytest.raises(TypeError, match="history"):
+        dither.LinPHE(dim=2, preset="own_paper", discount=0.9)
+    # seen red: rows that have left the window; the part of the oldest row that has left
+
+
 @pytest.mark.parametrize(
     "model",
     [

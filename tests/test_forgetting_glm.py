@@ -1,5 +1,6 @@
 """Generalised linear models that forget, against Newton's method on the weighted history, spelt out."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -303,6 +304,29 @@ def test_runs_in_lockstep_learn_what_they_learn_alone(how, library):
 def test_it_keeps_the_rules_of_models(model):
     late = {} if getattr(model, "half_life", None) else {"order": "what came last counts most"}
     testing.check_model(model, expected_failed_checks=late)
+
+
+def test_policies_that_read_rows_read_those_of_a_window():
+    """LogPHE and OFUGLB decide as those do that have learnt the last W observations alone, and in the same round."""
+    X, r = drawn(60, 2, "logit", seed=11)
+    arms = np.random.default_rng(12).normal(size=(5, 2))
+    for name in ("LogPHE", "OFUGLB"):
+        own = {"horizon": 99} if name == "OFUGLB" else {"solver": "exact"}
+        late = dither.ALGORITHMS[name](dim=2, lam=0.5, window=20, seed=0, **own)
+        alone = dither.Bandit(dataclasses.replace(late.model, window=None), late.policy, dim=2, seed=0)
+        for i in range(60):
+            late.update(X[i], r[i])
+        alone.update(X[-20:], r[-20:])
+        late.observations = alone.observations
+        shown = [bandit.choose(np.tile(arms, (200, 1, 1))).arm for bandit in (late, alone)]
+        assert len(np.unique(shown[0])) > 1 or name == "OFUGLB"
+        if name == "OFUGLB":
+            scores = [b.policy.view(b.model, b.state, arms, t=21).s for b in (late, alone)]
+            assert_allclose(*scores, rtol=1e-4)
+        else:
+            share = [np.bincount(part, minlength=5) / 200 for part in shown]
+            assert np.abs(share[0] - share[1]).max() < 5 * np.sqrt(0.5 / 200)
+    # seen red: rows that have left the window
 
 
 def test_what_counts_or_reads_rows_is_refused():

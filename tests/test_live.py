@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from dither import live as lives
 from dither import log, ope
 from dither.live import learner as learners
 from dither.live import taught
-from dither.log.database import entering, rewarding, sql_tables
+from dither.log.database import entering, lessons, rewarding, sql_tables
 from ledgers import decision, moment
 
 X = np.eye(3)
@@ -303,7 +304,8 @@ def test_a_process_whose_first_call_is_a_reward_learns_it(shared):
     assert two.to_bytes() == two.replay().to_bytes()
 
 
-def test_a_learner_that_slept_through_its_lease_writes_nothing(shared):
+@pytest.mark.parametrize("first", ["a snapshot", "a reward"])
+def test_a_learner_that_slept_through_its_lease_writes_nothing(shared, first):
     one = dither.Live(shared, bandit=begin(), lease_seconds=1e6, snapshot_seconds=1e6)
     one.reward(one.choose(X).id, 1.0)
     two = dither.Live(shared, lease_seconds=1e6)
@@ -311,17 +313,47 @@ def test_a_learner_that_slept_through_its_lease_writes_nothing(shared):
     assert two.learn() == 0
     assert (one.learns, two.learns) == (True, True)  # one believes it, as nothing has told it otherwise
     late = one.choose(X).id
-    one._learner.keep()
-    with one.ledger.database.reading() as connection:
-        assert connection.scalar(sa.select(sa.func.max(sql_tables.snapshots.c.fence))) in (None, 2)
-    assert not one.learns
+    if first == "a snapshot":
+        one._learner.keep()
+        with one.ledger.database.reading() as connection:
+            assert connection.scalar(sa.select(sa.func.max(sql_tables.snapshots.c.fence))) in (None, 2)
+        assert not one.learns
     assert one.reward(late, 5.0) == "counted"
+    assert not one.learns
     assert one.batch == 1
     assert two.learn() == 1
     assert two.bandit.observations == 2
     with two.ledger.database.reading() as connection:
         assert list(connection.scalars(sa.select(sql_tables.batches.c.fence))) == [1, 2]
-    # seen red: `renew` without the fence
+    # seen red: `renew` without the fence; `check` without it
+
+
+@pytest.mark.parametrize("look", [lessons.check, lessons.renew])
+def test_who_has_looked_at_its_lease_keeps_it_until_its_transaction_ends(postgres, closing, look):
+    """In SQLite a transaction that writes is alone."""
+    url, taken = postgres.url(), []
+    one, two = log.Ledger(url), log.Ledger(url)
+    with one.holding() as connection:
+        held = lessons.take(connection, one.database, "one", 1e-6)
+
+    def take():
+        with two.holding() as connection:
+            taken.append(lessons.take(connection, two.database, "two", 1e6))
+
+    thread = threading.Thread(target=take)
+    with one.holding() as connection:
+        assert look(connection, one.database, held) is not None
+        thread.start()
+        waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        until = time.monotonic() + 30
+        while not connection.scalar(waits) and not taken and time.monotonic() < until:
+            connection.execute(sa.text("SELECT pg_stat_clear_snapshot()"))
+        assert not taken
+    thread.join()
+    assert taken[0].fence == held.fence + 1
+    with one.holding() as connection:
+        assert look(connection, one.database, held) is None
+    # seen red: `check` without FOR UPDATE
 
 
 def test_a_reward_that_commits_late_is_learnt_in_a_later_batch(postgres, closing, monkeypatch):

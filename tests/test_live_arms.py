@@ -1,5 +1,8 @@
 """Arms by id in `Live`: the ledger keeps the catalogue, for all processes, and disjoint slots grow with it."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -339,3 +342,32 @@ def test_a_mask_of_before_is_told_what_to_pass(home):
     assert batch.arm.tolist() == ["b", "c"]
     with pytest.raises(ValueError, match="dim must be"):
         dither.Live(None, bandit=dither.LinFP(dim=3), catalogue=dither.Catalogue(disjoint(), {"a": None}))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+def test_a_child_of_a_fork_changes_arms_for_all(shared):
+    code = """
+import os, sys
+import dither
+from dither.features import Numeric
+f = dither.Features(context={"age": Numeric(mean=0, scale=1)}, form="disjoint")
+bandit = dither.LinFP(features=f, disjoint=1, seed=0)
+live = dither.Live(sys.argv[1], bandit=bandit, catalogue=dither.Catalogue(f, {"a": None}), refresh_seconds=1e-6)
+live.reward(live.choose({"age": 1.0}).id, 1.0)
+receive, send = os.pipe()
+if os.fork() == 0:
+    live.catalogue.add("b")
+    d = live.choose({"age": 1.0}, ["b"])
+    os.write(send, f"{d.place} {live.reward(d.id, 1.0)} {live.learns}".encode())
+    os._exit(0)
+os.close(send)
+said = os.read(receive, 1000).decode()
+os.wait()
+live.choose({"age": 1.0})
+live.learn()
+print(said, live.catalogue.ids, live.bandit.slots, live.bandit.observations)
+"""
+    path = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-W", "ignore", "-c", code, str(shared)]
+    done = subprocess.run(command, env=path, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "1 counted False ('a', 'b') 2 2", done.stderr

@@ -147,6 +147,9 @@ class Machine(machines.Machine):
     def rewarded(self, which):
         self.is_learnt(self.call(which, "stands"))
 
+    def erased(self, which):
+        self.learn(which)
+
     @rule(which=WHICH)
     def learn(self, which):
         self.call(which, "learn")
@@ -244,4 +247,4 @@ class Machine(machines.Machine):
 
 @pytest.mark.parametrize("kind", ["memory", "file", "postgres"])
 def test_a_live_bandit_is_what_a_slow_one_is(kind, tmp_path, request):
-    machines.run(Machine, kind, tmp_path, request, many={"memory": 80, "file": 10, "postgres": 10})
+    machines.run(Machine, kind, tmp_path, request, many={"memory": 50, "file": 10, "postgres": 10})

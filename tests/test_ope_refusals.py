@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dither import ope
-from test_ope import HAND, SETTINGS, M, call, log
+from test_ope import HAND, ROWWISE, SETTINGS, M, call, log
 
 NONE_SHOWN = [[0.0, 0.0, 1.0]] * 3 + [[1.0, 0.0, 0.0]]  # a policy without a row of weight in L1
 
@@ -96,7 +96,7 @@ ONE = [[1.0], [0], [0.5], [[0.4, 0.6]]]
 
 @pytest.mark.filterwarnings("ignore::dither.ope.EvaluationWarning")
 @pytest.mark.parametrize("interval", ["normal", "bootstrap", "bca"])
-@pytest.mark.parametrize("name", ope.ESTIMATORS)
+@pytest.mark.parametrize("name", ROWWISE)
 def test_one_row_or_one_cluster_has_no_interval(name, interval):  # seen red: of no width, and 0/0 in the jackknife
     models = [[0.3, 0.6]]
     for e in (
@@ -137,7 +137,7 @@ def test_probabilities_that_contradict_p_are_refused():
     assert ope.ips(r, a, p, Q, P=wrong, kind=kind).n == 50  # p may have been raised to a least value
 
 
-@pytest.mark.parametrize("name", ope.ESTIMATORS)
+@pytest.mark.parametrize("name", ROWWISE)
 def test_propensities_may_be_passed_as_p(name):
     r, a, p, Q, M, P = log(50, 3, seed=2)
     made = ope.Propensities(p, P, "estimated", 0)

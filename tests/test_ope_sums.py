@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from dither import ope
-from test_ope import HAND, SETTINGS, log
+from test_ope import HAND, ROWWISE, SETTINGS, log
 
 
 def policies(r, a, p, Q, M, **options):
@@ -20,7 +20,7 @@ def policies(r, a, p, Q, M, **options):
         name: ope.contributions(
             name, r, a, p, Q, M, setting=next(iter(SETTINGS.get(name, {"": None}).values())), **options
         )
-        for name in ope.ESTIMATORS
+        for name in ROWWISE
     }
     return made | {"uniform": ope.contributions("ips", r, a, p, np.full(Q.shape, 1 / Q.shape[1]), **options)}
 

@@ -110,7 +110,7 @@ BIASED = {  # where its setting, or a prediction that is wrong, makes it so
 
 
 @pytest.mark.parametrize("check", testing.check_estimator.rules)
-@pytest.mark.parametrize("name", ope.ESTIMATORS)
+@pytest.mark.parametrize("name", [name for name, one in ope.ESTIMATORS.items() if one.reads != "past"])
 def test_every_estimator_keeps_the_rules(name, check):
     excused = {"unbiased": BIASED[name]} if name in BIASED else {}
     checks = testing.check_estimator.checks(

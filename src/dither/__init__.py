@@ -8,6 +8,7 @@ from dither._version import __version__
 from dither.algorithms import ALGORITHMS, Algorithm
 from dither.bandit import Bandit, Decision
 from dither.baseline import Baseline
+from dither.budget import Budget
 from dither.explain import Explanation
 from dither.features import Catalogue, Features
 from dither.ranking import ListDecision, ListPropensities
@@ -51,6 +52,7 @@ __all__ = [
     "Algorithm",
     "Bandit",
     "Baseline",
+    "Budget",
     "Catalogue",
     "Decision",
     "Explanation",

@@ -33,7 +33,7 @@ from dither import (
     streams,
     trees,
 )
-from dither.baseline import Baseline, Kept, Seen, position
+from dither.baseline import Baseline, Kept, Seen, content, position
 from dither.features import Features
 from dither.features.encoder import checked
 from dither.models import model as contract
@@ -202,13 +202,24 @@ class Bandit:
             return Decision(int(arm), float(p), kind, None if se is None else float(se), decision.plain(z))
         return Decision(arm, p, kind, se, z)
 
+    def foreseen(
+        self, X: Any, *, mask: Any = None, values: Any = None, minimum: Any = None, baseline: Any = None
+    ) -> demands.Demands | None:
+        """What is demanded of the next choice, request by request; None: nothing. The arguments are those of `choose`.
+
+        It is all that the probabilities depend on besides those of the policy (`demands.Demands`).
+        """
+        with self._whole():
+            X, mask, _ = self._request(X, mask)
+            return self._moment(X, mask, *self._asked(self._shape(X), mask, values, minimum, baseline))[0].demands
+
     def _decided(self, X: np.ndarray, mask: Any, asked: Sequence[Any], shape: tuple[int, ...]) -> demanded.Decided:
         now, seen = self._moment(X, mask, *asked)
         streams = dict(chance=self._chance, ties=self._ties, again=self._aside())
         made = demanded.decide(now, X, mask, shape=shape, n=self.monte_carlo, **streams)
         self.decisions += 1 if len(shape) == 1 else shape[0]
         if seen and self.kept is not None and self.baseline is not None:
-            self.kept = self.baseline.after(self.kept, seen[0], int(made[0]), at=int(asked[2]))
+            self.kept = self.baseline.after(self.kept, seen[0].z, seen[0].g, int(made[0]), at=int(asked[2]))
         return made
 
     def _asked(
@@ -487,13 +498,13 @@ class Bandit:
                 "streams": {name: saving.plain(rng.bit_generator.state) for name, rng in self._streams().items()},
                 **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
             }
-            content = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
+            arrays = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
+            if contract.of_user(self.model):
+                saving.fits(self._begun(), arrays, model=self.model)
             if self.baseline is not None and self.kept is not None:
                 header["baseline"] = saving.pack(self.baseline)
-                content |= self.baseline.content(self.kept)
-            if contract.of_user(self.model):
-                saving.fits(self._begun(), content, model=self.model)
-        return header, content
+                arrays |= content(self.kept)
+        return header, arrays
 
     @property
     def theta(self) -> np.ndarray:

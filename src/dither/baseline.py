@@ -103,44 +103,51 @@ class Baseline:
 
     def look(self, model: Any, state: Any, kept: Kept, X: np.ndarray, *, at: int, values: np.ndarray | None) -> Seen:
         """Which arms X (K, d) are safe, where `at` is the position of the baseline; values (K,)."""
-        x = X if values is None else X * values[:, None]
-        known = None if self.reward is None else self.reward * (1.0 if values is None else float(values[at]))
-        z, g = kept.z + x, np.full(len(X), kept.g)
-        z[at] = kept.z
-        if known is None:
-            z -= (1 - self.loss) * x[at]
-            z[at] = kept.z + self.loss * x[at]
-        else:
-            g -= (1 - self.loss) * known
-            g[at] = kept.g + self.loss * known
+        z, g = self.ahead(kept, X, at=at, values=values)
         surplus = model.mean(state, z) - self.beta(model, state) * model.width(state, z) + g
         safe = surplus >= 0
         safe[at] = True
         return Seen(z, g, surplus, safe)
+
+    def ahead(self, kept: Kept, X: np.ndarray, *, at: int, values: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """z (K, d) and g (K,) after each of the arms."""
+        x = X if values is None else X * values[:, None]
+        z, g = kept.z + x, np.full(len(X), kept.g)
+        if self.reward is None:
+            z -= (1 - self.loss) * x[at]
+            z[at] = kept.z + self.loss * x[at]
+        else:
+            known = self.reward * (1.0 if values is None else float(values[at]))
+            z[at] = kept.z
+            g -= (1 - self.loss) * known
+            g[at] = kept.g + self.loss * known
+        return z, g
 
     def beta(self, model: Any, state: Any) -> float:
         """β: with probability 1 - δ, ‖θ̂ - θ*‖_V is at most this in all rounds."""
         logdet = arrays.numpy(model.logdet(state))
         return float(theory.self_normalised(logdet, lam=model.lam, S=self.S, R=self.sigma, delta=self.delta))
 
-    def after(self, kept: Kept, seen: Seen, arm: int, *, at: int) -> Kept:
-        """After a round that has shown `arm`."""
-        return Kept(seen.z[arm].copy(), float(seen.g[arm]), kept.rounds + 1, kept.shown + (arm == at))
+    def after(self, kept: Kept, z: np.ndarray, g: np.ndarray, arm: int, *, at: int) -> Kept:
+        """After a round that has shown `arm`, with what `ahead` gave."""
+        return Kept(z[arm].copy(), float(g[arm]), kept.rounds + 1, kept.shown + (arm == at))
 
-    def content(self, kept: Kept) -> dict[str, np.ndarray]:
-        """What a file has of the rounds."""
-        return dict(zip(FILED, (kept.z, np.array([kept.g, kept.rounds, kept.shown], dtype=np.float64)), strict=True))
 
-    def restored(self, content: dict[str, np.ndarray], dim: int) -> Kept:
-        """The rounds that a file has, taken out of its content. Raises ValueError or LookupError for anything else."""
-        z, sums = (content.pop(name) for name in FILED)
-        for name, array, shape in zip(FILED, (z, sums), ((dim,), (3,)), strict=True):
-            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
-                raise ValueError(f"its {name} is {array.dtype}{array.shape}, where {shape} finite numbers belong")
-        g, rounds, shown = sums.tolist()
-        if not (0 <= shown <= rounds and rounds == int(rounds) and shown == int(shown)):
-            raise ValueError(f"its {FILED[1]} count {shown:g} of {rounds:g} rounds")
-        return Kept(z, g, int(rounds), int(shown))
+def content(kept: Kept) -> dict[str, np.ndarray]:
+    """What a file has of the rounds."""
+    return dict(zip(FILED, (kept.z, np.array([kept.g, kept.rounds, kept.shown], dtype=np.float64)), strict=True))
+
+
+def restored(content: dict[str, np.ndarray], dim: int) -> Kept:
+    """The rounds that a file has, taken out of its content. Raises ValueError or LookupError for anything else."""
+    z, sums = (content.pop(name) for name in FILED)
+    for name, array, shape in zip(FILED, (z, sums), ((dim,), (3,)), strict=True):
+        if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+            raise ValueError(f"its {name} is {array.dtype}{array.shape}, where {shape} finite numbers belong")
+    g, rounds, shown = sums.tolist()
+    if not (0 <= shown <= rounds and rounds == int(rounds) and shown == int(shown)):
+        raise ValueError(f"its {FILED[1]} count {shown:g} of {rounds:g} rounds")
+    return Kept(z, g, int(rounds), int(shown))
 
 
 def position(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:

@@ -285,6 +285,20 @@ def minimum(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> n
     return array
 
 
+def costs(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+    """What a show of each arm costs, (..., K), not negative; 0 for what is not on offer."""
+    array = numbers(given, name="costs")
+    if array.shape != shape and array.shape != shape[-1:]:
+        raise ValueError(f"costs must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
+    array = np.broadcast_to(array, shape)
+    array = array if mask is None else np.where(mask, array, 0.0)
+    wrong = ~((array >= 0) & (array < LARGEST))
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise ValueError(f"costs must be numbers of at least 0, got {array[place]:g} for arm {place[-1]}")
+    return array
+
+
 def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray | np.float64:
     """Rewards of a given shape as float64."""
     if not shape and isinstance(r, float) and abs(r) < LARGEST:  # the usual case

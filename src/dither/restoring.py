@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dither import baseline as baselines
 from dither import errors, saving, streams
 from dither.bandit import COUNTS, SETTINGS, Bandit
 from dither.features import Features
@@ -63,7 +64,7 @@ def _loaded(
         kept = saving.unpack(header.get("baseline"), table)
         bandit = Bandit(own, policy, features=features, baseline=kept, **{name: header[name] for name in SETTINGS})
         if kept is not None:
-            bandit.kept = kept.restored(content, bandit.dim)
+            bandit.kept = baselines.restored(content, bandit.dim)
         for name in COUNTS:
             errors.at_least(name, header[name], 0)
             setattr(bandit, name, header[name])

@@ -22,6 +22,8 @@ def show(console: Console, found: Evaluation, *, log: str) -> None:
     console.print(table)
     if found.policies:
         _differences(console, found)
+    if found.periods:
+        _periods(console, found)
     for said in verdicts.verdicts(found):
         console.print(Text.assemble((said.policy, "bold"), ": ", said.text), highlight=False)
     for note in verdicts.notes(found):
@@ -42,8 +44,22 @@ def _differences(console: Console, found: Evaluation) -> None:
     console.print(table)
 
 
-def _table(title: str) -> Table:
+def _periods(console: Console, found: Evaluation) -> None:
+    """The value of each policy in each period."""
+    by = None if found.timed is None else found.timed.by
+    table = _table(f"Value by {by}, each with its {found.how.level:.0%} interval", first="period")
+    for name in ("value", "effective rows", "rows"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for period, one in found.periods.items():
+        for (policy, estimator), e in one.estimates.items():
+            if policy == LOGGING or estimator == found.estimators[0]:
+                cells = (verdicts.estimate(e), f"{e.ess:,.0f}", f"{e.n:,}")
+                table.add_row(period, Text(verdicts.named(policy)), estimator, *cells)
+    console.print(table)
+
+
+def _table(title: str, first: str | None = None) -> Table:
     table = terminal.table(title)
-    for name in ("policy", "estimator"):
+    for name in (*([] if first is None else [first]), "policy", "estimator"):
         table.add_column(name, no_wrap=True)
     return table

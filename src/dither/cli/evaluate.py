@@ -80,10 +80,34 @@ def evaluate(
     ] = None,
     arms: Annotated[int | None, Given(help="Number of arms, where the log does not say it.")] = None,
     missing: Annotated[
-        str, typer.Option(help="Rows without a reward: error, leave-out, or the number to take for it.")
+        str,
+        typer.Option(
+            help="Rows without a reward: error, leave-out, a number to take for it, or bounds (any in --reward-range)."
+        ),
     ] = "error",
     invalid: Annotated[str, typer.Option(help="Rows with impossible values: error or leave-out.")] = "error",
     duplicates: Annotated[str, typer.Option(help="Rows with the id of an earlier row: error or leave-out.")] = "error",
+    horizon: Annotated[
+        str | None,
+        Given(help="How long after a decision a reward counts, such as 7d, 12h or 90s; needs --missing NUMBER."),
+    ] = None,
+    late: Annotated[
+        str, typer.Option(help="Decisions whose horizon has not passed: settled (leave them out) or weighted.")
+    ] = "settled",
+    now: Annotated[
+        str | None, typer.Option(help="When the log was read.", show_default="the latest time in it")
+    ] = None,
+    half_life: Annotated[
+        str | None, Given(help="Value now: a row that is older by this, such as 7d, counts half.")
+    ] = None,
+    window: Annotated[str | None, Given(help="Value now: by the rows of this last time, such as 7d.")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="The time that these two look back from.", show_default="the latest decision")
+    ] = None,
+    by: Annotated[
+        str | None,
+        Given(help="Value of each period too: hour, day, week, month, year, or a column; and if it changed."),
+    ] = None,
     draws: Annotated[int, typer.Option(help="Monte Carlo draws a row for saved bandits that need them.")] = 1000,
     out: Annotated[Path | None, Given(help="Folder for the tables and the picture.")] = None,
     html: Annotated[Path | None, Given(help="File for an HTML page that needs no other file.")] = None,
@@ -103,6 +127,7 @@ def evaluate(
     asked: dict[str, Any] = dict(
         predictions=predictions, model=model, cluster=cluster, interval=interval, level=level,
         reward_range=reward_range, weight_max=weight_max, row_weight_max=row_weight_max, arms=arms, draws=draws,
+        horizon=horizon, late=late, now=now, half_life=half_life, window=window, at=at, by=by,
         missing=missing_reward(missing), invalid=rule("invalid", invalid), duplicates=rule("duplicates", duplicates),
         jobs=jobs, backend=backend, scheduler=scheduler, seed=seed, format=format, options=options(option or []),
         **names,
@@ -178,6 +203,6 @@ def rule(name: str, text: str) -> str:
 def missing_reward(text: str) -> str | float:
     """What stands for a reward that never came."""
     try:
-        return RULES[text] if text in RULES else float(text)
+        return text if text == "bounds" else RULES[text] if text in RULES else float(text)
     except ValueError:
-        raise ValueError(f"--missing must be {', '.join(RULES)} or a finite number, got {text!r}") from None
+        raise ValueError(f"--missing must be {', '.join(RULES)} or a finite number, or bounds; got {text!r}") from None

@@ -28,9 +28,11 @@ def either(names: Iterable[str]) -> str:
 
 
 def estimators() -> str:
-    """The estimators as the command line writes them, those that need reward predictions last."""
-    plain, fitted = ([_asked(name) for name in ESTIMATORS if find(name).predicts is wanted] for wanted in (False, True))
-    return f"{', '.join(plain)}; with predictions {', '.join(fitted)}"
+    """The estimators as the command line writes them, by whether they need reward predictions."""
+    plain, fitted, past = (
+        ", ".join(_asked(name) for name in ESTIMATORS if find(name).predicts is one) for one in (False, True, None)
+    )
+    return f"{plain}; with predictions {fitted}; with or without, on the log of a policy that learnt, {past}"
 
 
 def intervals() -> str:
@@ -61,7 +63,15 @@ def tables() -> list[Table]:
         Table(
             "Estimators",
             ("name", "as `dither evaluate` takes it", "reads of each row", "needs reward predictions"),
-            [(name, _asked(name), find(name).reads, "yes" if find(name).predicts else "no") for name in ESTIMATORS],
+            [
+                (
+                    name,
+                    _asked(name),
+                    find(name).reads,
+                    {True: "yes", False: "no", None: "if given"}[find(name).predicts],
+                )
+                for name in ESTIMATORS
+            ],
         ),
         Table("Formats of logs", ("name", "what"), [(name, entry.words) for name, entry in log.FORMATS.items()]),
         Table(

@@ -28,9 +28,12 @@ def html(found: Evaluation, *, log: str, command: str) -> str:
 
 
 def tables_and_picture(found: Evaluation, folder: Path) -> list[Path]:
-    """Both tables as Parquet and CSV, and the picture, to a folder."""
+    """The tables as Parquet and CSV, and the picture, to a folder."""
     made: list[Path] = []
-    for name, frame in (("estimates", sheets.estimates(found)), ("differences", sheets.differences(found))):
+    frames = {"estimates": sheets.estimates(found), "differences": sheets.differences(found)}
+    if found.periods:
+        frames["periods"] = sheets.periods(found)
+    for name, frame in frames.items():
         made += [_frame(frame, folder / f"{name}.{suffix}") for suffix in ("parquet", "csv")]
     return [*made, drawing.save(picture.draw(found), folder / "evaluation.png")] if found.policies else made
 

@@ -27,6 +27,12 @@ def estimates(found: Evaluation) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"policy": pl.String, "estimator": pl.String} | schema | rest, orient="row")
 
 
+def periods(found: Evaluation) -> pl.DataFrame:
+    """The estimates of each period, with a first column `period`."""
+    parts = [estimates(one).select(pl.lit(period).alias("period"), pl.all()) for period, one in found.periods.items()]
+    return pl.concat(parts)
+
+
 def differences(found: Evaluation) -> pl.DataFrame:
     """Policy, estimator, against whom, difference, se, low, high, and the P-value of no difference."""
     rows = [

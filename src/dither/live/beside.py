@@ -18,6 +18,9 @@ from dither.bandit import Bandit, Decision
 JUDGED = "judged"
 SHADOW = "shadow"  # the number of the shadow that was judged
 VALUES = "values"  # of the arms on offer, where they were given
+MINIMUM = "minimum"  # of the arms on offer, where they were given
+BASELINE = "baseline"  # its position among the arms on offer, where the bandit keeps one
+SAFE = "safe"  # whether each arm on offer was safe
 CATALOGUE = "catalogue"  # the version of the catalogue: `catalogue.at(version)` has the arms as they were
 
 
@@ -55,9 +58,12 @@ class Apprentice:
         self._rng = np.random.default_rng()
 
 
-def probabilities(bandit: Bandit, X: Any, mask: np.ndarray | None, values: np.ndarray | None) -> list[Any]:
-    """The probabilities that a policy gives to the arms on offer, in order; for B requests a list for each."""
-    return on_offer(np.asarray(bandit.propensities(X, mask=mask, values=values), dtype=np.float64), mask)
+def probabilities(bandit: Bandit, X: Any, mask: np.ndarray | None, **given: Any) -> list[Any]:
+    """The probabilities that a policy gives to the arms on offer, in order; for B requests a list for each.
+
+    given : values and minimum, as for `Bandit.propensities`
+    """
+    return on_offer(np.asarray(bandit.propensities(X, mask=mask, **given), dtype=np.float64), mask)
 
 
 def on_offer(numbers: np.ndarray, mask: np.ndarray | None) -> list[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from dither import _version, decision, inputs
 from dither.bandit import Bandit, Decision
+from dither.demands import Demands
 from dither.features import Catalogue
 from dither.live import beside, requests
 from dither.live.taught import Taught, grow
@@ -70,51 +71,84 @@ class Decider:
         judged = [one for one in (self.bandit, self.shadow) if one is not None]
         self._clocked = any(contract.clocked(one.model) for one in judged)
 
-    def decide(
+    def decide(self, context: Any, arms: Any, *, mask: Any, time: Any, **given: Any) -> Decided:
+        """One request, or B. The arguments are those of `Live.choose`."""
+        time, asked = schema.moment(time), self.ask(context, arms, mask)
+        with self.bandit._lock:
+            self.passes(time)
+            return self.decided(asked or self.ask_now(context, arms, mask), time=time, **given)
+
+    def ask(self, context: Any, arms: Any, mask: Any) -> requests.Asked | None:
+        """The request, before any lock, as the ledger may be asked for the names; None where there is a catalogue."""
+        if self.catalogue is not None:
+            return None
+        asked = requests.asked(self.bandit, None, context, arms, mask)
+        return asked._replace(names=self._named(asked.names))
+
+    def ask_now(self, context: Any, arms: Any, mask: Any) -> requests.Asked:
+        """The request, where there is a catalogue. The bandit is locked, since it may grow. Time has passed before."""
+        return requests.asked(self.bandit, self.catalogue, context, arms, mask)
+
+    def decided(
         self,
-        context: Any,
-        arms: Any,
+        asked: requests.Asked,
         *,
-        mask: Any,
         values: Any,
+        minimum: Any,
+        baseline: Any,
         id: Any,
         time: Any,
         extra: Mapping[str, Any] | None,
     ) -> Decided:
-        """One request, or B. The arguments are those of `Live.choose`."""
-        bandit, time = self.bandit, schema.moment(time)
-        asked = None
-        if self.catalogue is None:  # before the lock, as the ledger may be asked for the names
-            asked = requests.asked(bandit, None, context, arms, mask)
-            asked = asked._replace(names=self._named(asked.names))
-        with bandit._lock:
-            if self._clocked:
-                self._passes(entering.micros(time) / 1e6)
-            if asked is None:
-                asked = requests.asked(bandit, self.catalogue, context, arms, mask)
-            made, X, mask = self._chosen(asked.X, asked.mask, values)
-            if values is not None:
-                values = inputs.values(values, shape=bandit._shape(X), mask=mask)
-            many = None if alone(made) else np.size(made.arm)
-            more = self._more(X, mask, values, asked.version, extra, many)
-            given = {"id": id, "time": time, "mask": mask, "arms": asked.names, "extra": more}
-            if values is not None and self._maker.probabilities:
-                given["probabilities"] = bandit.propensities(X, mask=mask, values=values)
-            rows = self._maker.rows(made, X=X, floor=self._eps(), **given)
-            batch = self._stands().batch
+        """The decision of a request, while the bandit is locked."""
+        bandit = self.bandit
+        more: dict[str, Any] = {} if values is None else {"values": values}
+        if minimum is not None:
+            K = bandit.slots or np.shape(asked.X)[-2]
+            by_id: dict[str, Any] = dict(what="minimum", default=0.0, catalogue=self.catalogue)
+            more["minimum"] = requests.placed(minimum, asked.names, K, **by_id)
+        if bandit.baseline is not None:
+            more["baseline"] = requests.position(bandit.baseline.arm if baseline is None else baseline, asked.names)
+        elif baseline is not None:
+            raise ValueError("baseline= needs a bandit that keeps one: LinFP(dim=..., baseline=dither.Baseline(...))")
+        demanded = None
+        if minimum is not None or bandit.baseline is not None:
+            if self.rule is not None:
+                raise ValueError("a rule that acts has no minima: explore= says how often each arm is shown at least")
+            demanded = bandit.foreseen(asked.X, mask=asked.mask, **more)
+        before = (
+            bandit.propensities(asked.X, mask=asked.mask, **more) if demanded and self._maker.probabilities else None
+        )
+        made, X, mask = self._chosen(asked.X, asked.mask, more)
+        if values is not None:
+            more["values"] = values = inputs.values(values, shape=bandit._shape(X), mask=mask)
+        many = None if alone(made) else np.size(made.arm)
+        own = self._more(X, mask, more, demanded, asked.version, extra, many)
+        given = {"id": id, "time": time, "mask": mask, "arms": asked.names, "extra": own}
+        if before is not None:
+            given["probabilities"] = before
+        elif values is not None and self._maker.probabilities:
+            given["probabilities"] = bandit.propensities(X, mask=mask, values=values)
+        floor = self._eps() if demanded is None else float(np.min(demanded.floor(mask)))
+        rows = self._maker.rows(made, X=X, floor=floor, **given)
+        batch = self._stands().batch
         return Decided(made, asked.names, rows, self._lessons(np.asarray(X, dtype=np.float64), made, batch))
 
-    def _passes(self, at: float) -> None:
-        """Let what was learnt fade to a time, in seconds since 1970."""
+    def passes(self, time: Any) -> None:
+        """Let what was learnt fade to the time of a decision, where a model has a half_life. The bandit is locked."""
+        if not self._clocked:
+            return
+        at = entering.micros(time) / 1e6
         self.show()  # from what was learnt, so that no rounding of earlier decisions is left
         for one in (self.bandit, self.shadow):
             if one is not None and contract.clocked(one.model):
                 one.advance(at)
 
-    def _chosen(self, X: Any, mask: Any, values: Any) -> tuple[Decision, Any, Any]:
+    def _chosen(self, X: Any, mask: Any, more: Mapping[str, Any]) -> tuple[Decision, Any, Any]:
+        """more : values, minimum and baseline, where there are some."""
         bandit = self.bandit
         if self.rule is None:
-            made = bandit.choose(X, mask=mask, values=values)
+            made = bandit.choose(X, mask=mask, **more)
             return made, *((X, None) if mask is None and inputs.plain(X) else bandit.read(X, mask))
         X, mask = bandit.read(X, mask)
         if X.ndim != (1 if bandit.slots else 2):
@@ -127,20 +161,37 @@ class Decider:
         return decision.eps(self.bandit.policy, self.bandit.t, floor=self.bandit.floor)
 
     def _more(
-        self, X: Any, mask: Any, values: Any, version: int | None, extra: Mapping[str, Any] | None, B: int | None
+        self,
+        X: Any,
+        mask: Any,
+        given: Mapping[str, Any],
+        demanded: Demands | None,
+        version: int | None,
+        extra: Mapping[str, Any] | None,
+        B: int | None,
     ) -> Mapping[str, Any] | None:
-        """The user's columns, the values, the version of the catalogue, and what the policy that is judged would do.
+        """The user's columns, what was given and demanded, and what the policy that is judged would do.
 
         B : how many requests there are; None: one, without a batch axis
         """
         same: dict[str, Any] = {} if version is None else {beside.CATALOGUE: version}
-        more = {} if values is None else {beside.VALUES: beside.on_offer(values, mask)}
+        more: dict[str, Any] = {}
+        if "values" in given:
+            more[beside.VALUES] = beside.on_offer(given["values"], mask)
+        if "minimum" in given:
+            more[beside.MINIMUM] = beside.on_offer(np.broadcast_to(given["minimum"], self.bandit._shape(X)), mask)
+        if demanded is not None and demanded.safe is not None and demanded.baseline is not None:
+            more[beside.SAFE] = beside.on_offer(demanded.safe, mask)
+            own = np.arange(demanded.safe.shape[-1]) == demanded.baseline[..., None]
+            at = beside.on_offer(own, mask)
+            more[beside.BASELINE] = at.index(True) if B is None else [row.index(True) for row in at]
         judged = self.bandit
         if self.rule is None and self.shadow is not None:
             judged, same[beside.SHADOW] = self.shadow, self._number
             grow(judged, self.bandit.slots)
         if judged is self.shadow or self.rule is not None:
-            more[beside.JUDGED] = beside.probabilities(judged, X, mask, values)
+            judging = {name: given[name] for name in ("values", "minimum") if name in given}
+            more[beside.JUDGED] = beside.probabilities(judged, X, mask, **judging)
         more |= {name: value if B is None else [value] * B for name, value in same.items()}
         taken = [name for name in extra or {} if name in more]
         if taken:

@@ -192,7 +192,7 @@ class Learner:
     def follow(self, *, replay: bool) -> None:
         """Come to what the ledger says: to its latest snapshot, and with `replay` to its last batch."""
         self._whole()
-        with self._following, self._showing(self):
+        with self.ledger.turn, self._following, self._showing(self):  # the turn first: a decision may hold it already
             with self.ledger.database.reading() as connection:
                 changes = lessons.changes(connection)
                 anew = changes.erased != self._seen.erased or self.stands.torn

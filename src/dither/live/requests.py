@@ -1,10 +1,11 @@
 """A request as a user has it becomes what a bandit takes: X, the mask, and the ids of the arms."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import inputs
+from dither import errors, inputs
 from dither.bandit import Bandit
 from dither.live import taught
 from dither.log.record import id_text, ids
@@ -17,6 +18,33 @@ class Asked(NamedTuple):
     mask: Any
     names: tuple[str, ...] | None  # (K,) ids by position; None: positions are the arms
     version: int | None = None  # of the catalogue
+
+
+def placed(given: Any, names: tuple[str, ...] | None, K: int, *, what: str, default: float, catalogue: Any) -> Any:
+    """Numbers by id, in the order of the arms: (K,). Numbers that are in order already stay as they are.
+
+    An id that is not on offer is left out. Raises LookupError for one that the catalogue, or the slots, never had.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    place = {name: i for i, name in enumerate(map(str, range(K)) if names is None else names)}
+    made = np.full(K, default)
+    for id, number in given.items():
+        at = place.get(str(id))
+        if at is not None:
+            made[at] = number
+        elif catalogue is not None and str(id) not in catalogue.everything:
+            raise errors.unknown(f"arm in {what}", str(id), known=catalogue.everything)
+    return made
+
+
+def position(given: Any, names: tuple[str, ...] | None) -> Any:
+    """The position of an arm that is named by its id. Raises ValueError where it is not on offer."""
+    if not isinstance(given, str):
+        return given
+    if given not in (names or ()):
+        raise ValueError(f"the baseline {given!r} must be among the arms of every request: {list(names or ())}")
+    return (names or ()).index(given)
 
 
 def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) -> Asked:

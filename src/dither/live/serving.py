@@ -12,7 +12,7 @@ import numpy as np
 from dither import errors, forks
 from dither.bandit import Bandit
 from dither.features import Catalogue
-from dither.live import beside, settling, stock
+from dither.live import beside, demanding, settling, stock
 from dither.live.deciding import Decider, alone, columns
 from dither.live.learner import Learner
 from dither.live.taught import Taught
@@ -49,6 +49,8 @@ class Live:
     store : "all": the features of all arms on offer are stored; "shown": those of the arm shown alone. A reward can be
         learnt either way; estimates by a model need all
     probabilities : whether the probabilities of all arms are stored too
+    budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
+        ledger keeps them; other ones replace them, and processes that are open then must be opened again
     horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
         the parts of a decision, once all have come or the horizon has passed
     lease_seconds : after so long without a word from the process that learns, another one takes over
@@ -75,6 +77,7 @@ class Live:
         explore: float = 0.1,
         store: str = "all",
         probabilities: bool = False,
+        budgets: Mapping[Any, Any] | None = None,
         horizon: Any = None,
         default: float | None = None,
         late: str | None = None,
@@ -140,6 +143,13 @@ class Live:
                 store=store,
                 probabilities=probabilities,
             )
+            self._demanding = demanding.Demanding(
+                self.ledger,
+                self._decider,
+                demanding.budgets_of(self.ledger, budgets),
+                self._learner.replay(0).bandit.kept,
+            )
+            self._demanding.fits(store=store, shadows=[shadow, self._stands().shadow], rule=self._rule is not None)
         except BaseException:
             self._end()
             raise
@@ -200,6 +210,9 @@ class Live:
         *,
         mask: Any = None,
         values: Any = None,
+        minimum: Any = None,
+        baseline: Any = None,
+        costs: Any = None,
         id: Any = None,
         time: Any = None,
         extra: Mapping[str, Any] | None = None,
@@ -209,17 +222,27 @@ class Live:
         context : X, as for `Bandit.choose`; or, with a catalogue or with features, the context as they take it
         arms : ids of the catalogue (None: all on offer), records for the features, or (K,) ids for the rows of X
         values : as for `Bandit.choose`, in the order of the arms; they are kept in the column `values`
+        minimum : as for `Bandit.choose`, or id -> least probability; kept in the column `minimum`
+        baseline : as for `Bandit.choose`, or the id. Its position among the arms on offer is kept in the column
+            `baseline`, and which arms were safe in `safe`
+        costs : (K,), (B, K), or id -> what a show costs of the budgets of the arm; None: 1
         mask, id, time, extra : as for `log.Log.decide`
 
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
         self._look()
-        given = dict(mask=mask, values=values, id=id, time=time, extra=extra)
+        given = dict(mask=mask, values=values, minimum=minimum, baseline=baseline, id=id, time=time, extra=extra)
         assert self._decider is not None
-        made, names, rows, taught = self._decider.decide(context, arms, **given)
-        self._told_names(self.bandit._columns)
-        self.ledger.enter(rows, taught)
+        if self._demanding.budgets or self.bandit.baseline is not None:
+            made, names, rows, _ = self._demanding.decide(context, arms, costs=costs, **given)
+            self._told_names(self.bandit._columns)
+        elif costs is not None:
+            raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
+        else:
+            made, names, rows, taught = self._decider.decide(context, arms, **given)
+            self._told_names(self.bandit._columns)
+            self.ledger.enter(rows, taught)
         shown = columns(made) | {"place": made.arm}
         if alone(made):
             arm = made.arm if names is None else names[int(made.arm)]
@@ -282,7 +305,17 @@ class Live:
         found = self.ledger.erase(ids, **where)
         self._learner.follow(replay=True)
         self._learner.keep()
+        self._demanding.rounds()  # what a baseline's rounds add up to, without those that were erased
         return found
+
+    @property
+    def budgets(self) -> dict[str, Any]:
+        """The budgets of the arms, by id: a tuple of `Budget` each."""
+        return dict(self._demanding.budgets)
+
+    def spent(self, now: Any = None) -> dict[str, tuple[float, ...]]:
+        """What is spent of each budget, by id, in the periods of a time; None: now. Erased decisions count too."""
+        return self._demanding.spent(now)
 
     def replace_shadow(self, shadow: Bandit | None, *, learns: bool = True) -> None:
         """Judge another policy from now on, in all processes; None: none.
@@ -296,6 +329,7 @@ class Live:
             raise TypeError(f"shadow must be a dither.Bandit, such as dither.LinFP(dim=...), or None; got {shadow!r}")
         if shadow is not None:
             self._fits(shadow)
+            demanding.judged(shadow)
         with self.ledger.turn, self.ledger.holding() as connection:
             lessons.hold(connection)
             settling.put_shadow(connection, shadow, learns=learns)
@@ -311,8 +345,9 @@ class Live:
 
         of : "bandit" or "shadow". The streams in it are those with which they began.
         """
+        kept = self._demanding.rounds() if of == "bandit" else None
         with self.ledger.turn:
-            return self._which(self._stands(), of).to_bytes()
+            return demanding.filed(self._which(self._stands(), of), kept)
 
     def replay(self, batch: int | None = None, *, of: str = "bandit") -> Bandit:
         """A bandit that learns the ledger anew, up to a batch; None: all. The table says which batch each row knew.
@@ -323,7 +358,11 @@ class Live:
         Raises ValueError for a batch that the ledger has not.
         """
         self.ledger.begun()
-        return self._which(self._learner.replay(batch), of)
+        made = self._which(self._learner.replay(batch), of)
+        if batch is None and made.baseline is not None:
+            with self.ledger.database.reading() as connection:
+                made.kept = self._demanding.recount(connection)
+        return made
 
     def _which(self, stands: Taught, of: str) -> Bandit:
         errors.one_of("of", of, ("bandit", "shadow"))

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ import numpy as np
 
 from dither import _version, errors, forks
 from dither.bandit import Decision
-from dither.log import flushing, ledger, schema, storage
+from dither.log import flushing, ledger, schema, storage, terms
 from dither.log.logged import Logged
 from dither.log.record import Maker, id_text
 from dither.log.writer import Recorded
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from dither.log.database import committing
 
 _TOGETHER = 10_000  # pending decisions that are read together
-_SETTINGS: dict[str, Any] = {
-    "rewards": "sum",
-    "horizon": None,
-    "default": None,
-    "late": "kept",
-    "parts": None,
-}  # and what they are if nobody says
 
 
 class Pending(NamedTuple):
@@ -84,14 +77,7 @@ class Ledger:
     ) -> None:
         errors.true_or_false("wait", wait)
         errors.positive("flush_seconds", flush_seconds, most=1e9)
-        given: dict[str, Any] = {"rewards": rewards, "horizon": _seconds(horizon), "default": default, "late": late}
-        given["parts"] = None if parts is None else ledger.parts(parts)
-        if rewards is not None:
-            errors.among("rule for rewards", rewards, ledger.RULES)
-        if late is not None:
-            errors.among("rule for late rewards", late, ledger.LATE)
-        if default is not None:
-            given["default"] = ledger.finite(default, "as the default")
+        given = terms.given(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
         needed()
         from dither.log.database import committing
         from dither.log.database import home as homes
@@ -99,39 +85,14 @@ class Ledger:
         self._home = homes.Home(home, wait=wait)
         self._owner, self._closed = os.getpid(), False
         try:
-            self._settle(given)
+            agreed = terms.settle(self._home, given)
         except BaseException:
             self._home.close()
             raise
+        self.rewards, self.horizon, self.default, self.late, self.parts = agreed
         self._committer = committing.Committer(self._home, self.rules)
         self._flush = None if wait else flushing.Flush(self._home, flush_seconds)
         forks.tell(self)
-
-    def _settle(self, given: Mapping[str, Any]) -> None:
-        """Take the settings that the ledger has, or give it its settings."""
-        from dither.log.database import keeping, lessons
-
-        with self._home.writing() as connection:
-            lessons.hold(connection)  # of several processes that open a new ledger, one gives it its settings
-            have = keeping.settings(connection).get("ledger")
-            made = _SETTINGS | {name: value for name, value in (have or given).items() if value is not None}
-            for name, value in given.items():
-                if value is not None and value != made[name]:
-                    raise ValueError(f"the ledger in {self._home.where} has {name}={made[name]!r}, not {value!r}")
-            if made["default"] is not None and (made["horizon"] is None or made["late"] == "counts"):
-                raise ValueError(
-                    "default= needs a horizon, after which it counts, and late='kept': a decision that has its default "
-                    "takes no other reward"
-                )
-            if made["parts"] is not None and made["rewards"] != "sum":
-                raise ValueError(
-                    f"the parts of a reward are summed: parts= needs rewards='sum', not {made['rewards']!r}"
-                )
-            if have is None:
-                keeping.put(connection, "ledger", made)
-        self.parts = None if made["parts"] is None else tuple(made["parts"])
-        self.rewards, self.default, self.late = made["rewards"], made["default"], made["late"]
-        self.horizon = None if made["horizon"] is None else timedelta(seconds=made["horizon"])
 
     def record(self, made: Decision, **given: Any) -> Recorded:
         """Record a decision before it is shown. `given` is what `Log.record` takes: X, id, time, mask, arms, extra.
@@ -160,6 +121,25 @@ class Ledger:
         made = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, further, strict=True)]
         if made:
             self._submit(committing.Entering(made))
+
+    def enter_decided(self, decide: "Callable[[sa.Connection], tuple[Any, ...]]", ids: Iterable[str] = ()) -> Any:
+        """Record decisions that are made in the transaction which stores them; -> the result of `decide`.
+
+        decide : connection -> rows and `more`, as for `enter`, a result, and a function of the connection, which writes
+            what else has changed. It may be called again, where another request of the transaction is refused
+        ids : those that the user has given
+
+        Raises what `decide` and `enter` raise. Nothing has changed then.
+        """
+        from dither.log.database import committing, entering
+
+        def made(connection: "sa.Connection") -> tuple[list[tuple[Any, ...]], Any]:
+            rows, more, result, write = decide(connection)
+            values = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, more, strict=True)]
+            write(connection)
+            return values, result
+
+        return self._submit(committing.Deciding(made, list(ids)))
 
     def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
         """Take a reward for a decision, however late, from any process.
@@ -411,14 +391,6 @@ class Ledger:
         self._committer.forget()
         if self._flush is not None:
             self._flush = flushing.Flush(self._home, self._flush.seconds)
-
-
-def _seconds(horizon: Any) -> float | None:
-    if horizon is None:
-        return None
-    seconds = horizon.total_seconds() if isinstance(horizon, timedelta) else horizon
-    errors.positive("horizon", seconds, most=1e11)  # some 3,000 years, for times that there are
-    return max(float(seconds), 1e-6)
 
 
 def _empty() -> dict[str, Any]:

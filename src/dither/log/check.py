@@ -37,6 +37,8 @@ LEAST = 1e-3  # arms of less probability stay out of the test: the spread of the
 HEAVIEST = 1e100  # the squares of larger weights overflow
 LIGHTEST = 1e-100  # the squares of smaller weights of rows become 0; a weight of 0 itself is allowed
 SHOWN = 10  # row numbers that a finding prints
+OFFERED = ("arm_set", "features", "arms", "K")  # the columns that say which arms were on offer
+LOOKED_AT = 5000  # so many first rows say whether the policy changed: one that learns changes most at first
 Broken: TypeAlias = tuple[str, str, np.ndarray]  # kind and text of a finding, and whether each row has it (n,)
 
 
@@ -93,6 +95,33 @@ class Inverse(NamedTuple):
             f"mean of 1/p: {self.inverse / self.n:.4g}, where {self.support / self.n:.4g} arms could be chosen: "
             f"{'agree' if self.ok else 'DISAGREE'} within {self.bound:.2g} ({self.n} rows)"
         )
+
+
+class Changes(NamedTuple):
+    """Whether the policy that wrote a log changed while it ran, as far as rows with the same arms on offer say."""
+
+    rows: int = 0  # rows whose arms on offer and arm shown occur with another probability too
+    of: int = 0  # rows whose arms on offer and arm shown occur more than once; 0: the log cannot say it
+
+
+def changes(log: Any) -> Changes:
+    """Of a `Logged`, by its first LOOKED_AT rows with exact propensities.
+
+    If the same arms were on offer, and the same arm was shown with another probability, the policy learnt in between,
+    or saw more than the log has (such as prices). Features that never repeat say nothing, nor does a log without any.
+    """
+    names = {"features", "arm_set"} & set(log.frame.columns)
+    if not names:
+        return Changes()
+    log = log.filter((np.arange(len(log)) < LOOKED_AT) & (log.kinds == "exact") & (log.p > 0) & (log.a >= 0))
+    seen = [log.frame[name].to_list() if name in log.frame.columns else [None] * len(log) for name in OFFERED]
+    found: dict[Any, list[float]] = {}
+    for row, a, p in zip(zip(*seen, strict=True), log.a.tolist(), log.p.tolist(), strict=True):
+        if row[:2] != (None, None):
+            found.setdefault((repr(row), a), []).append(p)
+    again = [ps for ps in found.values() if len(ps) > 1]
+    other = [ps for ps in again if max(ps) - min(ps) > ROUNDING * max(ps)]
+    return Changes(sum(map(len, other)), sum(map(len, again)))
 
 
 def together(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:

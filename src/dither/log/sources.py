@@ -107,8 +107,8 @@ class Source:
 
     @property
     def written(self) -> bool:
-        """Whether the log is a folder that `dither.log.Log` wrote."""
-        return self.path.is_dir() and any(self.path.glob("decisions-*"))
+        """Whether the log is a folder that `dither.log.Log` wrote, or folders of days that a ledger exported."""
+        return self.path.is_dir() and (any(self.path.glob("decisions-*")) or bool(storage.days(self.path)))
 
     def pieces(self, columns: set[str], *, rows: int = ROWS) -> Pieces:
         """The log in order, with these columns besides `ALWAYS`. What is wrong with its form is raised at once."""
@@ -129,7 +129,8 @@ class Source:
     def streamed(self, columns: set[str], rows: int) -> Pieces:
         """The pieces of a decision log, of which one at a time is in memory."""
         if self.written and self.arms is not None:
-            self._silent(storage.Decisions(storage.held(self.path, "decisions")).columns(SIZES[:3]).lazy())
+            for folder in storage.days(self.path) or [self.path]:
+                self._silent(storage.Decisions(storage.held(folder, "decisions")).columns(SIZES[:3]).lazy())
         return reader.pieces(self.path if self.written else self._scans(columns), rows=rows, **self.settings)
 
     def decisions(self, columns: set[str]) -> Logged:

@@ -27,6 +27,8 @@ ABILITIES = frozenset(  # those that K slots have where one has them; each slot 
         "predict",
         "width",
         "gram_width",
+        "noise_width",
+        "noise_logdet",
         "sample",
         "scores",
         "flat",
@@ -210,6 +212,15 @@ class Disjoint:
     def gram_width(self, state: Any, x: Array) -> Array:
         """‖x‖ in the norm of V⁻¹ of slot k: x (..., d) -> (..., K)."""
         return self._each(self.model.gram_width, state, x)
+
+    def noise_width(self, state: Any, x: Array) -> Array:
+        """‖x‖ in the norm of V⁻¹ṼV⁻¹ of slot k: x (..., d) -> (..., K)."""
+        return self._each(self.model.noise_width, state, x)
+
+    def noise_logdet(self, state: Any) -> Array:
+        """log(det Ṽ/det λI), (...): the sum of those of the slots."""
+        logdet = self.model.noise_logdet(state)
+        return arrays.namespace(logdet).sum(logdet, axis=-1)
 
     def sample(self, state: Any, eta: Array) -> Array:
         """N(0, V⁻¹) from η ~ N(0, I): (..., K d) -> (..., K, d)."""

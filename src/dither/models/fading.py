@@ -41,6 +41,7 @@ class FadingState(NamedTuple):
     norms: Array | None  # (..., 2)  Σ ω ‖x‖², Σ ω ‖x‖ |r|, where a policy asked for them and there is no window
     now: Array | None  # (...)  the time, where there is a clock
     history: Kept | None  # the rows of a window
+    noise: Array | None = None  # (..., d, d)  Σ ω² xx', where a policy asked for it and there is no window
 
 
 def init(model: Any, zeros: Array, F: Array, *, needs: frozenset[str]) -> FadingState:
@@ -58,12 +59,13 @@ def init(model: Any, zeros: Array, F: Array, *, needs: frozenset[str]) -> Fading
         empty(2) if "lipschitz" in needs and model.window is None else None,
         None if model.half_life is None else empty() + forgetting.BEFORE,
         None if model.window is None else kept.init(empty(d + 1)),
+        empty(d, d) if "noise_width" in needs and model.window is None else None,
     )
 
 
 def update(model: Any, state: FadingState, x: Array, r: Array, *, own: bool, **given: Array | None) -> FadingState:
     """`learnt` for one row x (d,) or (..., d) and r (...)."""
-    alone = x.ndim == 1 and type(x) is np.ndarray and given["weight"] is None and state.norms is None
+    alone = x.ndim == 1 and type(x) is np.ndarray and given["weight"] is None and state.norms is state.noise is None
     if alone and (quick := _quickly(model, state, x, r, own=own)) is not None:
         return quick
     each = {name: None if value is None else value[..., None] for name, value in given.items()}
@@ -105,13 +107,14 @@ def learnt(
     xp, n = arrays.namespace(X), X.shape[-2]
     if not n:
         return state
+    noise = None if state.noise is None else _noisier(model, state, X, r, weight=weight, at=at)
     left, weight, now = forgetting.fade(model, r, weight=weight, at=at, now=state.now)
     Y = xp.concat([X, r[..., None]], axis=-1)
     if state.history is None:
         A = _times(left, state.A) + _gram(Y, weight)
         F, theta, lost = _factored(model.lam, A, state, left, left * state.lost[..., 0] + n, None, X, weight)
         norms = None if state.norms is None else _times(left, state.norms) + _norms(X, r, weight)
-        return FadingState(F, _finite(theta), A, lost, norms, now, None)
+        return FadingState(F, _finite(theta), A, lost, norms, now, None, noise)
     A, rows, steps = kept.slid(state.history, state.A, Y, weight, window=model.window, lam=model.lam, own=own)
     try:
         F, theta, lost = _factored(model.lam, A, state, 1.0, steps, rows, X, weight)
@@ -129,7 +132,10 @@ def advanced(model: Any, state: FadingState, at: Array) -> FadingState:
     A, X = _times(left, state.A), xp.zeros_like(state.theta)[..., None, :]
     F, theta, lost = _factored(model.lam, A, state, left, left * state.lost[..., 0] + 1, None, X, None)
     norms = None if state.norms is None else _times(left, state.norms)
-    return FadingState(F, theta, A, lost, norms, now, None)
+    noise = state.noise
+    if noise is not None:
+        noise = _times(forgetting.halved(model.squared, now - state.now), noise)
+    return FadingState(F, theta, A, lost, norms, now, None, noise)
 
 
 def rounding(state: FadingState) -> digits.Rounding:
@@ -147,6 +153,31 @@ def logdet(state: FadingState, *, lam: float) -> Array:
     """log(det V/det λI), (...)."""
     xp = arrays.namespace(state.F)
     return -xp.sum(2 * xp.log(xp.abs(xp.linalg.diagonal(state.F))) + math.log(lam), axis=-1)
+
+
+def noise_width(state: FadingState, X: Array, *, lam: float) -> Array:
+    """‖x_i‖ in the norm of V⁻¹ṼV⁻¹, Ṽ = λI + Σ ω² xx': X (..., K, d) -> (..., K)."""
+    R = _root(state, lam=lam)
+    return arrays.norms(X @ state.F @ state.F.mT @ R.mT)
+
+
+def noise_logdet(state: FadingState, *, lam: float) -> Array:
+    """log(det Ṽ/det λI), (...)."""
+    xp = arrays.namespace(state.F)
+    return xp.sum(2 * xp.log(xp.linalg.diagonal(_root(state, lam=lam))) - math.log(lam), axis=-1)
+
+
+def _root(state: FadingState, *, lam: float) -> Array:
+    """R with Ṽ = R'R: (..., d, d)."""
+    xp, noise = arrays.namespace(state.F), state.noise  # type: Any, Any
+    d = noise.shape[-1]
+    return xp.linalg.cholesky(noise + lam * xp.eye(d, dtype=noise.dtype, device=arrays.device(noise))).mT
+
+
+def _noisier(model: Any, state: FadingState, X: Array, r: Array, *, weight: Array | None, at: Array | None) -> Array:
+    """Σ ω² xx' after n more observations: as Σ ω xx' where all fades twice as fast."""
+    left, weight, _ = forgetting.fade(model.squared, r, weight=weight, at=at, now=state.now)
+    return _times(left, state.noise) + _gram(X, weight)
 
 
 def lipschitz(state: FadingState, *, S: float) -> Array:

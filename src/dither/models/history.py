@@ -16,6 +16,7 @@ from dither.arrays import Array
 from dither.models import buffers
 
 PAD = 128  # rows are read in whole blocks of this size, so that a run's sums round alike whatever rows other runs have
+SELDOM = 32  # rows between two looks for rows that count nothing
 
 
 class History(NamedTuple):
@@ -137,8 +138,10 @@ def windowed(state: History, window: Array | float) -> History:
 
 def compact(state: History) -> History:
     """The history without the rows that count 0, where it has no room for more, or where many rows are such."""
-    xp = arrays.namespace(state.count)
-    used, most = int(xp.max(state.rows)), int(xp.max(xp.count_nonzero(state.count, axis=-1)))
+    xp, used = arrays.namespace(state.count), int(arrays.namespace(state.count).max(state.rows))
+    if used % SELDOM and used < state.count.shape[-1]:
+        return state
+    most = int(xp.max(xp.count_nonzero(state.count, axis=-1)))
     if used < state.count.shape[-1] and used <= most + most // 4 + PAD:
         return state
     *batch, _, d = state.X.shape

@@ -17,6 +17,7 @@ import numpy as np
 
 from dither import arrays
 from dither.arrays import Array
+from dither.models.history import History
 
 ROOM = 64  # rows that there is room for at first
 SHOWN = 1e3
@@ -48,7 +49,7 @@ def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) ->
     gone, total, since = rows.books.tolist()
     since += 1
     full = total == window
-    if end == len(rows.Y) or since >= window or gone or total > window or (full and rows.count[first] != 1):
+    if end == len(rows.Y) or gone or total > window or (full and rows.count[first] != 1):
         return None
     dger = arrays.dger()
     A = dger(1.0, y, y, 1, 1, A.T).T
@@ -63,6 +64,9 @@ def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) ->
         return None
     rows.Y[end], rows.count[end] = y, 1.0
     first, total = (first + 1, total) if full else (first, total + 1)
+    if since >= window:
+        A, since, shown = _sum(rows.Y[first : end + 1], rows.count[first : end + 1]), 0.0, 1.0
+        peak = A.diagonal().copy()
     new = Kept(rows.Y, rows.count, np.array([first, end + 1]), np.array([gone, total, since]), peak)
     return A, new, since * shown * shown + end + 1 - first
 
@@ -106,6 +110,27 @@ def each(rows: Kept) -> Iterator[tuple[Array, Array]]:
         if end > first:
             counts[0] -= one.books[0]
         yield one.Y[first:end, :], counts
+
+
+def distinct(rows: Kept) -> History:
+    """Every distinct x of the rows that count, with its count and its sum of rewards, sorted by x."""
+    xp, batch = arrays.namespace(rows.Y), tuple(rows.places.shape[:-1])
+    found = []
+    for Y, count in each(rows):
+        X, r, weight = arrays.numpy(Y[:, :-1]), arrays.numpy(Y[:, -1]), arrays.numpy(count)
+        own, place = np.unique(X, axis=0, return_inverse=True)
+        found.append([own, *(np.bincount(place.ravel(), w, minlength=len(own)) for w in (weight, weight * r))])
+    N = max(len(part[0]) for part in found)
+
+    def whole(k: int, *shape: int) -> Array:
+        padded = np.zeros((len(found), N, *shape))
+        for i, part in enumerate(found):
+            padded[i, : len(part[k])] = part[k]
+        return xp.asarray(padded.reshape(*batch, N, *shape), device=array_api_compat.device(rows.Y))
+
+    used = np.array([len(part[0]) for part in found], dtype=np.int64).reshape(batch)
+    X, count, total = whole(0, rows.Y.shape[-1] - 1), whole(1), whole(2)
+    return History(X, count, total, xp.asarray(used, device=array_api_compat.device(rows.Y)))
 
 
 def run(rows: Kept, i: tuple[int, ...]) -> Kept:

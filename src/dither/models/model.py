@@ -79,6 +79,12 @@ class Able(Protocol):
     def gram_width(self, state: Any, X: Array) -> Array:
         """‖x_i‖ in the norm of V⁻¹, V = λI + Σ xx': X as for `mean` -> (..., K)."""
 
+    def noise_width(self, state: Any, X: Array) -> Array:
+        """‖x_i‖ in the norm of V⁻¹ṼV⁻¹, Ṽ = λI + Σ ω² xx' where V has the weights ω: as `gram_width`."""
+
+    def noise_logdet(self, state: Any) -> Array:
+        """log(det Ṽ/det λI), (...)."""
+
     def rounding(self, state: Any) -> Any:
         """What rounding may have done to means and widths: `models.digits.Rounding`. It decides which arms tie."""
 

@@ -10,6 +10,7 @@ counts an observation as √ω x, √ω r.
 With `discount`, `window` or `half_life` older observations count for less (`forgetting`), and `fading` has the state.
 """
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ import array_api_compat.numpy
 
 from dither import arrays, errors, links
 from dither.arrays import Array
-from dither.models import digits, factor, fading, forgetting, statistics
+from dither.models import digits, factor, fading, forgetting, kept, statistics
 from dither.models.fading import FadingState
 from dither.models.forgetting import Forgetting
 
@@ -40,6 +41,8 @@ ABILITIES = frozenset(
         "logdet",
         "lipschitz",
         "gram_width",
+        "noise_width",
+        "noise_logdet",
         "perturb",
         "history",
         "predict",
@@ -83,7 +86,7 @@ class Ridge(Forgetting):
     @functools.cached_property
     def abilities(self) -> frozenset[str]:
         """What it can tell a policy. A count of what is half forgotten is no count of observations."""
-        return ABILITIES - {"history"} if self.forgets else ABILITIES
+        return ABILITIES - {"history"} if self.forgets and self.window is None else ABILITIES
 
     @property
     def owns(self) -> bool:
@@ -245,6 +248,27 @@ class Ridge(Forgetting):
         xp = arrays.namespace(state.F)
         return -2 * xp.linalg.slogdet(state.F)[1] - state.F.shape[-1] * math.log(self.lam)
 
+    @functools.cached_property
+    def squared(self) -> "Ridge":
+        """The model whose rows count the square of what they count here."""
+        half = None if self.half_life is None else self.half_life / 2
+        return dataclasses.replace(self, discount=self.discount**2, half_life=half)
+
+    def noise_width(self, state: Any, X: Array) -> Array:
+        """The sd of x_i'θ̂ from noise of sd 1 alone, ‖x_i‖ in V⁻¹ṼV⁻¹ and at most so: X (..., K, d) -> (..., K).
+
+        Ṽ = λI + Σ ω² xx', which is V where nothing is forgotten, and in a window.
+        """
+        if self.forgets and self.window is None:
+            return fading.noise_width(state, X, lam=self.lam)
+        return self.width(state, X)
+
+    def noise_logdet(self, state: Any) -> Array:
+        """log(det Ṽ/det λI), (...)."""
+        if self.forgets and self.window is None:
+            return fading.noise_logdet(state, lam=self.lam)
+        return self.logdet(state)
+
     def lipschitz(self, state: Any, S: float) -> Array:
         """L_t for ‖θ‖ <= S, (...): `statistics.lipschitz`."""
         if self.forgets:
@@ -258,5 +282,5 @@ class Ridge(Forgetting):
         return arrays.dot(state.F, arrays.dot(state.F.mT, statistics.gram_sample(state.extra.gram, eta)))
 
     def history(self, state: Any) -> Any:
-        """Every distinct x with its count and its sum of rewards: `history.History`."""
-        return state.extra.history
+        """Every distinct x with its count and its sum of rewards: `history.History`. In a window, of its rows."""
+        return kept.distinct(state.history) if self.forgets else state.extra.history

@@ -5,6 +5,7 @@ The estimators take arrays and give an estimate with its interval. `evaluate` ta
 
 from dither.ope import learning, synthetic
 from dither.ope.contributions import ESTIMATORS, Contributions, Estimator
+from dither.ope.diagnostics import expected_rows
 from dither.ope.estimators import (
     clipped_ips,
     contributions,
@@ -19,7 +20,9 @@ from dither.ope.estimators import (
 )
 from dither.ope.fitting import cross_fit, mrdr, propensities_from
 from dither.ope.judge import Evaluation, evaluate
+from dither.ope.late import Bounds, Delays, arrived, bounds, delays, settled
 from dither.ope.partial import Sums, differences, estimates, merge, resample, sums
+from dither.ope.periods import Periods, by_period, mean_age, recent
 from dither.ope.rejection import replay
 from dither.ope.result import Difference, Estimate, compare, confidence_sequence, estimate, slope
 from dither.ope.rows import Propensities, faults
@@ -29,7 +32,9 @@ from dither.ope.warn import DriftWarning, EvaluationWarning, EventWarning, Suppo
 
 __all__ = [
     "ESTIMATORS",
+    "Bounds",
     "Contributions",
+    "Delays",
     "Difference",
     "DriftWarning",
     "Estimate",
@@ -37,17 +42,22 @@ __all__ = [
     "Evaluation",
     "EvaluationWarning",
     "EventWarning",
+    "Periods",
     "Propensities",
     "Sums",
     "SupportWarning",
     "Tuned",
     "WeightWarning",
     "adaptive",
+    "arrived",
+    "bounds",
+    "by_period",
     "clipped_ips",
     "compare",
     "confidence_sequence",
     "contributions",
     "cross_fit",
+    "delays",
     "differences",
     "dm",
     "dr",
@@ -55,14 +65,18 @@ __all__ = [
     "estimate",
     "estimates",
     "evaluate",
+    "expected_rows",
     "faults",
     "ips",
     "learning",
+    "mean_age",
     "merge",
     "mrdr",
     "propensities_from",
+    "recent",
     "replay",
     "resample",
+    "settled",
     "sgdr",
     "slope",
     "sndr",

@@ -2,6 +2,8 @@
 
 bernstein   empirical Bernstein (Maurer, Pontil 2009, Theorem 4)
 betting     hedged capital (Waudby-Smith, Ramdas 2024, Theorem 3 and Section 4.4): valid at all times at once
+anytime     the same bets without a bound on the weights (Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro 2024,
+            "Anytime-valid off-policy inference for contextual bandits", Section 3), for ips
 
 Betting on x_1, x_2, ... in [0, 1] with one mean:
 
@@ -13,6 +15,13 @@ Betting on x_1, x_2, ... in [0, 1] with one mean:
 If the mean is m, both are martingales of mean 1. So m is rejected for good once max(K⁺, K⁻)/2 >= 1/α (Ville). K⁺ falls
 in m and K⁻ rises, so the m that are not rejected form an interval. Bisection finds its ends. Every pass is over all
 t at once.
+
+Given the past, each x_s need only have the mean m. So both sequences hold for the log of a policy that learns.
+
+"anytime" bets for x = w y and for x' = w (1 - y), y the reward on [0, 1]. If the log has support, E[w] = 1, so their
+means are v and 1 - v. A bet that a mean is above m loses at most λ m of its wealth, however large x is. So K⁺ on x
+gives the lower end, and K⁺ on x' the upper end. "betting" bets against large x instead, and has to fear the largest
+possible weight in every round: of a policy that is close to the one that ran it knows far less.
 
 With weights s of rows a mean becomes a ratio, which has no bound of its own. But the value m has E[s (b - m)] = 0, and
 these terms are bounded where s is bounded. Both intervals hold the m that such terms do not reject. They need a bound
@@ -62,6 +71,30 @@ class Bounded:
         return (low - width, high + width) if self.form == "residual" else (low, high)
 
 
+def reward_limits(this: Option, seen: Seen, options: Mapping[str, Any]) -> Interval:
+    """The bounds of rewards that the caller gives. Raises ValueError if a row breaks one."""
+    span = options.get("reward_range")
+    if span is None:
+        raise Refused(this, " needs bounds known beforehand: pass ", Option("reward_range", means="(low, high)"))
+    low, high = float(span[0]), float(span[1])
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"reward_range must be two finite numbers, the lower first; got {span!r}")
+    if seen.low < low or seen.high > high:
+        what = f"rewards and predictions go from {seen.low:g} to {seen.high:g}"
+        raise ValueError(f"reward_range={span!r} is no bound: {what}")
+    return low, high
+
+
+def open_limits(method: str, bounded: Bounded, seen: Seen, options: Mapping[str, Any]) -> tuple[Interval, float]:
+    """What "anytime" must know: the bounds of rewards and of the weights of rows."""
+    this = Option("interval", "anytime")
+    if bounded.form != "weighted" or not (bounded.weight is None or method == "ips"):
+        raise Refused(this, f" is for the mean of w r: take ips, not {method}")
+    if seen.clustered:
+        raise Refused(this, " takes the rows in their order: use 'bootstrap' or 'normal' with ", Option("cluster"))
+    return reward_limits(this, seen, options), row_limit(this, seen, options)
+
+
 def limits(name: str, method: str, bounded: Bounded, seen: Seen, options: Mapping[str, Any]) -> tuple[Interval, float]:
     """The bounds of the terms and of the weights of rows that the caller gives. Raises ValueError if a row breaks one.
 
@@ -80,20 +113,15 @@ def limits(name: str, method: str, bounded: Bounded, seen: Seen, options: Mappin
         if weight is None:
             lacking += [*([" and "] if lacking else []), Option("weight_max"), ", such as K/floor"]
         raise Refused(this, " needs bounds known beforehand: pass ", *lacking)
-    low, high, weight = float(span[0]), float(span[1]), float(weight)
-    if not -np.inf < low < high < np.inf:
-        raise ValueError(f"reward_range must be two finite numbers, the lower first; got {span!r}")
+    weight = float(weight)
     if bounded.weight is None:
         errors.positive("weight_max", weight)
         if seen.weight > weight * (1 + 1e-9):
             raise ValueError(f"weight_max={weight:g} is no bound: the largest weight is {seen.weight:g}")
-    if seen.low < low or seen.high > high:
-        what = f"rewards and predictions go from {seen.low:g} to {seen.high:g}"
-        raise ValueError(f"reward_range={span!r} is no bound: {what}")
-    return bounded.limits(weight, low, high), _row_limit(this, seen, options)
+    return bounded.limits(weight, *reward_limits(this, seen, options)), row_limit(this, seen, options)
 
 
-def _row_limit(this: Option, seen: Seen, options: Mapping[str, Any]) -> float:
+def row_limit(this: Option, seen: Seen, options: Mapping[str, Any]) -> float:
     """The bound on the weights of rows. If all are equal, the caller need not give one."""
     least, largest = seen.rows
     if least == largest:
@@ -145,6 +173,19 @@ def betting(b: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *
     low, high = ends
     lower, upper = (low + (high - low) * end for end in interval((b - low) / (high - low), level=level, g=g))
     return float(np.maximum(low, lower - more)), float(np.minimum(high, upper + more))
+
+
+def anytime(
+    b: np.ndarray, w: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *, more: float
+) -> Interval:
+    """The last interval of the confidence sequence for the mean of b = w r, w (n,) of mean 1 and r within `ends`."""
+    low, high = ends
+    need = math.log(2 / (1 - level))
+    up, down = (b - low * w) / (high - low), (high * w - b) / (high - low)
+    lower, upper = (_end(x, stakes(x, level, g), need, g) for x in (up, down))
+    if lower > 1 - upper:
+        return math.nan, math.nan
+    return max(low, low + (high - low) * lower - more), min(high, high - (high - low) * upper + more)
 
 
 def counted(s: np.ndarray | None, most: float) -> np.ndarray | None:

@@ -27,8 +27,9 @@ from dither.log.bets import CERTAIN
 from dither.log.check import HEAVIEST
 from dither.ope.bounded import Bounded, Seen
 from dither.ope.rows import Rows
+from dither.ope.weighing import terms, weighed
 
-READS = ("shown", "all arms")
+READS = ("shown", "all arms", "past")
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ class Estimator:
 
     rows: Callable[[Rows, Any], Contributions]
     reads: str = "all arms"
-    predicts: bool = False
+    predicts: bool | None = False
     setting: tuple[str, float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -273,6 +274,27 @@ def _sgdr(log: Rows, lam: float) -> Contributions:
     return _mean("residual", "sgdr", log, weight, weight * (1 - lam) / total, limit, f"lam={lam:g}")
 
 
+def _stablevar(log: Rows, _) -> Contributions:
+    return _stabilised("stablevar", log)
+
+
+def _minvar(log: Rows, _) -> Contributions:
+    return _stabilised("minvar", log)
+
+
+def _stabilised(weights: str, log: Rows) -> Contributions:
+    """Weighted by what the past says (`stabilised`)."""
+    if log.P is None or log.kind != "exact":
+        raise errors.Refused(
+            f"{weights} is for the log of a policy that learns, and needs its exact probabilities of all arms in every "
+            "row: pass ", errors.Option("P"), ", log with probabilities=True, or take ips",
+        )  # fmt: skip
+    D, order = terms(log), slice(None) if log.order is None else log.order
+    h = np.empty(len(D))
+    h[order] = weighed(log._replace(Q=log.Q[order], P=log.P[order]), D[order], weights)
+    return Contributions(weights, log, None, h * D, h, None, Bounded("ratio"))
+
+
 ESTIMATORS: dict[str, Estimator] = {
     "dm": Estimator(_dm, "shown", predicts=True),
     "ips": Estimator(_ips, "shown"),
@@ -283,4 +305,6 @@ ESTIMATORS: dict[str, Estimator] = {
     "switch_dr": Estimator(_switch, "shown", predicts=True, setting=("tau", 0, HEAVIEST)),
     "dros": Estimator(_dros, "shown", predicts=True, setting=("lam", 0, HEAVIEST)),
     "sgdr": Estimator(_sgdr, "shown", predicts=True, setting=("lam", 0, 1)),
+    "stablevar": Estimator(_stablevar, "past", predicts=None),
+    "minvar": Estimator(_minvar, "past", predicts=None),
 }

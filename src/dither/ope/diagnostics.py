@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from dither import inputs
 from dither.inputs import ROUNDING
 from dither.log import bets
 from dither.ope import warn
 from dither.ope.contributions import Contributions, certain_gap, cusum, unsupported
+from dither.ope.rows import second
 
 DOUBT = 1e-4  # a test with a P-value below this counts as failed
 FEW = 30  # with fewer effective rows a normal interval is not to be trusted;
 SMALL = 0.3  # with fewer than 100 rows, this share of the rows takes the place of FEW
-VALID = ("bernstein", "betting", "clopper_pearson")  # intervals that are valid for every number of rows
+VALID = ("bernstein", "betting", "anytime", "clopper_pearson")  # intervals that are valid for every number of rows
 OF_REWARDS = ("ips", "clipped_ips", "snips")  # estimators whose spread comes from rewards and weights alone
 
 
@@ -41,6 +43,23 @@ def health(made: Contributions, psi: np.ndarray, *, limit: float | None = None) 
         "support_test": bets.support(even),
         "drift": float("nan") if order is None else cusum(order),
     }
+
+
+def expected_rows(P: Any, Q: Any, weight: Any = None) -> float:
+    """The effective rows that the probabilities promise, whatever arms were drawn: (Σs)²/Σs²φ, φ = Σ_k Q_k²/P_k.
+
+    P, Q (n, K) : what ran, and the policy in question; weight (n,) : the weights s of rows
+
+    φ is the mean of w² over the arms that could be drawn, so in a long log `Estimate.ess` is near this. In a short log
+    it may be far larger: if a rare arm did not come, no heavy weight was seen, and nothing looks wrong. On the logs of
+    policies that learn, 30 such rows are a sign that normal intervals cover, and 30 of `ess` are not
+    (docs/adaptive-logs.md). Raises ValueError for shapes that differ.
+    """
+    P, Q = inputs.numbers(P, name="P"), inputs.numbers(Q, name="Q")
+    if P.ndim != 2 or P.shape != Q.shape:
+        raise ValueError(f"P and Q must be (n, K), probabilities of all arms; got {P.shape} and {Q.shape}")
+    s = np.ones(len(P)) if weight is None else inputs.numbers(weight, name="weight")
+    return float(np.sum(s) ** 2 / np.sum(second(P, Q) * s**2))
 
 
 def few(found: Any) -> bool:

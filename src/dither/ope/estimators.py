@@ -12,6 +12,8 @@ w = Q[i, a_i]/p_i, m = M[i, a_i], m̄ = Σ_k Q_ik M_ik. Each returns an `Estimat
     switch_dr    mean m̄ + w 1[w <= tau] (r - m)               Wang, Agarwal, Dudík 2017, Section 4, with DR
     dros         mean m̄ + lam w/(w² + lam) (r - m)            Su et al. 2020, optimistic shrinkage
     sgdr         mean m̄ + w/(1 - lam + lam w) (r - m)         Metelli, Russo, Restelli 2021, s = -1
+    stablevar, minvar   Σ h (m̄ + w (r - m))/Σ h, h from the rows before: for the log of a policy that learns
+                        (`stabilised`)
 
 A setting (clip, tau, lam) may be a sequence: SLOPE then chooses one (`slope`). What each row adds is in
 `contributions`, whose table `ESTIMATORS` has the estimators by name. Every estimator takes the options of the rows
@@ -97,7 +99,7 @@ def contributions(
         raise ValueError(f"{method} " + (f"needs {check[0]}=" if check else f"has no setting, got {setting!r}"))
     if check is not None:
         errors.within(check[0], setting, *check[1:])
-    return found(read(r, a, p, Q, M if models else None, **options), setting)
+    return found(read(r, a, p, Q, None if models is False else M, **options), setting)
 
 
 def _run(method: str, r: Any, a: Any, p: Any, Q: Any, M: Any, options: dict[str, Any], **setting: Any) -> Estimate:

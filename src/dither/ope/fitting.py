@@ -137,14 +137,16 @@ def predicted(log: Logged, question: Question, model: str, *, seed: int) -> tupl
     """The rows that can be used, with predictions in the column COLUMN; and the report on all rows.
 
     model : "ridge" or "gbm" (gradient-boosted trees). It sees the features of an arm, or the context of the row and the
-        number of the arm. Each fifth of the rows (or clusters) is predicted by a model of the others
+        number of the arm. Each fifth of the rows (or clusters) is predicted by a model of the others. Where an
+        estimator reads the past, models of earlier rows alone predict (`cross_fit` with past=True)
     """
     log = told(log, question).usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
     if log.report is None or not len(log):
         raise ValueError(f"no row is left to evaluate: {log.report}")
     K = int(log.K.max())
     cluster = None if question.cluster is None else log.column(question.cluster)
-    M = cross_fit(log.r, log.a, log.X, arms=K, regressor=regressor(model, seed), seed=seed, cluster=cluster)
+    past = question.in_order
+    M = cross_fit(log.r, log.a, log.X, arms=K, regressor=regressor(model, seed), seed=seed, cluster=cluster, past=past)
     rows = [row.tolist() for row in np.split(M[log.mask], np.cumsum(log.K)[:-1])]
     lists = schema.polars().Series(COLUMN, rows, dtype=schema.dtype("numbers"))
     return replace(log, frame=log.frame.with_columns(lists)), log.report

@@ -4,6 +4,7 @@ normal      value ± z se
 bootstrap   percentiles of the value of resampled rows, blocks or clusters (Efron); none for one of them
 bca         the same, corrected for bias and skewness (Efron 1987), with the jackknife's acceleration
 bernstein, betting   for means of bounded terms, valid for every n (`bounded`)
+anytime     for ips, without a bound on the weights: valid for every n, at all times at once (`bounded`)
 asymptotic  value ± a boundary that the path of a normal mean does not cross (Waudby-Smith et al. 2024, "Time-uniform
             central limit theory and asymptotic confidence sequences", Theorem 2.2): valid at all times at once, in the
             limit of long logs
@@ -58,6 +59,7 @@ class Evidence:
     seen: Callable[[], Seen]
     moments: Callable[[], tuple[np.ndarray, np.ndarray]]  # mean (2,) and covariance (2, 2), divisor n - 1, of s and s b
     terms: Callable[[], tuple[np.ndarray, np.ndarray | None]]  # b and s (n,) in order; s None: all are 1
+    weights: Callable[[], np.ndarray]  # w (n,) in order
     tally: Callable[[], "Tally"]  # the rewards by value
     totals: Callable[[], np.ndarray]  # (G, 4) Σsb, Σsu, Σsv, Σs of each unit that is drawn anew
     draws: Callable[[int, int | None], np.ndarray]  # times, seed -> the values of resamples (times,); NaN for 0/0
@@ -165,6 +167,13 @@ def betting(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     return bounded.betting(b, bounded.counted(s, most), ends, level, more=about(0.0, x.error, level)[1])
 
 
+def anytime(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+    """The last interval of the sequence that knows no bound on the weights. The order of the rows matters."""
+    ends, most = bounded.open_limits(x.method, x.bounded, x.seen(), options)
+    b, s = x.terms()
+    return bounded.anytime(b, x.weights(), bounded.counted(s, most), ends, level, more=about(0.0, x.error, level)[1])
+
+
 def clopper_pearson(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     """From the number of events (`exact`)."""
     this = Option("interval", "clopper_pearson")
@@ -185,6 +194,7 @@ INTERVALS: dict[str, Callable[[Evidence, float, Mapping[str, Any]], Interval]] =
     "bca": bca,
     "bernstein": bernstein,
     "betting": betting,
+    "anytime": anytime,
     "clopper_pearson": clopper_pearson,
     "asymptotic": asymptotic,
 }

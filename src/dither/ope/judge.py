@@ -1,7 +1,7 @@
 """From a log to a verdict. The pieces of a log are summed, on several cores; the sums are judged once, at the end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,20 +10,22 @@ import numpy as np
 from dither import errors
 from dither.errors import Option, Refused
 from dither.log import reader, sources
-from dither.log.check import Report
+from dither.log.check import LOOKED_AT, Changes, Report, changes
 from dither.log.logged import Logged
-from dither.ope import candidates, fitting, intervals, partial, unseen
+from dither.ope import candidates, fitting, intervals, partial, unknown, unseen
 from dither.ope.candidates import LOGGING, Saved
 from dither.ope.contributions import unsupported
+from dither.ope.periods import one_value
 from dither.ope.question import BASE, Asked, Part, Question, add, answer, key
 from dither.ope.result import LEVELS, Difference, Estimate
+from dither.ope.timed import Timed, in_order
 from dither.workers import Workers, delayed
 
 if TYPE_CHECKING:
     from dither.ope.verdicts import Verdict
 
 AHEAD = "2 * n_jobs"  # pieces that are read before their answers are there, as joblib writes it
-INTERVALS = ("normal", "bootstrap", "bernstein", "betting", "clopper_pearson", "asymptotic")
+INTERVALS = ("normal", "bootstrap", "bernstein", "betting", "anytime", "clopper_pearson", "asymptotic")
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,9 @@ class How:
 
     interval: str = "normal"
     level: float = 0.95
-    reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for "bernstein" and "betting"
-    weight_max: float | None = None  # a bound on the weights that is known beforehand, such as K/floor: for these two
-    row_weight_max: float | None = None  # a bound on the weights of rows that is known beforehand: for these two
+    reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for the bounded intervals
+    weight_max: float | None = None  # a bound on weights, known beforehand, such as K/floor: for bernstein and betting
+    row_weight_max: float | None = None  # a bound on the weights of rows that is known beforehand
     resamples: int = intervals.RESAMPLES  # of the bootstrap
     seed: int = 0  # of the bootstrap
 
@@ -56,7 +58,12 @@ class How:
     @property
     def bounded(self) -> bool:
         """Whether the interval is one for bounded terms."""
-        return self.interval in ("bernstein", "betting")
+        return self.interval in ("bernstein", "betting", "anytime")
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the interval needs what every row adds, in order."""
+        return self.interval in ("betting", "anytime")
 
     @property
     def bounds(self) -> dict[str, Any]:
@@ -95,8 +102,13 @@ class Evaluation:
     clusters: int | None
     checked: int  # rows in which the logging policy's own weight could be checked to be 1
     rounding: dict[str, float]  # policy -> how far its weights may be off, as columns hold few digits
+    expected: dict[str, float]  # policy -> effective rows that the probabilities promise; NaN where they are not logged
     saved: tuple[str, ...]  # policies that are saved bandits, which may have learnt from these rows
     events: dict[str, Events]  # policy -> its rewards by value; only policies for which few rewards differ
+    changes: Changes = Changes()  # whether the policy that ran changed while it ran, by the first rows
+    timed: Timed | None = None  # what was asked about time
+    unknown: int = 0  # missing rewards that may have been anything: the intervals hold for all that they can be
+    periods: dict[str, "Evaluation"] = field(default_factory=dict)  # period -> what its rows say; empty: nobody asked
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -117,6 +129,11 @@ class Evaluation:
         """The value of a policy minus that of another; None if the two were not compared."""
         wanted = (policy, estimator, against)
         return next((gap.found for gap in self.gaps if gap[:3] == wanted), None)
+
+    def changed(self, policy: str, estimator: str) -> float:
+        """P-value of "the value of the policy is the same in all periods"; NaN where it cannot be told."""
+        found = [one.estimates[policy, estimator] for one in self.periods.values()]
+        return one_value(np.array([e.value for e in found]), np.array([e.se for e in found]))
 
     def verdicts(self) -> "list[Verdict]":
         """What the log says about each policy compared with what ran, in plain words, by the first estimator."""
@@ -148,6 +165,13 @@ def evaluate(
     invalid: str = "error",
     duplicates: str = "error",
     arms: int | None = None,
+    horizon: Any = None,
+    late: str = "settled",
+    now: Any = None,
+    half_life: Any = None,
+    window: Any = None,
+    at: Any = None,
+    by: str | None = None,
     draws: int = 1000,
     resamples: int = intervals.RESAMPLES,
     seed: int = 0,
@@ -170,8 +194,17 @@ def evaluate(
     model : "ridge" or "gbm", to make predictions from the features, cross-fitted in memory
     cluster : a column, such as the user. Rows with the same value may depend on each other
     interval, level, reward_range, weight_max, row_weight_max, resamples : see `How`
-    missing, invalid, duplicates : see `dither.log.Logged.usable`
+    missing, invalid, duplicates : see `dither.log.Logged.usable`. missing may be "bounds" too: anything within
+        `reward_range`, so that the intervals hold whatever was missing
     arms : number of arms on offer, where the log does not say it
+    horizon : a length of time after a decision: rewards that come later do not count, and what has not come by then is
+        `missing`, a number. Lengths are seconds, a timedelta, or a text such as "12h" or "7d"
+    late : what becomes of decisions whose horizon has not passed: "settled" (they are left out) or "weighted" (rewards
+        that came count for those that could not come yet: `dither.ope.arrived`)
+    now : when the log was read; None: the latest time in it
+    half_life, window, at : the value near the time `at` (None: of the latest decision): `dither.ope.recent`
+    by : a column, or "hour", "day", "week", "month" or "year": the value of each period too, and whether it changed.
+        These six hold the log in memory
     draws : Monte Carlo draws for each row, for bandits whose probabilities have no closed form
     seed : seed of the bootstrap and of the models
     jobs, backend, scheduler : who sums up the pieces (`dither.workers.Workers`). With "loky" these are threads, or
@@ -183,6 +216,17 @@ def evaluate(
     arguments that exclude each other, for rows that break a rule (unless they are to be left out), and for a log that
     cannot answer.
     """
+    if missing == "bounds":
+        if reward_range is None:
+            raise Refused(
+                "bounds for missing rewards need to know what they can be: ",
+                Option("reward_range", means="(low, high)"),
+            )
+        asked: dict[str, Any] = {name: given for name, given in locals().items() if name not in ("log", "source")}
+        if not isinstance(policies, (str, Mapping)):
+            asked["policies"] = list(policies)  # they are asked about twice
+        low, high = (evaluate(log, **asked | source | dict(missing=end, level=(1 + level) / 2)) for end in reward_range)
+        return unknown.bounded(low, high, reward_range, level)
     errors.at_least("draws", draws, 1)
     workers = Workers(backend, jobs, scheduler)
     if model is not None and predictions is not None:
@@ -194,17 +238,28 @@ def evaluate(
         missing=missing, invalid=invalid, duplicates=duplicates, arms=arms,
     )  # fmt: skip
     how = How(interval, level, reward_range, weight_max, row_weight_max, resamples, seed)
+    timed = None
+    if late != "settled" or any(x is not None for x in (horizon, now, half_life, window, at, by)):
+        timed = Timed.asked(horizon, late, now, half_life, window, at, by)
+        timed.refuse(how.interval, question.in_order)
     report = None
     if isinstance(log, (str, Path)):
         here = sources.Source(Path(log), arms=arms, text=() if cluster is None else (cluster,), **source)
-        whole = None if model is None else here.whole(question.columns - {fitting.COLUMN} | {"features"})
+        more = question.columns | (timed.columns if timed else set()) | ({"features"} if model is not None else set())
+        held = model is not None or question.in_order or timed is not None
+        whole = here.whole(more - {fitting.COLUMN}) if held else None
     elif source:
         raise ValueError(f"{next(iter(source))}= is for files, which are read here; name the columns of a frame before")
     else:
         whole = reader.read(log)
+    given = whole
+    if whole is not None and question.in_order:
+        in_order(whole)
+    if whole is not None and timed is not None:
+        whole = timed.applied(whole, missing)
     if model is not None and whole is not None:
         whole, report = fitting.predicted(whole, question, model, seed=seed)
-    rows = sources.ROWS
+    rows = sources.ROWS if whole is None or not question.in_order else max(len(whole), 1)
     if whole is None:
         pieces = here.pieces(question.columns, rows=rows)
     else:
@@ -213,7 +268,22 @@ def evaluate(
         pieces.each, question, how, workers=workers if pieces.rows > rows else Workers(),
         on_progress=lambda done: on_progress(done, pieces.rows),
     )  # fmt: skip
-    return found if report is None else replace(found, report=report)
+    if isinstance(log, (str, Path)) and here.rules.streamed is not None:
+        given = next(iter(here.pieces({"features", "arm_set"}, rows=LOOKED_AT).each), None)
+    seen = Changes() if given is None else changes(given)
+    parts = {} if timed is None or timed.by is None or whole is None else _by_period(whole, timed, question, how)
+    return replace(found, report=report or found.report, changes=seen, timed=timed, periods=parts)
+
+
+def _by_period(log: Logged, timed: Timed, question: Question, how: How) -> dict[str, Evaluation]:
+    """The evaluation of each period by itself, in order. A period without a row that can be used is not there."""
+    labels: Any = timed.labels(log)
+    found: dict[str, Evaluation] = {}
+    for label in np.unique(labels).tolist():
+        part, report = answer(log.filter(labels == label), replace(question, keep=how.keeps))
+        if part is not None:
+            found[label] = conclude(part, question, report, how)
+    return found
 
 
 def judged(
@@ -231,7 +301,7 @@ def judged(
     out), and if no row is left.
     """
     how = how or How()
-    question = replace(question, keep=how.interval == "betting")
+    question = replace(question, keep=how.keeps)
     total, report = None, Report(0, 0)
     for part, seen in _answers(pieces, question, workers or Workers()):
         total, report = add(total, part), report + seen
@@ -284,6 +354,7 @@ def conclude(part: Part, question: Question, report: Report, how: How) -> Evalua
         clusters=None if sums.clusters is None else len(sums.clusters.n),
         checked=part.checked,
         rounding=dict(zip(names, part.rounding, strict=True)),
+        expected={who: sums.total**2 / x for who, x in zip(names, part.second, strict=True)},
         saved=tuple(policy.name for policy in question.policies if isinstance(policy, Saved)),
         events=few,
     )

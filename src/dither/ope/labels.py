@@ -9,18 +9,18 @@ import numpy as np
 TYPES = (bool, numbers.Real, str, bytes)  # numbers of all types compare as numbers; a bool is not one here
 
 
-def numbered(cluster: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | None:
+def numbered(cluster: Any, n: int, rows: np.ndarray | None = None, *, name: str = "cluster") -> np.ndarray | None:
     """Labels (n,) of the rows used, as numbers from 0 in the order of the labels; None for None.
 
     Raises ValueError for missing labels and labels of mixed types, naming the first row and how many there are.
     """
     if cluster is None:
         return None
-    labels = _values(cluster, "cluster", "one label for each row", n, rows)
+    labels = _values(cluster, name, "one label for each row", n, rows)
     try:
         return np.unique(labels, return_inverse=True)[1]
     except TypeError as reason:
-        raise ValueError(f"cluster must hold labels that sort: {reason}; turn them into str") from None
+        raise ValueError(f"{name} must hold labels that sort: {reason}; turn them into str") from None
 
 
 def order(time: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | None:

@@ -83,7 +83,7 @@ class Sums(NamedTuple):
     tallies: tuple[Tally, ...]  # (J) rewards by value, for events that are few
     blocks: Groups | None = None  # of successive rows, where the numbers of the rows are known
     clusters: Groups | None = None  # by the user's labels
-    kept: tuple[tuple[Any, ...], ...] | None = None  # of each part in order s (or None), then b of each policy
+    kept: tuple[tuple[Any, ...], ...] | None = None  # of each part in order s (or None), b of each policy, w of each
 
     @property
     def total(self) -> float:
@@ -96,7 +96,8 @@ def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any
 
     numbers (n,) : numbers of the rows in the whole log, ascending; "bootstrap" and the test of drift need them
     cluster (n,) : labels of one type, such as users; the rows of a label may stand in several parts
-    keep : whether to keep the terms of the rows, which "betting" needs; the parts must then be merged in their order
+    keep : whether to keep the terms of the rows, which "betting" and "anytime" need; the parts must then be merged in
+        their order
 
     If the contributions were made with cluster=, all rows of a cluster must be in one part.
     """
@@ -145,7 +146,7 @@ def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any
         tallies=tuple(tallies[id(part.log.w)] for part in parts),
         blocks=None if numbers is None else blocks(parts, np.asarray(numbers)),
         clusters=None if cluster is None else by_label(parts, np.asarray(cluster)),
-        kept=((first.s, *(part.b for part in parts)),) if keep else None,
+        kept=((first.s, *(part.b for part in parts), *(part.log.w for part in parts)),) if keep else None,
     )
 
 
@@ -249,10 +250,8 @@ def _evidence(s: Sums, j: int, draws: np.ndarray | None) -> Evidence:
     pick = [0, 1 + PER * j]
 
     def terms() -> tuple[np.ndarray, np.ndarray | None]:
-        if s.kept is None:
-            raise ValueError("interval='betting' needs the terms of the rows: keep them, sums(made, keep=True)")
-        weights = [np.ones(len(part[1 + j])) if part[0] is None else part[0] for part in s.kept]
-        return np.concatenate([part[1 + j] for part in s.kept]), np.concatenate(weights)
+        weights = [np.ones(len(part[1 + j])) if part[0] is None else part[0] for part in _kept(s)]
+        return np.concatenate([part[1 + j] for part in _kept(s)]), np.concatenate(weights)
 
     def drawn(times: int, seed: int | None) -> np.ndarray:
         return (resample(s, seed=seed, times=times) if draws is None else draws)[:, j]
@@ -271,10 +270,19 @@ def _evidence(s: Sums, j: int, draws: np.ndarray | None) -> Evidence:
         ),
         moments=lambda: (s.mean[pick], s.squares[np.ix_(pick, pick)] / max(s.n - 1, 1)),
         terms=terms,
+        weights=lambda: np.concatenate([part[1 + len(s.names) + j] for part in _kept(s)]),
         tally=lambda: s.tallies[j],
         totals=lambda: _drawn_from(s).totals(j),
         draws=drawn,
     )
+
+
+def _kept(s: Sums) -> tuple[tuple[Any, ...], ...]:
+    if s.kept is None:
+        raise ValueError(
+            "interval='betting' and 'anytime' need the terms of the rows: keep them, sums(made, keep=True)"
+        )
+    return s.kept
 
 
 def resample(s: Sums, *, seed: int | None = None, times: int = intervals.RESAMPLES) -> np.ndarray:

@@ -17,7 +17,7 @@ from dither.log.schema import KINDS
 from dither.ope import candidates, contributions, partial
 from dither.ope.bounded import Bounded
 from dither.ope.candidates import LOGGING, Policy, Shown
-from dither.ope.rows import Rows
+from dither.ope.rows import Rows, second
 
 
 class Asked(NamedTuple):
@@ -78,15 +78,22 @@ class Question:
             errors.at_least("arms", self.arms, 1)
 
     @property
+    def in_order(self) -> bool:
+        """Whether an estimator reads the past, so that the log must be one piece in order of time."""
+        return any(contributions.find(asked.method).reads == "past" for asked in self.estimators)
+
+    @property
     def columns(self) -> set[str]:
         """The columns that are read besides those that every log has."""
         named = {name for policy in self.policies for name in policy.columns}
+        named |= {"probabilities", "time"} if self.in_order else set()
         return named | {name for name in (self.predictions, self.cluster) if name is not None}
 
     @property
     def predicts(self) -> bool:
         """Whether an estimator needs reward predictions."""
-        return any(contributions.find(asked.method).predicts for asked in self.estimators)
+        found = [contributions.find(asked.method).predicts for asked in self.estimators]
+        return any(found) or (None in found and self.predictions is not None)
 
 
 class Part(NamedTuple):
@@ -97,6 +104,7 @@ class Part(NamedTuple):
     known: tuple[bool, ...]  # of each policy: whether every row says how much of it is on arms that could not be shown
     kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
     rounding: tuple[float, ...]  # of each policy: how far its weights may be off, as columns hold few digits
+    second: tuple[float, ...]  # of each policy: Σs²φ (`diagnostics.expected_rows`); NaN where a row does not say it
 
 
 def key(policy: str, estimator: str) -> str:
@@ -130,6 +138,7 @@ def add(a: Part | None, b: Part | None) -> Part | None:
         tuple(x and y for x, y in zip(a.known, b.known, strict=True)),
         tuple(x | y for x, y in zip(a.kinds, b.kinds, strict=True)),
         tuple(max(x, y) for x, y in zip(a.rounding, b.rounding, strict=True)),
+        tuple(x + y for x, y in zip(a.second, b.second, strict=True)),
     )
 
 
@@ -163,16 +172,19 @@ def _sums(log: Logged, question: Question) -> Part:
     full = 0 if P is None else int(np.count_nonzero(~np.isnan(P).any(axis=1)))
     base = contributions.find("ips")(_rows(log, Shown(log.p), None, None, None, who=LOGGING), None)
     made, known, of_policies, rounding = {BASE: replace(base, bounded=Bounded("weighted", 1.0))}, [], [], []
+    moments: list[float] = []
     for policy in question.policies:
         shown = policy.shown(log)
         known.append(shown.Q is not None and full == len(log))
         of_policies.append(frozenset({shown.kind}))
+        moments.append(_second(log, shown, P) if known[-1] and log.kind == "exact" else np.nan)
         rounding.append(max(_rounding(log.p, log.p), _rounding(shown.q, log.p)))
         mg = _predicted(log, shown, question, policy.name) if question.predicts else None
         rows = _rows(log, shown, mg, P, se, who=policy.name)
         for asked in question.estimators:
             found = contributions.find(asked.method)
             given = rows if found.reads == "shown" else _all_arms(rows, log, shown, question, asked, policy.name)
+            given = given._replace(P=P, kind=log.kind) if found.reads == "past" else given
             made[key(policy.name, asked.name)] = found(given, asked.setting)
     labels = None if question.cluster is None else _labels(log, question.cluster)
     sums = partial.sums(made, numbers=log.numbers, cluster=labels, keep=question.keep)
@@ -181,7 +193,7 @@ def _sums(log: Logged, question: Question) -> Part:
             "rewards times weights are too large for float64, their squares overflow: scale the rewards down"
         )
     checked = full if log.kind == "exact" else 0
-    return Part(sums, checked, tuple(known), (kinds, *of_policies), tuple(rounding))
+    return Part(sums, checked, tuple(known), (kinds, *of_policies), tuple(rounding), tuple(moments))
 
 
 def _rows(log: Logged, shown: Shown, mg: Any, P: Any, se: np.ndarray | None, *, who: str) -> Rows:
@@ -216,7 +228,7 @@ def _all_arms(rows: Rows, log: Logged, shown: Shown, question: Question, asked: 
             "alone: pass a column of lists"
         )
     M, column = None, question.predictions
-    if column is not None and contributions.find(asked.method).predicts:
+    if column is not None and contributions.find(asked.method).predicts is not False:
         if not candidates.is_list(log, column):
             raise ValueError(
                 f"the estimator {asked.name} reads the predictions of all arms, and column {column!r} predicts for the "
@@ -224,6 +236,13 @@ def _all_arms(rows: Rows, log: Logged, shown: Shown, question: Question, asked: 
             )
         M = log.matrix(column)
     return rows._replace(a=log.a, Q=shown.Q, M=M)
+
+
+def _second(log: Logged, shown: Shown, P: Any) -> float:
+    """Σs²φ."""
+    Q: Any = shown.Q
+    s = 1.0 if log.weight is None else log.weight
+    return float(np.sum(s**2 * second(P, Q)))
 
 
 def _limit(log: Logged, shown: Shown, P: Any) -> float | None:

@@ -21,10 +21,10 @@ class IntervalOptions(TypedDict, total=False):
     interval: str  # one of intervals.INTERVALS; default "normal"
     level: float  # default 0.95
     weight_max: float  # a bound on the weights, known beforehand, such as K/floor; for "bernstein" and "betting"
-    reward_range: tuple[float, float]  # bounds on rewards and predictions; for the same two
+    reward_range: tuple[float, float]  # bounds on rewards and predictions; for these two and "anytime"
     seed: int | None  # seed of the bootstrap
     resamples: int  # number of resamples of the bootstrap; default 2,000
-    row_weight_max: float  # a bound on weight=, known beforehand; for the same two, if weight= is not constant
+    row_weight_max: float  # a bound on weight=, known beforehand; for these three, if weight= is not constant
     narrowest: int  # number of rows at which "asymptotic" is narrowest, chosen beforehand; default 1,000
 
 
@@ -132,6 +132,7 @@ def _evidence(made: Contributions, value: float, se: float) -> Evidence:
         seen=lambda: seen(log),
         moments=moments,
         terms=lambda: (np.asarray(made.b)[order], None if log.s is None else log.s[order]),
+        weights=lambda: log.w[order],
         tally=lambda: intervals.tallied(log.r, log.w, log.s),
         totals=totals,
         draws=lambda times, seed: intervals.values_of(intervals.resampled(totals(), seed, times)),
@@ -165,15 +166,16 @@ def confidence_sequence(
 
     at : the number of times, spaced evenly in log t, or the times themselves
     interval : "betting", for means of bounded terms (reward_range=, and weight_max= where the estimator does not bound
-        its weights), or "asymptotic", for any estimate of independent rows and long logs (narrowest=)
+        its weights), "anytime", for ips (reward_range=), or "asymptotic", for any estimate of independent rows and
+        long logs (narrowest=)
     -> times (J,), intervals (J, 2): all hold together with probability `level`
     """
     rows = made.contributions
-    if interval not in ("betting", "asymptotic"):
+    if interval not in ("betting", "anytime", "asymptotic"):
         raise ValueError(
-            f"interval must be 'betting' or 'asymptotic', which hold at all times at once; got {interval!r}"
+            f"interval must be 'betting', 'anytime' or 'asymptotic', which hold at all times at once; got {interval!r}"
         )
-    if rows is None or (rows.b is None and interval == "betting"):
+    if rows is None or (rows.b is None and interval != "asymptotic"):
         raise ValueError("a confidence sequence needs a mean made from rows, such as ips or dr")
     if np.ndim(at) == 0:
         errors.at_least("at", at, 1)
@@ -183,6 +185,13 @@ def confidence_sequence(
         if rows.log.group is not None:
             raise ValueError("a confidence sequence takes the rows as independent: leave out cluster=")
         return times, np.array([_so_far(rows, t, level, options) for t in times.tolist()]).reshape(-1, 2)
+    if interval == "anytime":
+        x = _evidence(rows, made.value, made.se)
+        (b, s), w = x.terms(), x.weights()
+        ends, most = bounded.open_limits(x.method, x.bounded, x.seen(), options)
+        g = bounded.counted(s, most)
+        parts = [bounded.anytime(b[:t], w[:t], None if g is None else g[:t], ends, level, more=0.0) for t in times]
+        return times, np.array(parts).reshape(-1, 2)
     (low, high), most = bounded.limits("betting", rows.method, rows.bounded, seen(rows.log), options)
     b, s = _evidence(rows, made.value, made.se).terms()
     paths = bounded.sequence((b - low) / (high - low), times, level=level, g=bounded.counted(s, most))

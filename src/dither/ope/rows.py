@@ -58,6 +58,7 @@ class Rows(NamedTuple):
     left_out: dict[str, int]  # reason -> rows
     s: np.ndarray | None = None  # (n,) weights of the rows; None: all are 1
     limit: float | None = None  # what w cannot exceed, max Q/P over rows and arms; None where P is not known
+    P: np.ndarray | None = None  # (n, K) the logging policy's probabilities of all arms, where they are known
 
     @property
     def share(self) -> Any:
@@ -102,7 +103,7 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Rows:
     q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
     gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
     group, order = labels.numbered(options.get("cluster"), n, rows), labels.order(options.get("time"), n, rows)
-    return Rows(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out, s, _limit(Q, P))
+    return Rows(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out, s, _limit(Q, P), P)
 
 
 def row_weights(weight: Any, n: int) -> np.ndarray | None:
@@ -124,6 +125,11 @@ def row_weights(weight: Any, n: int) -> np.ndarray | None:
     if n and not s.any():
         raise ValueError(f"weight must not be 0 in all {n} rows: no row stands for anything")
     return s
+
+
+def second(P: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """φ = Σ_k Q_k²/P_k (n,), over the arms that P can show: the mean of w² over them."""
+    return np.sum(np.divide(Q * Q, P, out=np.zeros(P.shape), where=P > 0), axis=1)
 
 
 def _limit(Q: np.ndarray, P: np.ndarray | None) -> float | None:

@@ -5,19 +5,8 @@
 
 A learning policy stops showing what it thinks is bad, so D_t's variance given the past drifts and differs from one log
 to the next; a plain mean of the D_t is then unbiased but not normal, and its interval does not cover. The weights h_t
-make the terms alike. They may use what was known before round t and nothing else:
-
-    stablevar   h = φ̂^(-1/2)   φ_t = E_x[Σ_k Q_k²/P_t,k]            Zhan, Hadad, Hirshberg, Athey 2021, Section 4
-    minvar      h = φ̂^(-1)     the least variance if the residuals' is constant; farther from normal
-    cadr        h = 1/σ̂_t      σ_t² the variance of D_t given the past   Bibaut, Chambaz, Dimakopoulou, Kallus, van der
-                               Laan 2021, Section 3
-    uniform     h = 1          plain DR (IPS without M)
-
-φ_t and σ_t² ask for round t's policy at earlier contexts. Where that is passed (`policies`, one for each batch in which
-the policy stood still), they are means over the rows before the batch, for σ² with importance weights. Else φ_t is the
-mean over the last half of the rounds before t of what those rounds' own policies had: right where the policy changes
-slowly (σ_t² is not to be had so: the weights follow single large terms, and intervals came out twice as wide). Before
-anything is known φ = K. Assumed besides: P above 0 where Q is (log with floor=), rewards of one law given x and arm.
+make the terms alike. They may use what was known before round t and nothing else (`weighing` has the schemes). Assumed
+besides: P above 0 where Q is (log with floor=), rewards of one law given x and arm.
 """
 
 from typing import Any
@@ -30,9 +19,7 @@ from dither.ope.bounded import Bounded
 from dither.ope.contributions import Contributions
 from dither.ope.result import Estimate, IntervalOptions, estimate
 from dither.ope.rows import Propensities, RowOptions, Rows, read
-
-WEIGHTS = ("stablevar", "minvar", "cadr", "uniform")
-LEAST = 1e-4  # least σ̂², in units of the first one known
+from dither.ope.weighing import WEIGHTS, terms, weighed
 
 
 def adaptive(
@@ -69,16 +56,11 @@ def adaptive(
     arms = inputs.whole(a, name="a", below=K, shape=P.shape[:1])
     of_rows = {name: value for name, value in options.items() if name in RowOptions.__annotations__}
     log = read(r, a, P[np.arange(len(P)), arms], Q, M, P=P, **of_rows)
-    if log.rows is not None:
-        P = P[log.rows]
-    D = log.w * log.r
-    if log.M is not None:
-        model = np.einsum("ij,ij->i", log.Q, log.M)
-        D = model + log.w * (log.r - log.M[np.arange(len(D)), log.a])
+    D = terms(log)
     batches = _batches(policies, batch, log, K)
     if weights == "cadr" and batches is None:
         raise ValueError("weights='cadr' needs policies (J, n, K) and batch (n,): take 'stablevar', which does not")
-    h = _weights(log, P, D, weights, batches)
+    h = weighed(log, D, weights, batches)
     made = Contributions(f"adaptive {weights}", log, None, h * D, h, None, Bounded("ratio"))
     return estimate(made, **{name: value for name, value in options.items() if name in IntervalOptions.__annotations__})
 
@@ -102,60 +84,3 @@ def _batches(policies: Any, batch: Any, log: Rows, K: int) -> tuple[np.ndarray, 
     if log.rows is not None:
         G, labels = G[:, log.rows], labels[log.rows]
     return G, np.searchsorted(labels, np.arange(len(G) + 1))
-
-
-def _weights(log: Rows, P: np.ndarray, D: np.ndarray, weights: str, batches: Any) -> np.ndarray:
-    """h (n,), each from the rows before it."""
-    n, K = P.shape
-    if weights == "uniform":
-        return np.ones(n)
-    if weights == "cadr":
-        return _cadr(log, D, *batches)
-    power = -0.5 if weights == "stablevar" else -1.0
-    if batches is None:
-        return _recent(_phi(log.Q, P), first=float(K)) ** power
-    G, starts = batches
-    h = np.full(n, float(K) ** power)
-    for j in range(1, len(G)):
-        past = slice(0, starts[j])
-        if starts[j] and starts[j] < starts[j + 1]:
-            h[starts[j] : starts[j + 1]] = np.mean(_phi(log.Q[past], G[j, past])) ** power
-    return h
-
-
-def _phi(Q: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """Σ_k Q_k²/P_k (n,), over the arms that Q plays and P can show; at least 1, as it is where P can show them all."""
-    return np.maximum(np.sum(np.divide(Q**2, P, out=np.zeros_like(Q), where=P > 0), axis=1), 1.0)
-
-
-def _recent(x: np.ndarray, *, first: float) -> np.ndarray:
-    """For each t the mean of x over the last half of the rows before it; `first` counts as a row before all others."""
-    sums = np.concatenate([[0.0, first], first + np.cumsum(x[:-1])])  # sums[i]: of the first i, `first` among them
-    after = np.arange(1, len(x) + 1)
-    start = after // 2
-    return (sums[after] - sums[start]) / (after - start)
-
-
-def _cadr(log: Rows, D: np.ndarray, G: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """1/σ̂ of each batch; 0 in the first, which tells how large σ is and cannot be weighted by what it says."""
-    n = len(D)
-    M: Any = np.zeros_like(log.Q) if log.M is None else log.M
-    model, m = np.einsum("ij,ij->i", log.Q, M), M[np.arange(n), log.a]
-    q, variance = log.w * log.p, np.zeros(n)
-    for j in range(1, len(G)):
-        t = starts[j]
-        if not t or t == starts[j + 1]:
-            continue
-        now = G[j, :t][np.arange(t), log.a[:t]]
-        again = np.divide(q[:t], now, out=np.zeros(t), where=now > 0)  # the weights as batch j would have them
-        value, share = model[:t] + again * (log.r - m)[:t], now / log.p[:t]
-        variance[t : starts[j + 1]] = max(np.mean(share * value**2) - np.mean(share * value) ** 2, 0.0)
-    h, second = np.zeros(n), int(np.searchsorted(starts, 0, side="right"))  # the batch after the first with rows
-    later = slice(starts[min(second, len(G))], n)
-    least = np.maximum(variance[later], LEAST * np.max(variance[later][:1], initial=0.0))
-    np.divide(1.0, np.sqrt(least), out=h[later], where=least > 0)
-    if not np.any(h > 0):
-        raise ValueError(
-            "cadr has no row to count: it needs at least two batches with rows, and some noise in the first"
-        )
-    return h

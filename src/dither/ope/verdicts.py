@@ -8,6 +8,7 @@ import numpy as np
 from dither.log.warm import only
 from dither.ope import diagnostics, intervals
 from dither.ope.candidates import LOGGING
+from dither.ope.contributions import find
 from dither.ope.result import Difference, Estimate
 from dither.ope.warn import SupportWarning
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from dither.ope.judge import Evaluation
 
 SHARE = 1e-3  # so small a share of a policy on arms that could not be shown is accepted
+HOLD = ("bernstein", "betting", "anytime")  # intervals that held in all logs of policies that learn (measured)
+PERIODS = 0.01  # with a P-value below this a value has changed between periods
 MOST = 100  # more rows than this many times those of the log are out of reach
 RAN = "what ran"  # the name of the logging policy in tables, picture and page
 MINUS = "−"
@@ -46,6 +49,13 @@ def verdict(found: "Evaluation", policy: str) -> Verdict:
     if found.certain[policy] <= SHARE and _off(estimate) <= rounding:
         return Verdict(policy, "same", f"the same as what ran, in every row of this log (by {by}).")
     why = unsupported(estimate, known=found.known[policy], certain=found.certain[policy], rounding=rounding)
+    if not why and estimate.method != "dm" and found.expected[policy] < _enough(estimate.n):
+        promised, there = (_effective(x) for x in (found.expected[policy], estimate.ess))
+        why = (
+            f"the logged probabilities promise {promised} effective rows of {estimate.n:,}. In these there are "
+            f"{there}, as rare arms did not come: what is seen looks surer than it is. Judge a policy closer to the "
+            "one that ran, or log more."
+        )
     if why or gap is None:
         return Verdict(policy, "unsupported", f"not supported by this log: {why}")
     low, high = gap.interval
@@ -64,6 +74,8 @@ def verdict(found: "Evaluation", policy: str) -> Verdict:
     if high < 0:
         return Verdict(policy, "worse", f"worse than what ran: {said} less reward a decision (by {by}).")
     why = _rare(found, rare) if rare else _wanted(gap)
+    if found.unknown:
+        why = f"{found.unknown:,} rewards are missing, and what they were can turn it"
     return Verdict(
         policy,
         "unclear",
@@ -83,7 +95,7 @@ def unsupported(found: Estimate, *, known: bool, certain: float, rounding: float
         return f"{certain:.2g} of what it would show is on arms that the log could not show, {NOWHERE}"
     if found.weight_max == 0:
         return "no row of the log shows what the policy would: all weights are 0."
-    if found.ess < (diagnostics.FEW if found.n >= diagnostics.FEW else diagnostics.SMALL * found.n):
+    if found.ess < _enough(found.n):
         return (
             f"only {_effective(found.ess)} of {found.n:,} rows, as it were, carry the estimate (effective sample size; "
             f"largest weight {found.weight_max:.3g}). Judge a policy closer to the one that ran, or log more."
@@ -109,6 +121,11 @@ def unsupported(found: Estimate, *, known: bool, certain: float, rounding: float
     return ""
 
 
+def _enough(n: int) -> float:
+    """So many effective rows are needed."""
+    return diagnostics.FEW if n >= diagnostics.FEW else diagnostics.SMALL * n
+
+
 def notes(found: "Evaluation") -> list[str]:
     """What a reader must know besides: kinds of propensities, warnings, how intervals were made."""
     said = []
@@ -123,6 +140,14 @@ def notes(found: "Evaluation") -> list[str]:
             f"The probabilities of {_list(drawn)} are Monte Carlo: unbiased, and their error is in the intervals."
         )
     said.append(_own(found))
+    said += _changed(found)
+    if found.unknown:
+        said.append(
+            f"{found.unknown:,} rewards are missing: the intervals hold whatever they were in the range that was given."
+        )
+    said += [] if found.timed is None else found.timed.notes()
+    if len(found.periods) > 1:
+        said += [_moved(found, policy) for policy in found.policies]
     said += [f"{policy}: {LEARNT}." for policy in found.saved]
     for policy in found.policies:
         said += [f"{policy}: {text}." for text in _complaints(found, policy)]
@@ -171,6 +196,31 @@ def _own(found: "Evaluation") -> str:
     if not found.checked:
         return "Not checkable: the logging policy's own weights, as no exact probabilities of all arms are logged."
     return f"The logging policy's own weights are 1 in all {found.checked:,} rows that can be checked."
+
+
+def _changed(found: "Evaluation") -> list[str]:
+    """What to take on the log of a policy that learnt, where the log says that it did and nobody took it."""
+    rows, of = found.changes
+    past = any(find(name.partition(":")[0]).reads == "past" for name in found.estimators)
+    if not rows or found.how.interval in HOLD or (past and found.how.interval == "asymptotic"):
+        return []
+    cures = ["--estimator ips --interval anytime --reward-range LOW HIGH"]
+    cures += ["(narrower, a limit of many rows) --estimator stablevar --interval asymptotic"] if found.checked else []
+    return [
+        f"The policy that ran changed while it ran: in {rows:,} of {of:,} rows at the start whose arms came again, the "
+        f"arm shown had another probability then. It learnt, or saw more than the log has. On such a log "
+        f"{found.how.interval} intervals cover too rarely for a policy that it showed less and less: take "
+        f"{' or '.join(cures)}."
+    ]
+
+
+def _moved(found: "Evaluation", policy: str) -> str:
+    """Whether the value of a policy is the same in all periods."""
+    p = found.changed(policy, found.estimators[0])
+    if math.isnan(p):
+        return f"{policy}: these rows cannot say whether its value is the same in the {len(found.periods)} periods."
+    word = "is not the same in" if p < PERIODS else "may be the same in"
+    return f"{policy}: the value {word} all {len(found.periods)} periods (P = {p:.2g} by {found.estimators[0]})."
 
 
 def estimate(found: Estimate) -> str:

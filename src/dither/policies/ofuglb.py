@@ -36,7 +36,7 @@ class OFUGLB:
         """The scores (..., K)."""
         xp, (K, d) = arrays.namespace(X), X.shape[-2:]
         link = contract.link(model)
-        L = (1 + self.S / 2) * (t - 1) if link.name == "logit" else model.lipschitz(state, self.S)
+        L = (1 + self.S / 2) * contract.seen(model, t - 1) if link.name == "logit" else model.lipschitz(state, self.S)
         W = np.broadcast_to(arrays.numpy(theory.W(t, d=d, S=self.S, L=L, delta=1 / (self.horizon or t))), X.shape[:-2])
         arms, theta = arrays.numpy(X), np.broadcast_to(arrays.numpy(state.theta), (*X.shape[:-2], d))
         history = model.rows(state)

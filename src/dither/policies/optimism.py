@@ -4,11 +4,13 @@ UCB      s_i = m_i + β w_i
     radius="constant"   β = √Λ S + R √(d log((1 + T/Λ)/δ)), ‖x‖ <= 1, δ = 1/T                     `theory.ucb`
     radius="oful"       β_t = √λ S + R √(2 log(1/δ) + log(det V/det λI))                  `theory.self_normalised`
     radius="ucb-glm"    β = (R/κ) √((d/2) log(1 + 2T/d) + log(1/δ))                              `theory.ucb_glm`
+    radius="d-linucb"   β_t = √λ S + R √(2 log(1/δ) + log(det Ṽ/det λI)), ‖x‖ in V⁻¹ṼV⁻¹     `theory.self_normalised`
     radius="ofuglb"     β_t = √(2 (1 + S M_μ)(1 + W_t²)), L_t = (1 + S/2)(t - 1) for logit        `theory.ofuglb_e`
 GLMUCB   s_i = μ(m_i) + ρ ‖x_i‖ in the norm of V⁻¹, the bonus outside μ                          `theory.glm_ucb`
 
 LinUCB = OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011) is UCB with the first or the second radius. UCB-GLM (Li, Lu,
-Zhou 2017) has the third, and widths in V = λI + Σ xx' (gram=True). OFUGLB-e (Lee, Yun, Jun 2024) has the fourth.
+Zhou 2017) has the third, and widths in V = λI + Σ xx' (gram=True). OFUGLB-e (Lee, Yun, Jun 2024) has the last. D-LinUCB
+(Russac, Vernade, Cappé 2019, Theorem 1) has the fourth, for a model with a discount: Ṽ = λI + Σ ω² xx', where V has ω.
 
 Where a model forgets, T beside Λ or d, and t in L_t, are the sum of what so many observations count. docs/drift.md says
 what then holds of the widths.
@@ -23,14 +25,14 @@ from dither.arrays import Array
 from dither.models import model as contract
 from dither.policies import views
 
-RADII = ("constant", "oful", "ucb-glm", "ofuglb")
+RADII = ("constant", "oful", "ucb-glm", "d-linucb", "ofuglb")
 
 
 @dataclass(frozen=True)
 class UCB:
     """On any model with `mean` and `width` (with `logdet` and `lam` for "oful", `lipschitz` for "ofuglb").
 
-    With gram=True it asks for `gram_width` besides.
+    With gram=True it asks for `gram_width` besides, with "d-linucb" for `noise_width` and `noise_logdet`.
     """
 
     beta: float | None = None  # β; None: the radius below
@@ -56,7 +58,7 @@ class UCB:
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores m + β w (..., K)."""
         by = radius(self, model, state, t, d=contract.ambient(model, X.shape[-1]))
-        return views.optimistic(views.lines(model, state, X, by=by, gram=self.gram))
+        return views.optimistic(views.lines(model, state, X, by=by, norm=norm(self)))
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,26 @@ def check(policy: Any) -> None:
         if number is not None:
             errors.positive(name, number)
     errors.at_least("horizon", policy.horizon, 1, or_none=True)
+    if policy.gram and policy.radius == "d-linucb":
+        raise ValueError("radius='d-linucb' has a width of its own: leave gram=True out, or take another radius")
 
 
 def needs(policy: Any) -> frozenset[str]:
     """What UCB or RandUCB asks of a model."""
-    of_radius = {"oful": {"logdet", "lam"}, "ofuglb": {"lipschitz"}}.get(policy.radius, set())
+    of_radius = {
+        "oful": {"logdet", "lam"},
+        "d-linucb": {"logdet", "noise_logdet", "lam"},
+        "ofuglb": {"lipschitz"},
+    }.get(policy.radius, set())
     more = of_radius if policy.beta is None else set()
-    return frozenset({"mean", "width"} | ({"gram_width"} if policy.gram else set()) | more)
+    return frozenset({"mean", "width", norm(policy)} | more)
+
+
+def norm(policy: Any) -> str:
+    """The ability that gives the widths of UCB or RandUCB."""
+    if policy.radius == "d-linucb":
+        return "noise_width"
+    return "gram_width" if policy.gram else "width"
 
 
 def radius(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
@@ -132,5 +147,5 @@ def radius(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
         L = (1 + S / 2) * contract.seen(model, t - 1) if link.name == "logit" else model.lipschitz(state, S)
         W = theory.W(t, d=d, S=S, L=L, delta=1 / T)
         return theory.ofuglb_e(W, S=S, M=link.concordance(S)) * twice
-    logdet = model.logdet(state)
+    logdet = model.logdet(state) if policy.radius == "oful" else model.noise_logdet(state)
     return theory.self_normalised(logdet, lam=model.lam, S=S, R=policy.sigma, delta=1 / T) * twice

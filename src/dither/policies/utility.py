@@ -50,8 +50,8 @@ class RandUCB:
     def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines m + a β w."""
         d = contract.ambient(model, X.shape[-1])
-        by = optimism.radius(self, model, state, t, d=d)
-        return views.lines(model, state, X, by=by, gram=self.gram, law=self._marginal(d), coupled=self.coupled)
+        by, norm = optimism.radius(self, model, state, t, d=d), optimism.norm(self)
+        return views.lines(model, state, X, by=by, norm=norm, law=self._marginal(d), coupled=self.coupled)
 
     def _marginal(self, dim: int) -> noise.Points | noise.Law:
         return self.law if isinstance(self.law, noise.Points) else self.law.marginal(dim)

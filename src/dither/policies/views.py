@@ -206,17 +206,22 @@ def check(law: Any, *, name: str, coupled: bool) -> None:
         raise ValueError(f"{name} must have a density where arms have a z each: noise.Custom(..., density=...)")
 
 
-def lines(model: Any, state: Any, X: Array, *, by: Any, gram: bool = False, **more: Any) -> Lines:
+def lines(model: Any, state: Any, X: Array, *, by: Any, norm: str = "width", **more: Any) -> Lines:
     """The lines of a model's means and widths.
 
-    by : the scale of the widths, a number or (...); gram : widths in V; more : fields of `Lines`
+    by : the scale of the widths, a number or (...); more : fields of `Lines`
+    norm : the ability that gives the widths: "width", "gram_width" or "noise_width"
     """
     raw = model.width(state, X)
-    w = times(by, model.gram_width(state, X) if gram else raw)
+    own = raw if norm == "width" else getattr(model, norm)(state, X)
+    w = times(by, own)
     slack = None
     if "rounding" in model.abilities:
         known = model.rounding(state)
-        slack = propensity.Slack(known.rho, raw, known.omega)
+        omega = known.omega
+        if norm == "noise_width":  # x'V⁻¹ is read twice, and its error is a share of the larger width
+            omega = 2 * omega * raw / arrays.namespace(own).where(own > 0, own, 1.0)
+        slack = propensity.Slack(known.rho, raw, omega)
     return Lines(model.mean(state, X), w, slack, **more)
 
 

@@ -202,6 +202,11 @@ def check_estimator(
     one by one.
     """
     found = find(estimator)
+    if found.reads == "past":
+        raise ValueError(
+            "check_estimator is for estimators whose rows stand for themselves: what one that reads the past makes of "
+            "a row depends on the others, so its parts do not add up"
+        )
     name = estimator if isinstance(estimator, str) else getattr(found.rows, "__name__", "the estimator")
     return Question(found, name, setting, rows, logs, unbiased, seed, dict(expected_failed_checks or {}))
 

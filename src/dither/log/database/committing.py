@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
@@ -33,6 +34,13 @@ class Entering(NamedTuple):
     rows: list[tuple[Any, ...]]
 
 
+class Deciding(NamedTuple):
+    """Decisions that depend on what others have decided, so they are made in the transaction that stores them."""
+
+    decide: Callable[[sa.Connection], tuple[list[tuple[Any, ...]], Any]]  # -> the rows, as of `Entering`, and a result
+    ids: list[str]  # those that the user has given
+
+
 class Rewarding(NamedTuple):
     """Rewards to take."""
 
@@ -51,8 +59,8 @@ class Committer:
         """In the child of a fork: leave the parent's queue and lock alone."""
         self.group = group.Group(self.commit)
 
-    def submit(self, asked: Entering | Rewarding) -> Any:
-        """Wait until it is committed and on the disk; -> for rewards what became of each. Raises its error."""
+    def submit(self, asked: Entering | Deciding | Rewarding) -> Any:
+        """Wait until it is committed and on the disk; -> what became of each reward, or the result of `Deciding`."""
         result, number = self.group.submit(asked)
         self._home.reach(number)  # the next transaction goes on meanwhile
         return result
@@ -112,6 +120,9 @@ class Committer:
             batch, taught = None, []
             if self.teacher is not None:
                 batch = self.teacher.before(connection, rewards=bool(paid))
+            for i, request in enumerate(requests):  # first, as they lock
+                if isinstance(request.asked, Deciding):
+                    ended[i] = self._decided(connection, request.asked)
             entering.enter(connection, self._home, [row for rows in new for row in rows])
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
@@ -130,9 +141,19 @@ class Committer:
                 self.teacher.within(connection, taught)
         return ended
 
-    def _twice(self, asked: Entering | Rewarding) -> ValueError:
+    def _decided(self, connection: sa.Connection, asked: Deciding) -> tuple[Any, Exception | None]:
+        """Decide and enter; -> the result, or the error of a request that was refused before it wrote anything."""
+        try:
+            rows, result = asked.decide(connection)
+        except (ValueError, TypeError, LookupError) as error:
+            return None, error
+        entering.enter(connection, self._home, rows)
+        return result, None
+
+    def _twice(self, asked: Entering | Deciding | Rewarding) -> ValueError:
         """The error of a request with an id that is there, or that it gives twice."""
         ids = [entering.id_of(row) for row in asked.rows] if isinstance(asked, Entering) else []
+        ids = asked.ids if isinstance(asked, Deciding) else ids
         with self._home.reading() as connection:
             there = entering.taken(connection, ids)
         twice = [id for at, id in enumerate(ids) if id in there or id in ids[:at]]

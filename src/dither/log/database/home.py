@@ -24,7 +24,7 @@ from dither.log.database import journal
 from dither.log.database.sql_tables import PREFIX
 
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
-NEWEST = "0002"  # the newest migration
+NEWEST = "0003"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
 

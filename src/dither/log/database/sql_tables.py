@@ -141,6 +141,15 @@ arms = sa.Table(  # the events of the catalogue (`features.arm_events.Event`)
     sa.Column("record", sa.Text),  # JSON
 )
 
+spent = sa.Table(  # of the budgets of arms
+    PREFIX + "spent",
+    metadata,
+    sa.Column("period", Whole, primary_key=True, autoincrement=False),  # its length in microseconds; 0: for ever
+    sa.Column("start", Whole, primary_key=True, autoincrement=False),  # its number, from 1970
+    sa.Column("arm", sa.Text, primary_key=True),
+    sa.Column("amount", sa.Double, nullable=False),  # shows, or the sum of their costs
+)
+
 settings = sa.Table(
     PREFIX + "settings",
     metadata,

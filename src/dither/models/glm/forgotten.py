@@ -24,7 +24,6 @@ from dither.models.history import History
 
 NOTHING = 1e-20  # of a width, by which rows that are dropped may move an estimate
 DROPPED = 1e-10  # the same, where the bound knows what they may do
-SELDOM = 32  # rows between two looks for rows to drop
 LITTLE = 0.05  # of `tol`, by which rows that are not read may move an estimate that is certified to `tol`
 
 
@@ -99,7 +98,7 @@ def _faded(model: Any, state: Any, left: Array, now: Array | None) -> Any:
     if model.solver != "online" or int(xp.max(rows.rows)) < learn.WARM:  # later it reads no row, and counts none
         most = int(xp.max(rows.rows))
         kept = kept._replace(mass=left * kept.mass)
-        if most % SELDOM == 0 or most == rows.count.shape[-1]:
+        if most % history.SELDOM == 0 or most == rows.count.shape[-1]:
             rows, kept = dropped(model, rows, kept, state.F)
     state = state._replace(history=rows, now=now)
     if state.H is None:

@@ -139,7 +139,8 @@ class GLM(Forgetting, OneTheta):
         online = self.solver == "online"
         if not self.forgets:
             return ABILITIES if online else ABILITIES | {"refit", "rows"}
-        return ABILITIES - OF_ROWS if online else ABILITIES | {"refit"}
+        rows = {"refit"} if self.window is None else {"refit", "rows"}  # whole observations, in a window alone
+        return ABILITIES - OF_ROWS if online else ABILITIES | rows
 
     def check(self, state: GLMState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""

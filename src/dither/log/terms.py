@@ -1,0 +1,79 @@
+"""The settings of rewards, which a ledger keeps: whoever opens it again has the same, and may give no others."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from dither import errors
+from dither.log import ledger
+
+
+class Terms(NamedTuple):
+    """What a ledger has settled. The parameters of `book.Ledger` say what each means."""
+
+    rewards: str = "sum"
+    horizon: timedelta | None = None
+    default: float | None = None
+    late: str = "kept"
+    parts: tuple[str, ...] | None = None
+
+
+def given(
+    *, rewards: str | None, horizon: Any, default: float | None, late: str | None, parts: Iterable[str] | None
+) -> dict[str, Any]:
+    """What a user asks for, as a ledger keeps it: the horizon in seconds; None: whatever the ledger has.
+
+    Raises ValueError for a setting that no ledger can have.
+    """
+    if rewards is not None:
+        errors.among("rule for rewards", rewards, ledger.RULES)
+    if late is not None:
+        errors.among("rule for late rewards", late, ledger.LATE)
+    return {
+        "rewards": rewards,
+        "horizon": _seconds(horizon),
+        "default": None if default is None else ledger.finite(default, "as the default"),
+        "late": late,
+        "parts": None if parts is None else ledger.parts(parts),
+    }
+
+
+def settle(home: Any, asked: Mapping[str, Any]) -> Terms:
+    """Take the settings that the ledger has, or give it its settings.
+
+    Raises ValueError where it has others than those that are asked for, and where two of them do not go together.
+    """
+    from dither.log.database import keeping, lessons
+
+    with home.writing() as connection:
+        lessons.hold(connection)  # of several processes that open a new ledger, one gives it its settings
+        have = keeping.settings(connection).get("ledger")
+        made = Terms()._asdict() | {name: value for name, value in (have or asked).items() if value is not None}
+        for name, value in asked.items():
+            if value is not None and value != made[name]:
+                raise ValueError(f"the ledger in {home.where} has {name}={made[name]!r}, not {value!r}")
+        _consistent(made)
+        if have is None:
+            keeping.put(connection, "ledger", made)
+    return Terms(**made)._replace(
+        horizon=None if made["horizon"] is None else timedelta(seconds=made["horizon"]),
+        parts=None if made["parts"] is None else tuple(made["parts"]),
+    )
+
+
+def _consistent(made: Mapping[str, Any]) -> None:
+    if made["default"] is not None and (made["horizon"] is None or made["late"] == "counts"):
+        raise ValueError(
+            "default= needs a horizon, after which it counts, and late='kept': a decision that has its default takes "
+            "no other reward"
+        )
+    if made["parts"] is not None and made["rewards"] != "sum":
+        raise ValueError(f"the parts of a reward are summed: parts= needs rewards='sum', not {made['rewards']!r}")
+
+
+def _seconds(horizon: Any) -> float | None:
+    if horizon is None:
+        return None
+    seconds = horizon.total_seconds() if isinstance(horizon, timedelta) else horizon
+    errors.positive("horizon", seconds, most=1e11)  # some 3,000 years, for times that there are
+    return max(float(seconds), 1e-6)
