@@ -64,6 +64,6 @@ class Group:
 def _interrupted(error: BaseException) -> OSError:
     """What a call hears when the thread that was writing for it is interrupted."""
     return OSError(
-        f"the thread that wrote for this call and for its own was interrupted ({type(error).__name__}): all of the call "
+        f"the thread that wrote for this call was interrupted ({type(error).__name__}): all of the call "
         "is there, or nothing of it. Call again: what is there is 'known', and an id that is there is refused"
     )
