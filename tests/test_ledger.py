@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import uuid
+import warnings
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.testing import assert_array_equal
 from polars.testing import assert_frame_equal
 
 import dither
-from dither import log
+from dither import log, ope
 from dither.log import book, group, record, storage
 from dither.log.database import committing, entering, journal, rewarding, sql_tables
 from dither.log.database import home as homes
@@ -496,6 +497,22 @@ def test_days_are_folders_of_their_own(home, tmp_path):
     assert again.take_over(tmp_path / "out") == 12
     assert_frame_equal(again.read().frame, made.read().frame)
     storage.days(tmp_path / "none")
+
+
+def test_a_folder_of_days_is_judged_as_the_ledger_is(tmp_path):
+    made = log.Ledger(None)
+    for i in range(12):
+        made.record(decision(), X=features(i), id=str(i), time=moment(40_000 * i))
+        made.reward(str(i), float(i % 3))
+    assert len(made.export(tmp_path / "out")) > 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ope.EvaluationWarning)
+        found = ope.evaluate(tmp_path / "out", ["uniform"], ["ips"])
+        want = ope.evaluate(made.read(), ["uniform"], ["ips"])
+    assert found.estimates["uniform", "ips"].value == want.estimates["uniform", "ips"].value
+    with pytest.raises(ValueError, match="leave out arms"):
+        ope.evaluate(tmp_path / "out", ["uniform"], arms=3)
+    # seen red: "holds no Parquet files", as no decisions-* lies in the folder itself
 
 
 def test_a_ledger_is_judged_as_a_log_is(home):

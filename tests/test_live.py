@@ -483,5 +483,17 @@ def test_names(home):
     assert live.ledger.record(decision(), X=X).id
     live.close()
     live.close()
-    with pytest.raises(ValueError, match="is closed"):
+    live._next = 0.0  # it is time to look for what other processes have changed
+    with pytest.raises(ValueError, match="is closed: open it again"):
         live.choose(X)
+    # seen red: the look of a closed one, which ends with an error of the database in memory
+
+
+def test_the_decision_in_place_of_its_id_is_refused(home):
+    live = dither.Live(home, bandit=begin())
+    d = live.choose(X)
+    for given in (d, [d]):
+        with pytest.raises(TypeError, match="pass its field id"):
+            live.reward(given, [1.0] if isinstance(given, list) else 1.0)
+    assert live.reward(d.id, 1.0) == "counted"
+    # seen red: "no decision "Shown(...)" in this log"

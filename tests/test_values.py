@@ -226,6 +226,7 @@ class Own(tuple):
         ([1, 1, np.nan, 1, 1], "got nan for arm 2"),
         ([1, 1, np.inf, 1, 1], "got inf for arm 2"),
         ("abcde", "values"),
+        ({0: 1.0}, "in the order of the arms, got a dict"),
     ],
 )
 def test_values_without_sense_are_refused_and_nothing_is_drawn(values, words):

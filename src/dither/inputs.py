@@ -7,7 +7,7 @@ frame with another order is put into that order.
 
 import numbers as numeric
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -249,6 +249,8 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
 
 def values(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
     """Values of the arms (..., K), above 0; what is not on offer counts as 1."""
+    if isinstance(given, Mapping):
+        raise TypeError("values must be numbers in the order of the arms, got a dict: [values[a] for a in arms]")
     array = numbers(given, name="values")
     if array.shape != shape and array.shape != shape[-1:]:
         raise ValueError(f"values must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")

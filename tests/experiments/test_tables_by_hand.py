@@ -177,6 +177,9 @@ def test_the_words(curves):
     missed = words.not_reproduced(FIGURE.panels[0], 9, values, differences)
     assert [sentence.split(":")[0] for sentence in missed] == ["LinTS", "LinUCB", "LinUCB against LinFP"]
     assert "a known reason" in missed[1]
+    assert missed[0].endswith("3 runs say little: the standard error is a guess too. Take more.")
+    missed = words.not_reproduced(FIGURE.panels[0], 9, values.with_columns(runs=pl.lit(words.FEW)), differences)
+    assert missed[0].endswith("No reason is known.")
 
 
 def test_numbers_and_durations():

@@ -413,7 +413,7 @@ class Live:
 
     def _look(self) -> None:
         """Look now and then for what other processes have changed; in a process that does not learn, for a snapshot."""
-        if clock.monotonic() < self._next:
+        if self.ledger.closed or clock.monotonic() < self._next:  # a closed one refuses what is asked of it
             return
         if self._refreshing.acquire(blocking=False):
             try:

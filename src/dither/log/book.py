@@ -379,7 +379,7 @@ class Ledger:
     def begun(self) -> None:
         """Raise ValueError where it is closed, or belongs to the parent of this process."""
         if self._closed:
-            raise ValueError(f"{self!r} is closed")
+            raise ValueError(f"{self!r} is closed: open it again")
         if not self._mine:
             raise ValueError(
                 f"{self!r} was opened by process {self._owner}, and this is a fork of it: a ledger in memory belongs "

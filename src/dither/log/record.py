@@ -213,13 +213,11 @@ def _listed(names: list[str] | None, on: Any, offered: np.ndarray | None) -> lis
 
 def id_text(id: Any) -> str:
     """The id of a decision as the log holds it: a text; a number is written as text."""
-    if isinstance(id, str):
-        text = id
-    elif isinstance(id, (list, tuple, set, dict, np.ndarray)) or id is None or id != id:
+    if hasattr(id, "propensity"):
+        raise TypeError(f"id must be the id of a decision, and not the decision itself: pass its field id, got {id!r}")
+    if isinstance(id, (list, tuple, set, dict, np.ndarray)) or id is None or id != id:
         raise ValueError(f"id must be a text or a number, got {id!r}")
-    else:
-        text = str(_plain(id))
-    return inputs.storable(text)
+    return id if isinstance(id, str) else str(_plain(id))
 
 
 def new_id() -> str:

@@ -34,7 +34,8 @@ SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms we
 class Source:
     """A log and how to read it.
 
-    path : a file, a folder that `Log` wrote, or a folder of Parquet parts (read in the order of their names)
+    path : a file, a folder that `Log` wrote, a folder of days that `Ledger.export` wrote, or a folder of Parquet parts
+        (read in the order of their names)
     format : one of FORMATS
     arm, propensity, reward : the names of these columns in the file, where they have other names
     kind : the kind of all propensities, where the table has no column propensity_kind; None: exact

@@ -91,9 +91,8 @@ class Tuned:
         if (few := next((found for one in self.tried if (found := rare(one.found))), None)) is not None:
             said.append(self._rare(few.values[int(np.argmax(few.mass))]))
         said.append(
-            f"Chosen: {self.chosen}. Of the settings that {'for sure ' if len(thin) < len(self.tried) else ''}lose at "
-            f"most {self.loss:.2g} a decision against the best, it explores most. What exploring teaches for later "
-            "rounds is not in these numbers."
+            f"Chosen: {self.chosen}. Of the settings whose interval excludes a loss above {self.loss:.2g} a decision "
+            "against the best, it explores most. What exploring teaches for later rounds is not in these numbers."
         )
         low, high = self.value.interval
         said.append(

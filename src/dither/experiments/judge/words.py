@@ -19,6 +19,7 @@ SHOWS = {
     "realised": "cumulative realised regret, r(best) − r(chosen)",
 }
 NOTHING = 1e-9  # of a regret
+FEW = 5  # runs: with fewer, a standard error of them is a guess
 SELECTED = "The lowest of several tried looks better than it is: run it anew with another seed to know its regret."
 BANDS = {
     "se": "±1 standard error",
@@ -182,7 +183,7 @@ def not_reproduced(panel: Panel, t: int, values: pl.DataFrame, differences: pl.D
     found = [
         f"{row['algorithm']}: {number(row['regret'])} where {published(row)} is published"
         + ("" if row["ratio"] is None else f" (ratio {row['ratio']:.2f})")
-        + f". {row['note'] or 'No reason is known.'}"
+        + f". {row['note'] or _unexplained(row['runs'])}"
         for row in values.filter(panel=panel.name, round=t, value="differs").iter_rows(named=True)
     ]
     found += [
@@ -191,6 +192,13 @@ def not_reproduced(panel: Panel, t: int, values: pl.DataFrame, differences: pl.D
         for row in differences.filter(panel=panel.name, round=t, order="disagrees").iter_rows(named=True)
     ]
     return found
+
+
+def _unexplained(runs: int) -> str:
+    """What is said of a value that differs, where no note explains it."""
+    if runs < FEW:
+        return f"{over([runs])} say little: the standard error is a guess too. Take more."
+    return "No reason is known."
 
 
 def setting(env: Mapping[str, Any]) -> str:

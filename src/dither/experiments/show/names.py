@@ -1,6 +1,7 @@
 """The names of algorithms as readers see them: as the code has them, or as the paper writes them.
 
 The paper's name of an algorithm is its label in the legend of the figure. In other figures it is the one of `PAPER`.
+An algorithm of somebody's own file loses the name of the file.
 """
 
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from dither.algorithms import Spec
 from dither.experiments.define.figures import FIGURES
 from dither.experiments.define.panels import Figure, without_shared
+from dither.parts import Part
 
 KINDS = ("code", "paper")
 # Where no legend of the paper names it; an algorithm that is not here has the paper's name already.
@@ -55,7 +57,7 @@ def _own(figure: Figure) -> set[Spec]:
 
 
 def _base(figure: Figure, spec: Spec) -> str:
-    own = PAPER.get(spec.name, spec.name)
+    own = spec.own.name if isinstance(spec.own, Part) else PAPER.get(spec.name, spec.name)
     return spec.algorithm.label.get(figure.drawn or figure.name, own).removesuffix(" (ours)")
 
 
