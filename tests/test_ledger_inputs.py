@@ -323,3 +323,20 @@ def test_ids_of_arms_are_a_list_of_texts_that_every_home_can_hold():
     with pytest.raises(ValueError, match="arms must be a list of ids"):
         live().choose(X, arms="abc")
     # seen red: "abc" was the arms 'a', 'b' and 'c'; NUL in a catalogue of a file, and no such arm in PostgreSQL
+
+
+@pytest.mark.parametrize("part", ["", "a\x00", "\ud800", "x" * 1001, 5, ["a"], b"a"])
+def test_a_part_is_a_text_that_every_home_can_hold(home, part):
+    made = log.Ledger(home)
+    made.record(decision(), X=features(0), id="a")
+    with pytest.raises(ValueError, match=r"part must (be|have|not)"):
+        made.reward("a", 1.0, part=part)
+    with pytest.raises(ValueError, match="part"):
+        log.Ledger(None, parts=[part, "b"])
+    assert made.reward("a", 1.0, part="click") == "counted"
+    # seen red: part=5 was counted once, and then the id was "given to a decision before"
+
+
+def test_parts_are_a_list():
+    with pytest.raises(ValueError, match="parts must be different texts"):
+        log.Ledger(None, parts=5)

@@ -33,8 +33,8 @@ class Named:
         return self.array
 
 
-def storable(id: str) -> str:
-    """The id itself.
+def storable(id: str, *, what: str = "id") -> str:
+    """The id itself, or the name of a part.
 
     Raises ValueError for an id that one of the databases cannot hold, so that all homes of a log have one rule.
     """
@@ -43,11 +43,13 @@ def storable(id: str) -> str:
     try:
         size = len(id.encode())
     except UnicodeEncodeError:
-        raise ValueError(f"id must be Unicode, and {id!r} has half of a surrogate pair: decode it rightly") from None
+        raise ValueError(
+            f"{what} must be Unicode, and {id!r} has half of a surrogate pair: decode it rightly"
+        ) from None
     if "\0" in id:
-        raise ValueError(f"id must not have the character NUL, got {id!r}: leave it out")
+        raise ValueError(f"{what} must not have the character NUL, got {id!r}: leave it out")
     if size > LONGEST:
-        raise ValueError(f"id must have at most {LONGEST} bytes, got {size} ({id[:20]!r}...): take a hash of it")
+        raise ValueError(f"{what} must have at most {LONGEST} bytes, got {size} ({id[:20]!r}...): take a hash of it")
     return id
 
 

@@ -70,6 +70,7 @@ class Learner:
         self._renewed = self._swept = -float("inf")
         self._behind = False  # whether there are batches that were not learnt, or an erasure that was not seen
         self._following = threading.Lock()
+        self._lost = self.ledger.database.lost  # how often the database failed
         self._owner = os.getpid()
 
     @property
@@ -92,8 +93,11 @@ class Learner:
     def before(self, connection: Any, *, rewards: bool) -> int | None:
         """See that the lease is held, or take it where it is free; -> the number of the batch that may be made now."""
         self._whole()
-        if self._next is not None:  # it is in the ledger, and whoever was to learn it was interrupted
-            self._behind = True
+        lost = self.ledger.database.lost
+        if (
+            self._next is not None or lost != self._lost
+        ):  # a batch may be there that was not learnt, or be there no more
+            self._behind, self._lost = True, lost
         self._next, self._number, self._grown = None, None, None
         if not self.learns:
             return None
@@ -195,7 +199,9 @@ class Learner:
         with self.ledger.turn, self._following, self._showing(self):  # the turn first: a decision may hold it already
             with self.ledger.database.reading() as connection:
                 changes = lessons.changes(connection)
-                anew = changes.erased != self._seen.erased or self.stands.torn
+                last = lessons.last(connection)
+                # a database that failed may have lost batches that were learnt, where calls do not wait for the disk
+                anew = changes.erased != self._seen.erased or self.stands.torn or last < self.batch
                 if anew or changes.shadow != self._seen.shadow:
                     self.stands.take(shadow_of(connection))
                 found = lessons.snapshot(connection, after=-1 if anew else self.batch)
@@ -207,7 +213,7 @@ class Learner:
                     self._kept = 0
                 self.stands.catch_up(connection)
                 if replay or anew:
-                    for number in range(self.batch + 1, lessons.last(connection) + 1):
+                    for number in range(self.batch + 1, last + 1):
                         self.refused += self.stands.learn(self.stands.lesson(connection, number))
                     self._behind = False
                 arms = [] if self.arms is None else self.arms.newer(connection)

@@ -393,9 +393,11 @@ class Live:
 
     def close(self) -> None:
         """Write a snapshot, let another process learn, and close the ledger."""
-        if not self.ledger.closed:
-            self._learner.close()
-        self._end()
+        try:
+            if not self.ledger.closed:
+                self._learner.close()
+        finally:  # also where the database cannot be reached: then the lease ends by itself
+            self._end()
 
     def _end(self) -> None:
         if self._arms is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dither import _version, errors, forks
+from dither import _version, errors, forks, inputs
 from dither.bandit import Decision
 from dither.log import flushing, ledger, schema, storage, terms
 from dither.log.logged import Logged
@@ -158,8 +158,8 @@ class Ledger:
         from dither.log.database import committing, entering, rewarding
 
         many = isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0
-        if part == "":
-            raise ValueError("part must be a text that is not empty, or None where there is one reward")
+        if part is not None:
+            ledger.part(part)
         if self.parts is not None and part not in self.parts:
             raise ValueError(
                 f"part must be one of {', '.join(map(repr, self.parts))}, which make a reward; got {part!r}"
@@ -169,7 +169,7 @@ class Ledger:
         ids, rs = (list(id), list(r)) if many else ([id], [r])
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
-        at, texts = entering.micros(schema.moment(time)), [id_text(one) for one in ids]
+        at, texts = entering.micros(schema.moment(time)), [inputs.storable(id_text(one)) for one in ids]
         sent = [
             rewarding.Sent(i, ledger.finite(one, f"for decision {i!r}"), part, at)
             for i, one in zip(texts, rs, strict=True)
@@ -276,7 +276,9 @@ class Ledger:
             raise TypeError("erase takes ids, or one column of your own: erase(['id', ...]) or erase(user='u7')")
         if isinstance(ids, (str, bytes)):
             raise TypeError(f"erase takes a list of ids, got {ids!r}: erase([{ids!r}])")
-        by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
+        by, sought = (
+            ("id", [inputs.storable(id_text(one)) for one in ids]) if ids is not None else next(iter(where.items()))
+        )
         if by in schema.COLUMNS and ids is None:
             raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
         if sought is None:

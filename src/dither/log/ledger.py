@@ -28,7 +28,10 @@ The rule of the log says how the parts of a decision make its reward:
 
 import math
 import numbers
+from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+from dither import inputs
 
 RULES = ("sum", "last", "list")
 LATE = ("kept", "counts")  # what comes of a reward after the horizon
@@ -62,10 +65,19 @@ def total(paid: list[float]) -> float:
 
 def parts(given: Any) -> list[str]:
     """The names of parts. Raises ValueError unless they are different texts that are not empty, one or more."""
-    names = None if isinstance(given, str) else list(given)
+    names = None if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise ValueError(f"parts must be different texts that are not empty, such as ['click', 'sale'], got {given!r}")
+    for name in names:
+        part(name)
     return names
+
+
+def part(name: Any) -> None:
+    """Raise ValueError for a part that is no text, is empty, or cannot be held by every home of a log."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"part must be a text that is not empty, or None where there is one reward; got {name!r}")
+    inputs.storable(name, what="part")
 
 
 def unknown(id: str) -> LookupError:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from dither import inputs
 from dither.log import schema
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
@@ -38,8 +39,9 @@ def values(row: Mapping[str, Any], *, horizon: int | None, more: Mapping[str, An
     horizon : microseconds after which a reward is late; None: never
     more : x, slot and batch, where a learner needs them; x is taken from the features where they are there
 
-    Raises ValueError for a column of the user's that JSON cannot hold.
+    Raises ValueError for an id that not every database can hold, and for a column of the user's that JSON cannot.
     """
+    inputs.storable(row["id"])
     extra = None
     if not row.keys() <= schema.COLUMNS.keys():
         extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
@@ -48,6 +50,8 @@ def values(row: Mapping[str, Any], *, horizon: int | None, more: Mapping[str, An
     held["extra"] = None if extra is None else _json(extra)
     held["time"] = micros(row["time"])
     if row["arms"] is not None:
+        for arm in row["arms"]:
+            inputs.storable(arm)
         held["arms"] = json.dumps(row["arms"])
     features = row.get("features")
     if features is not None:

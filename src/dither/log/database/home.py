@@ -66,6 +66,7 @@ class Home:
             raise FileNotFoundError(f"no folder {self.file.parent} for the ledger {self.file.name}")
         self._lock, self._wait = threading.RLock(), wait
         self._reads, self._read = 0, threading.Condition()  # how many readers there are
+        self.lost = 0  # how often the database failed
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
@@ -194,6 +195,7 @@ class Home:
                 raise ValueError(
                     f"{self.where} is not a ledger, or a damaged one ({words}): restore it from a backup"
                 ) from None
+            self.lost += 1
             state = getattr(reason, "sqlstate", None) or ""
             if state in _AGAIN:
                 raise Crossed(
