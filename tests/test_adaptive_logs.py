@@ -35,7 +35,7 @@ def test_fifty_logs_made_again_give_the_committed_numbers(bench, lines, policy, 
         (kept,) = [one for one in lines if all(one[name] == line[name] for name in names)]
         assert abs(kept["held"][0] - line["held"][0]) <= 1, line
         assert abs(kept["width"][0] - line["width"][0]) <= 0.02 * kept["width"][0], line
-    # seen red: another scale of LinTS; the reward of another row; λ of bets for another level
+    # seen red: another scale of LinTS; the reward of another row
 
 
 def test_the_page_shows_the_committed_numbers(bench, lines):

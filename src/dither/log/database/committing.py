@@ -82,6 +82,8 @@ class Committer:
                 self.commit([request])
             return
         number = self._home.written
+        if self.teacher is not None:
+            self.teacher.after()  # outside the tries: the rows are there
         for request, (result, error) in zip(requests, ended, strict=True):
             request.end((result, number), error)
 
@@ -121,8 +123,6 @@ class Committer:
                 taught = judge.taught
             if self.teacher is not None:
                 self.teacher.within(connection, taught)
-        if self.teacher is not None:
-            self.teacher.after()
         return ended
 
     def _decided(self, connection: sa.Connection, asked: Deciding) -> tuple[Any, Exception | None]:
