@@ -127,7 +127,7 @@ FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
 
 
 def test_records_are_for_features():
-    with pytest.raises(ValueError, match="dither.Features makes numbers of named fields"):
+    with pytest.raises(ValueError, match=r"dither\.Features makes numbers of named fields"):
         dither.LinFP(dim=1).choose([{"age": 33.0}])
     # seen red: "got dtype object" alone
 

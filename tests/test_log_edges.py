@@ -353,7 +353,7 @@ def test_arms_too_rare_to_estimate_their_propensities():
 
 def test_a_log_is_no_file_and_no_folder_of_days(tmp_path):
     (tmp_path / "log.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match="a log is a folder, and .* is a file: name another place"):
+    with pytest.raises(FileExistsError, match=r"a log is a folder, and .* is a file: name another place"):
         log.Log(tmp_path / "log.txt")
     (tmp_path / "days" / "2026-03-01").mkdir(parents=True)
     with pytest.raises(ValueError, match="days that a ledger exported: write the log into another folder"):

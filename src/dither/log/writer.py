@@ -96,7 +96,7 @@ class Log:
             if self.path.is_file():
                 raise FileExistsError(f"a log is a folder, and {self.path} is a file: name another place")
             if storage.days(self.path):
-                raise ValueError(f"{self.path} holds the days that a ledger exported: write the log into another folder")
+                raise ValueError(f"{self.path} holds days that a ledger exported: write the log into another folder")
             self.path.mkdir(parents=True, exist_ok=True)
             self._claim = claim.Claim(self.path)
             try:
