@@ -173,7 +173,9 @@ def numbers(x: Any, *, name: str) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         odd = next((v for v in array.flat if not isinstance(v, (numeric.Real, np.bool_))), None)
         raise ValueError(
-            f"{name} must hold real numbers, got dtype {array.dtype}" + f" with {odd!r}" * (array.size > 0)
+            f"{name} must hold real numbers, got dtype {array.dtype}"
+            + f" with {odd!r}" * (array.size > 0)
+            + ": dither.Features makes numbers of named fields" * isinstance(odd, Mapping)
         )
     return array.astype(np.float64, order="C", copy=False)
 

@@ -17,6 +17,7 @@ from dither.bandit import Bandit, Decision
 
 JUDGED = "judged"
 SHADOW = "shadow"  # the number of the shadow that was judged
+EXPLORE = 0.1  # of the choices of a rule, where nothing is said
 VALUES = "values"  # of the arms on offer, where they were given
 MINIMUM = "minimum"  # of the arms on offer, where they were given
 BASELINE = "baseline"  # its position among the arms on offer, where the bandit keeps one

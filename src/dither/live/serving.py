@@ -45,7 +45,7 @@ class Live:
     shadow_learns : whether it learns the rewards, those that the ledger has already and those that come
     apprentice : a rule, X and the mask -> the position of an arm. It acts in place of the bandit, which learns and
         whose probabilities are logged as `judged`
-    explore : with `apprentice`, the share of choices that are uniform over the arms on offer
+    explore : with `apprentice` alone, the share of choices that are uniform over the arms on offer; None: 0.1
     store : "all": the features of all arms on offer are stored; "shown": those of the arm shown alone. A reward can be
         learnt either way; estimates by a model need all
     probabilities : whether the probabilities of all arms are stored too
@@ -74,7 +74,7 @@ class Live:
         shadow: Bandit | None = None,
         shadow_learns: bool = True,
         apprentice: Callable[..., Any] | None = None,
-        explore: float = 0.1,
+        explore: float | None = None,
         store: str = "all",
         probabilities: bool = False,
         budgets: Mapping[Any, Any] | None = None,
@@ -103,7 +103,13 @@ class Live:
             raise TypeError(f"shadow must be a dither.Bandit, such as dither.LinFP(dim=...), got {shadow!r}")
         if shadow is not None and apprentice is not None:
             raise ValueError("shadow and apprentice are two ways to judge a policy: give one of them")
-        self._rule = None if apprentice is None else beside.Apprentice(apprentice, explore, None)
+        if explore is not None and apprentice is None:
+            raise ValueError(
+                "explore= is for a rule, apprentice=. A bandit explores by itself, and by its floor=: leave it out"
+            )
+        self._rule = None
+        if apprentice is not None:
+            self._rule = beside.Apprentice(apprentice, beside.EXPLORE if explore is None else explore, None)
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
         self._load = {"known": known, "model": model}
