@@ -96,7 +96,7 @@ class Live:
         errors.true_or_false("shadow_learns", shadow_learns)
         errors.at_least("snapshot_batches", snapshot_batches, 1)
         for name, value in (("lease", lease_seconds), ("snapshot", snapshot_seconds), ("refresh", refresh_seconds)):
-            errors.positive(f"{name}_seconds", value)
+            errors.positive(f"{name}_seconds", value, most=1e9)
         if bandit is not None and not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a dither.Bandit, such as dither.LinFP(dim=...), got {bandit!r}")
         if shadow is not None and not isinstance(shadow, Bandit):
@@ -330,6 +330,9 @@ class Live:
 
         The column `shadow` of the log has the number of the shadow whose probabilities are `judged`.
         """
+        errors.true_or_false("learns", learns)
+        if shadow is not None and not isinstance(shadow, Bandit):
+            raise TypeError(f"shadow must be a dither.Bandit, such as dither.LinFP(dim=...), or None; got {shadow!r}")
         if shadow is not None:
             self._fits(shadow)
             demanding.judged(shadow)
@@ -357,7 +360,10 @@ class Live:
 
         of : "bandit" or "shadow". With a half_life, `advance` it to the time of a decision, in seconds since 1970. With
         slots, `grow` it to those of the decision
+
+        Raises ValueError for a batch that the ledger has not.
         """
+        self.ledger.begun()
         made = self._which(self._learner.replay(batch), of)
         if batch is None and made.baseline is not None:
             with self.ledger.database.reading() as connection:
@@ -393,9 +399,11 @@ class Live:
 
     def close(self) -> None:
         """Write a snapshot, let another process learn, and close the ledger."""
-        if not self.ledger.closed:
-            self._learner.close()
-        self._end()
+        try:
+            if not self.ledger.closed:
+                self._learner.close()
+        finally:  # also where the database cannot be reached: then the lease ends by itself
+            self._end()
 
     def _end(self) -> None:
         if self._arms is not None:
