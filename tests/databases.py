@@ -31,8 +31,19 @@ class Server:
             shutil.chown(self.folder, USER)
         self._run("initdb", "-D", self.data, "-U", "dither", "-A", "trust", "-E", "UTF8", "--no-sync")
         given = [f"unix_socket_directories={self.folder}", "listen_addresses=", "shared_buffers=32MB", *settings]
-        options = " ".join(f"-c {setting}" for setting in given)
-        self._run("pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", options, "start")
+        self._options = " ".join(f"-c {setting}" for setting in given)
+        self.start()
+
+    def start(self):
+        self._run("pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", self._options, "start")
+
+    def halt(self):
+        """As if it were killed."""
+        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+
+    def restart(self):
+        self.halt()
+        self.start()
 
     def url(self):
         """A place for a new ledger."""
@@ -44,7 +55,7 @@ class Server:
         return f"postgresql://dither@/postgres?host={quote(str(self.folder))}&options=-csearch_path%3D{name}"
 
     def stop(self):
-        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+        self.halt()
         shutil.rmtree(self.folder)
 
     def _run(self, program, *arguments):

@@ -126,6 +126,12 @@ def test_what_is_no_matrix_of_real_numbers_is_refused(X):
 FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
 
 
+def test_records_are_for_features():
+    with pytest.raises(ValueError, match=r"dither\.Features makes numbers of named fields"):
+        dither.LinFP(dim=1).choose([{"age": 33.0}])
+    # seen red: "got dtype object" alone
+
+
 @pytest.mark.parametrize("frame", FRAMES)
 def test_columns_go_by_name(frame):
     named = {"height": [1.0, 2.0], "width": [3.0, 5.0]}

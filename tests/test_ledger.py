@@ -450,7 +450,7 @@ def test_what_is_erased_is_gone_from_the_file(tmp_path):
     # seen red: without the checkpoint
 
 
-@pytest.mark.parametrize(("value", "found"), [(1, 1), (1.0, 1), (True, 1), ("1", 1), (None, 0)])
+@pytest.mark.parametrize(("value", "found"), [(1, 1), (1.0, 1), (True, 1), ("1", 1), ("None", 0)])
 def test_the_value_that_is_looked_for_has_a_type(home, value, found):
     made = log.Ledger(home)
     for i, own in enumerate([1, 1.0, True, "1"]):

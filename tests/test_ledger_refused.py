@@ -186,3 +186,19 @@ def test_a_disk_that_is_full_where_the_file_lives(tmp_path):
         made.close()
     finally:
         subprocess.run(["umount", place], check=True)
+
+
+def test_what_is_committed_is_not_tried_again(tmp_path, monkeypatch):
+    """Where the snapshot that follows the commit crosses another transaction, the rows are there already."""
+    live = dither.Live(tmp_path / "a.db", bandit=dither.LinFP(dim=3, lam=1.0, seed=0))
+    live.choose(X, id="a")
+
+    def crossed():
+        raise homes.Crossed("crossed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(live._learner, "after", crossed)
+        with pytest.raises(OSError, match="crossed"):
+            live.choose(X, id="b")
+    assert live.read().frame["id"].to_list() == ["a", "b"]
+    # seen red: what follows the commit inside the tries: "id 'b' was given to a decision before"

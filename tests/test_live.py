@@ -469,6 +469,8 @@ def test_an_apprentice_learns_while_the_rule_acts(home):
     rule, judged = seen.r.mean(), ope.snips(seen.r, seen.a, seen.p, seen.matrix("judged"))
     assert judged.value > rule + 3 * judged.se
     assert live.bandit.propensities(X)[0] > 0.9
+    with pytest.raises(ValueError, match=r"explore= is for a rule, apprentice=.*floor="):
+        dither.Live(None, bandit=begin(), explore=0.2)  # seen red: no choice is explored, and nobody says so
     wrong = dither.Live(None, bandit=begin(), apprentice=lambda X, mask: 7)
     with pytest.raises(ValueError, match=r"position of an arm on offer, one of \[0, 1, 2\]; got 7"):
         wrong.choose(X)

@@ -48,7 +48,8 @@ def test_the_sum_is_learnt_once_it_is_complete(home):
     assert live.replay().to_bytes() == live.to_bytes()
     seen = live.read()
     assert seen.r.tolist() == [math.fsum([0.1, 20.2]), 1.5, 2.0]
-    assert seen.frame["rewards"].to_list() == [2, 2, 2]  # the sum is no event of its own
+    assert seen.frame["rewards"].to_list() == [2, 2, 2]
+    assert live.ledger.frames()[1].height == 7  # six parts and a conflict: a sum is no event of its own
     # seen red: each part learnt by itself; `events` with the sums
 
 

@@ -52,7 +52,6 @@ def test_it_learns_what_the_bandit_learns(shared):
         assert ope.snips(seen.r, seen.a, seen.p, seen.matrix("judged")).n == 15
     with dither.Live(shared, shadow=other()) as again, pytest.raises(ValueError, match="of must be"):
         again.to_bytes("catalogue")
-    # seen red: judged after the reward was learnt; a snapshot without the shadow
 
 
 def test_a_restart_needs_no_batch_before_the_snapshot(shared, monkeypatch):
@@ -67,6 +66,7 @@ def test_a_restart_needs_no_batch_before_the_snapshot(shared, monkeypatch):
     again = dither.Live(shared)
     assert (again.to_bytes(), again.to_bytes("shadow")) == state
     assert sorted(learnt) == [9, 9, 10, 10]
+    # seen red: a snapshot without the shadow
 
 
 def test_a_shadow_that_comes_later_learns_what_was(shared):

@@ -108,7 +108,7 @@ def test_eight_threads_do_all_at_once(home):
     assert live.bandit.slots == shop.slots
     with live.ledger.database.reading() as connection:
         assert arm_events.since(connection, 0) == list(shop.events)
-    # seen red: the names of slots asked for while the bandit is locked; `_following` left out
+    # seen red: a part that is learnt by itself
 
 
 def test_tasks_of_asyncio_share_one(home):

@@ -349,3 +349,14 @@ def test_arms_too_rare_to_estimate_their_propensities():
     words = "a shows arm 1 alone in the rows that a fold learns from, and LogisticRegression needs two arms"
     with pytest.raises(ValueError, match=words):  # seen red: the classifier's own words
         ope.propensities_from([1] * 21, x, arms=3, classifier=LogisticRegression(), seed=0)
+
+
+def test_a_log_is_no_file_and_no_folder_of_days(tmp_path):
+    (tmp_path / "log.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"a log is a folder, and .* is a file: name another place"):
+        log.Log(tmp_path / "log.txt")
+    (tmp_path / "days" / "2026-03-01").mkdir(parents=True)
+    with pytest.raises(ValueError, match="days that a ledger exported: write the log into another folder"):
+        log.Log(tmp_path / "days")
+    assert [path.name for path in (tmp_path / "days").iterdir()] == ["2026-03-01"]
+    # seen red: decisions beside the days, which no reader of the days finds

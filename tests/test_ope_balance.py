@@ -64,6 +64,23 @@ def test_false_alarms_are_at_most_what_is_said(law, level):
     assert np.mean(p_values(w, limit) <= level) <= level + 5 * math.sqrt(level * (1 - level) / LOGS)
 
 
+@pytest.mark.parametrize(("rows", "tiny", "lost"), [(4, 0.1, 3), (20, 0.04, 11), (40, 0.004, 21)])
+def test_the_bets_are_fair_where_the_bound_depends_on_the_draws(rows, tiny, lost):
+    """Over all logs of a policy that learns. "Always arm 1" has weights of 2 and 0 in some rows. Where `lost` of them
+    or more were 2, the large bets have lost, and the policy makes arm 1 rare in one more row: the bound rises.
+
+    seen red: the mean over the bets that the bound allows: 1.03, 1.06, 1.08
+    """
+    total = 0.0
+    for k in range(rows + 1):
+        q = tiny if k >= lost else 0.5
+        for shown, chance in ((1.0, q), (0.0, 1 - q)):
+            w = np.concatenate([np.full(k, 2.0), np.zeros(rows - k), [shown / q]])
+            made = bets.balance(w, np.full(rows + 1, 0.5), None, max(2.0, 1 / q))
+            total += math.comb(rows, k) * 0.5**rows * chance * math.exp(bets.below(made))
+    assert total <= 1 + 1e-12
+
+
 def test_false_alarms_with_weights_of_rows():
     """Rows kept with chance 1/s, s by what they weigh. seen red: a bet on w - 1 alone."""
     rng = np.random.default_rng(2)

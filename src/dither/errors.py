@@ -58,10 +58,12 @@ def missing_extra(package: str, *, extra: str) -> ImportError:
     )
 
 
-def positive(name: str, value: object) -> None:
-    """Raise ValueError unless the value is a finite number above 0."""
+def positive(name: str, value: object, *, most: float = math.inf) -> None:
+    """Raise ValueError unless the value is a finite number above 0, and not above `most`."""
     if not 0 < _number(value) < math.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+    if _number(value) > most:
+        raise ValueError(f"{name} must be at most {most:g}, got {value!r}")
 
 
 def _number(value: object) -> float:

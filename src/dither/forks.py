@@ -1,16 +1,18 @@
-"""Tell objects that belong to one process that they were forked: a bandit has streams, a log has a file.
+"""Tell objects that belong to one process that it forks: a bandit has streams, a log has a file.
 
-They are told in the child, before anything else runs there. The parent is not touched. The system runs the hook once a
-fork, so the other calls of such an object cost nothing more.
+They are told in the child, before anything else runs there. Few must know before the fork, such as a file of which the
+child may inherit no connection; they are told in the parent, before and after. The system runs the hooks once a fork,
+so the other calls of such an object cost nothing more.
 """
 
 import os
 import weakref
+from collections.abc import Callable
 from typing import Protocol
 
 
 class Told(Protocol):
-    """An object that must know of a fork."""
+    """An object that must know of a fork. It may also have `_forking` and `_parent`, called in the parent."""
 
     def _forked(self) -> None:
         """Called in the child, before anything else runs there."""
@@ -24,10 +26,17 @@ def tell(one: Told) -> None:
     _LIVE.add(one)
 
 
-def _in_child() -> None:
-    for one in list(_LIVE):
-        one._forked()
+def _each(name: str) -> Callable[[], None]:
+    def call() -> None:
+        for one in list(_LIVE):
+            getattr(one, name, _nothing)()
+
+    return call
+
+
+def _nothing() -> None:
+    pass
 
 
 if hasattr(os, "register_at_fork"):  # systems without forks do not have it
-    os.register_at_fork(after_in_child=_in_child)
+    os.register_at_fork(before=_each("_forking"), after_in_parent=_each("_parent"), after_in_child=_each("_forked"))

@@ -18,6 +18,7 @@ from dither.models import model as contract
 
 ROUNDING = 1e-6  # how far off a probability may be that was written with six digits or in float32
 MOST_OFF = 1e-3  # how far the sum of the probabilities of many arms may be from 1
+LONGEST = 1000  # bytes of an id: what the index of any database holds
 EXACT = 1e-12  # probabilities whose sum is as near to 1 as this are left as they are
 
 
@@ -30,6 +31,26 @@ class Named:
     def to_numpy(self) -> np.ndarray:
         """The array."""
         return self.array
+
+
+def storable(id: str, *, what: str = "id") -> str:
+    """The id itself, or the name of a part.
+
+    Raises ValueError for an id that one of the databases cannot hold, so that all homes of a log have one rule.
+    """
+    if id.isascii() and "\0" not in id and len(id) <= LONGEST:
+        return id
+    try:
+        size = len(id.encode())
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{what} must be Unicode, and {id!r} has half of a surrogate pair: decode it rightly"
+        ) from None
+    if "\0" in id:
+        raise ValueError(f"{what} must not have the character NUL, got {id!r}: leave it out")
+    if size > LONGEST:
+        raise ValueError(f"{what} must have at most {LONGEST} bytes, got {size} ({id[:20]!r}...): take a hash of it")
+    return id
 
 
 def plain(X: Any) -> bool:
@@ -152,7 +173,9 @@ def numbers(x: Any, *, name: str) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         odd = next((v for v in array.flat if not isinstance(v, (numeric.Real, np.bool_))), None)
         raise ValueError(
-            f"{name} must hold real numbers, got dtype {array.dtype}" + f" with {odd!r}" * (array.size > 0)
+            f"{name} must hold real numbers, got dtype {array.dtype}"
+            + f" with {odd!r}" * (array.size > 0)
+            + ": dither.Features makes numbers of named fields" * isinstance(odd, Mapping)
         )
     return array.astype(np.float64, order="C", copy=False)
 

@@ -193,7 +193,7 @@ def _read(file: IO[bytes], where: str) -> Content:
         number = header["format"]
         if type(number) is not int or number < 1:
             raise ValueError(f"its format is {number!r}")
-    except _Refused:
+    except Unreadable:
         raise
     except (ValueError, OSError, *_DAMAGED) as reason:
         raise _refused(where, "It is damaged", reason) from None
@@ -212,15 +212,15 @@ def _read(file: IO[bytes], where: str) -> Content:
     return Content(where, header, arrays)
 
 
-class _Refused(ValueError):
+class Unreadable(ValueError):
     """A file that cannot be read, for a reason that is told."""
 
 
-def _refused(where: str, which: str, reason: Exception | str = "") -> _Refused:
+def _refused(where: str, which: str, reason: Exception | str = "") -> Unreadable:
     plain = isinstance(reason, (str, ValueError, OSError, LookupError, NotImplementedError, RuntimeError))
     odd = isinstance(reason, (KeyError, IndexError, RecursionError)) or not plain
     told = repr(reason) if odd else str(reason)
-    return _Refused(f"{where} is not a dither file that this version can read. {which}{told and ': '}{told}")
+    return Unreadable(f"{where} is not a dither file that this version can read. {which}{told and ': '}{told}")
 
 
 def _arrays(file: IO[bytes]) -> dict[str, np.ndarray]:

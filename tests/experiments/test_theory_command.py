@@ -217,7 +217,7 @@ def test_figure_2a_is_computed():
 def test_figure_1_moves_models_on_the_left_and_inputs_on_the_right():
     left, right = illustrations.fig1(0).canvas.axes
     curve = next(line for line in right.lines if line.get_label() == "model f̂, kept fixed")
-    dots = next(line for line in right.lines if line.get_label() == "f̂(x̃_i), inputs perturbed")
+    dots = next(line for line in right.lines if line.get_label() == "f̂(x̃ᵢ), inputs perturbed")
     x, y = dots.get_data()
     assert len(x) == 24
     assert_allclose(y, np.interp(x, *curve.get_data()), atol=1e-3)

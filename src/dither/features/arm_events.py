@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from dither import inputs
 from dither.features import records, values
 
 KINDS_OF_EVENTS = ("add", "change", "retire", "restore")
@@ -61,7 +62,7 @@ def whole(n: Any) -> bool:
 def id_text(id: Any) -> str:
     """An id as text."""
     if isinstance(id, str) and id:
-        return values.text(id)
+        return inputs.storable(values.text(id))
     if isinstance(id, bool) or not hasattr(id, "__index__"):
         raise ValueError(f"an id must be a text that is not empty, or a whole number; got {id!r}")
     return str(id.__index__())

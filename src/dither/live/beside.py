@@ -17,6 +17,7 @@ from dither.bandit import Bandit, Decision
 
 JUDGED = "judged"
 SHADOW = "shadow"  # the number of the shadow that was judged
+EXPLORE = 0.1  # of the choices of a rule, where nothing is said
 VALUES = "values"  # of the arms on offer, where they were given
 MINIMUM = "minimum"  # of the arms on offer, where they were given
 BASELINE = "baseline"  # its position among the arms on offer, where the bandit keeps one
@@ -41,11 +42,16 @@ class Apprentice:
         Raises ValueError where the rule gives no arm that is on offer.
         """
         on = np.arange(K) if mask is None else np.flatnonzero(mask)
-        ruled = self.rule(X, mask)
-        if not hasattr(ruled, "__index__") or int(ruled) not in on:
+        shown = X.view()
+        shown.setflags(write=False)  # what the rule sees is what is stored
+        ruled = self.rule(shown, mask)
+        place = (
+            None if isinstance(ruled, (bool, np.bool_)) or np.ndim(ruled) or not hasattr(ruled, "__index__") else ruled
+        )
+        if place is None or int(place) not in on:
             raise ValueError(f"the rule must give the position of an arm on offer, one of {on.tolist()}; got {ruled!r}")
-        arm = int(on[self._rng.integers(len(on))]) if self._rng.random() < self.explore else int(ruled)
-        p = self.explore / len(on) + (1 - self.explore) * (arm == int(ruled))
+        arm = int(on[self._rng.integers(len(on))]) if self._rng.random() < self.explore else int(place)
+        p = self.explore / len(on) + (1 - self.explore) * (arm == int(place))
         return Decision(arm, p, "exact", None, None)
 
     def reseed(self) -> None:

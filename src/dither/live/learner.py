@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from dither import errors
 from dither.bandit import Bandit
 from dither.live.stock import Kept
 from dither.live.taught import BEGAN, Taught, shadow_of
@@ -69,6 +70,7 @@ class Learner:
         self._renewed = self._swept = -float("inf")
         self._behind = False  # whether there are batches that were not learnt, or an erasure that was not seen
         self._following = threading.Lock()
+        self._lost = self.ledger.database.lost  # how often the database failed
         self._owner = os.getpid()
 
     @property
@@ -91,6 +93,11 @@ class Learner:
     def before(self, connection: Any, *, rewards: bool) -> int | None:
         """See that the lease is held, or take it where it is free; -> the number of the batch that may be made now."""
         self._whole()
+        lost = self.ledger.database.lost
+        if (
+            self._next is not None or lost != self._lost
+        ):  # a batch may be there that was not learnt, or be there no more
+            self._behind, self._lost = True, lost
         self._next, self._number, self._grown = None, None, None
         if not self.learns:
             return None
@@ -137,11 +144,11 @@ class Learner:
         if more or taught or self._grown is not None:
             rows = more + len(taught)
             lessons.number(connection, self.ledger.database, self._held, self._number, rows, self._grown)
-            dim = self.bandit.dim
             if more:
-                self._next = lessons.batch(connection, self._number, dim)
+                self._next = self.stands.lesson(connection, self._number)
             else:
-                self._next = lessons.made(self._number, taught, dim, self._grown)
+                dim, slotted = self.bandit.dim, self.bandit.slots is not None
+                self._next = lessons.made(self._number, taught, dim, slotted, self._grown)
 
     def _grows(self) -> int | None:
         """How many slots the bandit needs for the arms of the catalogue; None: it has enough, or has no slots."""
@@ -192,7 +199,9 @@ class Learner:
         with self.ledger.turn, self._following, self._showing(self):  # the turn first: a decision may hold it already
             with self.ledger.database.reading() as connection:
                 changes = lessons.changes(connection)
-                anew = changes.erased != self._seen.erased
+                last = lessons.last(connection)
+                # a database that failed may have lost batches that were learnt, where calls do not wait for the disk
+                anew = changes.erased != self._seen.erased or self.stands.torn or last < self.batch
                 if anew or changes.shadow != self._seen.shadow:
                     self.stands.take(shadow_of(connection))
                 found = lessons.snapshot(connection, after=-1 if anew else self.batch)
@@ -204,8 +213,8 @@ class Learner:
                     self._kept = 0
                 self.stands.catch_up(connection)
                 if replay or anew:
-                    for number in range(self.batch + 1, lessons.last(connection) + 1):
-                        self.refused += self.stands.learn(lessons.batch(connection, number, self.bandit.dim))
+                    for number in range(self.batch + 1, last + 1):
+                        self.refused += self.stands.learn(self.stands.lesson(connection, number))
                     self._behind = False
                 arms = [] if self.arms is None else self.arms.newer(connection)
             if self.arms is not None:
@@ -246,12 +255,15 @@ class Learner:
 
     def replay(self, batch: int | None = None) -> Taught:
         """What learns the ledger anew, up to a batch, from where it began."""
+        errors.at_least("batch", batch, 0, or_none=True)
         made = Taught(self._first(), self._load)
         with self.ledger.database.reading() as connection:
             made.take(shadow_of(connection))
             last = lessons.last(connection)
+            if batch is not None and batch > last:
+                raise ValueError(f"the ledger has {last} batches, and no batch {batch}: replay() learns all of them")
             for number in range(1, (last if batch is None else batch) + 1):
-                made.learn(lessons.batch(connection, number, made.bandit.dim))
+                made.learn(made.lesson(connection, number))
         return made
 
     def _whole(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from dither import errors, inputs
 from dither.bandit import Bandit
 from dither.live import taught
-from dither.log.record import ids
+from dither.log.record import id_text, ids
 
 
 class Asked(NamedTuple):
@@ -61,6 +61,8 @@ def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) ->
         return Asked(X, mask, None if arms is None else tuple(ids(arms, K)))
     if catalogue is None:
         return Asked(bandit.features.encode(context, arms), mask, None)  # type: ignore[union-attr]
+    if isinstance(arms, (str, bytes)):
+        raise ValueError(f"arms must be a list of ids, got {arms!r}: arms=[{arms!r}]")
     with catalogue._lock:  # the version is that of the arms
         version = catalogue.version
         if catalogue.features.form == "disjoint":
@@ -70,7 +72,7 @@ def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) ->
             if mask is not None:
                 offered = offered & inputs.offered(mask, shape=_slots(mask, offered))
             return Asked(catalogue.encode(context, arms), offered, names, version)
-        given = catalogue.ids if arms is None else tuple(map(str, arms))
+        given = catalogue.ids if arms is None else tuple(arm if isinstance(arm, str) else id_text(arm) for arm in arms)
         return Asked(catalogue.encode(context, given), mask, given, version)
 
 

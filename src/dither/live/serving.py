@@ -45,7 +45,7 @@ class Live:
     shadow_learns : whether it learns the rewards, those that the ledger has already and those that come
     apprentice : a rule, X and the mask -> the position of an arm. It acts in place of the bandit, which learns and
         whose probabilities are logged as `judged`
-    explore : with `apprentice`, the share of choices that are uniform over the arms on offer
+    explore : with `apprentice` alone, the share of choices that are uniform over the arms on offer; None: 0.1
     store : "all": the features of all arms on offer are stored; "shown": those of the arm shown alone. A reward can be
         learnt either way; estimates by a model need all
     probabilities : whether the probabilities of all arms are stored too
@@ -74,7 +74,7 @@ class Live:
         shadow: Bandit | None = None,
         shadow_learns: bool = True,
         apprentice: Callable[..., Any] | None = None,
-        explore: float = 0.1,
+        explore: float | None = None,
         store: str = "all",
         probabilities: bool = False,
         budgets: Mapping[Any, Any] | None = None,
@@ -96,14 +96,20 @@ class Live:
         errors.true_or_false("shadow_learns", shadow_learns)
         errors.at_least("snapshot_batches", snapshot_batches, 1)
         for name, value in (("lease", lease_seconds), ("snapshot", snapshot_seconds), ("refresh", refresh_seconds)):
-            errors.positive(f"{name}_seconds", value)
+            errors.positive(f"{name}_seconds", value, most=1e9)
         if bandit is not None and not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a dither.Bandit, such as dither.LinFP(dim=...), got {bandit!r}")
         if shadow is not None and not isinstance(shadow, Bandit):
             raise TypeError(f"shadow must be a dither.Bandit, such as dither.LinFP(dim=...), got {shadow!r}")
         if shadow is not None and apprentice is not None:
             raise ValueError("shadow and apprentice are two ways to judge a policy: give one of them")
-        self._rule = None if apprentice is None else beside.Apprentice(apprentice, explore, None)
+        if explore is not None and apprentice is None:
+            raise ValueError(
+                "explore= is for a rule, apprentice=. A bandit explores by itself, and by its floor=: leave it out"
+            )
+        self._rule = None
+        if apprentice is not None:
+            self._rule = beside.Apprentice(apprentice, beside.EXPLORE if explore is None else explore, None)
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
         self._load = {"known": known, "model": model}
@@ -324,6 +330,9 @@ class Live:
 
         The column `shadow` of the log has the number of the shadow whose probabilities are `judged`.
         """
+        errors.true_or_false("learns", learns)
+        if shadow is not None and not isinstance(shadow, Bandit):
+            raise TypeError(f"shadow must be a dither.Bandit, such as dither.LinFP(dim=...), or None; got {shadow!r}")
         if shadow is not None:
             self._fits(shadow)
             demanding.judged(shadow)
@@ -351,7 +360,10 @@ class Live:
 
         of : "bandit" or "shadow". With a half_life, `advance` it to the time of a decision, in seconds since 1970. With
         slots, `grow` it to those of the decision
+
+        Raises ValueError for a batch that the ledger has not.
         """
+        self.ledger.begun()
         made = self._which(self._learner.replay(batch), of)
         if batch is None and made.baseline is not None:
             with self.ledger.database.reading() as connection:
@@ -387,9 +399,11 @@ class Live:
 
     def close(self) -> None:
         """Write a snapshot, let another process learn, and close the ledger."""
-        if not self.ledger.closed:
-            self._learner.close()
-        self._end()
+        try:
+            if not self.ledger.closed:
+                self._learner.close()
+        finally:  # also where the database cannot be reached: then the lease ends by itself
+            self._end()
 
     def _end(self) -> None:
         if self._arms is not None:

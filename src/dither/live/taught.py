@@ -39,6 +39,7 @@ class Taught:
         """first : the bandit as it began; load : what `from_bytes` needs for the user's classes."""
         self.load = load
         self.bandit, self.batch = self._made(first), 0
+        self.torn = False  # whether a batch may be half learnt, since the thread was interrupted
         self.shadow: Bandit | None = None
         self.own, self._shadow_at = Shadow(0, False, None), 0  # the batch that the shadow stands at
 
@@ -48,6 +49,7 @@ class Taught:
     def anew(self, first: bytes) -> None:
         """The bandit as it began."""
         self.bandit, self.batch = self._made(first), 0
+        self.torn = False
 
     def take(self, own: Shadow) -> None:
         """Another shadow, as it began."""
@@ -57,6 +59,7 @@ class Taught:
     def snapshot(self, found: Any) -> None:
         """Stand where a snapshot does. The shadow does so where the snapshot has it."""
         self.bandit, self.batch = self._made(bytes(found.bytes)), found.batch
+        self.torn = False
         if found.shadow is not None and found.shadow == self.own.number:
             self.shadow, self._shadow_at = self._made(bytes(found.shadow_bytes)), found.batch
 
@@ -69,19 +72,25 @@ class Taught:
         """Let the shadow learn the batches that the bandit has learnt and it has not."""
         if self.shadow is not None and self.own.learns:
             for number in range(self._shadow_at + 1, self.batch + 1):
-                teach(self.shadow, lessons.batch(connection, number, self.bandit.dim))
+                teach(self.shadow, self.lesson(connection, number))
         elif self.shadow is not None:
             grow(self.shadow, self.bandit.slots)
         self._shadow_at = self.batch
 
+    def lesson(self, connection: Any, number: int) -> lessons.Batch:
+        """A batch, as these bandits learn it."""
+        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None)
+
     def learn(self, batch: lessons.Batch) -> int:
         """Learn the next batch; -> how many of its rewards the bandit's model refused."""
+        self.torn = True
         refused = teach(self.bandit, batch)
         if self.shadow is not None and self.own.learns:
             teach(self.shadow, batch)
         elif self.shadow is not None:
             grow(self.shadow, batch.grown)
         self.batch = self._shadow_at = batch.number
+        self.torn = False
         return refused
 
     def room(self, slots: int) -> None:
@@ -106,8 +115,8 @@ def teach(bandit: Bandit, batch: lessons.Batch) -> int:
     grow(bandit, batch.grown)
     n = len(batch.r)
     if n == 0:
-        return 0
-    refused = 0
+        return batch.odd
+    refused = batch.odd
     try:
         _update(bandit, batch, slice(0, n) if n > 1 else 0)
     except ValueError:

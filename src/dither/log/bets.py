@@ -201,18 +201,27 @@ def p_value(x: Balance, *, limit: float | None = None) -> float:
     settled = _settled(x)
     if settled is not None:
         return settled
-    if x.mass > x.total:
-        return min(1.0, 2 * _markov(x.high))
+    return min(1.0, 2 * _markov(averaged(x.high) if x.mass > x.total else below(x, limit=limit)))
+
+
+def below(x: Balance, *, limit: float | None = None) -> float:
+    """ln of the mean wealth of the bets that the weights average less than 1. limit : as of `p_value`
+
+    A bet that the bound forbids counts as lost. It must not be left out of the mean: where a policy learns, the largest
+    Q/P depends on the draws, so bets that have lost anyway could be those that are left out.
+    """
     bound = x.limit if limit is None else min(limit, x.limit)
-    return min(1.0, 2 * _markov(np.where(STAKES * (bound - 1) < 1, x.low, -np.inf)))
+    return float(averaged(np.where(STAKES * (bound - 1) < 1, x.low, -np.inf)))
 
 
 def support(x: Balance) -> float:
     """P-value of the claim that no weight is heavier than those seen. It is 1 where the weights average 1 or more."""
     if x.mass >= x.total:
         return 1.0
-    settled = _settled(x)
-    return _markov(x.low) if settled is None else settled
+    settled, placed = _settled(x), x.low[np.isfinite(x.low)]
+    if settled is not None:
+        return settled
+    return _markov(averaged(placed)) if len(placed) else 1.0
 
 
 def _settled(x: Balance) -> float | None:
@@ -222,10 +231,9 @@ def _settled(x: Balance) -> float | None:
     return None if x.open else 0.0  # where no row could have shown another arm, w is what it must be
 
 
-def _markov(wealth: np.ndarray) -> float:
-    """1 over the mean wealth of the bets that could be placed, at most 1 (Markov). wealth (J,) : ln of each."""
-    placed = wealth[np.isfinite(wealth)]
-    return float(np.exp(-max(0.0, averaged(placed)))) if len(placed) else 1.0
+def _markov(wealth: float) -> float:
+    """1 over a wealth whose ln this is, at most 1 (Markov)."""
+    return math.exp(-max(0.0, wealth))
 
 
 def _moved(wealth: np.ndarray, by: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dither import _version, errors, forks
+from dither import _version, errors, forks, inputs
 from dither.bandit import Decision
 from dither.log import flushing, ledger, schema, storage, terms
 from dither.log.logged import Logged
@@ -76,7 +76,7 @@ class Ledger:
         flush_seconds: float = 1.0,
     ) -> None:
         errors.true_or_false("wait", wait)
-        errors.positive("flush_seconds", flush_seconds)
+        errors.positive("flush_seconds", flush_seconds, most=1e9)
         given = terms.given(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
         needed()
         from dither.log.database import committing
@@ -157,23 +157,28 @@ class Ledger:
         """
         from dither.log.database import committing, entering, rewarding
 
-        many = isinstance(id, (list, tuple))
-        if part == "":
-            raise ValueError("part must be a text that is not empty, or None where there is one reward")
+        many = isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0
+        if part is not None:
+            ledger.part(part)
         if self.parts is not None and part not in self.parts:
             raise ValueError(
                 f"part must be one of {', '.join(map(repr, self.parts))}, which make a reward; got {part!r}"
             )
+        if many and np.ndim(r) != 1:
+            raise ValueError(f"give one reward for each id: {len(id)} ids, got {r!r}")
         ids, rs = (list(id), list(r)) if many else ([id], [r])
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
-        at, texts = entering.micros(schema.moment(time)), [id_text(one) for one in ids]
-        sent = [rewarding.Sent(i, ledger.finite(i, one), part, at) for i, one in zip(texts, rs, strict=True)]
+        at, texts = entering.micros(schema.moment(time)), [inputs.storable(id_text(one)) for one in ids]
+        sent = [
+            rewarding.Sent(i, ledger.finite(one, f"for decision {i!r}"), part, at)
+            for i, one in zip(texts, rs, strict=True)
+        ]
         said = self._submit(committing.Rewarding(sent)) if sent else []
         return said if many else said[0]
 
     def _submit(self, asked: Any) -> Any:
-        self._open()
+        self.begun()
         result = self._committer.submit(asked)
         if self._flush is not None:
             self._flush.due()
@@ -213,7 +218,7 @@ class Ledger:
     @contextlib.contextmanager
     def holding(self) -> "Iterator[sa.Connection]":
         """A transaction, while the calls of other threads wait."""
-        self._open()
+        self.begun()
         with self.turn, self._home.writing() as connection:
             yield connection
 
@@ -227,7 +232,7 @@ class Ledger:
         """
         from dither.log.database import entering, rewarding
 
-        self._open()
+        self.begun()
         if self.horizon is None:
             raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
         at = entering.micros(schema.moment(now))
@@ -241,7 +246,7 @@ class Ledger:
         def time(at: int) -> datetime:
             return entering.EPOCH + timedelta(microseconds=at)
 
-        self._open()
+        self.begun()
         after, left = -1, math.inf if limit is None else limit
         while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
             with self._home.reading() as connection:
@@ -261,14 +266,23 @@ class Ledger:
         Id, time, arm and propensity stay. That so many decisions were erased is recorded, and whose is not. Decisions
         of a person without any such column cannot be found.
 
-        Raises TypeError unless ids or one column is given.
+        Raises TypeError unless ids or one column is given; ValueError for a column of the log's own, and for None,
+        which would be all those without a value.
         """
         from dither.log.database import erasing
 
-        self._open()
+        self.begun()
         if (ids is None) == (not where) or len(where) > 1:
             raise TypeError("erase takes ids, or one column of your own: erase(['id', ...]) or erase(user='u7')")
-        by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
+        if isinstance(ids, (str, bytes)):
+            raise TypeError(f"erase takes a list of ids, got {ids!r}: erase([{ids!r}])")
+        by, sought = (
+            ("id", [inputs.storable(id_text(one)) for one in ids]) if ids is not None else next(iter(where.items()))
+        )
+        if by in schema.COLUMNS and ids is None:
+            raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
+        if sought is None:
+            raise ValueError(f"{by}=None would erase all decisions without a value of {by!r}: erase their ids")
         with self.turn:
             with self._home.writing() as connection:
                 found = erasing.erase(connection, self._home, by, sought if ids is not None else [sought])
@@ -295,13 +309,13 @@ class Ledger:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""
         from dither.log.database import fetching, keeping
 
-        self._open()
+        self.begun()
         pl = schema.polars()
         with self._home.reading() as connection, fetching.uncollected():
             parts = list(fetching.decisions(connection, self._home))
             events = fetching.events(connection, self._home)
             about = keeping.settings(connection).get("about", {})
-        decisions = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=_empty())
+        decisions = fetching.together(parts) if parts else pl.DataFrame(schema=_empty())
         places = decisions.select(pl.col("__decision"), "id", place=pl.int_range(pl.len(), dtype=pl.Int64))
         events = events.join(places, left_on="decision", right_on="__decision", maintain_order="left")
         events = events.drop("decision").rename({"place": "decision"}).select(list(schema.EVENT))
@@ -329,13 +343,13 @@ class Ledger:
     def __len__(self) -> int:
         from dither.log.database import fetching
 
-        self._open()
+        self.begun()
         with self._home.reading() as connection:
             return fetching.count(connection)
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""
-        self._open()
+        self.begun()
         self._home.sync()
 
     def close(self) -> None:
@@ -346,8 +360,10 @@ class Ledger:
             if self._flush is not None:
                 self._flush.stop()
             self._closed = True
-            self._home.sync()
-            self._home.close()
+            try:
+                self._home.sync()  # says what the timer was told
+            finally:
+                self._home.close()
 
     def __enter__(self) -> "Ledger":
         return self
@@ -362,7 +378,8 @@ class Ledger:
     def _mine(self) -> bool:
         return self._owner == os.getpid() or self._home.shared
 
-    def _open(self) -> None:
+    def begun(self) -> None:
+        """Raise ValueError where it is closed, or belongs to the parent of this process."""
         if self._closed:
             raise ValueError(f"{self!r} is closed: open it again")
         if not self._mine:
@@ -373,7 +390,6 @@ class Ledger:
 
     def _forked(self) -> None:
         """In the child of a fork: leave the parent's connections and locks alone."""
-        self._home.forget()
         self._committer.forget()
         if self._flush is not None:
             self._flush = flushing.Flush(self._home, self._flush.seconds)

@@ -44,18 +44,26 @@ class Group:
         while not mine.done:
             with self.turn:
                 if not mine.done:
-                    self._next()
+                    self._next(mine)
         if mine.error is not None:
             raise mine.error
         return mine.result
 
-    def _next(self) -> None:
+    def _next(self, mine: Request) -> None:
         requests, self._queue[:MOST] = self._queue[:MOST], []
         try:
             self._commit(requests)
         except BaseException as error:
             for request in requests:
                 if not request.done:
-                    request.end(error=error)
+                    request.end(error=error if request is mine or isinstance(error, Exception) else _interrupted(error))
             if not isinstance(error, Exception):
                 raise
+
+
+def _interrupted(error: BaseException) -> OSError:
+    """What a call hears when the thread that was writing for it is interrupted."""
+    return OSError(
+        f"the thread that wrote for this call was interrupted ({type(error).__name__}): all of the call "
+        "is there, or nothing of it. Call again: what is there is 'known', and an id that is there is refused"
+    )

@@ -28,7 +28,10 @@ The rule of the log says how the parts of a decision make its reward:
 
 import math
 import numbers
+from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+from dither import inputs
 
 RULES = ("sum", "last", "list")
 LATE = ("kept", "counts")  # what comes of a reward after the horizon
@@ -37,19 +40,44 @@ EVENTS = (*COUNTS, "conflict", "late")
 WHOLE = "whole"  # not an event of its own: it says that a decision is complete, and has the sum of its parts
 
 
-def finite(id: str, r: Any) -> float:
-    """The reward as a float. Raises ValueError for a reward that is not a finite number."""
-    if isinstance(r, (str, bytes)) or not isinstance(r, numbers.Real) or not math.isfinite(r):
-        raise ValueError(f"reward must be a finite number, got {r!r} for decision {id!r}")
-    return float(r)
+def finite(r: Any, whose: str) -> float:
+    """The reward as a float. Raises ValueError for a reward that is not a finite number.
+
+    whose : "for decision '...'", in the error
+    """
+    r = r.item() if getattr(r, "ndim", None) == 0 else r  # a scalar of NumPy, or an array without axes
+    try:
+        number = float(r) if isinstance(r, numbers.Real) else math.nan
+    except OverflowError:  # of a whole number
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"reward must be a finite number, got {r!r} {whose}")
+    return number
+
+
+def total(paid: list[float]) -> float:
+    """The sum of parts, exactly rounded; infinite where it is too large, so that no bandit learns it."""
+    try:
+        return math.fsum(paid)
+    except OverflowError:
+        return sum(paid)
 
 
 def parts(given: Any) -> list[str]:
     """The names of parts. Raises ValueError unless they are different texts that are not empty, one or more."""
-    names = None if isinstance(given, str) else list(given)
+    names = None if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise ValueError(f"parts must be different texts that are not empty, such as ['click', 'sale'], got {given!r}")
+    for name in names:
+        part(name)
     return names
+
+
+def part(name: Any) -> None:
+    """Raise ValueError for a part that is no text, is empty, or cannot be held by every home of a log."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"part must be a text that is not empty, or None where there is one reward; got {name!r}")
+    inputs.storable(name, what="part")
 
 
 def unknown(id: str) -> LookupError:
@@ -103,7 +131,7 @@ class Book:
         """
         if id not in self._decisions:
             raise unknown(id)
-        decision, r = self._decisions[id], finite(id, r)
+        decision, r = self._decisions[id], finite(r, f"for decision {id!r}")
         said = answer(r, counted=self._paid.get((decision, part)))
         if said == "known":
             return said, None

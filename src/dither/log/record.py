@@ -179,8 +179,10 @@ def digest(X: np.ndarray) -> str:
 
 
 def ids(arms: Any, K: int) -> list[str]:
-    """The ids of K arms as text. Raises ValueError unless they are K different ids."""
-    names = [str(arm.item() if isinstance(arm, np.generic) else arm) for arm in arms]
+    """The ids of K arms as text. Raises ValueError unless they are K different ids, each a text or a number."""
+    if isinstance(arms, (str, bytes)):
+        raise ValueError(f"arms must be a list of ids, got {arms!r}: arms=[{arms!r}]")
+    names = [id_text(arm) for arm in arms]
     if len(names) != K or len(set(names)) != K:
         raise ValueError(
             f"arms must be {K} different ids, one for each arm, got {len(names)} ({len(set(names))} different)"
@@ -211,10 +213,10 @@ def _listed(names: list[str] | None, on: Any, offered: np.ndarray | None) -> lis
 
 def id_text(id: Any) -> str:
     """The id of a decision as the log holds it: a text; a number is written as text."""
-    if id is None or id != id:
-        raise ValueError(f"id must be a text or a number, got {id!r}")
     if hasattr(id, "propensity"):
         raise TypeError(f"id must be the id of a decision, and not the decision itself: pass its field id, got {id!r}")
+    if isinstance(id, (list, tuple, set, dict, np.ndarray)) or id is None or id != id:
+        raise ValueError(f"id must be a text or a number, got {id!r}")
     return id if isinstance(id, str) else str(_plain(id))
 
 
@@ -243,8 +245,11 @@ def _extras(extra: Mapping[str, Any] | None, single: bool, B: int) -> list[dict[
     """The user's own columns, row by row; None where there are none."""
     if not extra:
         return None
-    extra = dict(extra)
-    taken = [name for name in extra if name in schema.COLUMNS]
+    if not isinstance(extra, Mapping) or not all(isinstance(name, str) and name for name in extra):
+        raise ValueError(
+            f"extra must be a dict from names, which are texts that are not empty, to values; got {extra!r}"
+        )
+    taken = [name for name in extra if name in schema.COLUMNS or name == "__decision"]
     if taken:
         raise ValueError(f"extra must not have the log's own column {taken[0]!r}")
     if single:

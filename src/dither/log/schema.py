@@ -226,9 +226,9 @@ def moment(time: Any) -> datetime:
             at = datetime.fromisoformat(time)
         else:
             at = datetime.fromtimestamp(float(time), UTC)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, TypeError, OverflowError, OSError):
         raise ValueError(f"time must be a datetime, an ISO 8601 text or seconds since 1970, got {time!r}") from None
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
 def lists_of_numbers(name: str, arrays: list[np.ndarray | None]) -> Any:

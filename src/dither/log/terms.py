@@ -32,7 +32,7 @@ def given(
     return {
         "rewards": rewards,
         "horizon": _seconds(horizon),
-        "default": None if default is None else ledger.finite("the default", default),
+        "default": None if default is None else ledger.finite(default, "as the default"),
         "late": late,
         "parts": None if parts is None else ledger.parts(parts),
     }
@@ -75,5 +75,5 @@ def _seconds(horizon: Any) -> float | None:
     if horizon is None:
         return None
     seconds = horizon.total_seconds() if isinstance(horizon, timedelta) else horizon
-    errors.positive("horizon", seconds)
-    return float(seconds)
+    errors.positive("horizon", seconds, most=1e11)  # some 3,000 years, for times that there are
+    return max(float(seconds), 1e-6)

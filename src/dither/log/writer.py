@@ -53,7 +53,8 @@ class Log:
     With disjoint slots, a slot keeps the id that `arms` gave it first, also when the folder is opened again. The id
     says whose rewards the slot has learnt.
 
-    Raises ValueError for impossible settings, and if another open log writes into the folder.
+    Raises ValueError for impossible settings, if another open log writes into the folder, and for a folder of days that
+    a ledger exported; FileExistsError for a file.
     """
 
     def __init__(
@@ -92,6 +93,10 @@ class Log:
         self._claim: claim.Claim | None = None
         self._closed, self._owner = False, os.getpid()
         if self.path is not None:
+            if self.path.is_file():
+                raise FileExistsError(f"a log is a folder, and {self.path} is a file: name another place")
+            if storage.days(self.path):
+                raise ValueError(f"{self.path} holds days that a ledger exported: write the log into another folder")
             self.path.mkdir(parents=True, exist_ok=True)
             self._claim = claim.Claim(self.path)
             try:

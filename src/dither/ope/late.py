@@ -56,7 +56,8 @@ def arrived(
 
     weight (n,) : the weights of the rows that the estimate will have (weight=); G is then the share of the weight
 
-    The mean of w r̃ is unbiased for the value if the law of rewards and delays does not change. So r̃ is for ips,
+    The mean of w r̃ is unbiased for the value if the law of rewards and delays does not change. (In the limit of long
+    logs where the weights depend on the rewards, as in a log that was thinned by them.) So r̃ is for ips,
     dr and snips, with "normal" or "bootstrap". The rows alone mean nothing: a young row shows less than an old one.
     Estimators that weight rows by the past (stablevar), and intervals that bet (betting, anytime), take `settled` rows.
 

@@ -12,8 +12,8 @@ LinUCB = OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011) is UCB with the first or 
 Zhou 2017) has the third, and widths in V = λI + Σ xx' (gram=True). OFUGLB-e (Lee, Yun, Jun 2024) has the last. D-LinUCB
 (Russac, Vernade, Cappé 2019, Theorem 1) has the fourth, for a model with a discount: Ṽ = λI + Σ ω² xx', where V has ω.
 
-Where a model forgets, T beside Λ or d, and t in L_t, are the sum of what so many observations count. docs/drift.md says
-what then holds of the widths.
+Where a model forgets, T beside Λ or d, and t in L_t, are the sum of what so many observations count. A set then holds
+with probability 1 - δ in each round, and not in all rounds at once. docs/drift.md says what holds of the widths.
 """
 
 import math

@@ -113,8 +113,9 @@ class Softmax:
 class SquareCB:
     """On any model. Rewards are meant to lie about in [0, 1]: γ counts in 1/reward.
 
-    gamma : γ_1, and γ_t = γ_1 t^power; or "theory", γ = √(K T/(d log(1 + T/d) + log(2/δ))) with δ = 1/T, the choice of
-        Foster, Rakhlin 2020 (Theorem 1) for a linear class of d parameters, whose regret in squares is d log(1 + T/d)
+    gamma : γ_1, and γ_t = γ_1 t^power. 10 and ½ are the defaults of Vowpal Wabbit (--gamma_scale, --gamma_exponent).
+        Or "theory", γ = √(K T/(d log(1 + T/d) + log(2/δ))) with δ = 1/T, the choice of Foster, Rakhlin 2020 (Theorem 1)
+        for a linear class of d parameters, whose regret in squares is d log(1 + T/d)
     """
 
     gamma: float | str = 10.0

@@ -55,10 +55,10 @@ def fig1(seed: int) -> Part:
         color=BLUE,
         markersize=4,
         alpha=0.8,
-        label="f̂(x̃_i), inputs perturbed",
+        label="f̂(x̃ᵢ), inputs perturbed",
     )
     for i, ax in enumerate((left, right)):
-        ax.plot(arms @ u, np.full(len(arms), 0.02), "^", color="#222222", markersize=7, label="inputs x_i", zorder=3)
+        ax.plot(arms @ u, np.full(len(arms), 0.02), "^", color="#222222", markersize=7, label="inputs xᵢ", zorder=3)
         ax.set(xlabel="x'θ̂/‖θ̂‖", ylim=(0, 1), title=("model perturbation", "feature perturbation")[i])
         ax.legend(fontsize=8, frameon=False, loc="upper left")
     right.plot(moved @ u, np.full(len(moved), 0.02), "|", color=BLUE, markersize=9)
@@ -140,11 +140,11 @@ def fig2a(seed: int) -> Part:
         reach = 1.15 * np.max(np.abs((given.arms @ given.A.T) @ image)) / (image @ image)
         ax.plot(*np.stack([-reach * image, reach * image], axis=1), color=colour, linewidth=0.8, alpha=0.6)
         for x, c, number, b in zip(given.arms, (BLUE, ORANGE), (1, 2), bonus, strict=True):
-            _arrow(ax, given.A @ x, c, f"Ax_{number}: bonus {b:+.2f}")
+            _arrow(ax, given.A @ x, c, f"Ax_{number}: bonus {b:+.2f}".replace("-", "−"))
             foot = (given.A @ x @ image) / (image @ image) * image
             ax.plot(*np.stack([given.A @ x, foot], axis=1), color=c, linestyle=":", linewidth=1)
             rows.append(Row("fig2a", f"{name}, x_{number}", "bonus x'V^{-1/2}ζ", b))
-        ax.set_title(f"after A = D^{{1/2}}P': {kind} bonus", fontsize=10)
+        ax.set_title(f"after A = √D P': {kind} bonus", fontsize=10)
     for ax in (plain, *turned_axes):
         ax.set_aspect("equal", adjustable="datalim")
         ax.axhline(0, color="#bbbbbb", linewidth=0.6)
@@ -162,4 +162,4 @@ def fig2a(seed: int) -> Part:
 
 def _arrow(ax: Any, to: np.ndarray, colour: str, name: str) -> None:
     ax.annotate("", xy=to, xytext=(0, 0), arrowprops=dict(arrowstyle="-|>", color=colour, linewidth=1.8))
-    ax.plot(*to, marker=".", color=colour, label=name)
+    ax.plot(*to, marker=".", color=colour, label=name.replace("_1", "₁").replace("_2", "₂"))

@@ -78,12 +78,32 @@ class Committer:
             if len(requests) == 1:
                 requests[0].end(error=self._twice(requests[0].asked))
                 return
-            for request in requests:
-                self.commit([request])
+            self._alone(requests)
             return
+        except OSError:
+            raise
+        except Exception:  # a row that the database does not take
+            if len(requests) == 1:
+                raise
+            self._alone(requests)
+            return
+        if self.teacher is not None:
+            self.teacher.after()
         number = self._home.written
+        if self.teacher is not None:
+            self.teacher.after()  # outside the tries: the rows are there
         for request, (result, error) in zip(requests, ended, strict=True):
             request.end((result, number), error)
+
+    def _alone(self, requests: list[group.Request]) -> None:
+        """One transaction for each, so that each has its own error."""
+        for request in requests:
+            try:
+                self.commit([request])
+            except OSError:
+                raise
+            except Exception as error:
+                request.end(error=error)
 
     def _tried(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
         """`_transaction`, again where another one stood in its way."""
@@ -121,8 +141,6 @@ class Committer:
                 taught = judge.taught
             if self.teacher is not None:
                 self.teacher.within(connection, taught)
-        if self.teacher is not None:
-            self.teacher.after()
         return ended
 
     def _decided(self, connection: sa.Connection, asked: Deciding) -> tuple[Any, Exception | None]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from dither import inputs
 from dither.log import schema
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
@@ -24,6 +25,7 @@ _ARRAYS = ("features", "m", "w", "probabilities", "x")
 _NOTHING = dict.fromkeys(_COLUMNS) | {"closed": False}
 _IN_ORDER = operator.itemgetter(*_COLUMNS)
 _FLOAT = np.dtype("<f8")
+_LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
 
 
 def micros(time: datetime) -> int:
@@ -37,8 +39,9 @@ def values(row: Mapping[str, Any], *, horizon: int | None, more: Mapping[str, An
     horizon : microseconds after which a reward is late; None: never
     more : x, slot and batch, where a learner needs them; x is taken from the features where they are there
 
-    Raises ValueError for a column of the user's that JSON cannot hold.
+    Raises ValueError for an id that not every database can hold, and for a column of the user's that JSON cannot.
     """
+    inputs.storable(row["id"])
     extra = None
     if not row.keys() <= schema.COLUMNS.keys():
         extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
@@ -47,6 +50,8 @@ def values(row: Mapping[str, Any], *, horizon: int | None, more: Mapping[str, An
     held["extra"] = None if extra is None else _json(extra)
     held["time"] = micros(row["time"])
     if row["arms"] is not None:
+        for arm in row["arms"]:
+            inputs.storable(arm)
         held["arms"] = json.dumps(row["arms"])
     features = row.get("features")
     if features is not None:
@@ -57,22 +62,40 @@ def values(row: Mapping[str, Any], *, horizon: int | None, more: Mapping[str, An
         if held[name] is not None:
             held[name] = np.asarray(held[name], dtype=_FLOAT).tobytes()
     if horizon is not None:
-        held["deadline"] = held["time"] + horizon
+        held["deadline"] = min(held["time"] + horizon, _LAST)
     return _IN_ORDER(held)
 
 
 def _json(extra: dict[str, Any]) -> str:
+    for name, value in extra.items():
+        if isinstance(value, dict):
+            raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {name}={value!r}")
     try:
-        return json.dumps(extra, default=_held, allow_nan=False)
+        return _encodable(_dumped(extra))
+    except UnicodeEncodeError:
+        raise ValueError(f"extra must be Unicode, and half of a surrogate pair is in {extra!r}") from None
+
+
+def _encodable(text: str) -> str:
+    """The JSON itself. Raises UnicodeEncodeError where a text in it can never be written."""
+    if "\\ud" in text:  # rare: what is beyond 16 bits, in a pair, or half of one
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    return text
+
+
+def _dumped(extra: dict[str, Any]) -> str:
+    try:
+        return json.dumps(extra, default=held, allow_nan=False)
     except ValueError:  # NaN, which JSON has not: missing
-        return json.dumps({name: None if _nan(value) else value for name, value in extra.items()}, default=_held)
+        return json.dumps({name: None if _nan(value) else value for name, value in extra.items()}, default=held)
 
 
 def _nan(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _held(value: Any) -> Any:
+def held(value: Any) -> Any:
+    """What JSON has for a value that it does not know."""
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     if isinstance(value, (np.ndarray, np.generic)):

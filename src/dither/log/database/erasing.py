@@ -10,8 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.log.database import lessons, sql_tables
-from dither.log.database.entering import TOGETHER
+from dither.log.database import entering, lessons, sql_tables
 from dither.log.database.home import Home
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
@@ -32,8 +31,8 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
     event = connection.scalar(made.returning(erasures.c.number))
     connection.execute(sa.update(sql_tables.lease).values(erased=event))
     first: int | None = None
-    for at in range(0, len(numbers), TOGETHER):
-        part = numbers[at : at + TOGETHER]
+    for at in range(0, len(numbers), entering.TOGETHER):
+        part = numbers[at : at + entering.TOGETHER]
         nothing = dict.fromkeys(GONE) | {"erased": event}
         connection.execute(sa.update(sql_tables.decisions).where(_DECISION.number.in_(part)).values(nothing))
         connection.execute(sa.update(sql_tables.rewards).where(_REWARD.decision.in_(part)).values(reward=None))
@@ -46,8 +45,8 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
 
 def _by_id(connection: sa.Connection, ids: list[str]) -> list[int]:
     found: list[int] = []
-    for at in range(0, len(ids), TOGETHER):
-        mine = _DECISION.id.in_(ids[at : at + TOGETHER]) & _DECISION.erased.is_(None)
+    for at in range(0, len(ids), entering.TOGETHER):
+        mine = _DECISION.id.in_(ids[at : at + entering.TOGETHER]) & _DECISION.erased.is_(None)
         found += connection.scalars(sa.select(_DECISION.number).where(mine))
     return found
 
@@ -63,4 +62,4 @@ def _by_column(connection: sa.Connection, by: str, sought: list[Any]) -> list[in
 
 
 def _key(value: Any) -> str:
-    return json.dumps(value)
+    return json.dumps(value, default=entering.held)

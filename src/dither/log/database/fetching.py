@@ -133,4 +133,33 @@ def _extras(texts: Sequence[str | None]) -> list[Any]:
     found = json.loads("[" + ",".join([text or "null" for text in texts]) + "]")
     names = dict.fromkeys(itertools.chain.from_iterable([one for one in found if one]))
     empty: dict[str, Any] = {}
-    return [pl.Series(name, [(one or empty).get(name) for one in found], strict=False) for name in names]
+    return [_own(pl, name, [(one or empty).get(name) for one in found]) for name in names]
+
+
+def _own(pl: Any, name: str, values: list[Any]) -> Any:
+    """A column of the user's. Where lists stand beside other values, all of them are texts, and lists are JSON."""
+    kinds = {isinstance(value, list) for value in values if value is not None}
+    return pl.Series(name, values if len(kinds) < 2 else [_text(value) for value in values], strict=False)
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def together(frames: list[Any]) -> Any:
+    """One frame of those that `decisions` gives. A column that is lists in some of them alone becomes texts."""
+    pl = schema.polars()
+    lists: dict[str, set[bool]] = {}
+    for frame in frames:
+        for name, dtype in frame.schema.items():
+            if name not in schema.DECISION and dtype != pl.Null:
+                lists.setdefault(name, set()).add(isinstance(dtype, pl.List))
+    mixed = [name for name, kinds in lists.items() if len(kinds) == 2]
+    for name in mixed:
+        frames = [
+            frame.with_columns(pl.Series(name, [_text(one) for one in frame[name].to_list()], dtype=pl.String))
+            if name in frame.columns
+            else frame
+            for frame in frames
+        ]
+    return pl.concat(frames, how="diagonal_relaxed")

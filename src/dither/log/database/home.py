@@ -10,6 +10,7 @@ A transaction is whole or has not happened. An error of the database is raised a
 
 import contextlib
 import importlib
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither import errors
+from dither import errors, forks
 from dither.log.database import journal
 from dither.log.database.sql_tables import PREFIX
 
@@ -41,7 +42,7 @@ class Crossed(OSError):
 
 
 class Home:
-    """One database. Thread-safe; `forget` makes it fit for the child of a fork."""
+    """One database. Thread-safe, and fit for forks."""
 
     def __init__(self, where: Any, *, wait: bool = True) -> None:
         """where : None, a path, or a URL of PostgreSQL; wait : whether a commit waits for the disk.
@@ -55,12 +56,17 @@ class Home:
                 f"a ledger lives in memory (None), in a file (a path) or in PostgreSQL (postgresql://...): "
                 f"got {where!r}"
             )
-        self.file = None if where is None or self.postgres else Path(where)
+        if self.where == ":memory:":
+            raise ValueError("a ledger in memory is Ledger(None), and ':memory:' is a name that SQLite has for it")
+        # the file itself: SQLite has the journal beside it, whatever links lead there and where the process goes later
+        self.file = None if where is None or self.postgres else Path(os.path.realpath(where))
         if self.file is not None and self.file.is_dir():
             raise ValueError(f"{self.file} is a folder: a ledger is one file. A folder that Log wrote is taken over")
         if self.file is not None and not self.file.parent.is_dir():
             raise FileNotFoundError(f"no folder {self.file.parent} for the ledger {self.file.name}")
         self._lock, self._wait = threading.RLock(), wait
+        self._reads, self._read = 0, threading.Condition()  # how many readers there are
+        self.lost = 0  # how often the database failed
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
@@ -69,8 +75,9 @@ class Home:
         try:
             self._prepare()
         except BaseException:
-            self._engine.dispose()
+            self.close()
             raise
+        forks.tell(self)
 
     def _made(self) -> sa.Engine:
         if self.postgres:
@@ -86,7 +93,8 @@ class Home:
             return engine
         given: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "timeout": WAIT}
         pool: Any = sa.StaticPool if self.file is None else sa.QueuePool
-        engine = sa.create_engine(f"sqlite:///{self.file or ''}", connect_args=given, poolclass=pool)
+        url = sa.URL.create("sqlite", database=None if self.file is None else str(self.file))
+        engine = sa.create_engine(url, connect_args=given, poolclass=pool)
         sa.event.listen(engine, "connect", self._opened)
         sa.event.listen(engine, "begin", _begun)
         return engine
@@ -112,8 +120,14 @@ class Home:
             try:
                 if not self.postgres:
                     self.driver(connection).execute("BEGIN IMMEDIATE")  # by SQLAlchemy it takes twice as long
+                if self._journal is not None:
+                    self._journal.hold()
                 yield connection
                 (connection if connection.in_transaction() else self.driver(connection)).commit()
+            except journal.Removed:
+                connection.close()
+                self._engine.dispose()  # the next call opens what is there now
+                raise
             except BaseException:
                 connection.close()
                 raise
@@ -135,10 +149,10 @@ class Home:
     def reach(self, number: int) -> None:
         """Return when so many transactions of this process are on the disk, where calls wait for it.
 
-        Raises OSError where the disk refuses.
+        Raises OSError where the disk refuses; where calls do not wait, that it has refused.
         """
-        if self._wait and self._journal is not None:
-            self._journal.wait(number)
+        if self._journal is not None:
+            self._journal.wait(number if self._wait else 0)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -146,12 +160,25 @@ class Home:
         with contextlib.ExitStack() as stack:
             if not self.shared:
                 stack.enter_context(self._lock)  # in memory there is one connection
+            stack.enter_context(self._counted())
             stack.enter_context(self._told("read"))
             connection = stack.enter_context(self._engine.connect())
             if self.postgres:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             stack.enter_context(connection.begin())
             yield connection
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """One reader more, in the block."""
+        with self._read:
+            self._reads += 1
+        try:
+            yield
+        finally:
+            with self._read:
+                self._reads -= 1
+                self._read.notify_all()
 
     @contextlib.contextmanager
     def _told(self, done: str) -> Iterator[None]:
@@ -168,6 +195,7 @@ class Home:
                 raise ValueError(
                     f"{self.where} is not a ledger, or a damaged one ({words}): restore it from a backup"
                 ) from None
+            self.lost += 1
             state = getattr(reason, "sqlstate", None) or ""
             if state in _AGAIN:
                 raise Crossed(
@@ -243,17 +271,42 @@ class Home:
                 self.driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
-        """Close all connections."""
-        with self._lock:
-            if self._writer is not None:
-                self._writer.close()
-            self._writer = None
-            self._engine.dispose()
+        """Sync, and close all connections.
 
-    def forget(self) -> None:
+        Raises OSError where the disk refuses the sync. The connections are closed then too.
+        """
+        with self._lock, contextlib.ExitStack() as stack:
+            stack.callback(self._engine.dispose)
+            if self._writer is not None:
+                stack.callback(self._writer.close)
+            self._writer = None
+            if self._journal is not None:
+                self._journal.close()
+
+    def _forking(self) -> None:
+        """Before a fork: close the connections to a file, and keep other threads from opening some until it is done.
+
+        SQLite counts the locks of a process. A child that inherits a connection believes that it holds the lock of the
+        file, and does not take it. Then whoever closes the last connection elsewhere removes the journal that the child
+        writes to, with all that it has answered (sqlite.org/howtocorrupt.html, 2.6).
+        """
+        self._lock.acquire()
+        self._read.acquire()
+        if self.file is not None:
+            self._read.wait_for(lambda: self._reads == 0, timeout=WAIT)
+            with contextlib.suppress(OSError):  # whoever waits for the disk is told
+                self.close()
+
+    def _parent(self) -> None:
+        """After a fork, in the parent."""
+        self._read.release()
+        self._lock.release()
+
+    def _forked(self) -> None:
         """In the child of a fork: leave the parent's connections alone, and make new ones."""
         self._lock = threading.RLock()
-        self._parents.append(self._writer)  # closing it would end the parent's
+        self._reads, self._read = 0, threading.Condition()
+        self._parents.append(self._writer)  # of PostgreSQL: closing it would end the parent's
         self._writer = None
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._engine.dispose(close=False)

@@ -12,7 +12,6 @@ earlier one without all later ones, since each frame of a journal has a checksum
 built on a lost commit is lost with it, and neither was answered.
 """
 
-import contextlib
 import os
 import threading
 from pathlib import Path
@@ -20,14 +19,51 @@ from pathlib import Path
 _sync = getattr(os, "fdatasync", os.fsync)  # the times of the file may come later, its length does not
 
 
+class Removed(OSError):
+    """The journal that a connection writes to has no name any more."""
+
+
 class Journal:
-    """Syncs the journal of one file, for all threads of a process."""
+    """Syncs the journal of one file, for all threads of a process.
+
+    The journal is open from before the first commit on. The system tells an error of writing to every handle that was
+    open when it happened, and to a new handle only if no other has been told. So with a handle for each sync, this
+    process would not learn that what it wrote is lost, where another process was told first.
+
+    The handle is of the journal, and not of the database: SQLite holds locks on the database, which a process loses
+    when it closes any handle on it (sqlite.org/howtocorrupt.html, 2.2).
+    """
 
     def __init__(self, file: Path) -> None:
+        """file : of the database, without links: SQLite has the journal beside the file that a link leads to."""
         self._path, self._lock = f"{file}-wal", threading.Lock()
+        self._handle: int | None = None
         self.written = 0  # how many commits this process has made
         self._synced = 0  # so many of them are on the disk
         self._failed: OSError | None = None
+
+    def hold(self) -> None:
+        """Have the journal open. It is called in a transaction that writes, before the commit: then there is a journal,
+        and nobody may remove it.
+
+        Raises Removed where its name leads to nothing, or to another file than before.
+        """
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            self._gone()
+        if self._handle is None:
+            self._handle = os.open(self._path, os.O_RDWR)
+        elif not os.path.samestat(os.fstat(self._handle), there):
+            self._gone()
+
+    def _gone(self) -> None:
+        self.close()
+        raise Removed(
+            f"the journal {self._path} was removed or replaced while the ledger was open (or its disk cannot have one: "
+            f"WAL needs a local disk): nothing of the call is there. Put the ledger back, with its journal, and call "
+            f"again"
+        )
 
     def wrote(self) -> int:
         """Say that a commit was made, by whoever holds the lock of the writers; -> its number."""
@@ -35,35 +71,46 @@ class Journal:
         return self.written
 
     def wait(self, number: int) -> None:
-        """Return when the commit of that number is on the disk.
+        """Return when the commit of that number is on the disk. Raises what `sync` raises."""
+        if self._failed is not None:
+            raise self._failed
+        while self._synced < number:
+            with self._lock:
+                if self._synced < number:
+                    self._now()
+
+    def sync(self) -> None:
+        """Return when all that this process has committed is on the disk.
 
         Raises OSError where the disk refuses. Then nothing that comes later can be relied on either, since a system
         may forget what it could not write. So every later call raises it too.
         """
-        while self._synced < number:
-            with self._lock:
-                if self._failed is not None:
-                    raise self._failed
-                if self._synced < number:
-                    covers = self.written
-                    self.sync()
-                    self._synced = covers
+        with self._lock:
+            self._now()
 
-    def sync(self) -> None:
-        """Sync it now. It is opened for that, and not the file of the database: SQLite holds locks on the file, which a
-        process loses when it closes any handle on it (sqlite.org/howtocorrupt.html, 2.2).
-        """
-        try:
-            with contextlib.suppress(FileNotFoundError):  # there is no journal where all of it is in the file
-                handle = os.open(self._path, os.O_RDWR)
-                try:
-                    _sync(handle)
-                finally:
-                    os.close(handle)
-        except OSError as error:
-            self._failed = OSError(
-                f"the journal {self._path} could not be synced ({error}): the rows of this call are in the ledger, but "
-                f"a power cut may take them. Open the ledger again when the disk works, and call again: what is there "
-                f"is answered as 'known'"
-            )
-            raise self._failed from None
+    def close(self) -> None:
+        """Sync, and let the journal go. Raises OSError where the disk refuses now; it is closed then too."""
+        with self._lock:
+            try:
+                if self._synced < self.written and self._failed is None:
+                    self._now()
+            finally:
+                if self._handle is not None:
+                    os.close(self._handle)
+                self._handle = None
+
+    def _now(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+        covers = self.written
+        if self._handle is not None:  # else nothing was committed since it was closed, which synced
+            try:
+                _sync(self._handle)
+            except OSError as error:
+                self._failed = OSError(
+                    f"the journal {self._path} could not be synced ({error}): the rows of this call are in the ledger, "
+                    f"but a power cut may take them. Open the ledger again when the disk works, and call again: what "
+                    f"is there is answered as 'known'"
+                )
+                raise self._failed from None
+        self._synced = covers

@@ -38,6 +38,9 @@ class Batch(NamedTuple):
     slots: np.ndarray | None  # (n,) int64, where the bandit has disjoint slots
     at: np.ndarray  # (n,) times of the decisions, in seconds since 1970
     grown: int | None = None  # how many slots the bandit has from here on; None: as before
+    odd: int = (
+        0  # rewards that no bandit of this ledger can learn: the features are of another width, or a slot is missing
+    )
 
 
 class Changes(NamedTuple):
@@ -121,22 +124,28 @@ def last(connection: sa.Connection) -> int:
     return connection.scalar(sa.select(sa.func.max(_BATCH.number))) or 0
 
 
-def batch(connection: sa.Connection, number: int, dim: int) -> Batch:
-    """The rewards of a batch, without those that were erased and those of decisions without features."""
+def batch(connection: sa.Connection, number: int, dim: int, slotted: bool) -> Batch:
+    """The rewards of a batch, without those that were erased and those of decisions without features.
+
+    slotted : whether the bandit has disjoint slots
+    """
     own: list[Any] = [_DECISION.x, _DECISION.slot, _REWARD.reward, _DECISION.time]
     fields = sa.select(*own).join_from(sql_tables.rewards, sql_tables.decisions)
     grown = connection.scalar(sa.select(_BATCH.slots).where(_BATCH.number == number))
     there = (_REWARD.batch == number) & _REWARD.reward.is_not(None)
-    return made(number, connection.execute(fields.where(there).order_by(_REWARD.seq)).all(), dim, grown)
+    return made(number, connection.execute(fields.where(there).order_by(_REWARD.seq)).all(), dim, slotted, grown)
 
 
-def made(number: int, rows: Iterable[Any], dim: int, grown: int | None = None) -> Batch:
-    """A batch of rows of x, slot, reward and time. Rows without x are left out."""
-    held = [row for row in rows if row[0] is not None]
+def made(number: int, rows: Iterable[Any], dim: int, slotted: bool, grown: int | None = None) -> Batch:
+    """A batch of rows of x, slot, reward and time. Rows without x are left out, and those that a log of others had."""
+    there = [row for row in rows if row[0] is not None]
+    held = [row for row in there if len(row[0]) == 8 * dim and (row[1] is not None) == slotted]
     x = np.frombuffer(b"".join([bytes(row[0]) for row in held]), dtype="<f8").reshape(len(held), dim)
-    slots = np.array([row[1] for row in held]) if held and held[0][1] is not None else None
+    slots = np.array([row[1] for row in held], dtype=np.int64) if slotted else None
     at = np.array([row[3] for row in held], dtype=np.float64) / 1e6
-    return Batch(number, x, np.array([row[2] for row in held], dtype=np.float64), slots, at, grown)
+    return Batch(
+        number, x, np.array([row[2] for row in held], dtype=np.float64), slots, at, grown, len(there) - len(held)
+    )
 
 
 def snapshot(connection: sa.Connection, *, after: int) -> Any:

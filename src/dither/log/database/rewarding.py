@@ -1,6 +1,5 @@
 """Rewards into the table, by the rules of `ledger`; and the horizon, when it passes."""
 
-import math
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -115,7 +114,7 @@ class Judge:
         """Keep the sum of the parts, if this part was the last that was missing."""
         paid = [self._paid.get((row.number, part)) for part in self.rules.parts]
         if None not in paid:
-            total = math.fsum(paid)  # type: ignore[arg-type]
+            total = ledger.total(paid)  # type: ignore[arg-type]
             self.rows.append((row.number, "", total, time, ledger.WHOLE))
             self.taught.append((row.x, row.slot, total, row.time))
 
@@ -138,7 +137,7 @@ def _summed(connection: sa.Connection, numbers: list[int]) -> dict[int, float]:
     found: dict[int, list[float]] = {}
     for number, r in connection.execute(sa.select(_REWARD.decision, _REWARD.reward).where(mine)):
         found.setdefault(number, []).append(r)
-    return {number: math.fsum(paid) for number, paid in found.items()}
+    return {number: ledger.total(paid) for number, paid in found.items()}
 
 
 def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int:

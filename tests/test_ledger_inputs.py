@@ -1,0 +1,342 @@
+"""What is given to a ledger by mistake: it is refused at the door, in one line, and spoils nothing for others."""
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+
+import dither
+from dither import log
+from dither.log.database import entering
+from ledgers import decision, features
+
+pytestmark = pytest.mark.usefixtures("closing")
+X = np.eye(3)
+
+
+def live(home=None, **settings):
+    return dither.Live(home, **{"bandit": dither.LinFP(dim=3, floor=0.1, seed=0)} | settings)
+
+
+@pytest.mark.parametrize(
+    ("id", "words"),
+    [
+        ("a\x00b", "NUL"),
+        ("\ud800", "surrogate"),
+        ("x" * 1001, "at most 1000 bytes, got 1001"),
+        ("☃" * 334, "at most 1000 bytes, got 1002"),
+        (["a"], "a text or a number"),
+        (float("nan"), "a text or a number"),
+    ],
+)
+def test_an_id_is_one_that_every_home_can_hold(home, id, words):
+    made = log.Ledger(home)
+    for call in (
+        lambda: made.record(decision(), X=features(0), id=id),
+        lambda: made.record(decision(), X=features(0), arms=[id, "b"]),
+        lambda: made.reward([id], [1.0]),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    long = "☃" * 333
+    made.record(decision(), X=features(0), id=long)
+    assert made.reward(long, 1.0) == "counted"
+    # seen red: PostgreSQL refused NUL, and with it the calls of other threads; half of a pair did so everywhere
+
+
+def test_rewards_may_be_scalars_and_arrays_of_numpy(home):
+    made = log.Ledger(home)
+    for i in range(5):
+        made.record(decision(), X=features(i), id=f"d{i}")
+    assert made.reward(np.array(["d0", "d1"]), np.array([1.0, 0.0])) == ["counted", "counted"]
+    assert made.reward("d2", np.bool_(True)) == "counted"
+    assert made.reward("d3", np.array(0.5)) == "counted"
+    assert made.reward("d2", 1) == "known"
+    for wrong in (10**400, np.array([1.0]), np.nan, np.complex128(1), None, "1"):
+        with pytest.raises(ValueError, match="finite number"):
+            made.reward("d4", wrong)
+    with pytest.raises(ValueError, match="one reward for each id"):
+        made.reward(["d4"], 1.0)
+    assert made.read().r[:4].tolist() == [1.0, 0.0, 1.0, 0.5]
+    # seen red: a click of NumPy's True was refused, and 10**400 was an OverflowError
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        datetime.max.replace(tzinfo=timezone(-timedelta(hours=12))),
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=12))),
+    ],
+)
+def test_a_time_beyond_the_calendar_is_refused(time):
+    made = log.Ledger(None)
+    with pytest.raises(ValueError, match="time must be"):
+        made.record(decision(), X=features(0), time=time)
+
+
+def test_a_horizon_beyond_the_calendar_ends_with_it(home):
+    made = log.Ledger(home, horizon=9e10)
+    made.record(decision(), X=features(0), id="a", time=datetime(9000, 1, 1, tzinfo=UTC))
+    assert [one.deadline.year for one in made.pending()] == [9999]
+    for far in (1e12, timedelta.max):
+        with pytest.raises(ValueError, match="horizon must be at most"):
+            log.Ledger(None, horizon=far)
+    # seen red: the list of what is pending was an OverflowError from then on
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"__decision": 1}, "own column '__decision'"),
+        ({"": 1}, "texts that are not empty"),
+        ({1: 2}, "texts that are not empty"),
+        ("abc", "must be a dict"),
+        ({"u": "\ud800"}, "surrogate"),
+        ({"u": ["a", "\udfff"]}, "surrogate"),
+        ({"u": {}}, "extra must hold"),
+        ({"u": b"x"}, "extra must hold"),
+    ],
+)
+def test_columns_that_no_log_could_be_read_with_are_refused(home, tmp_path, extra, words):
+    made = log.Ledger(home)
+    made.record(decision(), X=features(0), id="a", extra={"u": "😀 \\ud800"})
+    with pytest.raises(ValueError, match=words):
+        made.record(decision(), X=features(1), id="b", extra=extra)
+    made.export(tmp_path / "days")
+    assert log.read(tmp_path / "days").column("u").tolist() == ["😀 \\ud800"]
+    # seen red: one such row, and nothing could be read or exported any more
+
+
+@pytest.mark.parametrize("rows", [1, 50_000])  # fetched together
+def test_a_column_that_changes_its_type_can_be_read_and_exported(home, tmp_path, monkeypatch, rows):
+    from dither.log.database import fetching
+
+    monkeypatch.setattr(fetching, "ROWS", rows)
+    made, given = log.Ledger(home), [[1, 2], None, 3, "a", [4.5], True]
+    for i, own in enumerate(given):
+        made.record(decision(), X=features(i), extra={"u": own, "v": 1 if i % 2 else "one"})
+    made.export(tmp_path / "days")
+    for frame in (made.read().frame, log.read(tmp_path / "days").frame):
+        assert frame["u"][0] == json.dumps(given[0])
+        assert frame["u"][4] == json.dumps(given[4])
+        assert frame["u"][1] is None
+        assert frame["u"][3] == "a"
+        assert frame["v"].to_list() == ["one", "1"] * 3
+    # seen red: "cannot write 'Object' datatype"; in pieces, no common type
+
+
+def test_erase_asks_for_what_it_is_to_find(home):
+    made = log.Ledger(home)
+    seen = datetime(2026, 1, 1, tzinfo=UTC)
+    for i, own in enumerate([{"user": np.int64(7)}, {"user": seen}, {"other": 1}, {"user": None}]):
+        made.record(decision(), X=features(i), id=f"d{i}", extra=own)
+    for call, error, words in (
+        (lambda: made.erase(user=None), ValueError, "all decisions without a value"),
+        (lambda: made.erase(id="d0"), ValueError, "none of your own"),
+        (lambda: made.erase("d0"), TypeError, r"erase\(\['d0'\]\)"),
+        (lambda: made.erase(user=object()), ValueError, "texts, numbers"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+    assert made.erase(user=np.int64(7)) == made.erase(user=seen) == 1
+    assert made.erase(["d0", "d3", "d9"]) == 1
+    # seen red: user=None took all decisions that had other columns; "d0" was the ids 'd' and '0'
+
+
+def test_a_sum_that_is_too_large_is_kept_and_never_learnt():
+    made = live(parts=["a", "b"], horizon=10)
+    first, second = made.choose(X, time=0).id, made.choose(X, time=0).id
+    assert made.reward([first, second], [1e308, 1.0], 1, part="a") == ["counted", "counted"]
+    assert made.reward([first, second], [1e308, 1.0], 1, part="b") == ["counted", "counted"]
+    assert (made.bandit.observations, made.refused) == (1, 1)
+    assert made.replay().to_bytes() == made.to_bytes()
+    # seen red: an OverflowError, for all threads that wrote at the same time
+
+
+def test_a_row_that_the_database_refuses_leaves_other_calls_alone(home, monkeypatch):
+    """Of several calls in one transaction each has its own error."""
+    made, whole = log.Ledger(home), entering.enter
+
+    def enter(connection, database, rows):
+        if any(entering.id_of(row) == "bad" for row in rows):
+            raise OverflowError("too large")
+        whole(connection, database, rows)
+
+    monkeypatch.setattr(entering, "enter", enter)
+    failed, threads = {}, []
+
+    def call(id):
+        try:
+            made.record(decision(), X=features(0), id=id)
+        except OverflowError as error:
+            failed[id] = error
+
+    with made.turn:  # so that all of them wait, and are written together
+        for id in ("a", "bad", "b"):
+            threads.append(threading.Thread(target=call, args=(id,)))
+            threads[-1].start()
+        while len(made._committer.group._queue) < 3:
+            pass
+    for one in threads:
+        one.join()
+    assert list(failed) == ["bad"]
+    assert sorted(made.read().id) == ["a", "b"]
+    # seen red: one error for all three
+
+
+@pytest.mark.parametrize("place", [True, np.True_, np.array([1]), 1.0, None, 5, -1])
+def test_a_rule_gives_a_position(place):
+    made = live(apprentice=lambda X, mask: place)
+    with pytest.raises(ValueError, match="position of an arm on offer"):
+        made.choose(X)
+    assert len(made.ledger) == 0
+    # seen red: True was arm 1
+
+
+def test_a_rule_cannot_change_what_is_stored():
+    def rule(X, mask):
+        X[0, 0] = 99
+        return 0
+
+    own, made = np.eye(3), live(apprentice=rule)
+    with pytest.raises(ValueError, match="read-only"):
+        made.choose(own)
+    assert own[0, 0] == 1
+    assert len(made.ledger) == 0
+
+
+def test_settings_of_live_that_could_never_work_are_refused():
+    for name in ("lease_seconds", "snapshot_seconds", "refresh_seconds", "flush_seconds"):
+        with pytest.raises(ValueError, match=f"{name} must be at most"):
+            live(**{name: 1e300})
+    made = live()
+    made.reward(made.choose(X).id, 1.0)
+    with pytest.raises(TypeError, match=r"shadow must be a dither\.Bandit"):
+        made.replace_shadow(5)
+    for batch, words in ((-1, "at least 0"), (1.5, "whole number"), (2, "no batch 2")):
+        with pytest.raises(ValueError, match=words):
+            made.replay(batch)
+    made.close()
+    with pytest.raises(ValueError, match="is closed"):
+        made.replay()
+    # seen red: with 1e300 seconds of lease no reward was ever taken; replay(2) was replay()
+
+
+@pytest.mark.parametrize("at", ["before", "within", "after"])
+def test_an_interrupt_while_a_reward_is_learnt_loses_nothing(home, monkeypatch, at):
+    """Between the commit and the lesson, in the lesson, and between the lesson and its number."""
+    made, ids = live(home), []
+    for _ in range(3):
+        ids.append(made.choose(X).id)
+    made.reward(ids[0], 1.0)
+    stands, whole = made._learner.stands, type(made._learner.stands.bandit).update
+
+    def interrupted(self, *arguments, **named):
+        if at == "within":
+            whole(self, *arguments, **named)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if at == "after":
+            learn = type(stands).learn
+            patch.setattr(type(stands), "learn", lambda self, batch: (learn(self, batch), _interrupt())[0])
+        else:
+            patch.setattr(type(stands.bandit), "update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            made.reward(ids[1], 1.0)
+    assert made.reward(ids[1], 1.0) == "known"
+    assert made.reward(ids[2], 0.0) == "counted"
+    assert made.bandit.observations == 3
+    assert made.replay().to_bytes() == made.to_bytes()
+    # seen red: the next batch had the same number, so no reward was taken any more; learnt twice
+
+
+def _interrupt():
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_of_the_thread_that_writes_is_an_error_for_the_others(monkeypatch):
+    made, heard, whole = log.Ledger(None), [], entering.enter
+    begun = threading.Event()
+
+    def enter(connection, database, rows):
+        if len(rows) == 2:
+            raise KeyboardInterrupt
+        whole(connection, database, rows)
+
+    def call(id):
+        begun.set()
+        try:
+            made.record(decision(), X=features(0), id=id)
+        except BaseException as error:
+            heard.append(type(error))
+
+    monkeypatch.setattr(entering, "enter", enter)
+    with made.turn:
+        threads = [threading.Thread(target=call, args=(id,)) for id in "ab"]
+        for one in threads:
+            one.start()
+        while len(made._committer.group._queue) < 2:
+            pass
+    for one in threads:
+        one.join()
+    assert sorted(heard, key=str) == sorted([KeyboardInterrupt, OSError], key=str)
+    made.record(decision(), X=features(0), id="a")
+    # seen red: KeyboardInterrupt in a thread that nobody interrupted
+
+
+@pytest.mark.parametrize("other", [{"dim": 2}, {"dim": 3, "disjoint": 3}])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_log_of_another_bandit_is_taken_over_and_not_learnt(tmp_path, other, turned):
+    settings = [{"dim": 3}, other]
+    own, theirs = [dither.LinFP(**one, seed=0, floor=0.1) for one in (settings[::-1] if turned else settings)]
+
+    def request(bandit):
+        return np.ones(bandit.dim) if bandit.slots else np.eye(3)[:, : bandit.dim]
+
+    donor, made = dither.Live(None, bandit=theirs), dither.Live(None, bandit=own)
+    donor.reward([donor.choose(request(theirs)).id for _ in range(4)], [1.0, 0.0, 1.0, 0.0])
+    donor.ledger.export(tmp_path / "days")
+    assert made.ledger.take_over(tmp_path / "days") == 4
+    made.learn()
+    assert made.refused == 4
+    assert made.reward(made.choose(request(own)).id, 1.0) == "counted"
+    made.learn()
+    assert made.bandit.observations == 1
+    assert made.replay().to_bytes() == made.to_bytes()
+    # seen red: "cannot reshape array", in every transaction from then on
+
+
+def test_ids_of_arms_are_a_list_of_texts_that_every_home_can_hold():
+    fields = dither.Features(arm={"k": ["p", "q"]})
+    shop = live(bandit=dither.LinFP(features=fields, floor=0.1), catalogue=dither.Catalogue(fields, {"a": {"k": "p"}}))
+    for wrong, words in (("a\x00b", "NUL"), ("\ud800", "surrogate"), ("x" * 1001, "at most 1000 bytes")):
+        with pytest.raises(ValueError, match=words):
+            shop.catalogue.add(wrong, {"k": "q"})
+    assert shop.catalogue.ids == ("a",)
+    with pytest.raises(ValueError, match=r"arms=\['a'\]"):
+        shop.choose({}, arms="a")
+    with pytest.raises(ValueError, match="a text or a number"):
+        shop.choose({}, arms=[None])
+    with pytest.raises(ValueError, match="arms must be a list of ids"):
+        live().choose(X, arms="abc")
+    # seen red: "abc" was the arms 'a', 'b' and 'c'; NUL in a catalogue of a file, and no such arm in PostgreSQL
+
+
+@pytest.mark.parametrize("part", ["", "a\x00", "\ud800", "x" * 1001, 5, ["a"], b"a"])
+def test_a_part_is_a_text_that_every_home_can_hold(home, part):
+    made = log.Ledger(home)
+    made.record(decision(), X=features(0), id="a")
+    with pytest.raises(ValueError, match=r"part must (be|have|not)"):
+        made.reward("a", 1.0, part=part)
+    with pytest.raises(ValueError, match="part"):
+        log.Ledger(None, parts=[part, "b"])
+    assert made.reward("a", 1.0, part="click") == "counted"
+    # seen red: part=5 was counted once, and then the id was "given to a decision before"
+
+
+def test_parts_are_a_list():
+    with pytest.raises(ValueError, match="parts must be different texts"):
+        log.Ledger(None, parts=5)
