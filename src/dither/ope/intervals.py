@@ -287,6 +287,11 @@ def unseen(x: Tally, level: float, given: Interval | None, *, bound: float | Non
     return low + (high - low) * min(W * left, 1.0), low + (high - low) * min(W * right, 1.0)
 
 
+def hull(a: Interval, b: Interval | None) -> Interval:
+    """The smallest interval that holds both. An end that is NaN does not count."""
+    return a if b is None else (float(np.fmin(a[0], b[0])), float(np.fmax(a[1], b[1])))
+
+
 def _divergence(x: float, m: float) -> float:
     """kl(x, m) = x ln(x/m) + (1 - x) ln((1 - x)/(1 - m))."""
     return float(special.rel_entr(x, m) + special.rel_entr(1 - x, 1 - m))

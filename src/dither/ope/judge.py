@@ -12,7 +12,7 @@ from dither.errors import Option, Refused
 from dither.log import reader, sources
 from dither.log.check import LOOKED_AT, Changes, Report, changes
 from dither.log.logged import Logged
-from dither.ope import candidates, fitting, intervals, partial, unknown, unseen
+from dither.ope import candidates, fitting, intervals, partial, unknown
 from dither.ope.candidates import LOGGING, Saved
 from dither.ope.contributions import unsupported
 from dither.ope.periods import one_value
@@ -377,7 +377,7 @@ def _wider(found: Estimate, who: str, events: Events | None, how: How) -> Estima
     """The estimate with an interval that also holds for events that were not seen."""
     if events is None or not events.held or found.method == "dm":
         return found
-    ends = unseen.hull(found.interval, _unseen(who, events.tally, how, how.level))
+    ends = intervals.hull(found.interval, _unseen(who, events.tally, how, how.level))
     return replace(found, interval=ends, interval_method=f"{found.interval_method}, wider for events not seen")
 
 
@@ -394,7 +394,7 @@ def _wider_gap(
     mine, theirs = (_unseen(who, tallies[who], how, (1 + how.level) / 2) for who in pair)
     if mine is None or theirs is None:
         return found
-    return replace(found, interval=unseen.hull(found.interval, (mine[0] - theirs[1], mine[1] - theirs[0])))
+    return replace(found, interval=intervals.hull(found.interval, (mine[0] - theirs[1], mine[1] - theirs[0])))
 
 
 def _answers(pieces: Iterable[Logged], question: Question, workers: Workers) -> Iterator[tuple[Part | None, Report]]:

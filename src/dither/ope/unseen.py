@@ -18,7 +18,9 @@ def rare(found: Estimate) -> intervals.Tally | None:
 def wider(found: Estimate) -> Estimate:
     """The estimate. Its interval is wider where few rewards differ and their range is known: 0 and 1, or two values."""
     tally = rare(found)
-    return found if tally is None else replace(found, interval=hull(found.interval, _ends(tally, found.level)))
+    return (
+        found if tally is None else replace(found, interval=intervals.hull(found.interval, _ends(tally, found.level)))
+    )
 
 
 def wider_gap(gap: Difference, one: Estimate, other: Estimate) -> Difference:
@@ -30,7 +32,7 @@ def wider_gap(gap: Difference, one: Estimate, other: Estimate) -> Difference:
         return gap
     mine, theirs = (_ends(_tally(each), (1 + gap.level) / 2) for each in (one, other))
     ends = None if mine is None or theirs is None else (mine[0] - theirs[1], mine[1] - theirs[0])
-    return replace(gap, interval=hull(gap.interval, ends))
+    return replace(gap, interval=intervals.hull(gap.interval, ends))
 
 
 def _log(found: Estimate) -> Rows:
@@ -46,8 +48,3 @@ def _tally(found: Estimate) -> intervals.Tally:
 
 def _ends(tally: intervals.Tally, level: float) -> intervals.Interval | None:
     return intervals.unseen(tally, level, None)
-
-
-def hull(a: intervals.Interval, b: intervals.Interval | None) -> intervals.Interval:
-    """The smallest interval that holds both. An end that is NaN does not count."""
-    return a if b is None else (float(np.fmin(a[0], b[0])), float(np.fmax(a[1], b[1])))
