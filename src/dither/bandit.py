@@ -225,8 +225,10 @@ class Bandit:
     def _moment(self, X: np.ndarray, mask: Any, asked: demanded.Asked) -> tuple[decision.Moment, list[Seen]]:
         """What the next decision depends on, and what is seen of the baseline, request by request."""
         own, shape = decision.eps(self.policy, self.t), self._shape(X)
-        kept = dict(baseline=self.baseline, kept=self.kept, floor=self.floor, own=own)
-        return demanded.moment(self._now(asked.values), X, mask, asked, shape=shape, **kept)
+        now, baseline, kept = self._now(asked.values), self.baseline, self.kept
+        return demanded.moment(
+            now, X, mask, asked, shape=shape, baseline=baseline, kept=kept, floor=self.floor, own=own
+        )
 
     def choose_list(self, X: Any, *, k: int, mask: Any = None) -> ranking.ListDecision:
         """Choose the k best arms in order, for one request or for B at once. The chance is drawn as in `choose`.
