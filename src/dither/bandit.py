@@ -218,7 +218,7 @@ class Bandit:
         streams = dict(chance=self._chance, ties=self._ties, again=self._aside())
         made = demanded.decide(now, X, mask, shape=shape, n=self.monte_carlo, **streams)
         self.decisions += 1 if len(shape) == 1 else shape[0]
-        if seen and self.kept is not None and self.baseline is not None:
+        if seen and self.kept is not None and self.baseline is not None and asked.at is not None:
             self.kept = self.baseline.after(self.kept, seen[0].z, seen[0].g, int(made[0]), at=int(asked.at))
         return made
 
