@@ -12,7 +12,6 @@ belong to one process: after a fork, the child draws from fresh entropy (docs/pr
 import copy
 import operator
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +32,7 @@ from dither import (
     streams,
     trees,
 )
-from dither.baseline import Baseline, Kept, Seen, content, position
+from dither.baseline import Baseline, Kept, Seen, content
 from dither.features import Features
 from dither.features.encoder import checked
 from dither.models import model as contract
@@ -185,15 +184,15 @@ class Bandit:
     def _demanded(self, X: np.ndarray, mask: Any, values: Any, minimum: Any, baseline: Any) -> Decision:
         """`choose`, where something is demanded. With a baseline, a request of a batch comes after those before it."""
         shape = self._shape(X)
-        asked = self._asked(shape, mask, values, minimum, baseline)
+        asked = demanded.asked(self.baseline, shape, mask, values, minimum, baseline)
         if len(shape) == 1 or self.baseline is None:
             arm, p, kind, se, z = self._decided(X, mask, asked, shape)
         else:
             kept, decisions, made = self.kept, self.decisions, []
             try:
                 for i in range(len(X)):
-                    own = [None if part is None else part[i] for part in (mask, *asked)]
-                    made.append(self._decided(X[i], own[0], own[1:], shape[1:]))
+                    own = None if mask is None else mask[i]
+                    made.append(self._decided(X[i], own, asked.row(i), shape[1:]))
             except BaseException:
                 self.kept, self.decisions = kept, decisions
                 raise
@@ -211,50 +210,25 @@ class Bandit:
         """
         with self._whole():
             X, mask, _ = self._request(X, mask)
-            return self._moment(X, mask, *self._asked(self._shape(X), mask, values, minimum, baseline))[0].demands
+            asked = demanded.asked(self.baseline, self._shape(X), mask, values, minimum, baseline)
+            return self._moment(X, mask, asked)[0].demands
 
-    def _decided(self, X: np.ndarray, mask: Any, asked: Sequence[Any], shape: tuple[int, ...]) -> demanded.Decided:
-        now, seen = self._moment(X, mask, *asked)
+    def _decided(self, X: np.ndarray, mask: Any, asked: demanded.Asked, shape: tuple[int, ...]) -> demanded.Decided:
+        now, seen = self._moment(X, mask, asked)
         streams = dict(chance=self._chance, ties=self._ties, again=self._aside())
         made = demanded.decide(now, X, mask, shape=shape, n=self.monte_carlo, **streams)
         self.decisions += 1 if len(shape) == 1 else shape[0]
-        if seen and self.kept is not None and self.baseline is not None:
-            self.kept = self.baseline.after(self.kept, seen[0].z, seen[0].g, int(made[0]), at=int(asked[2]))
+        if seen and self.kept is not None and self.baseline is not None and asked.at is not None:
+            self.kept = self.baseline.after(self.kept, seen[0].z, seen[0].g, int(made[0]), at=int(asked.at))
         return made
 
-    def _asked(
-        self, shape: tuple[int, ...], mask: Any, values: Any, minimum: Any, baseline: Any
-    ) -> tuple[Any, Any, Any]:
-        """Values and minima (..., K) and the positions of the baseline (...), checked; None where there are none."""
-        if self.baseline is None and baseline is not None:
-            raise ValueError("baseline= needs a bandit that keeps one: LinFP(dim=..., baseline=dither.Baseline(...))")
-        if values is not None:
-            values = inputs.values(values, shape=shape, mask=mask)
-        if minimum is not None:
-            minimum = inputs.minimum(minimum, shape=shape, mask=mask)
-        if self.baseline is None:
-            return values, minimum, None
-        return values, minimum, position(self.baseline.arm if baseline is None else baseline, shape=shape, mask=mask)
-
-    def _moment(
-        self, X: np.ndarray, mask: Any, values: Any, minimum: Any, at: Any
-    ) -> tuple[decision.Moment, list[Seen]]:
+    def _moment(self, X: np.ndarray, mask: Any, asked: demanded.Asked) -> tuple[decision.Moment, list[Seen]]:
         """What the next decision depends on, and what is seen of the baseline, request by request."""
-        now = self._now(values)
-        seen: list[Seen] = []
-        if minimum is None and at is None:
-            return now, seen
-        shape, safe = self._shape(X), None
-        own = decision.eps(self.policy, self.t)
-        outright = demands.outright(minimum, floor=self.floor, own=own, shape=shape, mask=mask)
-        if self.baseline is not None and self.kept is not None:
-            safe = np.empty(shape, dtype=bool)
-            for row in np.ndindex(shape[:-1]):
-                v = None if values is None else values[row]
-                look = self.baseline.look(self.model, self.state, self.kept, X[row], at=int(at[row]), values=v)
-                safe[row] = look.safe
-                seen.append(look)
-        return now._replace(demands=demands.Demands(outright, safe, at)), seen
+        own, shape = decision.eps(self.policy, self.t), self._shape(X)
+        now, baseline, kept = self._now(asked.values), self.baseline, self.kept
+        return demanded.moment(
+            now, X, mask, asked, shape=shape, baseline=baseline, kept=kept, floor=self.floor, own=own
+        )
 
     def choose_list(self, X: Any, *, k: int, mask: Any = None) -> ranking.ListDecision:
         """Choose the k best arms in order, for one request or for B at once. The chance is drawn as in `choose`.
@@ -340,7 +314,7 @@ class Bandit:
         with self._whole():
             X, mask, _ = self._request(X, mask)
             shape = self._shape(X)
-            now = self._moment(X, mask, *self._asked(shape, mask, values, minimum, baseline))[0]
+            now = self._moment(X, mask, demanded.asked(self.baseline, shape, mask, values, minimum, baseline))[0]
             view = now.view(X)
             if decision.exact(view) and now.demands is not None:
                 p, se, kind = demanded.propensities(now, view, shape=shape, mask=mask, log=log), None, "exact"

@@ -8,7 +8,7 @@ difference to what ran (Manski 1990). With m the share of the rows whose reward 
 as what ran earned (high - low) m more in the one than in the other. Against another policy it is that policy's
 V_high - V_low. Both evaluations have the level (1 + level)/2, and so has the upper bound of m (Clopper and Pearson,
 exact for rows of one weight) or of V_high - V_low (its standard error is at most the sum of both). So all holds
-together at `level`.
+together at `level`. Where the log misses no reward, m is taken as 0: the answer is about rewards like those of the log.
 """
 
 from dataclasses import replace
