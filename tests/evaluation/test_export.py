@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 
 import dither as library
 from dither import log, ope
@@ -31,3 +32,17 @@ def test_the_commands_read_what_a_ledger_exported(dither, tmp_path):
     assert code == 2
     assert "how many arms were on offer: leave out --arms" in err
     # seen red: "holds no Parquet files: there is nothing to evaluate"
+
+
+def test_a_database_is_refused_with_the_way_to_a_log(dither, tmp_path):
+    with library.Live(tmp_path / "news.db", bandit=library.LinFP(dim=2, floor=0.3, seed=0)) as live:
+        live.reward(live.choose(np.eye(2)).id, 1.0)
+    for name in (tmp_path / "news.db", "postgresql://me:secret@127.0.0.1/news"):
+        for command in (("evaluate", name, "--policy", "uniform"), ("tune", name, "LinFP")):
+            code, _, err = dither(*command)
+            assert code == 2
+            assert "export(folder)" in " ".join(err.split())
+            assert "secret" not in err
+        with pytest.raises(ValueError, match=r"Ledger\(...\)\.read\(\)"):
+            log.read(name)
+    # seen red: "must be a CSV"; "no log at postgresql:/me:secret@127.0.0.1/news"

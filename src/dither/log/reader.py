@@ -12,6 +12,8 @@ from dither.log import check, ledger, schema, storage
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
+SQLITE = b"SQLite format 3\0"  # how each of its files begins
+DATABASES = ("postgresql:", "postgresql+", "postgres:", "sqlite:")  # how their URLs begin
 
 
 def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Logged:
@@ -171,6 +173,7 @@ class _Source:
 
 def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
     """A lazy frame of a file; in CSV the columns in `text` stay as written."""
+    no_database(path)
     if not path.exists():
         raise FileNotFoundError(f"no log at {path}")
     if path.is_file() and path.stat().st_size == 0:
@@ -179,6 +182,21 @@ def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
         scan = reading.scan(path, text=text)
         scan.collect_schema()
     return scan
+
+
+def no_database(path: Path) -> None:
+    """Refuse a ledger, which `Ledger` reads. A URL may hold a password, so the message does not repeat it."""
+    url = str(path).startswith(DATABASES)
+    if url or (path.is_file() and _begins(path, SQLITE)):
+        raise ValueError(
+            f"{'a URL of a database' if url else path} is no file of a log: write the ledger to Parquet by "
+            f"dither.log.Ledger(...).export(folder) and read the folder, or take dither.log.Ledger(...).read()"
+        )
+
+
+def _begins(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic
 
 
 def about(path: Path) -> dict[str, Any]:

@@ -59,6 +59,7 @@ class Source:
 
     def __post_init__(self) -> None:
         errors.among("format", self.format, FORMATS)
+        reader.no_database(self.path)
         if not self.path.exists():
             raise FileNotFoundError(f"no log at {self.path}")
         if self.kind is not None and self.kind not in schema.USABLE:
