@@ -124,7 +124,7 @@ def test_what_cannot_be_replayed():
     for least in (0.0, 1.5, np.nan, 0.3):  # above the least p the answer would lean
         with pytest.raises(ValueError, match="least must"):
             ope.replay(Fixed([0.2, 0.4, 0.4]), read, least=least)
-    with pytest.raises(ValueError, match="has its own a, r, p, weight and mask"):
+    with pytest.raises(ValueError, match="has its own a, r, p, weight, mask and at"):
         ope.replay(Fixed([0.2, 0.4, 0.4]), read, read.a)
     for name, value in (("reward", None), ("propensity", 0.0), ("propensity", None)):
         rows = read.frame.to_dict(as_series=False)

@@ -189,5 +189,5 @@ def test_a_path_of_asymptotic_intervals(name):
     assert_allclose(ends[-1], e.interval)
     first = getattr(ope, name)(r[:100], a[:100], p[:100], Q[:100], weight=s[:100], interval="asymptotic")
     assert_allclose(ends[0], first.interval)
-    with pytest.raises(ValueError, match="'betting' or 'asymptotic'"):
+    with pytest.raises(ValueError, match="'betting', 'anytime' or 'asymptotic'"):
         ope.confidence_sequence(e, interval="normal")

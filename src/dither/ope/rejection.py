@@ -95,4 +95,4 @@ def replay(
 
 def _clocked(bandit: Any) -> bool:
     """Whether what the bandit has learnt fades by the clock."""
-    return contract.clocked(getattr(bandit, "model", None))
+    return isinstance(bandit, Bandit) and contract.clocked(bandit.model)

@@ -10,6 +10,7 @@ tie. `decision.Answers` lists what a view may answer.
 """
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -213,7 +214,7 @@ def lines(model: Any, state: Any, X: Array, *, by: Any, norm: str = "width", **m
     norm : the ability that gives the widths: "width", "gram_width" or "noise_width"
     """
     raw = model.width(state, X)
-    own = raw if norm == "width" else getattr(model, norm)(state, X)
+    own = raw if norm == "width" else operator.methodcaller(norm, state, X)(model)
     w = times(by, own)
     slack = None
     if "rounding" in model.abilities:
