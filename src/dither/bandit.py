@@ -224,8 +224,11 @@ class Bandit:
 
     def _moment(self, X: np.ndarray, mask: Any, asked: demanded.Asked) -> tuple[decision.Moment, list[Seen]]:
         """What the next decision depends on, and what is seen of the baseline, request by request."""
-        own, shape = decision.eps(self.policy, self.t), self._shape(X)
-        now, baseline, kept = self._now(asked.values), self.baseline, self.kept
+        now = self._now(asked.values)
+        if asked.minimum is None and asked.at is None:
+            return now, []
+        own, baseline, kept = decision.eps(self.policy, self.t), self.baseline, self.kept
+        shape = self._shape(X)
         return demanded.moment(
             now, X, mask, asked, shape=shape, baseline=baseline, kept=kept, floor=self.floor, own=own
         )

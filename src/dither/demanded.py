@@ -58,8 +58,6 @@ def moment(
     kept : what the rounds so far add up to, for the baseline; own : the policy's own share of uniform choices
     """
     seen: list[Seen] = []
-    if asked.minimum is None and asked.at is None:
-        return now, seen
     outright, safe = demands.outright(asked.minimum, floor=floor, own=own, shape=shape, mask=mask), None
     if baseline is not None and kept is not None and asked.at is not None:
         safe = np.empty(shape, dtype=bool)
