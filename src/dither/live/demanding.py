@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, inputs
+from dither import demanded, errors, inputs
 from dither.bandit import Bandit, Decision
 from dither.baseline import Kept
 from dither.budget import Budgets, checked, described, of_description
@@ -228,15 +228,9 @@ def _sums(kept: Kept) -> np.ndarray:
 def _together(found: list[Decided]) -> Decided:
     """Decisions of single requests as those of a batch."""
     made = [one.made for one in found]
-    kinds = {one.propensity_kind for one in made}
-    kind = "exact" if kinds == {"exact"} else "none" if "none" in kinds else "monte_carlo"
-    se = None
-    if kind == "monte_carlo":
-        se = np.array([0.0 if one.propensity_se is None else one.propensity_se for one in made])
-    z = None if made[0].z is None else np.array([one.z for one in made])
-    p = np.array([one.propensity for one in made], dtype=np.float64)
+    parts: list[Any] = [(one.arm, one.propensity, one.propensity_kind, one.propensity_se, one.z) for one in made]
     return Decided(
-        Decision(np.array([one.arm for one in made]), p, kind, se, z),
+        Decision(*demanded.stacked(parts)),
         found[0].names,
         [row for one in found for row in one.rows],
         [lesson for one in found for lesson in one.lessons],

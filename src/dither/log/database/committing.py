@@ -87,8 +87,6 @@ class Committer:
                 raise
             self._alone(requests)
             return
-        if self.teacher is not None:
-            self.teacher.after()
         number = self._home.written
         if self.teacher is not None:
             self.teacher.after()  # outside the tries: the rows are there
