@@ -15,11 +15,9 @@ test: .venv/test
 
 # What depends on how products round: all but the commands, files, pages and laws of chance alone. For another kernel
 # of OpenBLAS: OPENBLAS_CORETYPE=Haswell make test-numerical (.ci/kernels lists those that the processor has).
-NUMERICAL := tests/test_arrays.py tests/test_bandit.py tests/test_bandit_inputs.py tests/test_cases.py \
-  tests/test_conformance.py tests/test_digits.py tests/test_exact_draws.py tests/test_settled.py \
-  tests/test_explain.py tests/test_glm*.py tests/test_links.py tests/test_network.py tests/test_network_cases.py \
-  tests/test_network_gradients.py tests/test_neural_linear.py tests/test_ope.py tests/test_ope_sums.py \
-  tests/test_policies.py tests/test_propensity*.py tests/test_ridge.py tests/test_simulate.py tests/test_theory.py
+NUMERICAL := tests/base/test_arrays.py tests/bandit tests/house/test_conformance.py tests/links tests/models \
+  tests/ope/test_ope.py tests/ope/test_ope_sums.py tests/deciding/test_explain.py tests/policies tests/propensity \
+  tests/simulation/test_simulate.py tests/theory/test_theory.py
 
 test-numerical: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(NUMERICAL)
@@ -48,10 +46,10 @@ bench: .venv/test
 
 soak: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py
-	OMP_NUM_THREADS=1 $(BIN)/python tests/kills.py --rounds 50
+	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50
 
 tables: .venv/test
-	$(BIN)/python -m dither.cli.inventory > docs/tables.md
+	$(BIN)/python -m dither_bench.commands.tables_page > docs/tables.md
 
 gallery: .venv/test
 	$(BIN)/dither gallery --out docs/results

@@ -24,10 +24,10 @@ import settings_search
 
 from dither import envs
 from dither.algorithms import Spec, specs
-from dither.experiments.define import published
-from dither.experiments.keep import asked
-from dither.experiments.keep.cells import of_panel
-from dither.experiments.keep.store import STORE, Store
+from dither_bench.define import published
+from dither_bench.keep import asked
+from dither_bench.keep.cells import of_panel
+from dither_bench.keep.store import STORE, Store
 
 T = 20_000
 LOOKS = {"d=10": (501, 1001, 2001, 5001), "d=40": (501, 1001, 2001, 5001)}

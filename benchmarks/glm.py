@@ -18,7 +18,8 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 import dither
-from dither import arrays, links, models, policies
+from dither import links, models, policies
+from dither.base import arrays
 
 
 class State(NamedTuple):

@@ -17,9 +17,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import browsing
-from dither.cli import report
-from dither.experiments.define import figures
-from dither.experiments.define.figures import FIGURES
+from dither_bench.commands import report
+from dither_bench.define import figures
+from dither_bench.define.figures import FIGURES
 from stored import fabricated
 
 ALGORITHMS = ["LinFP", "LinTS", "LinPHE", "RandLinUCB", "LinUCB", "EpsGreedy", "Greedy", "LinFP:c=0.3"]

@@ -14,7 +14,8 @@ import numpy as np
 import speed
 
 import dither
-from dither import decision, noise, propensity
+from dither import noise, propensity
+from dither.deciding import decision
 
 LAW = noise.Gaussian()
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import dither
-from dither.experiments.define import published
-from dither.simulate import configured
+from dither.simulation.simulate import configured
+from dither_bench.define import published
 
 LEAST = 0.1
 SEED = 1  # of the search; the figures are run with seed 0, so that the winner meets runs that it was not chosen by

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure as Canvas
 from scipy import stats
 
 import dither
-from dither.drawing import PALETTE, STYLE
+from dither.base.drawing import PALETTE, STYLE
 
 ALGORITHMS = ("LinFP", "LinTS", "LinUCB", "Greedy")
 RUNS, ROUNDS = 20, 2000

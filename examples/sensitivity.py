@@ -17,7 +17,7 @@ import numpy as np
 
 import dither
 from dither import datasets
-from dither.experiments import environments
+from dither_bench import environments
 
 SCALES = (0.1, 1.0, 3.0)
 

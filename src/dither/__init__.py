@@ -6,23 +6,25 @@ from typing import TYPE_CHECKING, Any
 from dither import features, links, models, noise, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS, Algorithm
-from dither.bandit import Bandit, Decision
-from dither.baseline import Baseline
-from dither.budget import Budget
-from dither.explain import Explanation
+from dither.bandit.bandit import Bandit, Decision
+from dither.bandit.restoring import from_bytes, load
+from dither.deciding.baseline import Baseline
+from dither.deciding.budget import Budget
+from dither.deciding.explain import Explanation
+from dither.deciding.ranking import ListDecision, ListPropensities
 from dither.features import Catalogue, Features
-from dither.ranking import ListDecision, ListPropensities
-from dither.restoring import from_bytes, load
-from dither.simulate import Results, simulate
+from dither.simulation.simulate import Results, simulate
 
 # Imported when asked for: a bandit needs none of them. `experiments` and `Live` need an extra, so * leaves them out.
 LATE = ("datasets", "drift", "envs", "experiments", "live", "log", "ope", "testing")
 LATE_NAMES = {"Live": "live"}  # and the modules that they come from
+ELSEWHERE = {"arrays": "base.arrays"}  # what policies and models of users call, and where it is
 
 if TYPE_CHECKING:
     from dither import datasets, drift, envs, log, ope, testing
     from dither import experiments as experiments
     from dither import live as live
+    from dither.base import arrays as arrays
     from dither.live import Live as Live
 
     def __getattr__(name: str) -> Algorithm:  # every other name is the constructor of an algorithm
@@ -36,6 +38,8 @@ else:
             return getattr(importlib.import_module(f"dither.{LATE_NAMES[name]}"), name)
         if name in LATE:
             return importlib.import_module(f"dither.{name}")
+        if name in ELSEWHERE:
+            return importlib.import_module(f"dither.{ELSEWHERE[name]}")
         for algorithm in ALGORITHMS.values():
             if algorithm.identifier == name:
                 return algorithm
@@ -44,7 +48,9 @@ else:
 
 def __dir__() -> list[str]:
     """All names, also those that nobody has asked for yet."""
-    return sorted({*globals(), *LATE, *LATE_NAMES, *(algorithm.identifier for algorithm in ALGORITHMS.values())})
+    return sorted(
+        {*globals(), *LATE, *LATE_NAMES, *ELSEWHERE, *(algorithm.identifier for algorithm in ALGORITHMS.values())}
+    )
 
 
 __all__ = [

@@ -5,9 +5,11 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from dither import errors, models, saving
-from dither.bandit import Bandit
-from dither.baseline import Baseline
+from dither import models
+from dither.bandit import saving
+from dither.bandit.bandit import Bandit
+from dither.base import errors
+from dither.deciding.baseline import Baseline
 from dither.features import Features
 from dither.features.encoder import checked
 

@@ -5,8 +5,9 @@ import functools
 import inspect
 from typing import Any
 
-from dither import decision, models
+from dither import models
 from dither.algorithms.algorithm import UNSTATED, Algorithm
+from dither.deciding import decision
 
 CURE = "a policy alone is paired with Ridge: pair it with its model in dither.Algorithm(..., model=), and name that"
 

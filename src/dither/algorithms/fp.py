@@ -14,7 +14,7 @@ from typing import Any
 
 from dither import policies
 from dither.algorithms.algorithm import Algorithm, Maker, fields
-from dither.bandit import Bandit
+from dither.bandit.bandit import Bandit
 from dither.models import model as contract
 from dither.models.regressor import Fixed, Regressor
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 
 DIGITS = 3  # of a drawn number, so that the name of what was tried can be read and typed
 DRAWS = 50  # for each try: so often a search draws before it says that there is nothing else to try

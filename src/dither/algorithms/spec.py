@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, parts
 from dither.algorithms import alone, grids
 from dither.algorithms.algorithm import Algorithm, fields
 from dither.algorithms.table import BUILT_IN, find
-from dither.parts import Part
+from dither.base import errors, parts
+from dither.base.parts import Part
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,10 +9,11 @@ import copyreg
 from collections.abc import Mapping
 from typing import Any
 
-from dither import errors, links, models, policies
+from dither import links, models, policies
 from dither.algorithms.algorithm import PRESETS, Algorithm
 from dither.algorithms.fp import FP
 from dither.algorithms.networks import NETWORKS
+from dither.base import errors
 
 LINEAR = dict.fromkeys(("fig3-linear", "h1", "h2"), "GLM-FP (ours)") | {"h3": "LinFP (ours)"}
 LOGISTIC = ("fig3-logistic", "h4", "h5")

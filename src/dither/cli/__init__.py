@@ -2,7 +2,7 @@
 
 import sys
 
-from dither import errors, parts
+from dither.base import errors, parts
 
 EXTRA = ("typer", "rich", "polars", "matplotlib", "jinja2", "joblib", "sklearn", "threadpoolctl")  # of "experiments"
 

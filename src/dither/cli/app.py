@@ -10,38 +10,47 @@ import typer
 
 from dither import _version
 
+BENCH = "dither_bench.commands."  # where the commands about the paper and about comparisons are
+OWN = "dither.cli."
+
 
 class Command(NamedTuple):
     """Where the function of a command is, and an example for its help."""
 
-    module: str  # of `dither.cli`
+    module: str
     function: str
     example: str | None = None
 
 
 COMMANDS = {
-    "figures": Command("runs", "list_figures"),
+    "figures": Command(BENCH + "runs", "list_figures"),
     "reproduce": Command(
-        "runs", "reproduce", "dither reproduce fig3-linear --panel d=10 --runs 20 --jobs 2 --out results/"
+        BENCH + "runs",
+        "reproduce",
+        "dither reproduce fig3-linear --panel d=10 --runs 20 --jobs 2 --out results/",
     ),
     "compare": Command(
-        "comparison",
+        BENCH + "comparison",
         "compare",
         "dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS | "
         "dither compare --data my.csv --target label LinFP Greedy",
     ),
-    "results check": Command("folder", "check", "dither results check results/"),
-    "results merge": Command("folder", "merge", "dither results merge from-a/ from-b/ results/"),
-    "report": Command("runs", "write_report", "dither report results/ -o report.html"),
-    "gallery": Command("summarise", "gallery", "dither gallery results/ -o docs/results/ --processor 'AMD EPYC'"),
-    "theory": Command("analysis", "theory", "dither theory --figure optimism --figure fig1 --out theory/"),
-    "exact": Command("study", "exact", "dither exact --logs 300 --rows 1000 --out exact/"),
-    "datasets": Command("data", "list_data", "dither datasets --folder data/"),
+    "results check": Command(BENCH + "folder", "check", "dither results check results/"),
+    "results merge": Command(BENCH + "folder", "merge", "dither results merge from-a/ from-b/ results/"),
+    "report": Command(BENCH + "runs", "write_report", "dither report results/ -o report.html"),
+    "gallery": Command(
+        BENCH + "summarise", "gallery", "dither gallery results/ -o docs/results/ --processor 'AMD EPYC'"
+    ),
+    "theory": Command(BENCH + "analysis", "theory", "dither theory --figure optimism --figure fig1 --out theory/"),
+    "exact": Command(BENCH + "study", "exact", "dither exact --logs 300 --rows 1000 --out exact/"),
+    "datasets": Command(OWN + "data", "list_data", "dither datasets --folder data/"),
     "evaluate": Command(
-        "evaluate", "evaluate", "dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html"
+        OWN + "evaluate",
+        "evaluate",
+        "dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html",
     ),
     "tune": Command(
-        "tuning", "tune", "dither tune log.parquet 'LinFP:c=0.3|1|3,lam=0.1|1' --floor 0.05 --save tuned.npz"
+        OWN + "tuning", "tune", "dither tune log.parquet 'LinFP:c=0.3|1|3,lam=0.1|1' --floor 0.05 --save tuned.npz"
     ),
 }
 
@@ -63,7 +72,7 @@ def build(asked: str | None = None) -> typer.Typer:
     for name, command in COMMANDS.items():
         group, _, inner = name.rpartition(" ")
         if asked == name.partition(" ")[0] or asked not in known:
-            function = getattr(importlib.import_module(f"dither.cli.{command.module}"), command.function)
+            function = getattr(importlib.import_module(command.module), command.function)
             within = groups[group] if group else app
             within.command(name=inner, epilog=command.example and f"Example: {command.example}")(function)
     for name, within in groups.items():

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dither import workers
+from dither.base import workers
 
 Backend = Annotated[
     str,

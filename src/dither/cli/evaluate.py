@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
-from dither import files, ope
+from dither import ope
+from dither.base import files
+from dither.base.errors import Option, Refused
 from dither.cli import inventory
 from dither.cli.computing import Backend, Scheduler
-from dither.errors import Option, Refused
 from dither.log import sources
 from dither.ope.candidates import LOGGING
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from dither import drawing, files
+from dither.base import drawing, files
 from dither.cli import picture, sheets, template
 from dither.ope import verdicts
 from dither.ope.candidates import LOGGING

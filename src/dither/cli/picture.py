@@ -6,7 +6,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from dither.drawing import PALETTE, STYLE
+from dither.base.drawing import PALETTE, STYLE
 from dither.ope import verdicts
 from dither.ope.judge import Evaluation
 

@@ -13,7 +13,8 @@ from typing import Any
 import jinja2
 import markupsafe
 
-from dither import _version, drawing, errors
+from dither import _version
+from dither.base import drawing, errors
 
 
 def page(name: str, *, filters: Mapping[str, Callable[..., str]], **content: Any) -> str:

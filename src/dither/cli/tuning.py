@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dither import files
+from dither import envs
+from dither.base import files
 from dither.cli.evaluate import Given, in_words_of_the_command, missing_reward, options, rule
 from dither.log import sources
 from dither.ope import tuning
@@ -78,9 +79,7 @@ def tune(
 
 def _no_world(log: Path) -> None:
     """Say how a setting is chosen in simulation, where an environment stands in place of a log."""
-    from dither.experiments.define import environments
-
-    if str(log) in environments.ENVIRONMENTS and not log.exists():
+    if str(log) in {name.lower() for name in envs.__all__} and not log.exists():
         raise FileNotFoundError(
             f"no log at {log}. It is an environment: settings are chosen in simulation by dither compare --env {log} "
             "'LinFP:c=0.3|1', or by dither.experiments.tune"

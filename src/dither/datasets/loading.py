@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.datasets import openml, originals
 from dither.datasets.dataset import Dataset
 from dither.datasets.known import SOURCES, Source, columns

@@ -9,7 +9,7 @@ from urllib.error import URLError
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 
 
 class Fetched(NamedTuple):

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dither import envs, errors, inputs, reading
+from dither import envs
+from dither.base import errors, reading
 from dither.datasets import openml, tabular
 from dither.datasets.preprocessing import MISSING, one_hot, pipeline
+from dither.deciding import inputs
 
 MISSING_RULES = ("refuse", "impute", "drop")
 LEVELS = 100  # of a column of text, at most

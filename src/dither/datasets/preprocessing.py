@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dither import envs, errors
+from dither import envs
+from dither.base import errors
 from dither.datasets.loading import load
 from dither.envs.classification import scaled
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from dither import errors, reading
+from dither.base import errors, reading
 
 STRAY = 0.05  # share of the values of a text column: where no more of them are no numbers, these are mistakes
 FEW = 20  # distinct values up to which a column may hold levels, even if they look like numbers

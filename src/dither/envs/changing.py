@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, streams
+from dither.base import errors, streams
 from dither.envs.around import Pair, Within
 
 

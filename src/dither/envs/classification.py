@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import inputs
+from dither.deciding import inputs
 
 NUMBERS_AT_ONCE = 2**19  # that are scaled, so that temporaries stay small beside a large X
 

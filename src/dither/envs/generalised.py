@@ -14,7 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dither import errors, links, streams, theory
+from dither import links, theory
+from dither.base import errors, streams
 from dither.envs import base, sphere
 from dither.envs.sphere import Run
 

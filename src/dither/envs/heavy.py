@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dither import errors
+from dither.base import errors
 from dither.envs.around import Around
 
 

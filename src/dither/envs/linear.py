@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.envs import sphere
 from dither.envs.sphere import Run
 

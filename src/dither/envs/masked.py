@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.envs.around import Around
 
 

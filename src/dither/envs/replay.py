@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dither import errors, inputs
+from dither.base import errors
+from dither.deciding import inputs
 from dither.envs.classification import Run
 
 

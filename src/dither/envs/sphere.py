@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 
 
 class Run(NamedTuple):

@@ -1,15 +1,14 @@
-"""The paper's figures, and comparisons of one's own (extra "experiments").
+"""The bench, which is a package apart (`dither_bench`). It is imported when a name is asked for."""
 
-What is done with a figure has six stations, and each is a package: define, plan, run, keep, judge, show. Above them are
-what Python calls: `compare`, `sweep` and `Results`. `environments` and `profiles` are modules of stations that users
-ask by name. Nothing here prints: `cli` does.
-"""
+import importlib
+from typing import Any
 
-from dither.experiments.comparing import compare
-from dither.experiments.define import environments
-from dither.experiments.judge import profiles
-from dither.experiments.results import Results
-from dither.experiments.sweeps import sweep
-from dither.experiments.tuned import tune
 
-__all__ = ["Results", "compare", "environments", "profiles", "sweep", "tune"]
+def __getattr__(name: str) -> Any:
+    """The name of that bench. Raises AttributeError where it has none."""
+    return getattr(importlib.import_module("dither_bench"), name)
+
+
+def __dir__() -> list[str]:
+    """The names of the bench."""
+    return dir(importlib.import_module("dither_bench"))

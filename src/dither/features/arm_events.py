@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither import inputs
+from dither.deciding import inputs
 from dither.features import records, values
 
 KINDS_OF_EVENTS = ("add", "change", "retire", "restore")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.features import hashing, kind, transformers, values
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.features import hashing, kind, transformers, values
 
 _KEPT = 1 << 16  # hashed values that are remembered: about 10 MB

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 
-from dither import forks
+from dither.base import forks
 
 
 class Counts:

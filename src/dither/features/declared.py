@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dither import errors
+from dither.base import errors
 from dither.features import records
 from dither.features.kind import Kind
 from dither.features.kinds import KINDS, Category

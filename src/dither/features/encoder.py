@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.features import counts, declared, layout, records
 from dither.features.kind import Kind, Wrong
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, forks
+from dither.base import errors, forks
 from dither.features import records
 from dither.features.arm_events import KINDS_OF_EVENTS, Event, Keeper, copied, event_of, id_text, listed, longer, whole
 from dither.features.encoder import SAME, Features, checked

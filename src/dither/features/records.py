@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.features import values
 
 ABSENT = ("error", "missing")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 
 
 def moments(x: np.ndarray) -> tuple[float, float]:

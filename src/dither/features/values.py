@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.errors import LARGEST
+from dither.base.errors import LARGEST
 
 WORD = re.compile(r"\w+")
 _WHOLE = 2.0**53  # up to here float64 has every whole number

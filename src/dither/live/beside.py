@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
-from dither.bandit import Bandit, Decision
+from dither.bandit.bandit import Bandit, Decision
+from dither.base import errors
 
 JUDGED = "judged"
 SHADOW = "shadow"  # the number of the shadow that was judged

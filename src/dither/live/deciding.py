@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import _version, decision, inputs
-from dither.bandit import Bandit, Decision
-from dither.demands import Demands
+from dither import _version
+from dither.bandit.bandit import Bandit, Decision
+from dither.deciding import decision, inputs
+from dither.deciding.demands import Demands
 from dither.features import Catalogue
 from dither.live import beside, requests
 from dither.live.taught import Taught, grow

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from dither import demanded, errors, inputs
-from dither.bandit import Bandit, Decision
-from dither.baseline import Kept
-from dither.budget import Budgets, checked, described, of_description
+from dither.bandit.bandit import Bandit, Decision
+from dither.base import errors
+from dither.deciding import demanded, inputs
+from dither.deciding.baseline import Kept
+from dither.deciding.budget import Budgets, checked, described, of_description
 from dither.live import beside, requests
 from dither.live.deciding import Decided, Decider
 from dither.log import Ledger, schema

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from dither import errors
-from dither.bandit import Bandit
+from dither.bandit.bandit import Bandit
+from dither.base import errors
 from dither.live.stock import Kept
 from dither.live.taught import BEGAN, Taught, shadow_of
 from dither.log import Ledger

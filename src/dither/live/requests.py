@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors, inputs
-from dither.bandit import Bandit
+from dither.bandit.bandit import Bandit
+from dither.base import errors
+from dither.deciding import inputs
 from dither.live import taught
 from dither.log.record import id_text, ids
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, forks
-from dither.bandit import Bandit
+from dither.bandit.bandit import Bandit
+from dither.bandit.restoring import from_bytes
+from dither.base import errors, forks
 from dither.features import Catalogue
 from dither.live import beside, demanding, settling, stock
 from dither.live.deciding import Decider, alone, columns
@@ -18,7 +19,6 @@ from dither.live.learner import Learner
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded
 from dither.log.database import lessons
-from dither.restoring import from_bytes
 
 STORED = ("all", "shown")
 

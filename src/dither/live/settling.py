@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from dither import saving
-from dither.bandit import Bandit
+from dither.bandit import saving
+from dither.bandit.bandit import Bandit
 from dither.live.taught import BEGAN, SHADOW, Shadow, shadow_of
 from dither.log import Ledger
 from dither.log.database import keeping, lessons

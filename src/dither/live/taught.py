@@ -8,10 +8,10 @@ A model with a half_life learns each row at the time of its decision, in seconds
 
 from typing import Any, NamedTuple
 
-from dither.bandit import Bandit
+from dither.bandit.bandit import Bandit
+from dither.bandit.restoring import from_bytes
 from dither.log.database import keeping, lessons
 from dither.models import model as contract
-from dither.restoring import from_bytes
 
 BEGAN, SHADOW = "bandit", "shadow"  # the settings that hold them as they began
 

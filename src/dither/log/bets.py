@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from dither.inputs import ROUNDING
+from dither.deciding.inputs import ROUNDING
 from dither.log import schema
 
 DELTA = 1e-4  # a log without fault is accused at most this often

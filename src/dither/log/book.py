@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dither import _version, errors, forks, inputs
-from dither.bandit import Decision
+from dither import _version
+from dither.bandit.bandit import Decision
+from dither.base import errors, forks
+from dither.deciding import inputs
 from dither.log import flushing, ledger, schema, storage, terms
 from dither.log.logged import Logged
 from dither.log.record import Maker, id_text

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import special
 
-from dither import errors
-from dither.inputs import MOST_OFF, ROUNDING
+from dither.base import errors
+from dither.deciding.inputs import MOST_OFF, ROUNDING
 from dither.log import schema
 from dither.log.bets import EachArm, each_arm
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.log import check, schema
 from dither.log.logged import by_value
 

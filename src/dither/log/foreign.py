@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, inputs
+from dither.base import errors
+from dither.deciding import inputs
 from dither.log import logged, reader, schema, storage
 from dither.log.logged import Logged, by_value
 

@@ -31,7 +31,7 @@ import numbers
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from dither import inputs
+from dither.deciding import inputs
 
 RULES = ("sum", "last", "list")
 LATE = ("kept", "counts")  # what comes of a reward after the horizon

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, reading
-from dither.errors import Option, Refused
+from dither.base import errors, reading
+from dither.base.errors import Option, Refused
 from dither.log import check, schema
 from dither.log.logged import Logged
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors, reading
+from dither.base import errors, reading
 from dither.log import check, ledger, schema, storage
 from dither.log.logged import Logged
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dither import decision as deciding
-from dither import errors, inputs, noise
-from dither.bandit import Bandit, Decision
+from dither import noise
+from dither.bandit.bandit import Bandit, Decision
+from dither.base import errors
+from dither.deciding import decision as deciding
+from dither.deciding import inputs
 from dither.log import schema
 from dither.log.check import ROUNDING
 

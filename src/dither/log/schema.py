@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 
 COLUMNS = {  # name -> what it holds
     "id": "text",  # of the decision; a reward finds its decision by it

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dither import errors
-from dither.errors import Option, Refused
+from dither.base import errors
+from dither.base.errors import Option, Refused
 from dither.log import reader, schema, storage
 from dither.log.check import came_before
 from dither.log.foreign import filled_up, from_columns, open_bandit

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dither import files
+from dither.base import files
 from dither.log import schema
 from dither.log.ledger import Event
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from dither import errors
+from dither.base import errors
 from dither.log import ledger
 
 

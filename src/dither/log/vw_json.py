@@ -20,7 +20,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from dither.errors import Option, Refused
+from dither.base.errors import Option, Refused
 from dither.log import schema
 from dither.log.lines import (
     SKIPPED,

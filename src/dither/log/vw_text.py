@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dither import errors
+from dither.base import errors
 from dither.log import schema
 from dither.log.lines import Features, Malformed, Names, added, choice, log_of, named, opened, positions, real, singly
 from dither.log.logged import Logged

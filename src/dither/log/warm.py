@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors, inputs
+from dither.base import errors
+from dither.deciding import inputs
 from dither.log import reader, schema
 from dither.log.check import Report
 from dither.log.logged import Logged

@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from dither import _version, decision, errors, forks
-from dither.bandit import Bandit, Decision
+from dither import _version
+from dither.bandit.bandit import Bandit, Decision
+from dither.base import errors, forks
+from dither.deciding import decision
+from dither.deciding.ranking import ListDecision
 from dither.log import claim, ledger, schema, storage
 from dither.log.logged import Logged
 from dither.log.record import Maker, id_text, ids, law
-from dither.ranking import ListDecision
 
 
 @dataclass(frozen=True, slots=True)

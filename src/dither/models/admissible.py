@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import array_api_compat.numpy
 import numpy as np
 
-from dither import arrays, errors, links, theory
-from dither.arrays import Array
+from dither import links, theory
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import buffers, digits, history
 from dither.models.glm import newton
 from dither.models.glm.problem import Problem

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import array_api_compat
 import numpy as np
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 
 ROOM = 128  # rows that a buffer has room for at first
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import array_api_compat.numpy
 
-from dither import arrays, errors, links
-from dither.arrays import Array
+from dither import links
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import digits, forgetting
 from dither.models.forgetting import Forgetting
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 
 SAFETY = 8.0  # C
 UNIT = float(np.finfo(float).eps)  # twice the rounding of one operation

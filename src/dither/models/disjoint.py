@@ -16,8 +16,8 @@ from typing import Any
 
 import array_api_compat.numpy
 
-from dither import arrays, errors, trees
-from dither.arrays import Array
+from dither.base import arrays, errors, trees
+from dither.base.arrays import Array
 from dither.models import buffers, digits
 from dither.models import model as contract
 

@@ -3,8 +3,8 @@
 p = F'x,  u = F p,  s = 1 + v p'p,  F ← F - v u p'/(s + √s)
 """
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 
 LONG = 1e3  # s above which F is checked after an update: the width of such an x shrinks so much that F may lose digits
 WRONG = 1e-6  # relative error of w² above which an update is refused

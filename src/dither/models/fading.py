@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import array_api_compat
 import numpy as np
 
-from dither import arrays, errors
-from dither.arrays import Array
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import digits, forgetting, kept
 from dither.models.kept import Kept
 

@@ -14,8 +14,8 @@ import functools
 import math
 from typing import NamedTuple
 
-from dither import arrays, errors
-from dither.arrays import Array
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 
 BEFORE = -1e300  # the time before the first observation: earlier than any
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import array_api_compat
 import numpy as np
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.models import buffers
 
 PAD = 128  # rows are read in whole blocks of this size, so that a run's sums round alike whatever rows other runs have

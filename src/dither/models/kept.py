@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import array_api_compat
 import numpy as np
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.models.history import History
 
 ROOM = 64  # rows that there is room for at first

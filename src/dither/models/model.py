@@ -25,8 +25,9 @@ from typing import Any, Protocol
 import array_api_compat.numpy
 import numpy as np
 
-from dither import arrays, links, trees
-from dither.arrays import Array
+from dither import links
+from dither.base import arrays, trees
+from dither.base.arrays import Array
 from dither.links import Link
 
 PAGE = "docs/adding-a-model.md"

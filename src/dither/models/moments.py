@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dither.arrays import Array
+from dither.base.arrays import Array
 
 
 class Moments(NamedTuple):

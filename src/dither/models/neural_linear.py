@@ -22,8 +22,9 @@ from typing import Any, NamedTuple, cast
 import array_api_compat.numpy
 import numpy as np
 
-from dither import arrays, errors, links, trees
-from dither.arrays import Array
+from dither import links
+from dither.base import arrays, errors, trees
+from dither.base.arrays import Array
 from dither.models import buffers, digits, statistics
 from dither.models.buffers import Rows
 from dither.models.network import Network, NetworkState, recent

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import array_api_compat.numpy
 
-from dither import arrays, errors, links, theory
-from dither.arrays import Array
+from dither import links, theory
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import digits
 from dither.models.one_theta import OneTheta
 from dither.models.ridge import Ridge, RidgeState

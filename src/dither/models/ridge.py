@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import array_api_compat
 import array_api_compat.numpy
 
-from dither import arrays, errors, links
-from dither.arrays import Array
+from dither import links
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import digits, factor, fading, forgetting, kept, statistics
 from dither.models.fading import FadingState
 from dither.models.forgetting import Forgetting

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import array_api_compat
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.links import Link
 from dither.models import factor, history
 from dither.models.history import History

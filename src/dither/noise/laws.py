@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from dither import errors
+from dither.base import errors
 from dither.noise import slices
 
 _ROOT_HALF = math.sqrt(0.5)

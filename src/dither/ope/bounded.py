@@ -36,8 +36,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
-from dither.errors import Option, Refused
+from dither.base import errors
+from dither.base.errors import Option, Refused
 
 Interval = tuple[float, float]
 STEPS = 50  # halvings of [0, 1]: ends to 1e-15

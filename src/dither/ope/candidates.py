@@ -18,11 +18,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither import arrays, errors, inputs, saving
-from dither.bandit import Bandit
-from dither.errors import Option, Refused
-from dither.inputs import ROUNDING
-from dither.restoring import load
+from dither.bandit import saving
+from dither.bandit.bandit import Bandit
+from dither.bandit.restoring import load
+from dither.base import arrays, errors
+from dither.base.errors import Option, Refused
+from dither.deciding import inputs
+from dither.deciding.inputs import ROUNDING
 
 LOGGING = "logging"  # the policy that ran: it is always shown, and the others are compared with it
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
-from dither.bandit import Bandit
+from dither.bandit.bandit import Bandit
+from dither.base import errors
 from dither.models import Ridge
 from dither.ope.estimators import contributions
 from dither.ope.result import Estimate, compare, estimate

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dither import errors
+from dither.base import errors
 from dither.log.bets import CERTAIN
 from dither.log.check import HEAVIEST
 from dither.ope.bounded import Bounded, Seen

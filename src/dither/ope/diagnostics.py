@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import inputs
-from dither.inputs import ROUNDING
+from dither.deciding import inputs
+from dither.deciding.inputs import ROUNDING
 from dither.log import bets
 from dither.ope import warn
 from dither.ope.contributions import Contributions, certain_gap, cusum, unsupported

@@ -23,7 +23,7 @@ A setting (clip, tau, lam) may be a sequence: SLOPE then chooses one (`slope`). 
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from dither import errors
+from dither.base import errors
 from dither.ope.contributions import Contributions, Estimator, find
 from dither.ope.result import Estimate, IntervalOptions, best, estimate
 from dither.ope.rows import RowOptions, read

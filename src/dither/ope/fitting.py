@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, inputs
+from dither.base import errors
+from dither.deciding import inputs
 from dither.log import schema
 from dither.log.check import Report
 from dither.log.logged import Logged

@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dither import errors
-from dither.errors import Option, Refused
+from dither.base import errors
+from dither.base.errors import Option, Refused
 from dither.ope import bounded
 from dither.ope.bounded import Bounded, Interval, Seen
 

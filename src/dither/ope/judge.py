@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
-from dither.errors import Option, Refused
+from dither.base import errors
+from dither.base.errors import Option, Refused
+from dither.base.workers import Workers, delayed
 from dither.log import reader, sources
 from dither.log.check import LOOKED_AT, Changes, Report, changes
 from dither.log.logged import Logged
@@ -19,7 +20,6 @@ from dither.ope.periods import one_value
 from dither.ope.question import BASE, Asked, Part, Question, add, answer, key
 from dither.ope.result import LEVELS, Difference, Estimate
 from dither.ope.timed import Timed, in_order
-from dither.workers import Workers, delayed
 
 if TYPE_CHECKING:
     from dither.ope.verdicts import Verdict
@@ -207,7 +207,7 @@ def evaluate(
         These six hold the log in memory
     draws : Monte Carlo draws for each row, for bandits whose probabilities have no closed form
     seed : seed of the bootstrap and of the models
-    jobs, backend, scheduler : who sums up the pieces (`dither.workers.Workers`). With "loky" these are threads, or
+    jobs, backend, scheduler : who sums up the pieces (`dither.base.workers.Workers`). With "loky" these are threads, or
         processes if a policy is a bandit. This process reads the log and sends the pieces
     on_progress : is called with the rows done and the rows of the log
     source : how a file is read: format, arm, propensity, reward, kind, options (`dither.log.sources.Source`)

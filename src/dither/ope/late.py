@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors, inputs
+from dither.base import errors
+from dither.deciding import inputs
 from dither.ope import estimators
 from dither.ope.bounded import Interval
 from dither.ope.result import Estimate, IntervalOptions, estimate

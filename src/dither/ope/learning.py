@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, errors, inputs
+from dither.base import arrays, errors
+from dither.deciding import inputs
 from dither.ope.choosing import Candidate, ChosenC, choose_c, effective
 from dither.ope.fitting import cross_fit, sklearn
 from dither.ope.rows import ArmRows, with_arms

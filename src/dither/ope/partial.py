@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.log import bets
 from dither.log.bets import Balance
 from dither.log.check import together

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dither import errors
+from dither.base import errors
 from dither.log.check import LIGHTEST
 from dither.ope import intervals, labels
 from dither.ope.contributions import Contributions, standard_error

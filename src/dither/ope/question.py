@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors, inputs
-from dither.errors import Option, Refused
+from dither.base import errors
+from dither.base.errors import Option, Refused
+from dither.deciding import inputs
 from dither.log.check import Report
 from dither.log.logged import Logged
 from dither.log.schema import KINDS

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, inputs
-from dither.bandit import Bandit
+from dither.bandit.bandit import Bandit
+from dither.base import errors
+from dither.deciding import inputs
 from dither.log.logged import Logged
 from dither.log.schema import KINDS
 from dither.models import model as contract

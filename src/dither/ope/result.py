@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 from dither.ope import bounded, diagnostics, intervals
 from dither.ope.contributions import Contributions, certain_gap, grouped, seen, standard_error
 from dither.ope.intervals import Evidence

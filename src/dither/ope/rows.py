@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from dither import errors, inputs
-from dither.inputs import ROUNDING
+from dither.base import errors
+from dither.deciding import inputs
+from dither.deciding.inputs import ROUNDING
 from dither.log.check import HEAVIEST, LIGHTEST
 from dither.log.schema import KINDS
 from dither.ope import agree, labels

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, inputs
+from dither.base import errors
+from dither.deciding import inputs
 from dither.ope import agree
 from dither.ope.bounded import Bounded
 from dither.ope.contributions import Contributions

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from dither import arrays, errors, links, streams
-from dither.inputs import ROUNDING
+from dither import links
+from dither.base import arrays, errors, streams
+from dither.deciding.inputs import ROUNDING
 
 SAMPLE = 100_000  # contexts of the truth where their law is continuous, and
 BLOCK = 10_000  # how many of them are held at once

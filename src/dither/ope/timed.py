@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
-from dither.errors import Option, Refused
+from dither.base import errors
+from dither.base.errors import Option, Refused
 from dither.log import check, schema
 from dither.log.logged import Logged
 from dither.ope import late as latency

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import errors
 from dither.algorithms import Spec, specs
-from dither.bandit import Bandit
+from dither.bandit.bandit import Bandit
+from dither.base import errors
 from dither.log import reader
 from dither.log.logged import Logged
 from dither.log.warm import warm_start

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.models import model as contract
 from dither.noise import Ball, Custom, Gaussian
 from dither.policies import scale, views

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays, errors
-from dither.arrays import Array
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import model as contract
 from dither.noise import Ball, Gaussian
 

@@ -7,8 +7,8 @@ The learner, θ̄, V̄ and β_t are those of the model, `models.OnlineNewton`. �
 
 from dataclasses import dataclass
 
-from dither import errors
-from dither.arrays import Array
+from dither.base import errors
+from dither.base.arrays import Array
 from dither.policies import views
 
 

@@ -10,8 +10,8 @@ A policy with `eps` chooses uniformly among the arms on offer with that probabil
 import math
 from dataclasses import dataclass
 
-from dither import errors
-from dither.arrays import Array
+from dither.base import errors
+from dither.base.arrays import Array
 from dither.policies import views
 
 DECAYS = ("half", "text")

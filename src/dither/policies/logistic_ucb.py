@@ -7,8 +7,8 @@ The bonus is that of the model, `models.Admissible`, which has the letters too. 
 
 from dataclasses import dataclass
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.policies import views
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither import errors
-from dither.arrays import Array
+from dither.base import errors
+from dither.base.arrays import Array
 from dither.policies import views
 
 

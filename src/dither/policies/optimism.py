@@ -20,8 +20,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dither import arrays, errors, theory
-from dither.arrays import Array
+from dither import theory
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import model as contract
 from dither.policies import views
 

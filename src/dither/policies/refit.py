@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, errors
-from dither.arrays import Array
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import model as contract
 from dither.policies import views
 

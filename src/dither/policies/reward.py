@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither import arrays, errors
-from dither.arrays import Array
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.policies import views
 
 

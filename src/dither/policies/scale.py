@@ -12,7 +12,8 @@ forgets, t under the second logarithm is the sum of what t observations count: i
 from collections.abc import Callable
 from typing import Any
 
-from dither import errors, theory
+from dither import theory
+from dither.base import errors
 from dither.models import model as contract
 
 Scale = float | str | Callable[[int], float]

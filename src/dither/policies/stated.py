@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays, errors, theory
-from dither.arrays import Array
+from dither import theory
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import model as contract
 from dither.policies import views
 

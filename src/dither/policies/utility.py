@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dither import noise
-from dither.arrays import Array
+from dither.base.arrays import Array
 from dither.models import model as contract
 from dither.policies import optimism, views
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays, noise, propensity
-from dither.arrays import Array
+from dither import noise, propensity
+from dither.base import arrays
+from dither.base.arrays import Array
 
 
 class Paid(NamedTuple):

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, errors, noise
+from dither import noise
+from dither.base import arrays, errors
 from dither.propensity import settled, upper
 from dither.propensity.settled import Slack
 

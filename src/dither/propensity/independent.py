@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, noise
+from dither import noise
+from dither.base import arrays
 from dither.propensity.settled import Slack
 
 MANY = 8  # with more arms, common panels cost less than panels for each arm

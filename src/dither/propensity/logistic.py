@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dither import arrays, noise
+from dither import noise
+from dither.base import arrays
 
 MOST = 128  # arms: all pairs are looked at, and the time grows with the cube of their number
 REACH = 700.0  # |z| within which meetings are looked for; beyond it the curves are taken as they are there

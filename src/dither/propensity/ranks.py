@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays
+from dither.base import arrays
 from dither.propensity import coupled, settled
 from dither.propensity.settled import Slack
 

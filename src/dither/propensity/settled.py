@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays, errors
+from dither.base import arrays, errors
 
 UNIT = float(np.finfo(float).eps)
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, Protocol, runtime_checkable
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 
 P = ParamSpec("P")
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import mtrand
 
-from dither import errors, models, policies
+from dither import models, policies
+from dither.base import errors
 from dither.envs import base
-from dither.simulate import simulate
+from dither.simulation.simulate import simulate
 from dither.testing import chance
 from dither.testing.checking import checker, close, farthest, require
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors, ope
+from dither import ope
+from dither.base import errors
 from dither.ope.contributions import find
 from dither.testing import chance
 from dither.testing.checking import checker, close, farthest, require

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from dither import models, policies, saving, trees
-from dither.bandit import Bandit
+from dither import models, policies
+from dither.bandit import saving
+from dither.bandit.bandit import Bandit
+from dither.base import trees
 from dither.models import model as contract
 from dither.testing.ability_checks import logdet, predict, sample, scores, width
 from dither.testing.checking import checker, close, farthest, require

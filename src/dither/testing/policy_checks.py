@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import decision, models, policies
+from dither import models, policies
+from dither.deciding import decision
 from dither.testing import probability_checks as stated
 from dither.testing.checking import checker, close, farthest, require
 from dither.testing.trial import Trial, differing, leaves, read_only, same, twin

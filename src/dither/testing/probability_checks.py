@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.bandit import Bandit
+from dither.bandit.bandit import Bandit
 from dither.testing import chance
 from dither.testing.checking import close, farthest, require
 from dither.testing.trial import Trial

@@ -11,12 +11,14 @@ import array_api_compat.numpy
 import numpy as np
 from scipy import special
 
-from dither import arrays, decision, envs, errors, streams, trees
-from dither.bandit import Bandit, Decision
+from dither import envs
+from dither.bandit.bandit import Bandit, Decision
+from dither.bandit.restoring import from_bytes
+from dither.base import arrays, errors, streams, trees
+from dither.deciding import decision
 from dither.envs import base
 from dither.models import model as contract
-from dither.restoring import from_bytes
-from dither.simulate import simulate
+from dither.simulation.simulate import simulate
 
 ARMS = 5  # of a request, where the model has no slots
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from dither import arrays
+from dither.base import arrays
 from dither.theory.radii import log, plain
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays
+from dither.base import arrays
 
 CONCENTRATION, CONCENTRATION_PRIME = 2.0, 2.0  # c and c' of equation (concentration), for both laws of Appendix B
 

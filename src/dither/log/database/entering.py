@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from dither import inputs
+from dither.deciding import inputs
 from dither.log import schema
 from dither.log.database import sql_tables
 from dither.log.database.home import Home

@@ -19,7 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither import errors, forks
+from dither.base import errors, forks
 from dither.log.database import journal
 from dither.log.database.sql_tables import PREFIX
 

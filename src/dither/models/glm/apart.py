@@ -6,8 +6,9 @@ the norm of Ĥ than in that of the Hessian: a bound in the one norm becomes one 
 
 from typing import Any
 
-from dither import arrays, links
-from dither.arrays import Array
+from dither import links
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.models.glm import hessian, lockstep, newton, problem
 from dither.models.glm.problem import Problem
 

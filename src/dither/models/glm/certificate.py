@@ -19,8 +19,8 @@ logits. In the norms of Ht, H(θ) and H(minimiser) alike
     ‖θ - minimiser‖ <= E = e exp(max(a, M R e)/2),     |log eigenvalues of Ht against H(minimiser)| <= a + M R e
 """
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.links import Link
 
 LIMIT = 0.79  # of M R ν, above which nothing is certain

@@ -16,8 +16,8 @@ in each update.
 import math
 from typing import Any
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.models import forgetting, history
 from dither.models.glm import hessian, lazy, learn, leaving
 from dither.models.history import History

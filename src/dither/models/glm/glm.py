@@ -28,8 +28,9 @@ from typing import Any, NamedTuple
 import array_api_compat
 import array_api_compat.numpy
 
-from dither import arrays, errors, links
-from dither.arrays import Array
+from dither import links
+from dither.base import arrays, errors
+from dither.base.arrays import Array
 from dither.models import digits, forgetting, history, statistics
 from dither.models.forgetting import Forgetting
 from dither.models.glm import forgotten, lazy, learn, newton, refits, rounding

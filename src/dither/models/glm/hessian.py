@@ -5,8 +5,8 @@ H = ρI + Σ w xx' = R'R,     H⁻¹ = FF',     w = ω μ'(x'θ)
 
 import numpy as np
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.links import Link
 from dither.models.glm import rounding
 from dither.models.glm.problem import Look, Problem

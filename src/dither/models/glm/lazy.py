@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import array_api_compat
 import numpy as np
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.links import Link
 from dither.models import buffers
 from dither.models.glm import certificate, hessian, newton, rounding

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, errors, trees
-from dither.arrays import Array
+from dither.base import arrays, errors, trees
+from dither.base.arrays import Array
 from dither.models import factor, history, statistics
 from dither.models.glm import apart, certificate, lazy, lockstep, near, newton, quick
 from dither.models.glm.problem import Problem

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.links import Link
 from dither.models.glm import certificate, hessian, newton, problem, rounding
 from dither.models.glm.newton import Solution

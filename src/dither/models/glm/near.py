@@ -7,8 +7,8 @@ outcome of the first Newton step that is certain to be within the bounds, withou
 
 from typing import Any
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.links import Link
 from dither.models.glm import certificate, hessian, newton, problem, rounding
 from dither.models.glm.newton import Solution

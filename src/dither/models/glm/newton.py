@@ -18,8 +18,8 @@ such a step leaves more than `CHORD` of the slope, and at the end. `near` stops 
 
 from typing import Any, NamedTuple
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.links import Link
 from dither.models.glm import certificate, hessian, problem, rounding
 from dither.models.glm.problem import Look, Problem

@@ -5,8 +5,8 @@ J(θ) = Σ [ω g(x'θ) - τ x'θ] - b'θ + ρ‖θ‖²/2,     τ = Σ ω r of a
 
 from typing import NamedTuple
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.links import Link
 
 EVALUATIONS = 100  # of the slope along a line, at most

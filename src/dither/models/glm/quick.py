@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays
+from dither.base import arrays
 from dither.links import Link
 from dither.models.glm import hessian, newton, rounding
 from dither.models.glm.problem import Problem

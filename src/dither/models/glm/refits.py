@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.models import history
 from dither.models.glm import near
 from dither.models.glm.problem import Problem

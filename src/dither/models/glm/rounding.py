@@ -10,8 +10,8 @@ The unit of float64 is u = 2⁻⁵³. A sum of d products is off by at most d u 
                      u Σ_j ‖F_j‖ Σ_i |e_i x_ij|
 """
 
-from dither import arrays
-from dither.arrays import Array
+from dither.base import arrays
+from dither.base.arrays import Array
 from dither.links import Link
 from dither.models.glm.problem import Look, Problem, back, logits
 

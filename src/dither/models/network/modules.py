@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import arrays, errors
+from dither.base import arrays, errors
 
 try:
     import torch

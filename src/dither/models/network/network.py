@@ -17,8 +17,9 @@ import array_api_compat.numpy
 import numpy as np
 from scipy import special
 
-from dither import errors, links, trees
-from dither.arrays import Array
+from dither import links
+from dither.base import errors, trees
+from dither.base.arrays import Array
 from dither.models import buffers, moments
 from dither.models.buffers import Rows
 from dither.models.network import adam, copies, losses, perceptron, recent

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dither.arrays import Array
+from dither.base.arrays import Array
 from dither.models import buffers
 from dither.models.buffers import Rows
 

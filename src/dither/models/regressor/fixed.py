@@ -7,7 +7,7 @@ import array_api_compat.numpy
 import numpy as np
 
 from dither import links
-from dither.arrays import Array
+from dither.base.arrays import Array
 from dither.models import moments
 from dither.models.regressor import adapter, fingerprints, slots
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither.arrays import Array
+from dither.base.arrays import Array
 from dither.models import buffers
 from dither.models.buffers import Rows
 

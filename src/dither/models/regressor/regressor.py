@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import array_api_compat.numpy
 import numpy as np
 
-from dither import errors, links
-from dither.arrays import Array
+from dither import links
+from dither.base import errors
+from dither.base.arrays import Array
 from dither.models import moments
 from dither.models.buffers import Rows
 from dither.models.regressor import adapter, fingerprints, observed, slots, suspects, training

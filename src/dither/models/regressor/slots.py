@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dither import errors
+from dither.base import errors
 
 NUMBERS_A_CALL = 2**24  # that an estimator is given at once, at most: 128 MiB
 ENCODINGS = ("disjoint", "index")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dither import trees
+from dither.base import trees
 from dither.models.regressor import adapter, observed, slots
 
 

@@ -1,0 +1,1 @@
+"""`Bandit`, and the files that hold one."""

@@ -1,0 +1,587 @@
+"""`Bandit`: one model in a live system. Configuration, state and random streams; NumPy in, NumPy out.
+
+    choose(X) -> Decision       draws; changes nothing but the streams, and what a baseline adds up
+    update(x, r)                learns; draws nothing
+    propensities(X)             neither draws nor learns
+
+The configuration is frozen. The state is a tuple, and a call replaces the whole tuple, so a refused call leaves
+everything as it was. A lock makes every call atomic, so one bandit may serve many threads. The streams of a bandit
+belong to one process: after a fork, the child draws from fresh entropy (docs/processes.md).
+"""
+
+import copy
+import operator
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither.bandit import saving
+from dither.base import arrays, errors, forks, streams, trees
+from dither.deciding import decision, demanded, demands, explain, inputs, monte_carlo, ranking
+from dither.deciding.baseline import Baseline, Kept, Seen, content
+from dither.features import Features
+from dither.features.encoder import checked
+from dither.models import model as contract
+
+SETTINGS = ("dim", "seed", "floor", "monte_carlo")
+COUNTS = ("decisions", "observations")
+# The streams that go on from call to call, and their purposes.
+_STREAMS = {"_chance": "policy", "_ties": "ties", "_training": "training"}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What `choose` answers: plain numbers for one request, arrays (B,) for B requests."""
+
+    arm: int | np.ndarray
+    propensity: float | np.ndarray  # P(arm) at the moment of the decision; NaN where the kind is "none"
+    propensity_kind: str  # "exact", "monte_carlo", "estimated" or "none"
+    propensity_se: float | np.ndarray | None  # standard error; None where exact
+    z: float | np.ndarray | None = None  # what was drawn: one number for all arms, or one for each arm, (K,) or (B, K)
+
+
+class Bandit:
+    """A policy on a model, for arms with features X (K, d), or K disjoint slots with one context x (d,).
+
+    Parameters
+    ----------
+    model, policy : configurations from `dither.models` and `dither.policies`, or your own
+    dim : d, the number of features
+    seed : a whole number; None draws one and records it in `seed`
+    floor : the share of choices that are uniform over the arms on offer. Each of n arms on offer then has a
+        probability of at least floor/n
+    monte_carlo : how many draws the propensity of a decision takes, for a policy without a closed form (Thompson
+        sampling, perturbed history). With 0 draws the propensity is NaN, of kind "none". The arm shown counts as one
+        more draw: (1 + hits)/(1 + draws), so no logged propensity is 0
+    baseline : a `Baseline`, an arm that is kept within a stated loss (docs/demands.md); None: no such demand
+
+    Raises
+    ------
+    ValueError for settings that make no sense. TypeError, which lists all that is missing, where the model is no model
+    (docs/adding-a-model.md), the policy is no policy (docs/adding-a-policy.md), or the model lacks what it needs.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        policy: Any,
+        *,
+        dim: int,
+        seed: int | None = None,
+        floor: float = 0.0,
+        monte_carlo: int = 0,
+        features: Features | None = None,
+        baseline: Baseline | None = None,
+    ) -> None:
+        errors.at_least("dim", dim, 1)
+        errors.within("floor", floor, 0, 1)
+        errors.at_least("monte_carlo", monte_carlo, 0)
+        decision.check(policy, model, dim=dim)
+        self.model, self.policy = model, policy
+        self.dim, self.floor, self.monte_carlo = int(dim), float(floor), int(monte_carlo)
+        self.seed = streams.entropy(seed)
+        self.slots = contract.slots(model)
+        self.baseline = baseline
+        self.kept: Kept | None = None  # what the rounds so far add up to
+        if baseline is not None:
+            if not isinstance(baseline, Baseline):
+                raise TypeError(
+                    f"baseline must be a dither.Baseline, such as Baseline(arm=0, loss=0.1); got {baseline!r}"
+                )
+            baseline.check(model, slots=self.slots)
+            self.kept = baseline.begin(self.dim)
+        self.state = self._begun()
+        if contract.of_user(model):
+            contract.look(model, self.state, dim=self.dim)
+        self.decisions = 0  # requests answered
+        self.observations = 0  # rewards learnt; the round t of schedules is one more
+        self.features = features
+        self._columns: list[str] | None = (
+            None if features is None else checked(features).fits(self.dim, slots=self.slots)
+        )
+        self._chance, self._ties = self._stream("policy"), self._stream("ties")
+        self._training = self._stream("training") if contract.draws(model) else None  # the model's own chance
+        self._ambient = contract.ambient(model, self.dim)  # the dimension of θ
+        self._asks = decision.asks(policy)
+        self._lock = threading.RLock()
+        forks.tell(self)
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the features, (d,), where data frames or a log named them; None: features go by place."""
+        return None if self._columns is None else tuple(self._columns)
+
+    @property
+    def t(self) -> int:
+        """The round: rewards learnt so far, plus 1."""
+        return self.observations + 1
+
+    def choose(
+        self, X: Any, *, mask: Any = None, values: Any = None, minimum: Any = None, baseline: Any = None
+    ) -> Decision:
+        """Choose an arm for one request or for B at once.
+
+        X : (K, d) the arms on offer, or (B, K, d); with disjoint slots the context (d,), or (B, d)
+        mask : (K,) or (B, K), True: on offer. Rows of X that are not on offer are not read.
+        values : (K,) or (B, K), above 0: what one unit of reward is worth for each arm, such as a price. The arm of the
+            highest value times expected reward is shown, and the bandit explores that product. `update` learns the
+            reward itself, without the value (docs/values.md)
+        minimum : (K,) or (B, K), the least probability of each arm; an arm that is not on offer gives it up
+        baseline : where the bandit has a `Baseline`, the position of that arm in this request; (B,) of them
+
+        Raises ValueError for a wrong width, for NaN or infinity (the error names the place), and where no arm is on
+        offer. Raises TypeError for values where the policy cannot weigh them. Nothing is drawn then.
+        """
+        with self._whole(draws=True):
+            X, mask, single = self._request(X, mask)
+            if minimum is not None or baseline is not None or self.baseline is not None:
+                return self._demanded(X, mask, values, minimum, baseline)
+            policy, shape, t = self.policy, self._shape(X), self.t
+            view = decision.view(policy, self.model, self.state, X, t=t)
+            if values is not None:
+                values = inputs.values(values, shape=shape, mask=mask)
+                view = decision.valued(view, values, self.model)
+            eps = decision.eps(policy, t, floor=self.floor)
+            n = 1 if single else shape[0]
+            chance = decision.draw(policy, self._chance, n, arms=shape[-1], dim=self._ambient)
+            u = self._ties.random(decision.UNIFORMS if single else (n, decision.UNIFORMS))
+            if single:
+                chance = tuple([kind[0] for kind in chance])
+                quick = decision.decide(view, chance, u, eps=eps, arms=shape[-1], mask=mask)
+                if quick is not None:
+                    self.decisions += 1
+                    return Decision(*quick, "exact", None, decision.plain(decision.z(view, chance)))
+            arm = decision.choose(view, chance, u, eps=eps, mask=mask)
+            kind, se = "none", None
+            p = np.full(shape[:-1], np.nan)
+            if decision.exact(view):
+                kind, p = "exact", decision.chosen(view, arm, eps=eps, shape=shape, mask=mask)
+            elif self.monte_carlo and decision.knowable(policy):
+                kind, n_drawn = "monte_carlo", self.monte_carlo
+                p, se = monte_carlo.shown(self._now(values), view, self._aside(), X, mask, arm, shape=shape, n=n_drawn)
+            elif np.all(decision.offered(shape, mask) == 1):
+                kind, p = "exact", np.ones(shape[:-1])
+            self.decisions += n
+            z = decision.plain(decision.z(view, chance))
+        if single:
+            return Decision(int(arm), float(p), kind, None if se is None else float(se), z)
+        return Decision(arm, p, kind, se, z)
+
+    def _demanded(self, X: np.ndarray, mask: Any, values: Any, minimum: Any, baseline: Any) -> Decision:
+        """`choose`, where something is demanded. With a baseline, a request of a batch comes after those before it."""
+        shape = self._shape(X)
+        asked = demanded.asked(self.baseline, shape, mask, values, minimum, baseline)
+        if len(shape) == 1 or self.baseline is None:
+            arm, p, kind, se, z = self._decided(X, mask, asked, shape)
+        else:
+            kept, decisions, made = self.kept, self.decisions, []
+            try:
+                for i in range(len(X)):
+                    own = None if mask is None else mask[i]
+                    made.append(self._decided(X[i], own, asked.row(i), shape[1:]))
+            except BaseException:
+                self.kept, self.decisions = kept, decisions
+                raise
+            arm, p, kind, se, z = demanded.stacked(made)
+        if len(shape) == 1:
+            return Decision(int(arm), float(p), kind, None if se is None else float(se), decision.plain(z))
+        return Decision(arm, p, kind, se, z)
+
+    def foreseen(
+        self, X: Any, *, mask: Any = None, values: Any = None, minimum: Any = None, baseline: Any = None
+    ) -> demands.Demands | None:
+        """What is demanded of the next choice, request by request; None: nothing. The arguments are those of `choose`.
+
+        It is all that the probabilities depend on besides those of the policy (`demands.Demands`).
+        """
+        with self._whole():
+            X, mask, _ = self._request(X, mask)
+            asked = demanded.asked(self.baseline, self._shape(X), mask, values, minimum, baseline)
+            return self._moment(X, mask, asked)[0].demands
+
+    def _decided(self, X: np.ndarray, mask: Any, asked: demanded.Asked, shape: tuple[int, ...]) -> demanded.Decided:
+        now, seen = self._moment(X, mask, asked)
+        streams = dict(chance=self._chance, ties=self._ties, again=self._aside())
+        made = demanded.decide(now, X, mask, shape=shape, n=self.monte_carlo, **streams)
+        self.decisions += 1 if len(shape) == 1 else shape[0]
+        if seen and self.kept is not None and self.baseline is not None and asked.at is not None:
+            self.kept = self.baseline.after(self.kept, seen[0].z, seen[0].g, int(made[0]), at=int(asked.at))
+        return made
+
+    def _moment(self, X: np.ndarray, mask: Any, asked: demanded.Asked) -> tuple[decision.Moment, list[Seen]]:
+        """What the next decision depends on, and what is seen of the baseline, request by request."""
+        now = self._now(asked.values)
+        if asked.minimum is None and asked.at is None:
+            return now, []
+        own, baseline, kept = decision.eps(self.policy, self.t), self.baseline, self.kept
+        shape = self._shape(X)
+        return demanded.moment(
+            now, X, mask, asked, shape=shape, baseline=baseline, kept=kept, floor=self.floor, own=own
+        )
+
+    def choose_list(self, X: Any, *, k: int, mask: Any = None) -> ranking.ListDecision:
+        """Choose the k best arms in order, for one request or for B at once. The chance is drawn as in `choose`.
+
+        X, mask : as for `choose`; k : how many, at most as many as are on offer in each request
+
+        The floor is the share of lists that are uniform. Each ordered list of k of n arms on offer then has the
+        probability (n-k)!/n!.
+        """
+        with self._whole(draws=True):
+            if self.baseline is not None:
+                raise demanded.not_of("choose_list")
+            X, mask, single = self._request(X, mask)
+            shape = self._shape(X)
+            ranking.fits(k, shape, mask)
+            if single:
+                X, mask = X[None], None if mask is None else mask[None]
+            streams = dict(chance=self._chance, ties=self._ties, again=self._aside())
+            answer = ranking.decide(self._now(), X, mask, k=k, K=shape[-1], n=self.monte_carlo, **streams)
+            self.decisions += len(X)
+        return ranking.first(answer) if single else answer
+
+    def list_propensities(
+        self, X: Any, *, k: int, mask: Any = None, draws: int = 10_000, lists: bool = True
+    ) -> ranking.ListPropensities:
+        """How probable each list of k arms is, and each arm on the list, for one request. Spends no chance.
+
+        X (K, d), mask (K,) : as for `choose`; draws : as for `propensities`
+        lists : whether all lists are spelt out; False: only the probabilities of the arms to be on the list
+
+        Raises ValueError where ties make more lists than can be spelt out.
+        """
+        errors.at_least("draws", draws, 1)
+        with self._whole():
+            if self.baseline is not None:
+                raise demanded.not_of("list_propensities")
+            X, mask = self._one(X, mask)
+            shape = self._shape(X)
+            ranking.fits(k, shape, mask)
+            now, rng = self._now(), self._aside()
+            return ranking.propensities(now, X, mask, k=k, K=shape[-1], rng=rng, n=draws, lists=lists)
+
+    def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> explain.Explanation:
+        """Why an arm is shown, for one request: each arm's line m + z w, and the interval of z that chooses the arm.
+
+        X (K, d), mask (K,) : as for `choose`; z : a value to look at, such as that of a `Decision`
+
+        Raises TypeError for a policy whose arms are not lines that one z moves.
+        """
+        with self._whole():
+            if self.baseline is not None:
+                raise demanded.not_of("explain")
+            X, mask = self._one(X, mask)
+            now = self._now()
+            view = now.view(X)
+            lines = decision.lines(view)
+            if lines is None:
+                raise explain.no_lines(self.policy)
+            p = decision.propensities(view, eps=now.eps, shape=self._shape(X), mask=mask)
+            return explain.explain(lines, p=p, eps=now.eps, z=z, mask=mask)
+
+    def propensities(
+        self,
+        X: Any,
+        *,
+        mask: Any = None,
+        values: Any = None,
+        minimum: Any = None,
+        baseline: Any = None,
+        detail: bool = False,
+        draws: int = 10_000,
+        log: bool = False,
+    ) -> Any:
+        """The probability with which `choose` would show each arm. Spends none of the bandit's chance.
+
+        X, mask, values, minimum, baseline : as for `choose`; each request of a batch as if it came next
+        draws : for policies without a closed form, Monte Carlo draws a request
+        log : return logarithms; -inf: the arm is never shown. Where one z moves all arms, they are right even where the
+            probabilities underflow
+        -> p (K,) or (B, K); with detail=True (p, se, kind): se of p's shape, None where exact; kind as in `Decision`
+        """
+        errors.at_least("draws", draws, 1)
+        with self._whole():
+            X, mask, _ = self._request(X, mask)
+            shape = self._shape(X)
+            now = self._moment(X, mask, demanded.asked(self.baseline, shape, mask, values, minimum, baseline))[0]
+            view = now.view(X)
+            if decision.exact(view) and now.demands is not None:
+                p, se, kind = demanded.propensities(now, view, shape=shape, mask=mask, log=log), None, "exact"
+            elif decision.exact(view):
+                rule = decision.log_propensities if log else decision.propensities
+                p, se, kind = rule(view, eps=now.eps, shape=shape, mask=mask), None, "exact"
+            elif not decision.knowable(self.policy):
+                p, se, kind = np.full(shape, np.nan), None, "none"
+            else:
+                p, se = monte_carlo.estimate(now, view, self._aside(), X, mask, shape=shape, n=draws)
+                kind = "monte_carlo"
+                if log:
+                    p, se = arrays.log(p), se / np.where(p > 0, p, np.nan)
+        return (p, se, kind) if detail else p
+
+    def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None, at: Any = None) -> None:
+        """Learn one reward, x (d,) and r a number, or n at once, x (n, d) and r (n,), in any order and however late.
+
+        arm : with disjoint slots, the slot that was shown, an int or (n,)
+        weight : a number or (n,), not negative: how many observations this one counts as (default 1)
+        at : a number or (n,), for a model with a half_life: the time of the observation, in the units of half_life. An
+            earlier time than the latest one is late: the observation counts for less by the time that has passed
+
+        Raises ValueError for wrong shapes, for NaN or infinity, and for features too long beside λ. The bandit is
+        unchanged then. One exception: a `models.Regressor` may leave out earlier rows that spoil its fit; the error
+        says how many.
+        """
+        with self._lock:
+            given = dict(arm=arm, weight=weight, at=at, dim=self.dim, columns=self._columns)
+            X, r, settings, columns = inputs.observation(self.model, x, r, **given)
+            state = self._learnt(X, r, settings)
+            if type(state) is not type(self.state):
+                own, new = type(self.state).__name__, type(state).__name__
+                raise TypeError(f"{type(self.model).__name__}.update must return the new state, {own}; got {new}")
+            if not contract.finite(state):
+                raise errors.overflow(type(self.model).__name__ if contract.of_user(self.model) else None)
+            self.state, self._columns = state, columns
+            self.observations += 1 if X.ndim == 1 else X.shape[0]
+
+    def advance(self, at: Any) -> None:
+        """Let time pass without a reward, for a model with a half_life: what was learnt fades to the time `at`.
+
+        at : a number, in the units of half_life; a time before the latest one changes nothing
+
+        Raises TypeError for a model without a half_life; ValueError for what is no finite number.
+        """
+        with self._lock:
+            self.state = self.model.advanced(self.state, inputs.times(at, (), self.model))
+
+    def _begun(self, model: Any = None) -> Any:
+        """The first state of the model, or of another one in its place."""
+        return contract.begin(
+            model or self.model, self.dim, needs=self.policy.needs, rng=lambda: self._stream("weights")
+        )
+
+    def _learnt(self, X: np.ndarray, r: np.ndarray, settings: dict[str, Any]) -> Any:
+        """The state after these observations. If the model refuses them, the stream of its own chance goes back."""
+        settings |= contract.given_up(self.model)
+        if self._training is None and X.ndim == 1:
+            return self.model.update(self.state, X, r, **settings)
+        if self._training is None:
+            return contract.update_many(self.model, self.state, X, r, **settings)
+        with streams.given_back(self._training):
+            chance = self.model.draw(self._training, 1 if X.ndim == 1 else len(X))
+            if X.ndim == 1:
+                return self.model.update(self.state, X, r, chance=tuple([k[0] for k in chance]), **settings)
+            return contract.update_many(self.model, self.state, X, r, chance=chance, **settings)
+
+    def refit(self) -> None:
+        """Fit the model on all that was learnt, now, without waiting for its schedule (`models.Regressor`).
+
+        Raises TypeError for a model that learns every reward as it comes; ValueError where the fit fails.
+        """
+        with self._lock:
+            self.state = contract.refitted(self.model, self.state)
+
+    def grow(self, slots: int) -> None:
+        """Have more disjoint slots. Those that are there keep what they learnt; the new ones have learnt nothing.
+
+        slots : how many there are from now on, at least as many as before
+
+        Raises ValueError for fewer slots; TypeError for a bandit without slots, and for a model whose slots cannot grow
+        (a network, a regressor). Nothing has changed then.
+        """
+        with self._lock:
+            if self.slots is None:
+                raise TypeError("this bandit has no disjoint slots: any number of arms can be on offer")
+            errors.at_least("slots", slots, self.slots)
+            model = contract.with_slots(self.model, int(slots))
+            decision.check(self.policy, model, dim=self.dim)
+            state = model.grown(self.state, self._begun(model))
+            self.model, self.state, self.slots = model, state, int(slots)
+            self._ambient = contract.ambient(model, self.dim)
+
+    def reseed(self, seed: int | None = None) -> None:
+        """Draw from new streams from now on. A copy that decides beside its original must do so.
+
+        seed : a whole number; None: fresh entropy. It is recorded in `seed`, which `save` writes.
+
+        The new streams depend on (seed, decisions, observations). So copies of different moments draw differently, even
+        under one seed. What was learnt stays. After a fork, the child's bandit does this with fresh entropy.
+
+        Raises ValueError for a value that is no seed. Nothing has changed then.
+        """
+        seed = streams.entropy(seed)
+        with self._lock:
+            self.seed = seed
+            for name in self._streams():
+                setattr(self, name, self._stream(_STREAMS[name], self.decisions, self.observations))
+
+    def follow(self, other: "Bandit") -> None:
+        """Take over what another bandit of the same configuration has learnt. The streams stay one's own.
+
+        Raises ValueError for another configuration. Nothing has changed then.
+        """
+        with other._lock:
+            learnt = other.model, other.state, other.observations, other._columns
+            if (other.dim, other.policy) != (self.dim, self.policy) or type(other.model) is not type(self.model):
+                raise ValueError(f"a bandit follows one of its own configuration: {other!r} is not that of {self!r}")
+        with self._lock:
+            self.model, self.state, self.observations, self._columns = learnt
+            self.slots = contract.slots(self.model)
+            self._ambient = contract.ambient(self.model, self.dim)
+
+    def read(self, X: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        """X and the mask of a request as arrays, checked as `choose` checks them. Nothing changes."""
+        with self._whole():
+            before = self._columns
+            X, mask, _ = self._request(X, mask)
+            self._columns = before
+            return X, mask
+
+    def save(self, path: Any) -> None:
+        """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.
+
+        This is right where one process follows the other. Where both decide at the same time, the second one loads
+        with `dither.load(path, seed=None)`.
+
+        Raises TypeError, before anything is written, for a configuration that a file cannot hold (a function as `c`).
+        """
+        saving.write(path, *self._content())
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes, for a store of your own: `dither.from_bytes` reads it."""
+        return saving.to_bytes(*self._content())
+
+    def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The header and the arrays of a file."""
+        with self._lock:
+            header = {
+                "model": saving.pack(self.model),
+                "policy": saving.pack(self.policy),
+                "columns": self._columns,
+                "features": None if self.features is None else self.features.described,
+                "streams": {name: saving.plain(rng.bit_generator.state) for name, rng in self._streams().items()},
+                **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
+            }
+            arrays = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
+            if contract.of_user(self.model):
+                saving.fits(self._begun(), arrays, model=self.model)
+            if self.baseline is not None and self.kept is not None:
+                header["baseline"] = saving.pack(self.baseline)
+                arrays |= content(self.kept)
+        return header, arrays
+
+    @property
+    def theta(self) -> np.ndarray:
+        """θ̂, (d,); with disjoint slots (K, d). Raises TypeError for a model without a θ."""
+        return contract.theta(self.model, self.state).copy()
+
+    def mean(self, X: Any) -> np.ndarray:
+        """m_i = x_i'θ̂, before the link where there is one: X as for `choose` -> (K,) or (B, K)."""
+        return self._ask("mean", X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """μ(m_i), the expected rewards; the means themselves for linear models: X as for `choose` -> (K,) or (B, K)."""
+        return self._ask("predict", X)
+
+    @property
+    def bound(self) -> np.ndarray:
+        """How exact θ̂ and Ĥ are, for models that know (`models.GLM.bound`): (2,); with disjoint slots (K, 2)."""
+        if "bound" not in self.model.abilities:
+            raise errors.lacks(self.model, "bound", policy=self.policy)
+        return self.model.bound(self.state).copy()
+
+    def width(self, X: Any) -> np.ndarray:
+        """w_i, the standard deviation of x_i'θ̂ (noise of sd 1, or the link's): X as for `choose` -> (K,) or (B, K)."""
+        return self._ask("width", X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock, since a copy needs a lock of its own."""
+        with self._lock:
+            return {k: copy.deepcopy(v) for k, v in self.__dict__.items() if k != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._lock = threading.RLock()
+        forks.tell(self)
+
+    def _forked(self) -> None:
+        """Called in the child of a fork. Take new streams, and a lock that no thread of the parent holds."""
+        self._lock = threading.RLock()
+        self.reseed()
+
+    def __repr__(self) -> str:
+        kept = "" if self.baseline is None else f", baseline={self.baseline}"
+        settings = f"dim={self.dim}, seed={self.seed}, floor={self.floor}{kept}"
+        return f"Bandit({self.model}, {self.policy}, {settings}, t={self.t})"
+
+    def _ask(self, ability: str, X: Any) -> np.ndarray:
+        if ability not in self.model.abilities:
+            raise errors.lacks(self.model, ability, policy=self.policy)
+        with self._whole():
+            X, _, _ = self._request(X, None)
+            return operator.methodcaller(ability, self.state, X)(self.model)
+
+    def _request(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
+        """X and the mask, checked, and whether they are one request rather than B."""
+        columns = self._columns
+        X, mask, single, self._columns = inputs.request(X, mask, dim=self.dim, slots=self.slots, columns=columns)
+        return X, mask, single
+
+    def _one(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """X and mask of what must be one request."""
+        X, mask, single = self._request(X, mask)
+        if not single:
+            raise ValueError(f"X must be one request, without a batch axis; got {X.shape}: ask for one at a time")
+        return X, mask
+
+    def _now(self, values: np.ndarray | None = None) -> decision.Moment:
+        """What the next decision depends on."""
+        eps = decision.eps(self.policy, self.t, floor=self.floor)
+        return decision.Moment(self.policy, self.model, self.state, self.t, eps, self._ambient, values)
+
+    def _aside(self) -> np.random.Generator:
+        """A stream for Monte Carlo that belongs to this moment. It spends none of the bandit's chance."""
+        return self._stream("monte_carlo", self.decisions, self.observations)
+
+    def _whole(self, *, draws: bool = False) -> "_Call":
+        """The context of one call, in which no other call runs.
+
+        If the call fails, the names of the columns are as before. Where scores ask the model, so are the streams.
+        """
+        return _Call(self, draws and (self._asks or self.baseline is not None))
+
+    def _streams(self) -> dict[str, np.random.Generator]:
+        """The streams that go on from call to call. The one for training is there only where the model has chance."""
+        return {name: rng for name in _STREAMS if (rng := getattr(self, name)) is not None}
+
+    def _stream(self, purpose: str, *more: int) -> np.random.Generator:
+        return streams.stream(self.seed, 0, purpose, *more)
+
+    def _shape(self, X: np.ndarray) -> tuple[int, ...]:
+        """(K,) for one request, (B, K) for B."""
+        return X.shape[:-1] if self.slots is None else (*X.shape[:-1], self.slots)
+
+
+class _Call:
+    """What `Bandit._whole` returns. It is a class, since a generator would take a tenth of the time of a decision."""
+
+    __slots__ = ("bandit", "before", "columns", "draws", "lock")
+
+    def __init__(self, bandit: Bandit, draws: bool) -> None:
+        self.bandit, self.draws = bandit, draws
+
+    def __enter__(self) -> None:
+        self.lock = self.bandit._lock  # a fork in the middle gives the child's bandit another
+        self.lock.acquire()
+        self.columns, self.before = self.bandit._columns, []
+        if self.draws:
+            streams = (self.bandit._chance.bit_generator, self.bandit._ties.bit_generator)
+            self.before = [(stream, stream.state) for stream in streams]
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            self.bandit._columns = self.columns
+            for stream, state in self.before:
+                stream.state = state
+        self.lock.release()

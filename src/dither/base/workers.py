@@ -1,0 +1,212 @@
+"""Who computes: processes of this machine, or workers of a Dask or Ray cluster. joblib sends the calls.
+
+loky    processes of this machine
+dask    the workers of a Dask scheduler, or as many workers on this machine as there are jobs
+ray     the same of Ray
+
+A call may run twice, where its worker died on the way: Dask and Ray give it to another worker, up to RETRIES times.
+What it returns comes back once. So calls must only return what they found, and the caller keeps it.
+"""
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from dither.base import errors
+
+RETRIES = 3  # other workers that get a call whose worker died: Dask's number
+HERE = "127.0.0.1"  # what is started here listens to this machine alone
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who computes, and how many of them.
+
+    backend : one of BACKENDS
+    jobs : processes, where they are started here; a cluster has its own number
+    cluster : the address of a scheduler that runs: "tcp://HOST:8786" (Dask), "HOST:6379" or "auto" (Ray); None: workers
+        on this machine are started, and stopped at the end
+
+    Raises LookupError for an unknown backend, and ValueError for settings that exclude each other.
+    """
+
+    backend: str = "loky"
+    jobs: int = 1
+    cluster: str | None = None
+
+    def __post_init__(self) -> None:
+        errors.among("backend", self.backend, BACKENDS)
+        errors.at_least("jobs", self.jobs, 1)
+        if self.cluster is not None and self.backend == "loky":
+            raise ValueError(
+                f"backend loky has no scheduler, got the address {self.cluster!r}: take backend dask or ray"
+            )
+
+    @property
+    def alone(self) -> bool:
+        """Whether this process computes everything itself."""
+        return self.backend == "loky" and self.jobs == 1
+
+    def results(
+        self, calls: Iterable[Any], *, ordered: bool = False, ahead: int | str = "all", threads: bool = False
+    ) -> Iterator[Any]:
+        """What the calls (`delayed`) return, as they end; ordered: in the order of the calls.
+
+        ahead : how many calls may be sent before they are computed; joblib also takes "all" and "2 * n_jobs"
+        threads : threads of this process do for loky
+        """
+        joblib = _joblib()
+        here = joblib.parallel_config("threading", n_jobs=self.jobs) if threads else BACKENDS[self.backend](self)
+        with here:
+            work = joblib.Parallel(
+                return_as="generator" if ordered else "generator_unordered",
+                batch_size=1,
+                pre_dispatch=ahead,
+            )
+            try:
+                with _deaf() if self.backend == "loky" else nullcontext():
+                    found = work(calls)
+                yield from found
+            except pickle.PicklingError as error:
+                said = [line for line in str(error.__cause__ or error).splitlines() if line.strip('" ')]
+                raise TypeError(
+                    f"a part cannot be sent to other processes ({said[-1]}): write it in a file and name it "
+                    "FILE.py:NAME, or compute in one process (jobs=1)"
+                ) from None
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that are started in here ignore Ctrl-C, which a terminal sends to all: this one stops them.
+
+    A process that ends by itself says so in a traceback of its own, and joblib looks for it in vain.
+    """
+    if threading.current_thread() is not threading.main_thread():  # no other thread may set it
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a process has from its parent what is ignored
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`joblib.delayed`: the function as one that only notes its arguments."""
+    return _joblib().delayed(function)
+
+
+def _joblib() -> Any:
+    try:
+        import joblib
+    except ImportError:
+        raise errors.missing_extra("joblib", extra="experiments") from None
+    return joblib
+
+
+@contextmanager
+def _loky(workers: Workers) -> Iterator[None]:
+    with _joblib().parallel_config("loky", n_jobs=workers.jobs, inner_max_num_threads=1):
+        yield
+
+
+@contextmanager
+def _dask(workers: Workers) -> Iterator[None]:
+    try:
+        import distributed
+    except ImportError:
+        raise errors.missing_extra("Dask", extra="dask") from None
+    joblib = _joblib()
+    joblib.register_parallel_backend("dither-dask", _dask_backend)
+    with ExitStack() as stack:
+        address = workers.cluster
+        if address is None:
+            own = distributed.LocalCluster(
+                n_workers=workers.jobs, threads_per_worker=1, host=HERE, dashboard_address=None
+            )
+            address = stack.enter_context(own).scheduler_address
+        client = stack.enter_context(_connected(distributed.Client, address))
+        stack.enter_context(joblib.parallel_config("dither-dask", client=client))
+        yield
+
+
+def _connected(client: Callable[..., Any], address: str) -> Any:
+    try:
+        return client(address, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ConnectionError(f"no Dask scheduler at {address}: start one, or name its address ({error})") from None
+
+
+def _dask_backend(**options: Any) -> Any:
+    from joblib._dask import DaskDistributedBackend
+
+    class Backend(DaskDistributedBackend):
+        """joblib's own, which waits for ever for a call that killed all workers it was given to.
+
+        Nor does it send anything to a cluster of one core: it computes here.
+        """
+
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            return max(2, super().effective_n_jobs(n_jobs))
+
+        def submit(self, func: Any, callback: Any = None) -> Any:
+            future = super().submit(func, callback)
+            future.add_done_callback(lambda done: callback(done) if done.exception() else None)
+            return future
+
+        def retrieve_result_callback(self, out: Any) -> Any:
+            return super().retrieve_result_callback(out.result() if hasattr(out, "result") else out)
+
+    return Backend(**options)
+
+
+@contextmanager
+def _ray(workers: Workers) -> Iterator[None]:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to Ray's makers
+    try:
+        import ray
+    except ImportError:
+        raise errors.missing_extra("Ray", extra="ray") from None
+    joblib = _joblib()
+    joblib.register_parallel_backend("dither-ray", _ray_backend)
+    ours = not ray.is_initialized()
+    if ours:
+        quiet: dict[str, Any] = dict(log_to_driver=False, logging_level="ERROR")
+        if workers.cluster is None:
+            ray.init(num_cpus=workers.jobs, include_dashboard=False, _node_ip_address=HERE, **quiet)
+        else:
+            _join(ray, workers.cluster, **quiet)
+    again = {"max_restarts": -1, "max_task_retries": RETRIES}
+    jobs = workers.jobs if workers.cluster is None else -1
+    try:
+        with joblib.parallel_config("dither-ray", n_jobs=jobs, ray_remote_args=again):
+            yield
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _join(ray: Any, address: str, **quiet: Any) -> None:
+    try:
+        ray.init(address=address, **quiet)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConnectionError(f"no Ray cluster at {address}: start one, or name its address ({error})") from None
+
+
+def _ray_backend(**options: Any) -> Any:
+    from ray.util.joblib.ray_backend import RayBackend
+
+    class Backend(RayBackend):
+        """Ray's own, which forbids what it can do: to give each result when it is there."""
+
+        supports_return_generator = True
+
+    return Backend(**options)
+
+
+BACKENDS: dict[str, Callable[[Workers], Any]] = {"loky": _loky, "dask": _dask, "ray": _ray}

@@ -1,0 +1,79 @@
+"""`Budget`: at most so many shows of an arm in each period, or so much of their cost."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dither.base import errors
+
+NAMED = {"hour": 3600.0, "day": 86400.0}  # seconds; a day is a calendar day in UTC
+_ROUNDING = 1e-12  # a sum of costs may be above the budget by this share of it
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one arm may cost in each period. It is given to `Live`: `budgets={"a17": Budget(100, "day")}`.
+
+    Parameters
+    ----------
+    most : how many shows, or the sum of their `costs`, above 0
+    period : "day" (a calendar day in UTC), "hour", or a number of seconds; None: one period for ever
+
+    Periods are counted from 1970-01-01 00:00 UTC. Raises ValueError for settings that make no sense.
+    """
+
+    most: float
+    period: str | float | None = "day"
+
+    def __post_init__(self) -> None:
+        errors.positive("most, of a budget,", self.most)
+        if isinstance(self.period, str):
+            errors.among("period", self.period, NAMED)
+        elif self.period is not None:
+            errors.positive("period, in seconds,", self.period)
+            errors.within("period, in seconds,", self.period, 1e-3, 1e9)
+
+    @property
+    def ticks(self) -> int:
+        """The length of a period in microseconds; 0: one for ever."""
+        seconds = NAMED[self.period] if isinstance(self.period, str) else self.period or 0
+        return round(seconds * 1e6)
+
+    def start(self, at: int) -> int:
+        """The number of the period in which a time lies, in microseconds since 1970."""
+        return at // self.ticks if self.ticks else 0
+
+    def allows(self, spent: float, cost: float) -> bool:
+        """Whether one more show is within the budget."""
+        return spent + cost <= self.most * (1 + _ROUNDING)
+
+
+Budgets = dict[str, tuple[Budget, ...]]  # by the id of the arm
+
+
+def checked(given: Mapping[Any, Any]) -> Budgets:
+    """Budgets by id, as a user gives them: id -> a `Budget` or several.
+
+    Raises TypeError for what is none; ValueError for two budgets of one arm with one period.
+    """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"budgets must say which arm has which budget: {{'a17': Budget(100, 'day')}}; got {given!r}")
+    made: Budgets = {}
+    for arm, one in given.items():
+        own = tuple(one) if isinstance(one, Iterable) else (one,)
+        if not all(isinstance(budget, Budget) for budget in own):
+            raise TypeError(f"the budget of arm {arm!r} must be a dither.Budget, or several; got {one!r}")
+        if len({budget.ticks for budget in own}) < len(own):
+            raise ValueError(f"arm {arm!r} has two budgets for one period: keep the smaller one")
+        made[str(arm)] = own
+    return made
+
+
+def described(budgets: Budgets) -> dict[str, Any]:
+    """Budgets as JSON."""
+    return {arm: [[budget.most, budget.period] for budget in own] for arm, own in budgets.items()}
+
+
+def of_description(text: Mapping[str, Any]) -> Budgets:
+    """The budgets that `described` wrote."""
+    return {arm: tuple(Budget(*one) for one in own) for arm, own in text.items()}

@@ -1,0 +1,5 @@
+"""An alarm for the mean of a stream."""
+
+from dither.drift.alarm import LAWS, SIDES, Alarm
+
+__all__ = ["LAWS", "SIDES", "Alarm"]

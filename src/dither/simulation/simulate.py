@@ -1,0 +1,304 @@
+"""The lockstep simulator: R runs of any policies in any environment as batched array operations; no I/O.
+
+All policies see the same contexts and the same reward noise (common random numbers). A stream belongs to
+(seed, run, purpose). So run 7 is the same in every batch, in every number of processes, and beside any other policies.
+`regret` is of the means. `realised` is r(best) - r(chosen), where each arm has noise of its own; the paper's figures
+show this one.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither.algorithms import Algorithm, Spec
+from dither.base import arrays, errors, parts, streams, workers
+from dither.deciding import decision
+from dither.models import model as contract
+from dither.simulation.crew import Agent, Team, in_cache, teams
+from dither.simulation.world import World
+
+CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and they stay in the cache
+MEMORY = 4 * 10**8  # the most bytes of the states in lockstep, by default: a model may keep its history
+BATCH_THERE, CHUNK_THERE, MEMORY_THERE = 4096, 2**28, 4 * 10**9  # the same for a device, where runs are many at once
+FIRST = 32  # how many rounds of rewards are checked before anything runs
+
+Algorithms = Sequence[Any] | Mapping[str, Any]  # as `simulate` says
+
+
+@dataclass(frozen=True)
+class Results:
+    """What `simulate` returns. A algorithms, R runs, P recorded rounds."""
+
+    algorithms: tuple[str, ...]  # (A,) names or labels
+    runs: np.ndarray  # (R,) run numbers
+    rounds: np.ndarray  # (P,) recorded rounds, from 1 to T
+    regret: np.ndarray  # (A, R, P) cumulative, of the means
+    realised: np.ndarray  # (A, R, P) cumulative, of the rewards
+    seed: int
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.algorithms)
+        return f"Results({names}; {len(self.runs)} runs of {self.rounds[-1]} rounds, seed {self.seed})"
+
+    def table(self, *, realised: bool = False) -> Any:
+        """A polars frame with columns algorithm, run, round, regret; and realised if asked (extra "experiments")."""
+        try:
+            import polars
+        except ImportError:
+            raise errors.missing_extra("polars", extra="experiments") from None
+        A, R, P = self.regret.shape
+        columns = {
+            "algorithm": np.repeat(np.array(self.algorithms), R * P),
+            "run": np.tile(np.repeat(self.runs, P), A),
+            "round": np.tile(self.rounds, A * R),
+            "regret": self.regret.reshape(-1),
+        }
+        return polars.DataFrame(columns | ({"realised": self.realised.reshape(-1)} if realised else {}))
+
+
+def simulate(
+    env: Any,
+    algorithms: Algorithms,
+    *,
+    runs: int | Iterable[int] = 100,
+    rounds: int = 20_000,
+    seed: int | None = 0,
+    record: Iterable[int] | None = None,
+    batch: int | None = None,
+    jobs: int = 1,
+    device: str | None = None,
+    xp: Any = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Results:
+    """Run algorithms side by side.
+
+    Parameters
+    ----------
+    env : an environment (`dither.envs`, or your own: `dither.envs.base`)
+    algorithms : names ("LinFP", "LinFP:c=0.3,preset=as_run", "mine.py:BGE:C=0.3"), or algorithms or policies of your
+        own (`Spec.of`); or a dict of label -> such a thing or (model, policy)
+    runs : how many, or which run numbers
+    rounds : the horizon T; it is told to the algorithms whose formulas need it
+    seed : a whole number; None draws one and records it in the result
+    record : rounds at which to record the regret (None: `recorded(T)`)
+    batch : runs in lockstep (None: as many as are quickest; it changes no result)
+    jobs : processes that share the runs (needs joblib, of the extra "experiments")
+    device : None for NumPy; "cpu", "cuda" for torch tensors there (docs/devices.md)
+    xp : any other array API namespace, for tests
+    on_progress : called with (rounds done, rounds in all), counted over runs
+
+    Raises ValueError, LookupError or TypeError for settings that make no sense, before anything runs.
+    """
+    errors.at_least("rounds", rounds, 1)
+    check_environment(env)
+    errors.at_least("batch", batch, 1, or_none=True)
+    errors.at_least("jobs", jobs, 1)
+    if not isinstance(runs, Iterable):
+        errors.at_least("runs", runs, 1)
+        runs = range(runs)
+    numbers = _whole("runs", sorted(set(runs)))
+    if numbers.size == 0 or numbers[0] < 0:
+        raise ValueError(f"runs must name at least one run, and none below 0; got {numbers}")
+    seed = streams.entropy(seed)
+    agents = {
+        label: configured(what, env, rounds=rounds) if isinstance(what, Spec) else what
+        for label, what in entries(algorithms).items()
+    }
+    if device is not None:
+        agents = {label: (contract.placed(model, device), policy) for label, (model, policy) in agents.items()}
+    for model, policy in agents.values():
+        decision.check(policy, model, dim=env.dim)
+        if contract.slots(model) != (env.arms if env.disjoint else None):
+            kind = f"{env.arms} disjoint slots" if env.disjoint else "arms with features of their own"
+            raise ValueError(f"the environment has {kind}, which {model} does not fit")
+        if contract.of_user(model):
+            start = functools.partial(streams.stream, seed, 0, "weights")
+            first = contract.begin(model, env.dim, needs=policy.needs, rng=start)
+            contract.look(model, first, dim=env.dim)
+    models = [model for model, _ in agents.values()]
+    check_rewards(env, models, seed=seed, run=int(numbers[0]))
+    if batch is None:
+        batch = _batch(env, models, rounds=rounds, there=device is not None)
+    marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
+    if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
+        raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
+    shares = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
+    settings = dict(
+        rounds=rounds, seed=seed, marks=marks, xp=arrays.backend(device) if xp is None else xp, device=device
+    )
+    done = _Count(len(numbers) * rounds, on_progress)
+    if jobs == 1:
+        pieces = [_lockstep(env, agents, share, done=done, **settings) for share in shares]
+    else:
+        pieces = _parallel(env, agents, shares, jobs=jobs, done=done, **settings)
+    regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
+    return Results(tuple(agents), numbers, marks, regret, realised, seed)
+
+
+def check_environment(env: Any) -> None:
+    """Refuse what is no environment."""
+    if isinstance(env, type):
+        raise TypeError(f"an environment is an instance: pass {env.__name__}() for {env.__name__}")
+    names = ("arms", "dim", "disjoint", "start", "fill", "means")
+    lacking = [name for name in names if not hasattr(env, name)]
+    if not hasattr(env, "rewards") and not hasattr(env, "reward_noise"):
+        lacking.append("reward_noise or rewards")
+    if lacking:
+        raise TypeError(f"{type(env).__name__} is no environment (dither.envs.base): it lacks {', '.join(lacking)}")
+    errors.at_least("the environment's dim", env.dim, 1)
+    errors.at_least("the environment's arms", env.arms, 1)
+
+
+def _batch(env: Any, models: list[Any], *, rounds: int, there: bool) -> int:
+    """As many runs in lockstep as are quickest and as memory holds. there : on a device."""
+    quick = BATCH_THERE if there else in_cache(env)
+    size = sum(contract.bytes_of(model, env.dim, rounds) for model in models)
+    kept = models if not there else [model for model in models if contract.at_home(model)]
+    quick = int(min([quick, *(contract.together(model, env.dim) for model in kept)]))
+    return max(1, min(quick, int((MEMORY_THERE if there else MEMORY) // size) if size else quick))
+
+
+def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0) -> None:
+    """Refuse models whose `support` does not hold the rewards of the run's first rounds."""
+    bounded = [model for model in models if not _holds(model, -math.inf, math.inf)]
+    if bounded:
+        world = World(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
+        _refuse(env, bounded, world.advance(FIRST).reward)
+
+
+def _holds(model: Any, low: float, high: float) -> bool:
+    """Whether the model takes all rewards from low to high."""
+    least, most = contract.support(model)
+    return least <= low and high <= most
+
+
+def _refuse(env: Any, models: Iterable[Any], reward: np.ndarray) -> None:
+    low, high = float(reward.min()), float(reward.max())
+    for model in models:
+        if not _holds(model, low, high):
+            least, most = contract.support(model)
+            wrong = low if low < least else high
+            raise ValueError(
+                f"rewards must lie in [{least:g}, {most:g}] for {model}, and {env} pays {wrong:.4g}: take an "
+                "environment with such rewards, or a model for these (another link=; the Lin algorithms take any)"
+            )
+
+
+def _whole(name: str, values: list) -> np.ndarray:
+    for value in values:
+        errors.at_least(f"each of {name}", value, 0)
+    return np.array(values, dtype=np.int64)
+
+
+def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
+    """Label -> what to run."""
+    if isinstance(algorithms, str):
+        raise ValueError(
+            f"algorithms must be a list of names or a dict, got the text {algorithms!r}: pass [{algorithms!r}]"
+        )
+    if isinstance(algorithms, Mapping):
+        found = {label: _entry(label, what) for label, what in algorithms.items()}
+    else:
+        listed = [_entry(str(what), what) for what in algorithms]
+        found = {str(spec): spec for spec in listed}
+        if len(found) < len(listed):
+            raise ValueError(f"algorithms must differ, got {[*map(str, listed)]}; in a dict they may have labels")
+    if not found:
+        raise ValueError("algorithms must name at least one algorithm")
+    return found
+
+
+def _entry(label: str, what: Any) -> Spec | tuple[Any, Any]:
+    if isinstance(what, tuple) and len(what) == 2:
+        return what
+    if not isinstance(what, (str, Spec, Algorithm)) and not (hasattr(what, "draw") and hasattr(what, "view")):
+        raise TypeError(
+            f"{label!r} must be a name such as 'LinFP:c=0.3', an algorithm or a policy, or (model, policy) in a dict; "
+            f"got {what!r}"
+        )
+    return Spec.of(what)
+
+
+def configured(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
+    """The model and the policy as they are run in this environment, with what the algorithm is told of it."""
+    facts = {"horizon": rounds} | {k: getattr(env, k) for k in ("sigma", "S") if hasattr(env, k)}
+    return spec.configure(env.dim, disjoint=env.arms if env.disjoint else None, facts=facts)
+
+
+def recorded(T: int) -> np.ndarray:
+    """About 200 rounds from 1 to T, spaced evenly in log t, with those of the published curves (1 + k T/40) and T."""
+    even = 1 + np.arange(40) * T // 40
+    return np.unique(np.r_[np.geomspace(1, T, 180).round().astype(np.int64), even, T])
+
+
+class _Count:
+    """Tells a progress callback how many rounds are done."""
+
+    def __init__(self, total: int, tell: Callable[[int, int], None] | None) -> None:
+        self.done, self.total, self.tell = 0, total, tell
+
+    def add(self, n: int) -> None:
+        self.done += n
+        if self.tell is not None:
+            self.tell(self.done, self.total)
+
+
+def _parallel(env: Any, agents: dict, shares: list, *, jobs: int, done: _Count, **settings: Any) -> list:
+    send = workers.delayed(_there)
+    calls = [send(parts.Travel(), env, agents, runs, done=None, **settings) for runs in shares]
+    found = []
+    for runs, piece in zip(shares, workers.Workers(jobs=jobs).results(calls, ordered=True), strict=True):
+        found.append(piece)
+        done.add(len(runs) * settings["rounds"])
+    return found
+
+
+def _there(arrived: parts.Travel, *what: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
+    """`_lockstep` in another process, where the user's files are loaded first."""
+    return _lockstep(*what, **settings)
+
+
+def _lockstep(
+    env: Any,
+    agents: dict,
+    runs: np.ndarray,
+    *,
+    rounds: int,
+    seed: int,
+    marks: np.ndarray,
+    xp: Any,
+    device: Any,
+    done: Any,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once."""
+    bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
+    world = World(env, runs, seed, xp=xp, device=device)
+    crew = [Agent(label, model, policy, world) for label, (model, policy) in agents.items()]
+    playing = [Team(team) for team in teams(crew, world)]
+    regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
+    chunk = CHUNK if device is None else CHUNK_THERE
+    n = max(1, min(rounds, chunk // (8 * world.width * len(runs)), 256))
+    t = 0
+    while t < rounds:
+        ahead = min(n, rounds - t)
+        rows = world.advance(ahead)
+        if bounded:
+            _refuse(env, bounded, rows.reward)
+        kinds = {home: rows if home else world.moved(rows) for home in {agent.home for agent in crew}}
+        for agent in crew:
+            agent.prepare(ahead)
+        for i in range(ahead):
+            for team in playing:
+                team.step(t + i + 1, i, kinds[team.home])
+        due = (marks > t) & (marks <= t + ahead)
+        for a, agent in enumerate(crew):
+            sums = agent.sums(kinds[agent.home])
+            regret[a][:, due], realised[a][:, due] = (arrays.numpy(kind)[:, marks[due] - t - 1] for kind in sums)
+        t += ahead
+        if done is not None:
+            done.add(ahead * len(runs))
+    return regret, realised

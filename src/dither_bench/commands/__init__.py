@@ -1,0 +1,1 @@
+"""The commands of `dither` that are about the paper and about comparisons."""

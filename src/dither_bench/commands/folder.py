@@ -1,0 +1,49 @@
+"""The commands `results check` and `results merge`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dither.base import errors
+from dither.cli import terminal
+from dither_bench.keep import folders
+from dither_bench.keep.store import UNRECORDED
+
+
+def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]) -> None:
+    """Read every file of a folder of results: is it whole, in its place, and no run there twice with other values?"""
+    console = terminal.console()
+    with terminal.progress("check") as tell:
+        found = folders.check(folder, tell=tell)
+    table = terminal.table(f"{folder}: {found.files:,} files, {found.cells:,} cells")
+    table.add_column("code")
+    table.add_column("runs", justify="right")
+    table.add_column("last made")
+    table.add_column("of")
+    for code, algorithms, runs, last in found.codes:
+        table.add_row(code if code != UNRECORDED else "not recorded", f"{runs:,}", last[:16], errors.listed(algorithms))
+    console.print(table)
+    terminal.said(console, (f"{files:,} files from {machine}" for machine, files in found.machines.most_common()))
+    terminal.said(console, found.wrong)
+    if found.wrong:
+        terminal.said(console, [f"Not right: {len(found.wrong):,} of {found.files:,} files."])
+        raise typer.Exit(1)
+    terminal.said(console, ["Every file is whole and in its place. No run is there twice with other values."])
+
+
+def merge(
+    places: Annotated[
+        list[Path],
+        typer.Argument(metavar="FROM... INTO", help="Folders of results, and last the folder that gets all of them."),
+    ],
+) -> None:
+    """Copy folders of results into one. Nothing is copied if a run has other values in two of them."""
+    *sources, into = places
+    if not sources:
+        raise ValueError(f"name at least two folders: those to take from, and last the one to merge into; got {into}")
+    found = folders.merge(sources, into)
+    terminal.said(
+        terminal.console(),
+        [f"{into}: {found.copied:,} files copied, {found.there:,} were there already."],
+    )

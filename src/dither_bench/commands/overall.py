@@ -1,0 +1,103 @@
+"""Several figures at once: a plan first, then one display over all of them."""
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from dither.base import errors
+from dither.base.workers import Workers
+from dither.cli import terminal
+from dither_bench.commands import analysis
+from dither_bench.define import figures
+from dither_bench.define.panels import Figure
+from dither_bench.judge import words
+from dither_bench.keep.store import STORE
+from dither_bench.plan import calibration, plan
+from dither_bench.plan.calibration import Speeds
+from dither_bench.plan.plan import Part
+from dither_bench.run import run
+
+ALL = "all"  # the name that stands for every figure
+MERGE = "put the parts together with 'dither results merge', and run the command without --shard for tables and plots"
+
+
+def named(names: Iterable[str], *, without: Iterable[str]) -> list[str]:
+    """The figures that are meant: each once, "all" for all that are known, and none of those to be left out."""
+    known = [*analysis.DRAWN, *figures.FIGURES]
+    for name in without:
+        errors.among("figure", name, known)
+    meant = [each for name in names for each in (known if name == ALL else [name])]
+    left = [name for name in dict.fromkeys(meant) if name not in set(without)]
+    if not left:
+        raise ValueError("no figure is left: name one that --without does not leave out")
+    return left
+
+
+def possible(chosen: Iterable[Figure]) -> list[Figure]:
+    """The figures that can run here. The others are said with the reason: their data, or torch, are not here."""
+    found, said = [], terminal.console(stderr=True)
+    for figure in chosen:
+        try:
+            figures.check(figure)
+        except (OSError, ImportError) as reason:
+            terminal.said(said, [f"{figure.name} is left out: {' '.join(str(reason).split())}"])
+        else:
+            found.append(figure)
+    return found
+
+
+def compute(chosen: Sequence[Figure], *, out: Path, workers: Workers, stop: bool, **how: Any) -> None:
+    """Show the plan of these figures; unless it is to stop there, compute what is missing under one display.
+
+    how : runs, seed, block, accept and shard, as `plan.of_figures` takes them
+    """
+    parts = plan.of_figures(chosen, out=out, jobs=run.blocks_for(workers), **how)
+    console, aside = terminal.console(), terminal.console(stderr=True)
+    terminal.said(aside, (sentence for part in parts for sentence in part.of_codes))
+    with terminal.interruptible(out / STORE):
+        speeds = _measured(parts, workers)
+        _show(console, parts, speeds, workers)
+        if stop:
+            return
+        start = time.monotonic()
+        with terminal.progresses([part.figure.name for part in parts]) as tell:
+            blocks = run.compute(parts, out=out, workers=workers, seconds=speeds.seconds, on_progress=tell)
+    if blocks:
+        terminal.said(console, [f"Computed {blocks} blocks in {words.duration(time.monotonic() - start)}."])
+
+
+def _measured(parts: Sequence[Part], workers: Workers) -> Speeds:
+    with terminal.progress("calibration") as tell:
+        return calibration.measure((block for part in parts for block in part.blocks), workers, tell=tell)
+
+
+def _show(console: Console, parts: Sequence[Part], speeds: Speeds, workers: Workers) -> None:
+    """A line for each figure: its panels, the runs that are stored and that are missing, and the time of these."""
+    table = terminal.table("Plan")
+    for name in ("figure", "panels", "runs there", "missing", "time of one core"):
+        table.add_column(name, justify="left" if name == "figure" else "right", no_wrap=True)
+
+    def line(name: str, those: Sequence[Part]) -> None:
+        panels, there, lacking = (
+            sum(numbers) for numbers in zip(*((len(p.figure.panels), p.there, p.lacking) for p in those), strict=True)
+        )
+        cost = words.duration(sum(seconds(those))) if lacking else "–"
+        table.add_row(name, str(panels), f"{there:,}", f"{lacking:,}", cost)
+
+    def seconds(those: Sequence[Part]) -> list[float]:
+        return [speeds.seconds(block) for part in those for block in part.blocks]
+
+    for part in parts:
+        line(part.figure.name, [part])
+    line("all of these", parts)
+    console.print(table)
+    each = seconds(parts)
+    says = [
+        "Runs are counted for each algorithm of each panel. Long times are estimated from short runs, made just now."
+    ]
+    if each and workers.cluster is None:
+        says.append(f"With --jobs {workers.jobs}: about {words.duration(max(sum(each) / workers.jobs, *each))}.")
+    terminal.said(console, says)

@@ -1,0 +1,141 @@
+"""The commands of the figures that are known: `figures`, `reproduce`, `report`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dither.base import errors
+from dither.base.workers import Workers
+from dither.cli import terminal
+from dither.cli.computing import Backend, Cluster
+from dither_bench.commands import analysis, overall, render, running
+from dither_bench.commands.options import (
+    Accept,
+    Band,
+    Block,
+    Called,
+    Earlier,
+    Formats,
+    Jobs,
+    Latex,
+    Log,
+    Out,
+    Profile,
+    Runs,
+    Seed,
+    Title,
+    Width,
+)
+from dither_bench.define import figures
+from dither_bench.plan.plan import Shard
+from dither_bench.show import pictures
+from dither_bench.show.pictures import Look
+
+
+def list_figures(
+    table: Annotated[
+        bool, typer.Option("--table", help="Instead, the algorithms: where each is random, and what is known of it.")
+    ] = False,
+) -> None:
+    """List what can be reproduced, with the time it takes."""
+    (render.taxonomy if table else render.catalogue)(terminal.console())
+
+
+def reproduce(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Figures, as 'dither figures' lists them; or all.")
+    ],
+    without: Annotated[
+        list[str] | None, typer.Option(help="Leave out this figure; may be repeated.", show_default=False)
+    ] = None,
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Show what is there, what is missing and the time it takes; then stop.")
+    ] = False,
+    runs: Runs = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    backend: Backend = "loky",
+    cluster: Cluster = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K/N",
+            help="Compute the K-th of N parts alone; the others are for other machines.",
+            show_default=False,
+        ),
+    ] = None,
+    block: Block = None,
+    out: Out = Path("results"),
+    panel: Annotated[list[str] | None, typer.Option(help="Only this panel, for example d=10; may be repeated.")] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this one, or another, for example LinFP:c=0.3 or mine.py:BGE; may be repeated."),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ALGORITHM",
+            help="The algorithm that the others are compared with.",
+            show_default="LinFP or GLMFP, or else the first",
+        ),
+    ] = None,
+    accept: Accept = False,
+    earlier: Earlier = False,
+    band: Band = "se",
+    log: Log = False,
+    width: Width = None,
+    title: Title = True,
+    called: Called = "code",
+    form: Formats = "png,pdf",
+    latex: Latex = False,
+    profile: Profile = False,
+) -> None:
+    """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will.
+
+    Several figures, or all, show a plan first.
+    """
+    look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
+    meant, workers = overall.named(names, without=without or ()), Workers(backend, jobs, cluster)
+    part = None if shard is None else Shard.parse(shard)
+    drawn = [name for name in meant if name in analysis.DRAWN]
+    chosen = [
+        figures.select(figures.find(name), panels=panel, algorithms=algorithm, rounds=rounds)
+        for name in meant
+        if name not in drawn
+    ]
+    if overall.ALL in names:
+        chosen = overall.possible(chosen)
+    given: dict[str, Any] = {"panel": panel, "algorithm": algorithm, "rounds": rounds, "runs": runs, "block": block}
+    given |= {"reference": reference, "latex": latex, "profile": profile}
+    if drawn and not chosen and (unread := [name for name, value in given.items() if value]):
+        raise ValueError(
+            f"{errors.listed(drawn)} shows the analysis and has no panels of algorithms: leave out --{unread[0]}"
+        )
+    if reference is not None:
+        chosen = [figures.against(figure, reference) for figure in chosen]
+    how: dict[str, Any] = dict(seed=seed, runs=runs, block=block, accept=accept)
+    if chosen and (only_plan or part is not None or len(chosen) > 1):
+        overall.compute(chosen, out=out, workers=workers, stop=only_plan, shard=part, **how)
+    if only_plan:
+        return
+    if drawn and (part is None or part.number == 1):
+        analysis.theory(drawn, seed=seed, out=out / "theory")
+    if part is not None and part.of > 1:
+        terminal.said(terminal.console(), [f"Part {shard} is in {out}: {overall.MERGE}"])
+        return
+    for figure in chosen:
+        running.show(figure, out=out, look=look, earlier=earlier, jobs=jobs, backend=backend, cluster=cluster, **how)
+
+
+def write_report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),
+    band: Band = "se",
+    log: Log = False,
+) -> None:
+    """Write one HTML file with all figures and tables of a folder of results; it needs nothing beside it."""
+    from dither_bench.commands import report
+
+    terminal.written(terminal.console(), [report.write(folder, output, band=band, log=log)])

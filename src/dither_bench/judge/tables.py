@@ -1,0 +1,273 @@
+"""Tables of a figure, as polars frames: the regret beside the published one, and paired differences.
+
+round       where the published curves of the panel end, and its horizon
+value       'within' if |ours - published| is at most 10 % of the published value, or at most three combined
+standard errors √(se² + se_published²); else 'differs'; 'undecided' where the published value is a lower bound that ours
+keeps; 'order only' in a figure whose values are not compared
+difference  regret - regret of the reference in the same run, which saw the same contexts and noise; mean and 95 %
+t-interval over the runs
+order       'agrees' or 'disagrees' with the sign of the published difference; 'undecided' where the interval
+holds 0; '-' where nothing is published
+lowest      whether the regret is below that of every other algorithm there: the intervals of all differences lie
+below 0
+each        where the figure shows every run: the regrets of the runs in their order, with * after a collapsed run. A
+run has collapsed if over the last tenth of the rounds it lost more than twice as much as the median run, and more
+than 20
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from dither.algorithms import Spec
+from dither_bench.define import published
+from dither_bench.define.panels import Figure, Panel, reference
+from dither_bench.keep.asked import Codes
+from dither_bench.keep.cells import of_panel
+from dither_bench.keep.store import Store
+
+CLOSE = 0.10  # of the published value
+ERRORS = 3.0  # combined standard errors
+LEVEL = 0.95  # of the intervals
+COLLAPSED = 2.0  # times the median run's regret over the last tenth
+LEAST = 20.0  # a run that lost no more than this over the last tenth has not collapsed: it may be chance
+_PLACE: dict[str, Any] = {"panel": pl.String, "round": pl.Int64, "algorithm": pl.String}
+MEASURED = _PLACE | dict.fromkeys(("regret", "se"), pl.Float64) | {"runs": pl.Int64}
+MEASURED |= {"sd": pl.Float64, "median": pl.Float64, "each": pl.String, "lowest": pl.Boolean}
+PAIRED = _PLACE | {"reference": pl.String} | dict.fromkeys(("difference", "low", "high"), pl.Float64)
+PAIRED |= {"runs": pl.Int64}
+EACH = 20  # runs at most that are shown one by one
+
+
+def curves(figure: Figure, store: Store, *, seed: int, codes: Codes) -> pl.DataFrame:
+    """Columns panel, algorithm, run, round, and regret of the kind that the figure shows.
+
+    They hold all stored runs of the codes that are named for each cell, or of the newest code where none is named.
+    """
+    frames = [
+        store.read(cell, codes.get(cell.key)).select(
+            panel=pl.lit(panel.name), algorithm=pl.lit(name), run="run", round="round", regret=figure.shows
+        )
+        for panel in figure.panels
+        for name, cell in of_panel(panel, seed=seed).items()
+    ]
+    return pl.concat(frames)
+
+
+def summary(curves: pl.DataFrame) -> pl.DataFrame:
+    """Columns panel, algorithm, round, mean, se, low, median, high (the quartiles), runs; over the runs."""
+    regret = pl.col("regret")
+    return (
+        curves.group_by("panel", "algorithm", "round", maintain_order=True)
+        .agg(
+            mean=regret.mean(),
+            se=regret.std() / pl.len().sqrt(),
+            low=regret.quantile(0.25, "linear"),
+            median=regret.median(),
+            high=regret.quantile(0.75, "linear"),
+            runs=pl.len(),
+        )
+        .sort("panel", "algorithm", "round", maintain_order=True)
+    )
+
+
+def centred(rows: pl.DataFrame, band: str) -> pl.DataFrame:
+    """The rows of `summary` with what a line shows in the column mean: the median where the band is called so."""
+    return rows.with_columns(mean="median") if band == "median" else rows
+
+
+def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
+    """A row for each panel, round and algorithm that has results; bound: what is published is a lower bound.
+
+    Columns panel, round, algorithm, published, bound, regret, se, ratio, runs, value, note, preset, sd, median, each,
+    lowest.
+    """
+    return judged(figure, measured(figure, curves))
+
+
+def measured(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
+    """What only the runs can tell of `values`: panel, round, algorithm, regret, se, runs, sd, median, each, lowest."""
+    rows = []
+    surest = {(p.name, t): _certain(curves, p, t) for p in figure.panels for t in published.ends(figure, p)}
+    for panel, t, spec in _places(figure):
+        name = str(spec)
+        found = _at(curves, panel, t, algorithm=name)
+        regret = np.array(list(found.values()))
+        if regret.size == 0:
+            continue
+        se = standard_error(regret)
+        each = _each(curves, panel, t, algorithm=name, found=found) if figure.each and regret.size <= EACH else ""
+        spread = (None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
+        rows.append(
+            (panel.name, t, name, float(regret.mean()), se, regret.size, *spread, each, surest[panel.name, t] == name)
+        )
+    return pl.DataFrame(rows, schema=MEASURED, orient="row")
+
+
+def judged(figure: Figure, measured: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `measured` beside what is published: `values`."""
+    places = {(panel.name, t, str(spec)): (panel, spec) for panel, t, spec in _places(figure)}
+    rows = []
+    for row in measured.iter_rows(named=True):
+        panel, spec = places[row["panel"], row["round"], row["algorithm"]]
+        end = _end(figure, panel, row["round"], algorithm=spec)
+        theirs, bound = (end.mean, end.bound) if end else (None, False)
+        verdict = _value(row["regret"], row["se"], end=end)
+        if end and figure.compares == "order":
+            verdict = "order only"
+        ratio = row["regret"] / theirs if theirs and not bound else None
+        note = _why(figure, panel, algorithm=spec) if verdict == "differs" else ""
+        rows.append((theirs, bound, ratio, verdict, note, spec.preset))
+    kinds = [pl.Float64, pl.Boolean, pl.Float64, *[pl.String] * 3]
+    names = ["published", "bound", "ratio", "value", "note", "preset"]
+    beside = pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
+    order = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "runs", "value", "note"]
+    return pl.concat([measured, beside], how="horizontal").select(*order, "preset", "sd", "median", "each", "lowest")
+
+
+def differences(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
+    """Columns panel, round, algorithm, reference, difference, low, high, runs, published, order."""
+    return ordered(figure, paired(figure, curves))
+
+
+def paired(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
+    """What only the runs can tell of `differences`: all columns up to runs."""
+    rows = []
+    for panel, t, spec in _places(figure):
+        base = reference(panel)
+        found, of_base = (_at(curves, panel, t, algorithm=str(a)) for a in (spec, base))
+        pairs = np.array([found[run] - of_base[run] for run in found if run in of_base])
+        if spec != base and pairs.size:
+            rows.append((panel.name, t, str(spec), str(base), *interval(pairs), pairs.size))
+    return pl.DataFrame(rows, schema=PAIRED, orient="row")
+
+
+def ordered(figure: Figure, paired: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `paired` beside what is published: `differences`."""
+    specs = {(panel.name, t, str(spec)): (panel, spec) for panel, t, spec in _places(figure)}
+    rows = []
+    for row in paired.iter_rows(named=True):
+        t = row["round"]
+        both = (specs[row["panel"], t, row[name]] for name in ("algorithm", "reference"))
+        gap = _gap(*(_end(figure, panel, t, algorithm=spec) for panel, spec in both))
+        rows.append((gap, _order(row["low"], row["high"], published=gap)))
+    beside = pl.DataFrame(rows, schema={"published": pl.Float64, "order": pl.String}, orient="row")
+    return pl.concat([paired, beside], how="horizontal")
+
+
+def interval(x: np.ndarray, *, level: float = LEVEL) -> tuple[float, float | None, float | None]:
+    """The mean and the ends of its t-interval. The ends are None for one value, which says nothing of the spread."""
+    mean, se = float(x.mean()), standard_error(x)
+    if se is None:
+        return mean, None, None
+    half = float(stats.t.ppf((1 + level) / 2, x.size - 1)) * se
+    return mean, mean - half, mean + half
+
+
+def _places(figure: Figure) -> Iterator[tuple[Panel, int, Spec]]:
+    """Every panel, round to look at and algorithm."""
+    for panel in figure.panels:
+        for t in published.ends(figure, panel):
+            yield from ((panel, t, spec) for spec in panel.algorithms)
+
+
+def _at(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str) -> dict[int, float]:
+    """Run -> regret at round t."""
+    rows = curves.filter(panel=panel.name, algorithm=algorithm, round=t).sort("run")
+    return dict(rows.select("run", "regret").iter_rows())
+
+
+def _each(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str, found: dict[int, float]) -> str:
+    """The regrets at round t of the runs, in their order, with * after those that have collapsed."""
+    rounds = curves.filter(
+        (pl.col("round") <= 0.9 * t + 1) & (pl.col("round") < t), panel=panel.name, algorithm=algorithm
+    )
+    start = rounds["round"].max()
+    before = _at(curves, panel, start, algorithm=algorithm) if isinstance(start, int) else {}
+    failed = np.zeros(len(found), dtype=bool)
+    if isinstance(start, int) and before.keys() == found.keys():
+        failed = collapsed(np.array(list(found.values())) - np.array(list(before.values())))
+    return " ".join(
+        f"{x:.1f}".removesuffix(".0") + "*" * bool(bad) for x, bad in zip(found.values(), failed, strict=True)
+    )
+
+
+def collapsed(late: np.ndarray) -> np.ndarray:
+    """Which runs (R,) have collapsed, from their regrets over the last tenth of the rounds (R,)."""
+    return (late > COLLAPSED * np.median(late)) & (late > LEAST)
+
+
+def lowest(curves: pl.DataFrame, panel: Panel, t: int) -> tuple[str | None, set[str]]:
+    """The algorithm of the lowest mean regret at round t, and those that cannot be told apart from it.
+
+    They cannot if the 95 % interval of the paired difference holds 0, or if there is one run alone. None: no results.
+    """
+    found = {name: _at(curves, panel, t, algorithm=name) for name in map(str, panel.algorithms)}
+    found = {name: regret for name, regret in found.items() if regret}
+    if not found:
+        return None, set()
+    best = min(found, key=lambda name: float(np.mean(list(found[name].values()))))
+    unclear = set()
+    for name, other in found.items():
+        gaps = np.array([other[run] - x for run, x in found[best].items() if run in other])
+        low = interval(gaps)[1] if gaps.size else None
+        if name != best and (low is None or low <= 0):
+            unclear.add(name)
+    return best, unclear
+
+
+def _certain(curves: pl.DataFrame, panel: Panel, t: int) -> str | None:
+    """The algorithm whose regret is certainly lower than that of every other one; None where there is none."""
+    best, unclear = lowest(curves, panel, t)
+    compared = curves.filter(panel=panel.name, round=t)["algorithm"].n_unique()
+    return best if compared > 1 and not unclear else None
+
+
+def _end(figure: Figure, panel: Panel, t: int, *, algorithm: Spec) -> published.End | None:
+    """The end of the published curve, if that is at round t."""
+    end = published.last(figure, panel, algorithm=algorithm)
+    return end if end and end.round == t else None
+
+
+def _gap(end: published.End | None, base: published.End | None) -> float | None:
+    """The published difference; None where there is none, or where a bound leaves its sign open."""
+    if end is None or base is None:
+        return None
+    gap = end.mean - base.mean
+    least, most = (-math.inf if base.bound else gap), (math.inf if end.bound else gap)
+    return gap if least > 0 or most < 0 or least == most else None
+
+
+def standard_error(x: np.ndarray) -> float | None:
+    """Of the mean of x (R,); None for one value."""
+    return float(x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else None
+
+
+def _value(mean: float, se: float | None, *, end: published.End | None) -> str:
+    if end is None:
+        return "-"
+    gap = abs(mean - end.mean)
+    if end.bound and mean >= (1 - CLOSE) * end.mean:
+        return "undecided"
+    if gap <= CLOSE * end.mean:
+        return "within"
+    if se is None:
+        return "undecided"
+    close = gap <= ERRORS * math.hypot(se, end.se or 0)
+    return "differs" if not close else "undecided" if end.bound else "within"
+
+
+def _order(low: float | None, high: float | None, *, published: float | None) -> str:
+    if published is None:
+        return "-"
+    if low is None or high is None or low <= 0 <= high:
+        return "undecided"
+    return "agrees" if (low > 0) == (published > 0) else "disagrees"
+
+
+def _why(figure: Figure, panel: Panel, *, algorithm: Spec) -> str:
+    return " ".join(note.text for note in figure.notes if note.explains(panel.name, algorithm))

@@ -1,0 +1,94 @@
+"""What was asked for in a folder of results: one small JSON file a request, so that a report knows what to show.
+
+Requests add up: panels and algorithms that were asked for one after another stand in one figure. If a panel is asked
+for again with other rounds, it replaces the earlier panel. If a figure is asked for with another seed, it replaces the
+earlier figure. A request also says from which codes it takes results, so a report shows the same results.
+
+Several commands may work in one folder at once. So each writes its request again when its results are there, and asks
+for the figure of its own seed: it shows what it was asked for, whatever others have asked for meanwhile.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dither.base import files
+from dither_bench.define.environments import identity
+from dither_bench.define.figures import FIGURES, from_data, to_data
+from dither_bench.define.panels import Figure, Panel
+
+FOLDER = "asked"
+
+
+Codes = Mapping[str, Sequence[str]]  # key of a cell -> the codes whose results are taken; the first of them wins
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that was asked of one figure."""
+
+    figure: Figure
+    seed: int
+    codes: Codes
+
+
+def record(out: Path, figure: Figure, *, seed: int, codes: Codes | None = None) -> Path | None:
+    """Write down that the figure was asked for. -> the file; None where the same was asked for before"""
+    request = {"seed": seed, "figure": to_data(figure), "codes": {k: list(v) for k, v in (codes or {}).items()}}
+    text = json.dumps(request, indent=1, ensure_ascii=False)
+    name = f"{figure.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
+    path = out / FOLDER / name
+    new = not path.exists()
+    files.replace(path, lambda file: file.write(text.encode()), parents=True)
+    return path if new else None
+
+
+def figures(out: Path, *, only: str | None = None, seed: int | None = None) -> list[Request]:
+    """The figures asked for in the folder, each once; or the one of that name, or what was asked of it with that seed.
+
+    seed=None: the seed with which a figure was asked for last
+    """
+    found: dict[str, Request] = {}
+    for path in sorted((out / FOLDER).glob("[!.]*.json"), key=lambda path: path.stat().st_mtime_ns):
+        try:
+            request = json.loads(path.read_text(encoding="utf-8"))
+            if only not in (None, request["figure"]["name"]) or seed not in (None, request["seed"]):
+                continue
+            new = Request(from_data(request["figure"]), request["seed"], dict(request.get("codes", {})))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is not a request of this program ({error!r}): move it away") from None
+        old = found.get(new.figure.name)
+        if old is not None and old.seed == new.seed:
+            new = Request(_joined(old.figure, new.figure), new.seed, {**old.codes, **new.codes})
+        found[new.figure.name] = new
+    return [found[name] for name in sorted(found, key=_place(FIGURES))]
+
+
+def seeds(out: Path, name: str) -> list[int]:
+    """The seeds with which the figure was asked for in the folder."""
+    texts = (path.read_text(encoding="utf-8") for path in (out / FOLDER).glob(f"{name}-*.json"))
+    found = [request for request in map(json.loads, texts) if request["figure"]["name"] == name]
+    return sorted({request["seed"] for request in found})
+
+
+def _joined(old: Figure, new: Figure) -> Figure:
+    panels: dict[str, Panel] = {panel.name: panel for panel in old.panels}
+    known = FIGURES.get(new.name, new)
+    for panel in new.panels:
+        had = panels.get(panel.name, panel)
+        specs = panel.algorithms
+        if (identity(had.env), had.rounds) == (identity(panel.env), panel.rounds):
+            newest = {spec: spec for spec in had.algorithms + specs}  # of equal ones, where a file lies now
+            specs = tuple(sorted(newest.values(), key=_place(known.algorithms)))
+        panels[panel.name] = replace(panel, algorithms=specs)
+    order = _place([panel.name for panel in known.panels])
+    varied = tuple(dict.fromkeys(old.varied + new.varied))
+    return replace(new, varied=varied, panels=tuple(panels[name] for name in sorted(panels, key=order)))
+
+
+def _place(known):
+    """A sorting key: the place in `known`. What is not in `known` comes last, in the order it had."""
+    places = {name: i for i, name in enumerate(known)}
+    return lambda name: places.get(name, len(places))

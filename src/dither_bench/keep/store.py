@@ -1,0 +1,166 @@
+"""The store of results: append-only Parquet files, one for a block of runs of a cell by one code.
+
+    FOLDER/<key of the cell>/<code>/<first run>-<last run>.parquet
+    code       the fingerprint of the code that made the runs (module `code`)
+    columns    run, round, regret (of the means), realised; both regrets are cumulative
+    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, and `made_here`
+
+A file is written under a temporary name and renamed, so a kill loses at most the block in progress. The path of a file
+says everything that its rows depend on. So if processes share a folder, one replaces a file of another only by the same
+rows. Results of other code stay in their own folders: a user who goes back to that code finds them again. Earlier
+versions did not record the code. Their files lie directly in the folder of the cell, and their code is UNRECORDED.
+"""
+
+import functools
+import io
+import json
+import platform
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dither import _version
+from dither.base import files
+from dither_bench.keep.cells import Cell
+
+STORE = "store"  # the folder of the results, below that of the figures
+METADATA = "dither"
+Made = dict[str, Any]  # where and when results were made: `made_here`
+COLUMNS = ("run", "round", "regret", "realised")
+UNRECORDED = ""
+
+
+class Store:
+    """The results in one folder."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def codes(self, cell: Cell) -> list[str]:
+        """The codes that have stored runs of the cell. The code of the newest file comes first."""
+        folder = self.folder / cell.key
+        found = {UNRECORDED, *(inner.name for inner in folder.glob("[!.]*") if inner.is_dir())}
+        newest = {code: max((about["created"] for _, about in self._files(cell, code)), default="") for code in found}
+        return sorted(filter(newest.get, found), key=lambda code: (newest[code], code), reverse=True)
+
+    def runs(self, cell: Cell, codes: Sequence[str] | None = None) -> set[int]:
+        """The runs of the cell that are stored for these codes; None: for the newest code."""
+        return {run for about in self.about(cell, codes) for run in about["runs"]}
+
+    def read(self, cell: Cell, codes: Sequence[str] | None = None) -> pl.DataFrame:
+        """All rows that are stored for the cell and these codes, each run once; None: for the newest code.
+
+        A run that several of these codes have is taken from the first of them.
+        """
+        seen: set[int] = set()
+        frames = [pl.DataFrame(schema=dict.fromkeys(COLUMNS[:2], pl.Int64) | dict.fromkeys(COLUMNS[2:], pl.Float64))]
+        for path, about in self._of(cell, codes):
+            new = set(about["runs"]) - seen
+            if new:
+                frames.append(read_rows(path).filter(pl.col("run").is_in(sorted(new))))
+                seen |= new
+        return pl.concat(frames)
+
+    def about(self, cell: Cell, codes: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The metadata of each file: cell, code, runs, model, policy, and what `made_here` says."""
+        return [about for _, about in self._of(cell, codes)]
+
+    def write(
+        self,
+        cell: Cell,
+        runs: range,
+        *,
+        code: str,
+        rounds: np.ndarray,
+        regret: np.ndarray,
+        realised: np.ndarray,
+        made: Made | None = None,
+        **more: str,
+    ) -> Path:
+        """Add consecutive runs of this code: rounds (P,), regret and realised (R, P); `more` goes into the metadata.
+
+        made : what `made_here` says where the runs were made; None: they were made here, now
+        """
+        frame = pl.DataFrame(
+            {
+                "run": np.repeat(np.array(runs, dtype=np.int64), len(rounds)),
+                "round": np.tile(rounds.astype(np.int64), len(runs)),
+                "regret": regret.reshape(-1),
+                "realised": realised.reshape(-1),
+            }
+        )
+        about = {"key": cell.key, "cell": cell.content(), "code": code, "runs": list(runs)} | more
+        about |= made_here() if made is None else made
+        path = self.folder / cell.key / code / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
+        content = parquet(frame, metadata={METADATA: json.dumps(about)})
+        files.replace(path, lambda file: file.write(content), parents=True)
+        return path
+
+    def _of(self, cell: Cell, codes: Sequence[str] | None) -> Iterator[tuple[Path, dict[str, Any]]]:
+        for code in self.codes(cell)[:1] if codes is None else codes:
+            yield from self._files(cell, code)
+
+    def _files(self, cell: Cell, code: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+        for path in sorted((self.folder / cell.key / code).glob("[!.]*.parquet")):
+            about = read_about(path)
+            if about.get("key") != cell.key:
+                raise foreign(path, f"it holds the cell {about.get('key')}")
+            if about["code"] != code:
+                raise foreign(path, f"it holds results of the code {about['code']}")
+            yield path, about
+
+
+def parquet(frame: pl.DataFrame, **more: Any) -> bytes:
+    """The frame as the bytes of a file. Python writes them, so a full disk is an OSError, and not one of polars."""
+    content = io.BytesIO()
+    frame.write_parquet(content, **more)
+    return content.getvalue()
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """The metadata of a file. Raises ValueError for a file that is not of a store."""
+    try:
+        return {"code": UNRECORDED} | json.loads(pl.read_parquet_metadata(path)[METADATA])
+    except (pl.exceptions.PolarsError, OSError, KeyError, ValueError, TypeError) as error:
+        raise foreign(path, error) from None
+
+
+def read_rows(path: Path) -> pl.DataFrame:
+    """The rows of a file. Raises ValueError for a file that is cut, or lacks a column."""
+    try:
+        return pl.read_parquet(path).select(COLUMNS)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise foreign(path, error) from None
+
+
+def foreign(path: Path, why: object) -> ValueError:
+    """The error of a file that is not as the store writes it."""
+    return ValueError(f"{path} is not a whole file of this store ({why}): move it away, and its runs are made anew")
+
+
+def made_here() -> Made:
+    """The versions, the machine, its processor and the time: each file of results says them."""
+    return {
+        "versions": versions(),
+        "machine": platform.node(),
+        "processor": processor(),
+        "created": datetime.now(UTC).isoformat(timespec="microseconds"),
+    }
+
+
+@functools.cache
+def processor() -> str:
+    """The processor's name, such as "Intel(R) Xeon(R) CPU @ 2.20GHz", or its kind where the system does not say it."""
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text(encoding="utf-8").splitlines() if about.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages that the numbers may depend on."""
+    return {"dither": _version.__version__, "numpy": np.__version__, "python": platform.python_version()}

@@ -1,0 +1,107 @@
+"""About how long a run takes: an estimate from the sizes alone, so that neither torch nor the data are needed.
+
+The constants were fitted to a few runs, five at a time, on a core of a 2.x GHz server. The estimate is good to a factor
+of two or three. It has three uses. `dither figures` lists the time of every figure. A progress bar needs the share of
+each part, to tell the time left from the time that has passed. And a plan needs to know how a short real run grows to a
+long one (`calibration`).
+
+A round of a network is estimated from its layers:
+
+score      one pass forward over K arms
+train      steps/every times: forward and backward over `batch` rows (three passes), and Adam over all p weights
+gradients  of all arms: one pass backward, and U over all p weights; NeuralUCB and NeuralTS need them
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from dither import models
+from dither.algorithms import Spec
+from dither.simulation.simulate import configured
+from dither_bench.define import networks
+from dither_bench.define.environments import Outline, outline
+from dither_bench.define.panels import Panel
+
+# All in microseconds.
+DRAW = 0.011  # a feature of a context
+COPY = 0.001  # a feature of a context of a fixed set
+CALLS = 48.0  # the calls of a round of a small network
+BESIDE = 30.0  # the calls for the gradients of all arms
+WEIGHT = 2e-3  # Adam's step of one weight
+PRODUCT = 2e-5  # a multiplication and an addition
+
+FIRST = 64  # rounds in which Newton's method on counts takes as many steps as it ever does
+SOLVED = 128  # rounds in which a generalised linear model solves its history
+
+
+def seconds(panel: Panel, *, algorithms: Iterable[Spec], runs: int) -> float:
+    """About how many seconds these algorithms take on one core."""
+    env = outline(panel.env)
+    each = sum(microseconds(env, spec, rounds=panel.rounds) for spec in algorithms)
+    return 1e-6 * runs * (drawing(env, rounds=panel.rounds) + each)
+
+
+def drawing(env: Outline, *, rounds: int) -> float:
+    """About how many microseconds the contexts of one run take: drawn anew, or copied from a few fixed sets."""
+    features = env.dim if env.disjoint else env.arms * env.dim
+    return rounds * (2.0 + (COPY if env.fixed else DRAW) * features)
+
+
+def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
+    """About how many microseconds all rounds of one run take on one core."""
+    if networks.settings(spec):
+        return rounds * _network(env, spec)
+    d = env.dim
+    step = 10 + (0.0012 * env.arms * d**2 if env.disjoint else 0.002 * env.arms * d)
+    model, _ = configured(spec, env, rounds=rounds)
+    if not isinstance(model, models.GLM):
+        return rounds * step
+    counts = model.solver == "counts"
+    if counts and env.fixed:
+        early = min(rounds, FIRST) * (1 + math.log(max(rounds, FIRST) / FIRST))  # Newton's steps become fewer
+        return rounds * (step + 230 + 4.5 * d) + early * (80 + 13 * d)
+    reads = counts or spec.algorithm.perturbs == "reward"  # it reads all of its history in every round
+    solved = min(rounds, SOLVED) * (175 + 19 * d)
+    passes = (20_000 + 700 * d) * math.log(max(rounds, SOLVED) / SOLVED)  # ever fewer over the history, ever longer
+    whole = 150 + 13 * d + (0.08 + 0.0025 * d) * rounds / 2  # to read all rows, of which there are ever more
+    return rounds * (step + 25 + 2.7 * d + reads * whole) + solved + passes
+
+
+def _network(env: Outline, spec: Spec) -> float:
+    """Microseconds of a round of a network."""
+    net, K = networks.settings(spec), env.arms
+    layers = list(_layers(env.dim, networks.widths(net["hidden"]), networks.widths(net.get("convolutions", ()))))
+    products = sum(layer.products for layer in layers)
+    weights = sum(layer.weights + layer.biases for layer in layers)
+    weights += (K - 1 if env.disjoint else 0) * layers[0].weights
+    often = net["steps"] / net["every"]
+    cost = CALLS + PRODUCT * products * (K + often * 3 * net["batch"]) + WEIGHT * often * weights
+    if _gradients(spec):
+        cost += BESIDE + PRODUCT * products * 2 * K + WEIGHT / 2 * weights
+    return cost
+
+
+class _Layer(NamedTuple):
+    """Sizes for one arm."""
+
+    products: int
+    weights: int
+    biases: int
+
+
+def _layers(d: int, hidden: tuple[int, ...], filters: tuple[int, ...]) -> Iterator[_Layer]:
+    """The layers for an arm of d numbers: 3 x 3 convolutions with 2 x 2 pooling, then dense ones."""
+    for n, m in itertools.pairwise((1, *filters)):
+        yield _Layer(d * 9 * n * m, 9 * n * m, m)
+        d //= 4
+    for n, m in itertools.pairwise((d * (filters[-1] if filters else 1), *hidden, 1)):
+        yield _Layer(n * m, n * m, m)
+
+
+def _gradients(spec: Spec) -> bool:
+    """Whether its policy asks for the gradients of all arms."""
+    policy: Any = spec.algorithm.policy
+    needs = policy.needs
+    return not isinstance(needs, property) and bool(needs & {"gradient_norm", "sensitivity"})

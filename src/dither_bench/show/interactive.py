@@ -1,0 +1,135 @@
+"""A figure as the page's script (`curves.js`) takes it: names and looks of the curves, and the numbers of each panel.
+
+    x            rounds, or values of a setting: one list for all curves of a panel, and null where a curve has no value
+    mean, se     over the runs; the band is made of them, or of low and high (the quartiles)
+    published    x, mean and se of the paper's curve, without its lower bounds
+
+The numbers have as many figures as a screen can show, so that a page with every figure of the paper stays small.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import polars as pl
+
+from dither.algorithms import Spec
+from dither.base.drawing import DARK, PALETTE
+from dither_bench.define import published
+from dither_bench.define.panels import Figure, Panel
+from dither_bench.judge import tables, words
+from dither_bench.show import names
+from dither_bench.show.looks import looks
+
+SYMBOLS = {  # what Plotly calls a marker of matplotlib
+    "o": "circle",
+    "s": "square",
+    "^": "triangle-up",
+    "D": "diamond",
+    "v": "triangle-down",
+    "P": "cross",
+    "X": "x",
+    "<": "triangle-left",
+    ">": "triangle-right",
+    "*": "star",
+    "p": "pentagon",
+    "h": "hexagon",
+}
+DASHES = {"-": "solid", "-.": "dashdot", ":": "dot"}
+ON_DARK = dict(zip(PALETTE, DARK, strict=True))
+FIGURES = {"mean": 5, "se": 3, "low": 4, "high": 4}  # significant ones of each number
+
+Rows = pl.DataFrame  # of `tables.summary`, with a column x
+Paper = pl.DataFrame  # columns x, mean, se
+
+
+def sketch(figure: Figure, curves: pl.DataFrame, *, band: str = "se") -> dict[str, Any] | None:
+    """Axes, curves and panels, as JSON holds them. None for a figure that is a picture in the page.
+
+    That is one over anything but rounds or a setting of the environment, such as the settings of the algorithms.
+    """
+    if figure.x != "round" and not all(figure.x in panel.env for panel in figure.panels):
+        return None
+    rows = tables.centred(tables.summary(curves), band)
+    if band == "median":
+        rows = rows.with_columns(se=pl.lit(None, pl.Float64))  # which is the error of a mean
+    shown = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
+    named, of = names.shown(figure), looks(figure)
+    over_rounds = figure.x == "round"
+    panels = list((_over_rounds if over_rounds else _over_setting)(figure, rows, shown, band=band))
+    return {
+        "x": "round" if over_rounds else {"dim": "d"}.get(figure.x, figure.x),
+        "y": words.SHOWS[figure.shows].split(",")[0],
+        "band": words.band(band, rows["runs"].unique().to_list()),
+        "curves": [_curve(named[spec], of[spec], extra=spec in figure.extra) for spec in shown],
+        "published": any("published" in curve for panel in panels for curve in panel["curves"]),
+        "panels": panels,
+    }
+
+
+def _curve(name: str, look: dict[str, Any], *, extra: bool) -> dict[str, Any]:
+    """How an algorithm is named and drawn; extra: the paper does not have it."""
+    return {
+        "name": name,
+        "extra": extra,
+        "light": look["color"],
+        "dark": ON_DARK[look["color"]],
+        "symbol": SYMBOLS[look["marker"]],
+        "dash": DASHES[look["linestyle"]],
+    }
+
+
+def _over_rounds(figure: Figure, rows: Rows, shown: list[Spec], *, band: str) -> Iterator[dict[str, Any]]:
+    """A panel for each panel of the figure that has results."""
+    for panel in figure.panels:
+        here = rows.filter(panel=panel.name).with_columns(x="round")
+        if not here.is_empty():
+            paper = {s: published.curve(figure, panel, algorithm=s).filter(bound=False) for s in panel.algorithms}
+            yield {"name": panel.name} | _numbers(
+                here, {s: p.rename({"round": "x"}) for s, p in paper.items()}, shown, band
+            )
+
+
+def _over_setting(figure: Figure, rows: Rows, shown: list[Spec], *, band: str) -> Iterator[dict[str, Any]]:
+    """One panel: the last regret against the setting of the environment in which the panels differ."""
+    panels = [panel for panel in figure.panels if not rows.filter(panel=panel.name).is_empty()]
+    settings = [(panel.name, panel.rounds, float(panel.env[figure.x])) for panel in panels]
+    last = rows.join(pl.DataFrame(settings, schema=["panel", "round", "x"], orient="row"), on=["panel", "round"])
+    paper = {spec: _ends(figure, panels, spec) for spec in shown}
+    yield {"name": f"at round {panels[0].rounds:,}"} | _numbers(last, paper, shown, band)
+
+
+def _ends(figure: Figure, panels: Iterable[Panel], spec: Spec) -> Paper:
+    """The last published regret of each panel whose published curve reaches the horizon, over the panel's setting."""
+    ends = ((panel, published.last(figure, panel, algorithm=spec)) for panel in panels)
+    rows = [(float(p.env[figure.x]), end.mean, end.se) for p, end in ends if end and end.round == p.rounds]
+    schema = {"x": pl.Float64, "mean": pl.Float64, "se": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row").sort("x")
+
+
+def _numbers(rows: Rows, paper: dict[Spec, Paper], shown: list[Spec], band: str) -> dict[str, Any]:
+    """x of a panel, and the numbers of its curves at these x. The place of a curve in `shown` is its name there."""
+    x = rows.select(pl.col("x").unique()).sort("x")
+    curves = []
+    for i, spec in enumerate(shown):
+        mine = rows.filter(algorithm=str(spec))
+        if mine.is_empty():
+            continue
+        wanted = ["mean", "se", *(["low", "high"] if band in words.QUARTILES else [])]
+        curve: dict[str, Any] = {"curve": i} | _lists(x.join(mine, on="x", how="left", maintain_order="left"), wanted)
+        if spec in paper and not paper[spec].is_empty():
+            curve["published"] = {"x": paper[spec]["x"].to_list()} | _lists(paper[spec], ["mean", "se"])
+        curves.append(curve)
+    return {"x": x["x"].to_list(), "curves": curves}
+
+
+def _lists(frame: pl.DataFrame, columns: Iterable[str]) -> dict[str, list[float | None]]:
+    return {name: [_short(y, FIGURES[name]) for y in frame[name]] for name in columns}
+
+
+def _short(y: float | None, figures: int) -> float | int | None:
+    """The number with so many significant figures, without ".0"; None for what is not finite."""
+    if y is None or not math.isfinite(y):
+        return None
+    rounded = float(f"{y:.{figures}g}")
+    return int(rounded) if rounded.is_integer() else rounded

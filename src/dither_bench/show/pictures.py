@@ -1,0 +1,73 @@
+"""What a picture is made for: a screen or a column of a paper, with which names, and in which files."""
+
+import shutil
+from dataclasses import dataclass
+
+from dither.base import errors
+from dither_bench.judge import words
+from dither_bench.show import names
+
+WIDTHS = {"column": 3.25, "text": 5.5}  # inches: a column of two, and the whole text of one column
+LEAST = 2.0  # inches: a narrower picture has no room for a curve
+FORMATS = ("png", "pdf", "svg", "pgf")
+TEX = "xelatex"  # what matplotlib measures letters with, for pgf
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a picture is made for, and which files are made.
+
+    band : "se" (±1 standard error), "quantiles" (the quartiles) or "median" (the same, round the median)
+    log : logarithmic axes
+    width : the width of the picture: inches, "column" or "text"; None: as wide as its panels are on a screen
+    title : whether the picture has its title and what its band is; without them, both belong into the caption
+    names : "code" or "paper", as `names.shown` takes them
+    formats : of `FORMATS`
+    latex : also write the tables and a figure with its caption as LaTeX
+    profile : also write performance profiles and interquartile means (`profiles`)
+    """
+
+    band: str = "se"
+    log: bool = False
+    width: str | float | None = None
+    title: bool = True
+    names: str = "code"
+    formats: tuple[str, ...] = ("png", "pdf")
+    latex: bool = False
+    profile: bool = False
+
+    def __post_init__(self) -> None:
+        errors.among("band", self.band, words.BANDS)
+        errors.among("kind of names", self.names, names.KINDS)
+        for one in self.formats:
+            errors.among("format", one, FORMATS)
+        if not self.formats:
+            raise ValueError(f"formats names at least one of {', '.join(FORMATS)}")
+        inches(self.width)
+        if self.latex and set(self.formats) <= {"svg"}:
+            raise ValueError("LaTeX includes no svg: add pdf, pgf or png to the formats")
+        if "pgf" in self.formats and shutil.which(TEX) is None:
+            raise ValueError(f"pgf is measured by {TEX}, which is not installed: install TeX, or take pdf or svg")
+
+    @property
+    def inches(self) -> float | None:
+        """The width of the picture in inches; None: as wide as a screen likes it."""
+        return inches(self.width)
+
+
+def inches(width: str | float | None) -> float | None:
+    """The width of a picture in inches. Raises ValueError for what is neither a known width nor a number."""
+    if width is None or width in WIDTHS:
+        return WIDTHS[width] if isinstance(width, str) else None
+    try:
+        found = float(width)
+    except ValueError:
+        known = " or ".join(f"{name} ({size:g} inches)" for name, size in WIDTHS.items())
+        raise ValueError(f"width must be a number of inches, {known}; got {width!r}") from None
+    errors.within("width, in inches,", found, LEAST, 50.0)
+    return found
+
+
+def formats(text: str) -> tuple[str, ...]:
+    """("png", "pdf") of "png,pdf"."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))

@@ -1,0 +1,199 @@
+"""What only the runs can tell of a figure, in one small text file: enough to draw it and to make its tables again.
+
+    NAME.json   a line for each algorithm of a panel
+    curves      mean, se and quartiles over the runs, at up to 60 rounds
+    measured    the regret where the published curves end, and at the horizon  (`tables.measured`)
+    paired      differences to the reference, over the same runs               (`tables.paired`)
+
+Numbers have five digits. What is published, the notes and the verdicts are not in it: the package has them, and a page
+made from a summary has those of today. A summary also says which code made the runs, with which versions, and where.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dither.algorithms import specs
+from dither.base import errors, files
+from dither_bench.define import published
+from dither_bench.define.figures import FIGURES
+from dither_bench.define.panels import Figure
+from dither_bench.judge import tables
+from dither_bench.keep.asked import Request
+from dither_bench.keep.cells import of_panel
+from dither_bench.keep.store import Store
+
+ROUNDS = 60  # of a curve, besides those where it is compared
+DIGITS = 5  # of a number
+_CURVES: dict[str, Any] = {"panel": pl.String, "algorithm": pl.String, "round": pl.Int64}
+_CURVES |= dict.fromkeys(("mean", "se", "low", "high"), pl.Float64) | {"runs": pl.Int64}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One figure as it was run; the figure has the panels and algorithms that have results."""
+
+    figure: Figure
+    seed: int
+    curves: pl.DataFrame  # as of `tables.summary`
+    measured: pl.DataFrame
+    paired: pl.DataFrame
+    code: Mapping[str, Mapping[str, tuple[str, ...]]]  # panel -> algorithm -> fingerprints of the code that ran it
+    versions: tuple[str, ...]
+    processor: str
+    made: str  # the day of the newest run
+
+
+def of_request(request: Request, store: Store, *, processor: str) -> Summary | None:
+    """The summary of what is stored of a figure; None where nothing is."""
+    figure = request.figure
+    curves = tables.curves(figure, store, seed=request.seed, codes=request.codes)
+    if curves.is_empty():
+        return None
+    there = set(curves.select("panel", "algorithm").unique().iter_rows())
+    figure = _narrowed(figure, there)
+    code: dict[str, dict[str, tuple[str, ...]]] = {}
+    versions, days = set(), set()
+    for panel in figure.panels:
+        for name, cell in of_panel(panel, seed=request.seed).items():
+            about = store.about(cell, request.codes.get(cell.key))
+            code.setdefault(panel.name, {})[name] = tuple(dict.fromkeys(a["code"] for a in about))
+            versions |= {", ".join(f"{k} {v}" for k, v in a["versions"].items()) for a in about}
+            days |= {a["created"][:10] for a in about}
+    return Summary(
+        figure,
+        request.seed,
+        _thinned(figure, tables.summary(curves)),
+        tables.measured(figure, curves),
+        tables.paired(figure, curves),
+        code,
+        tuple(sorted(versions)),
+        processor,
+        max(days),
+    )
+
+
+def write(summary: Summary, folder: Path) -> Path:
+    """Write it as NAME.json."""
+    figure = summary.figure
+    head = {
+        "figure": figure.name,
+        "seed": summary.seed,
+        "versions": summary.versions,
+        "processor": summary.processor,
+        "made": summary.made,
+    }
+    panels = [
+        {
+            "panel": panel.name,
+            "rounds": panel.rounds,
+            "env": dict(panel.env),
+            "code": {name: list(found) for name, found in summary.code[panel.name].items()},
+        }
+        for panel in figure.panels
+    ]
+    curves = summary.curves.group_by("panel", "algorithm", "runs", maintain_order=True).agg(pl.all())
+    parts = {
+        "panels": panels,
+        "curves": list(curves.iter_rows(named=True)),
+        "measured": list(summary.measured.iter_rows(named=True)),
+        "paired": list(summary.paired.iter_rows(named=True)),
+    }
+    lines = [f"{json.dumps(k)}: {_line(v)}" for k, v in head.items()]
+    lines += [f"{json.dumps(k)}: [\n" + ",\n".join(map(_line, rows)) + "\n]" for k, rows in parts.items()]
+    return files.text(folder / f"{figure.name}.json", "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def read(path: Path) -> Summary:
+    """The summary in a file. Raises ValueError where it is none, or where its figure has other settings by now."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        name, panels = data["figure"], {panel["panel"]: panel for panel in data["panels"]}
+        curves = pl.concat([_curve(line) for line in data["curves"]])
+        measured = pl.DataFrame(data["measured"], schema=tables.MEASURED, orient="row")
+        paired = pl.DataFrame(data["paired"], schema=tables.PAIRED, orient="row")
+        more = (tuple(data["versions"]), data["processor"], data["made"])
+    except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        raise ValueError(f"{path} is no summary of a figure ({error!r}): make it anew with 'dither gallery'") from None
+    errors.among("figure", name, FIGURES)
+    known = {panel.name: panel for panel in FIGURES[name].panels}
+    for one, panel in panels.items():
+        here = known.get(one)
+        if here is None or panel["rounds"] != here.rounds or not panel["env"].items() <= dict(here.env).items():
+            raise ValueError(
+                f"{path}: the panel {one} was run with other settings than {name} has now: run it again, and then "
+                f"'dither gallery'"
+            )
+    chosen = tuple(replace(known[one], algorithms=specs(*panel["code"])) for one, panel in panels.items())
+    code = {one: {a: tuple(found) for a, found in panel["code"].items()} for one, panel in panels.items()}
+    figure = replace(FIGURES[name], panels=chosen)
+    return Summary(figure, data["seed"], curves, measured, paired, code, *more)
+
+
+def lacking(figure: Figure) -> Iterator[tuple[str, list[str]]]:
+    """Panel, and the algorithms that the whole figure has there and this one lacks."""
+    there = {(panel.name, str(spec)) for panel in figure.panels for spec in panel.algorithms}
+    for panel in FIGURES[figure.name].panels:
+        missing = [str(spec) for spec in panel.algorithms if (panel.name, str(spec)) not in there]
+        if missing:
+            yield panel.name, missing
+
+
+def _curve(line: Mapping[str, Any]) -> pl.DataFrame:
+    """One line of the curves as rows."""
+    lists = [name for name in _CURVES if isinstance(line[name], list)]
+    rows = zip(*(line[name] for name in lists), strict=True)
+    frame = pl.DataFrame(list(rows), schema={name: _CURVES[name] for name in lists}, orient="row", strict=False)
+    same = {name: pl.lit(line[name], dtype=_CURVES[name]) for name in _CURVES if name not in lists}
+    return frame.with_columns(**same).select(list(_CURVES))
+
+
+def _narrowed(figure: Figure, there: set[tuple[str, str]]) -> Figure:
+    """The figure with the panels and algorithms that are there."""
+    panels = (
+        replace(panel, algorithms=tuple(spec for spec in panel.algorithms if (panel.name, str(spec)) in there))
+        for panel in figure.panels
+    )
+    return replace(figure, panels=tuple(panel for panel in panels if panel.algorithms))
+
+
+def _thinned(figure: Figure, rows: pl.DataFrame) -> pl.DataFrame:
+    """At most `ROUNDS` rounds of each panel, spread evenly over those recorded, and those where it is compared.
+
+    Where the horizontal axis is not the round, the horizon alone.
+    """
+    frames = []
+    for panel in figure.panels:
+        mine = rows.filter(panel=panel.name)
+        recorded, ends = mine["round"].unique().sort().to_numpy(), published.ends(figure, panel)
+        kept = _spread(recorded) if figure.x == "round" else np.array([panel.rounds])
+        frames.append(mine.filter(pl.col("round").is_in(np.union1d(kept, ends).tolist())))
+    return pl.concat(frames)
+
+
+def _spread(recorded: np.ndarray) -> np.ndarray:
+    """Of the recorded rounds (P,), every k-th, and those next to even steps."""
+    half = ROUNDS // 2
+    even = np.searchsorted(recorded, np.linspace(recorded[0], recorded[-1], half))
+    return np.union1d(recorded[np.linspace(0, len(recorded) - 1, half).round().astype(int)], recorded[even])
+
+
+def _line(value: Any) -> str:
+    return json.dumps(_short(value), ensure_ascii=False)
+
+
+def _short(value: Any) -> Any:
+    """The value with numbers of `DIGITS` digits."""
+    if isinstance(value, Mapping):
+        return {k: _short(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_short(v) for v in value]
+    if isinstance(value, float):
+        x = float(f"{value:.{DIGITS}g}")
+        return int(x) if x.is_integer() else x
+    return value
