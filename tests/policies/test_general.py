@@ -192,7 +192,7 @@ def test_rows_beyond_memory_are_asked_in_parts(monkeypatch):
     X = np.random.default_rng(0).normal(size=(7, 3))
     b = learnt(Counting(), refit=25, first=25)
     p = b.propensities(X, draws=100)
-    monkeypatch.setattr("dither.models.regressor.slots.NUMBERS_A_CALL", 30 * 7 * 3)
+    monkeypatch.setattr("dither.models.regressor.encoding.NUMBERS_A_CALL", 30 * 7 * 3)
     assert calls(lambda: assert_array_equal(b.propensities(X, draws=100), p)) == (210, 210, 210, 70)
 
 

@@ -165,6 +165,36 @@ class Rows(Nearby):
     kind = Growing
 
 
+class Averages(NamedTuple):
+    theta: Any  # (...)
+    n: Any  # (...)
+
+
+@dataclass(frozen=True)
+class OneArray:
+    """The mean of all rewards. It and the count begin as one array."""
+
+    abilities = frozenset({"mean"})
+
+    def init(self, dim, *, batch=(), **_):
+        zeros = np.zeros(batch)
+        return Averages(zeros, zeros)
+
+    def update(self, state, x, r):
+        return Averages(state.theta + (r - state.theta) / (state.n + 1), state.n + 1)
+
+    def mean(self, state, X):
+        return state.theta[..., None] + np.zeros(X.shape[:-1])
+
+
+class Views(OneArray):
+    """The same by views of one array that overlap."""
+
+    def init(self, dim, *, batch=(), **_):
+        whole = np.zeros((*batch, 2))
+        return Averages(whole[..., 0], whole[..., :1][..., 0])
+
+
 class Two(Mine):
     def mean(self, state, X):
         return super().mean(state, X)[..., :2]
@@ -221,6 +251,8 @@ BAD_MODELS = [
     ("shapes", Bare(), r"init takes no batch, needs, xp, device\. Write init\(self, dim, \*, batch=\(\), \*\*_\)"),
     ("shapes", NoArray(), r"no array: \{'state\.n': 'int'\}"),
     ("shapes", NoTupleState(), "init returns a dict"),
+    ("shapes", OneArray(), r"one array under two names: state\.theta and state\.n"),
+    ("shapes", Views(), "one array under two names"),
     ("purity", InPlace(), "writes into the state"),
     ("update_many", FirstAlone(), "n observations at once"),
     ("order", Forgets(), "another order"),

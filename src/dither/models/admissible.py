@@ -12,6 +12,7 @@ problem over W_t is not convex. SciPy's SLSQP solves it from two starts, and wha
 Every update reads the history some times, so this is for small problems.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,11 +22,12 @@ import numpy as np
 from dither import links, theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import buffers, digits, history
+from dither.models import buffers, digits, factor, history
 from dither.models.glm import newton
 from dither.models.glm.problem import Problem
 from dither.models.history import History
-from dither.models.one_theta import OneTheta
+from dither.models.linear import LinearModel
+from dither.models.model import abilities_of
 
 LOGIT = links.LINKS["logit"]
 BEND = 1 / (6 * 3**0.5)  # sup |μ''|
@@ -46,7 +48,7 @@ class AdmissibleState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Admissible(OneTheta):
+class Admissible(LinearModel):
     """Logistic regression for X (..., K, d) shared by all arms, with ‖x‖ <= 1: for longer x, pass the κ of S max‖x‖."""
 
     lam: float | None = None  # λ; None: d max(1, log t)
@@ -54,23 +56,7 @@ class Admissible(OneTheta):
     kappa: float | None = None  # κ, the least μ'; None: that of |η| <= S
     M: float = BEND  # bound on |μ''|
     horizon: int | None = None  # T, for δ = 1/T; None: t
-    abilities = frozenset(
-        {
-            "mean",
-            "mean_at",
-            "predict",
-            "width",
-            "gram_width",
-            "sample",
-            "scores",
-            "flat",
-            "rounding",
-            "reach",
-            "bonus",
-        }
-    )
     function = LOGIT  # μ and its kin
-    support = function.support  # between which the rewards lie
     heaviest = 1e15  # weight that float64 can hold beside those of other observations
 
     def __post_init__(self) -> None:
@@ -83,6 +69,11 @@ class Admissible(OneTheta):
                 errors.within(name, value, 1e-100, 1e100)
         errors.within(f"kappa, for S={self.S:g},", self.slope, 1e-50, 1e50)
 
+    @functools.cached_property
+    def abilities(self) -> frozenset[str]:
+        """What it can tell a policy: no λ, which may depend on t."""
+        return abilities_of(type(self)) - {"lam"}
+
     @property
     def slope(self) -> float:
         """κ."""
@@ -91,26 +82,22 @@ class Admissible(OneTheta):
     def check(self, state: AdmissibleState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
         history.check(state.history)
-        for name in ("F", "G"):
-            factor = getattr(state, name)
-            if float(arrays.namespace(factor).min(arrays.norms(factor))) <= 0:
-                raise ValueError(f"its {name} is no square root of a positive definite matrix")
+        factor.check(state.F)
+        factor.check(state.G, "G")
         if state.buffer.shape != state.history.count.shape:
             raise ValueError("its buffer has not one number for each row of its history")
 
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> AdmissibleState:
         """θ_1 = 0, with leading axes `batch`."""
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
-        square = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device)
-        eye, lam = xp.eye(dim, dtype=xp.float64, device=device), dim if self.lam is None else self.lam
-        rows = history.init(zeros)
+        lam, rows = dim if self.lam is None else self.lam, history.init(zeros)
         return AdmissibleState(
             zeros,
-            square + eye / lam**0.5,
-            square + eye * (self.slope / lam) ** 0.5,
+            factor.identity(zeros, 1 / lam**0.5),
+            factor.identity(zeros, (self.slope / lam) ** 0.5),
             xp.zeros_like(zeros),
-            xp.zeros_like(zeros[..., 0]),
-            xp.zeros((*batch, 2), dtype=xp.float64, device=device),
+            buffers.blank(zeros),
+            buffers.blank(zeros, 2),
             rows,
             xp.zeros_like(rows.count),
         )
@@ -137,29 +124,13 @@ class Admissible(OneTheta):
         w, v, of = self.width(state, X), self.gram_width(state, X), dict(S=self.S, kappa=self.slope, M=self.M)
         return theory.logistic_ucb2_bonus(slope, w, v, gamma=gamma[..., None], gap=state.gap[..., None], **of)
 
-    def predict(self, state: AdmissibleState, X: Array) -> Array:
-        """μ(x_i'θ_t), the expected rewards: X (..., K, d) -> (..., K)."""
-        return LOGIT.mu(self.mean(state, X))
-
-    def width(self, state: AdmissibleState, X: Array) -> Array:
-        """w_i = ‖x_i‖ in the norm of H_t⁻¹(θ_t): X (..., K, d) -> (..., K)."""
-        return arrays.norms(X @ state.F)
-
     def gram_width(self, state: AdmissibleState, X: Array) -> Array:
         """‖x_i‖ in the norm of V_t⁻¹, V_t = (λ_t/κ)I + Σ xx': X (..., K, d) -> (..., K)."""
         return arrays.norms(X @ state.G)
 
-    def sample(self, state: AdmissibleState, eta: Array) -> Array:
-        """N(0, H_t⁻¹) from η ~ N(0, I): (..., d) -> (..., d)."""
-        return arrays.dot(state.F, eta)
-
     def rounding(self, state: AdmissibleState) -> digits.Rounding:
         """What rounding may have done to means and widths; SciPy's tolerance, where θ_t is not θ̂_t, comes on top."""
         return digits.told(state.error[..., 0], state.error[..., 1])
-
-    def reach(self, state: AdmissibleState) -> Array:
-        """No width is larger than this times ‖x‖, (...)."""
-        return digits.reach(state.F)
 
     def bytes(self, dim: int, rounds: int) -> int:
         """About how much memory one run takes after so many rounds."""

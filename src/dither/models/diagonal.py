@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import array_api_compat.numpy
 
-from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models import digits, forgetting
 from dither.models.forgetting import Forgetting
+from dither.models.linear import LinearModel
 
 
 class DiagonalState(NamedTuple):
@@ -30,7 +30,7 @@ class DiagonalState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Diagonal(Forgetting):
+class Diagonal(Forgetting, LinearModel):
     """Linear regression with penalty λ‖θ‖² and a diagonal V, for X (..., K, d).
 
     lam : λ; feature²
@@ -42,26 +42,6 @@ class Diagonal(Forgetting):
     discount: float = 1.0
     window: int | None = None
     half_life: float | None = None
-    abilities = frozenset(
-        {
-            "mean",
-            "mean_at",
-            "width",
-            "sample",
-            "scores",
-            "flat",
-            "lam",
-            "logdet",
-            "lipschitz",
-            "gram_width",
-            "perturb",
-            "predict",
-            "rounding",
-            "reach",
-        }
-    )
-    function = links.LINKS["identity"]  # μ and its kin
-    support = function.support  # between which the rewards lie
 
     def __post_init__(self) -> None:
         errors.positive("lam", self.lam)
@@ -89,8 +69,8 @@ class Diagonal(Forgetting):
         self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None, at: Array | None = None
     ) -> DiagonalState:
         """One more observation: x (..., d), r (...), weight (...); at (...), with `half_life`, is its time."""
-        given = {name: None if A is None else A[..., None] for name, A in (("weight", weight), ("at", at))}
-        return self.update_many(state, x[..., None, :], r[..., None], **given)
+        each = {name: None if A is None else A[..., None] for name, A in (("weight", weight), ("at", at))}
+        return self.update_many(state, x[..., None, :], r[..., None], **each)
 
     def update_many(
         self, state: DiagonalState, X: Array, r: Array, *, weight: Array | None = None, at: Array | None = None
@@ -125,22 +105,6 @@ class Diagonal(Forgetting):
         )  # it rounds v as a row does
         return DiagonalState(v, b, b / v, norms + more, now)
 
-    def flat(self, state: DiagonalState) -> Array:
-        """θ̂ as one vector: (..., d)."""
-        return state.theta
-
-    def scores(self, theta: Array, X: Array) -> Array:
-        """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
-        return arrays.dot(X, theta)
-
-    def mean(self, state: DiagonalState, X: Array) -> Array:
-        """m_i = x_i'θ̂: X (..., K, d) -> (..., K)."""
-        return arrays.dot(X, state.theta)
-
-    def mean_at(self, state: DiagonalState, X: Array) -> Array:
-        """The means at one row for each arm: X (..., K, d) -> (..., K)."""
-        return self.mean(state, X)
-
     def width(self, state: DiagonalState, X: Array) -> Array:
         """w_i = √(Σ x_i²/v): X (..., K, d) -> (..., K)."""
         return arrays.norms(X / arrays.namespace(X).sqrt(state.v)[..., None, :])
@@ -158,14 +122,6 @@ class Diagonal(Forgetting):
         """No width is larger than this times ‖x‖, (...)."""
         xp = arrays.namespace(state.v)
         return 1 / xp.sqrt(xp.min(state.v, axis=-1))
-
-    def gram_width(self, state: DiagonalState, X: Array) -> Array:
-        """The width: V is the matrix of this model."""
-        return self.width(state, X)
-
-    def predict(self, state: DiagonalState, X: Array) -> Array:
-        """The expected rewards, which are the means here: X (..., K, d) -> (..., K)."""
-        return self.mean(state, X)
 
     def sample(self, state: DiagonalState, eta: Array) -> Array:
         """N(0, V⁻¹) from η ~ N(0, I): (..., d) -> (..., d)."""

@@ -25,6 +25,7 @@ SAFETY = 8.0  # C
 UNIT = float(np.finfo(float).eps)  # twice the rounding of one operation
 LOST = SAFETY * UNIT
 MOST = 1e-6  # ω: `factor.grown` refuses a factor that has lost more
+WORST = 1e-3  # ω of a factor that is made anew, above which nothing can be made of a row
 
 
 class Rounding(NamedTuple):
@@ -112,14 +113,17 @@ def told(rho: Array, omega: Array) -> Rounding:
     return Rounding(rho[..., None], omega[..., None])
 
 
-def of(known: Array) -> Rounding:
-    """ρ and ω: numbers for one bandit, (..., 1) with leading axes."""
-    if known.ndim == 1 and type(known) is np.ndarray:
-        _, _, D, _, q, _ = known.tolist()
-        return Rounding(LOST * q, min(LOST * D, MOST))
-    xp = arrays.namespace(known)
-    omega = LOST * known[..., 2:3]
-    return Rounding(LOST * known[..., 4:5], xp.where(omega < MOST, omega, xp.full_like(omega, MOST)))
+def of(lost: Array) -> Rounding:
+    """ρ and ω of a factor that is updated, `lost` (..., 6), or made anew from sums, (..., 3) as `fading` counts it.
+
+    Numbers for one bandit, (..., 1) with leading axes.
+    """
+    D, q, most = (2, 4, MOST) if lost.shape[-1] == 6 else (1, 2, WORST)
+    if lost.ndim == 1 and type(lost) is np.ndarray:
+        return Rounding(LOST * lost.item(q), min(LOST * lost.item(D), most))
+    xp = arrays.namespace(lost)
+    omega = LOST * lost[..., D : D + 1]
+    return Rounding(LOST * lost[..., q : q + 1], xp.where(omega < most, omega, xp.full_like(omega, most)))
 
 
 def reach(F: Array) -> Array:

@@ -19,16 +19,14 @@ column; where it would show, and after as many rows as the window has, the sums 
 import math
 from typing import Any, NamedTuple
 
-import array_api_compat
 import numpy as np
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import digits, forgetting, kept
+from dither.models import buffers, digits, factor, forgetting, kept
 from dither.models.kept import Kept
 
 MOST = 1e-5  # of ω (as of `digits`), above which the sums are not factored
-WORST = 1e-3  # of ω, above which nothing can be made of a row
 
 
 class FadingState(NamedTuple):
@@ -44,36 +42,61 @@ class FadingState(NamedTuple):
     noise: Array | None = None  # (..., d, d)  Σ ω² xx', where a policy asked for it and there is no window
 
 
+class Sums(NamedTuple):
+    """The sums after n rows, and what else a factor can be made of where they have lost too many digits."""
+
+    lam: float
+    A: Array  # (..., d+1, d+1)
+    steps: Array  # (...)  additions that A stands for
+    left: Array | float  # (...)  what all that was known counts from now on
+    F: Array  # (..., d, d)  the factor before
+    lost: Array  # (..., 3)  what had been lost before
+    rows: Kept | None  # those of a window
+    X: Array  # (..., n, d)  the new rows
+    weight: Array | None  # (..., n)
+
+    @property
+    def V(self) -> Array:
+        """λI + the x part of A: (..., d, d)."""
+        return self.A[..., :-1, :-1] + factor.identity(self.A[..., :-1, 0], self.lam)
+
+    def run(self, i: tuple[int, ...]) -> "Sums":
+        """Those of one run."""
+        rows = None if self.rows is None else kept.run(self.rows, i)
+        left, weight = self.left if isinstance(self.left, float) else self.left[i], self.weight
+        parts = (self.F[i], self.lost[i], rows, self.X[i], None if weight is None else weight[i])
+        return Sums(self.lam, self.A[i], self.steps[i], left, *parts)
+
+
 def init(model: Any, zeros: Array, F: Array, *, needs: frozenset[str]) -> FadingState:
     """Before the first observation, for θ̂ = zeros (..., d) and F = I/√λ."""
-    xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
-
-    def empty(*shape: int) -> Array:
-        return xp.zeros((*batch, *shape), dtype=zeros.dtype, device=device)
-
+    d, unbounded = zeros.shape[-1], model.window is None
+    begun = arrays.namespace(zeros).asarray([0.0, float(d), 0.0], dtype=zeros.dtype, device=arrays.device(zeros))
     return FadingState(
         F,
         zeros,
-        empty(d + 1, d + 1),
-        empty(3) + xp.asarray([0.0, float(d), 0.0], dtype=zeros.dtype, device=device),
-        empty(2) if "lipschitz" in needs and model.window is None else None,
-        None if model.half_life is None else empty() + forgetting.BEFORE,
-        None if model.window is None else kept.init(empty(d + 1)),
-        empty(d, d) if "noise_width" in needs and model.window is None else None,
+        buffers.blank(zeros, d + 1, d + 1),
+        buffers.blank(zeros, 3) + begun,
+        buffers.blank(zeros, 2) if "lipschitz" in needs and unbounded else None,
+        None if model.half_life is None else buffers.blank(zeros) + forgetting.BEFORE,
+        None if unbounded else kept.init(buffers.blank(zeros, d + 1)),
+        buffers.blank(zeros, d, d) if "noise_width" in needs and unbounded else None,
     )
 
 
-def update(model: Any, state: FadingState, x: Array, r: Array, *, own: bool, **given: Array | None) -> FadingState:
-    """`learnt` for one row x (d,) or (..., d) and r (...)."""
-    alone = x.ndim == 1 and type(x) is np.ndarray and given["weight"] is None and state.norms is state.noise is None
+def update(
+    model: Any, state: FadingState, x: Array, r: Array, *, own: bool = False, **settings: Array | None
+) -> FadingState:
+    """`update_many` for one row x (d,) or (..., d) and r (...)."""
+    alone = x.ndim == 1 and type(x) is np.ndarray and settings["weight"] is None and state.norms is state.noise is None
     if alone and (quick := _quickly(model, state, x, r, own=own)) is not None:
         return quick
-    each = {name: None if value is None else value[..., None] for name, value in given.items()}
-    return learnt(model, state, x[..., None, :], r[..., None], own=own, **each)
+    each = {name: None if value is None else value[..., None] for name, value in settings.items()}
+    return update_many(model, state, x[..., None, :], r[..., None], own=own, **each)
 
 
 def _quickly(model: Any, state: FadingState, x: np.ndarray, r: Any, *, own: bool) -> FadingState | None:
-    """`learnt` for one row of weight 1 of one run in NumPy, without what a batch takes; None where it needs more."""
+    """`update_many` for one row of weight 1 of one run in NumPy, without what a batch takes; None: it needs more."""
     d, left, rows = len(x), model.discount, state.history
     y = np.empty(d + 1)
     y[:d], y[d] = x, r
@@ -84,13 +107,13 @@ def _quickly(model: Any, state: FadingState, x: np.ndarray, r: Any, *, own: bool
         return None
     else:
         A, rows, steps = slid
-    made = _by_sums(model.lam, A, steps)
-    if made is None or not np.vdot(made[1], made[1]) < math.inf:
+    quick = _by_sums(model.lam, A, steps)
+    if quick is None or not np.vdot(quick[1], quick[1]) < math.inf:
         return None
-    return FadingState(made[0], made[1], A, made[2], None, None, rows)
+    return FadingState(quick[0], quick[1], A, quick[2], None, None, rows)
 
 
-def learnt(
+def update_many(
     model: Any,
     state: FadingState,
     X: Array,
@@ -111,13 +134,13 @@ def learnt(
     left, weight, now = forgetting.fade(model, r, weight=weight, at=at, now=state.now)
     Y = xp.concat([X, r[..., None]], axis=-1)
     if state.history is None:
-        A = _times(left, state.A) + _gram(Y, weight)
-        F, theta, lost = _factored(model.lam, A, state, left, left * state.lost[..., 0] + n, None, X, weight)
+        A, steps = _times(left, state.A) + _gram(Y, weight), left * state.lost[..., 0] + n
         norms = None if state.norms is None else _times(left, state.norms) + _norms(X, r, weight)
+        F, theta, lost = _factored(Sums(model.lam, A, steps, left, state.F, state.lost, None, X, weight))
         return FadingState(F, _finite(theta), A, lost, norms, now, None, noise)
     A, rows, steps = kept.slid(state.history, state.A, Y, weight, window=model.window, lam=model.lam, own=own)
     try:
-        F, theta, lost = _factored(model.lam, A, state, 1.0, steps, rows, X, weight)
+        F, theta, lost = _factored(Sums(model.lam, A, steps, 1.0, state.F, state.lost, rows, X, weight))
         return FadingState(F, _finite(theta), A, lost, None, None, rows)
     except BaseException:
         kept.cleared(rows, state.history)
@@ -126,11 +149,11 @@ def learnt(
 
 def advanced(model: Any, state: FadingState, at: Array) -> FadingState:
     """The state at the time at (...), without an observation; an earlier time changes nothing."""
-    xp = arrays.namespace(state.theta)
-    now = xp.maximum(state.now, at)
+    now = arrays.namespace(state.theta).maximum(state.now, at)
     left = forgetting.halved(model, now - state.now)
-    A, X = _times(left, state.A), xp.zeros_like(state.theta)[..., None, :]
-    F, theta, lost = _factored(model.lam, A, state, left, left * state.lost[..., 0] + 1, None, X, None)
+    A, steps = _times(left, state.A), left * state.lost[..., 0] + 1
+    nothing = buffers.blank(state.theta, 1, state.theta.shape[-1])
+    F, theta, lost = _factored(Sums(model.lam, A, steps, left, state.F, state.lost, None, nothing, None))
     norms = None if state.norms is None else _times(left, state.norms)
     noise = state.noise
     if noise is not None:
@@ -138,40 +161,31 @@ def advanced(model: Any, state: FadingState, at: Array) -> FadingState:
     return FadingState(F, theta, A, lost, norms, now, None, noise)
 
 
-def rounding(state: FadingState) -> digits.Rounding:
-    """What rounding may have done to means and widths."""
-    lost = state.lost
-    if lost.ndim == 1 and type(lost) is np.ndarray:
-        _, D, q = lost.tolist()
-        return digits.Rounding(digits.LOST * q, min(digits.LOST * D, WORST))
-    xp = arrays.namespace(lost)
-    omega = digits.LOST * lost[..., 1:2]
-    return digits.Rounding(digits.LOST * lost[..., 2:3], xp.where(omega < WORST, omega, xp.full_like(omega, WORST)))
-
-
-def logdet(state: FadingState, *, lam: float) -> Array:
+def logdet(model: Any, state: FadingState) -> Array:
     """log(det V/det λI), (...)."""
     xp = arrays.namespace(state.F)
-    return -xp.sum(2 * xp.log(xp.abs(xp.linalg.diagonal(state.F))) + math.log(lam), axis=-1)
+    return -xp.sum(2 * xp.log(xp.abs(xp.linalg.diagonal(state.F))) + math.log(model.lam), axis=-1)
 
 
-def noise_width(state: FadingState, X: Array, *, lam: float) -> Array:
-    """‖x_i‖ in the norm of V⁻¹ṼV⁻¹, Ṽ = λI + Σ ω² xx': X (..., K, d) -> (..., K)."""
-    R = _root(state, lam=lam)
-    return arrays.norms(X @ state.F @ state.F.mT @ R.mT)
+def noise_width(model: Any, state: FadingState, X: Array) -> Array:
+    """‖x_i‖ in the norm of V⁻¹ṼV⁻¹, Ṽ = λI + Σ ω² xx'; in a window the width: X (..., K, d) -> (..., K)."""
+    if model.window is not None:
+        return model.width(state, X)
+    return arrays.norms(X @ state.F @ state.F.mT @ _root(model, state).mT)
 
 
-def noise_logdet(state: FadingState, *, lam: float) -> Array:
+def noise_logdet(model: Any, state: FadingState) -> Array:
     """log(det Ṽ/det λI), (...)."""
+    if model.window is not None:
+        return logdet(model, state)
     xp = arrays.namespace(state.F)
-    return xp.sum(2 * xp.log(xp.linalg.diagonal(_root(state, lam=lam))) - math.log(lam), axis=-1)
+    return xp.sum(2 * xp.log(xp.linalg.diagonal(_root(model, state))) - math.log(model.lam), axis=-1)
 
 
-def _root(state: FadingState, *, lam: float) -> Array:
+def _root(model: Any, state: FadingState) -> Array:
     """R with Ṽ = R'R: (..., d, d)."""
-    xp, noise = arrays.namespace(state.F), state.noise  # type: Any, Any
-    d = noise.shape[-1]
-    return xp.linalg.cholesky(noise + lam * xp.eye(d, dtype=noise.dtype, device=arrays.device(noise))).mT
+    noise: Any = state.noise
+    return arrays.namespace(noise).linalg.cholesky(noise + factor.identity(state.theta, model.lam)).mT
 
 
 def _noisier(model: Any, state: FadingState, X: Array, r: Array, *, weight: Array | None, at: Array | None) -> Array:
@@ -180,12 +194,12 @@ def _noisier(model: Any, state: FadingState, X: Array, r: Array, *, weight: Arra
     return _times(left, state.noise) + _gram(X, weight)
 
 
-def lipschitz(state: FadingState, *, S: float) -> Array:
+def lipschitz(model: Any, state: FadingState, S: float) -> Array:
     """L_t = Σ ω ‖x‖ (S‖x‖ + |r|) for ‖θ‖ <= S, (...)."""
     xp, norms = arrays.namespace(state.A), state.norms  # type: Any, Any
     if state.history is not None:
-        found = [_norms(Y[:, :-1], Y[:, -1], count) for Y, count in kept.each(state.history)]
-        norms = xp.reshape(xp.stack(found), (*state.A.shape[:-2], 2))
+        each = [_norms(Y[:, :-1], Y[:, -1], count) for Y, count in kept.each(state.history)]
+        norms = xp.reshape(xp.stack(each), (*state.A.shape[:-2], 2))
     return S * norms[..., 0] + norms[..., 1]
 
 
@@ -196,6 +210,11 @@ def perturb(state: FadingState, eta: Array) -> Array:
     root = xp.sqrt(xp.where(values > 0, values, 0.0))
     noise = arrays.dot(Q, root * eta[..., :d])
     return arrays.dot(state.F, arrays.dot(state.F.mT, noise))
+
+
+def history(state: Any) -> Any:
+    """Every distinct x of a window with its count and its sum of rewards: `history.History`."""
+    return kept.distinct(state.history)
 
 
 def check(state: FadingState) -> None:
@@ -230,50 +249,27 @@ def _norms(X: Array, r: Array, weight: Array | None) -> Array:
     return xp.sum(both if weight is None else weight[..., None] * both, axis=-2)
 
 
-def _factored(
-    lam: float,
-    A: Array,
-    before: FadingState,
-    left: Array | float,
-    steps: Array,
-    rows: Kept | None,
-    X: Array,
-    weight: Array | None,
-) -> tuple[Array, Array, Array]:
-    """F, θ̂ and what is lost, for the sums A after n rows X (..., n, d)."""
-    xp, batch = arrays.namespace(A), A.shape[:-2]
+def _factored(sums: Sums) -> tuple[Array, Array, Array]:
+    """F, θ̂ and what is lost, after n rows."""
+    A, batch = sums.A, sums.A.shape[:-2]
     if type(A) is np.ndarray and not batch:
-        made = _by_sums(lam, A, float(steps))
-        return _by_rows(lam, A, before, left, steps, rows, X, weight) if made is None else made
+        return _by_sums(sums.lam, A, float(sums.steps)) or _by_rows(sums)
     if type(A) is np.ndarray:
-        parts = []
-        for i in np.ndindex(batch):
-            of_run = rows if rows is None else kept.run(rows, i)
-            made = _by_sums(lam, A[i], float(steps[i]))
-            if made is None:
-                part = left if isinstance(left, float) else left[i]
-                own = None if weight is None else weight[i]
-                one = before._replace(F=before.F[i], lost=before.lost[i])
-                made = _by_rows(lam, A[i], one, part, steps[i], of_run, X[i], own)
-            parts.append(made)
-        shaped = (np.reshape(np.stack(part), (*batch, *part[0].shape)) for part in zip(*parts, strict=True))
-        return tuple(shaped)  # type: ignore[return-value]
-    d = A.shape[-1] - 1
-    eye = xp.eye(d, dtype=A.dtype, device=array_api_compat.device(A))
-    V = A[..., :d, :d] + lam * eye
-    least = xp.sum(xp.linalg.diagonal(V), axis=-1) / lam  # κ is not larger
-    bad = digits.LOST * xp.sqrt(steps) * least > MOST
-    R = xp.linalg.cholesky(xp.where(bad[..., None, None], eye, V)).mT
-    own = xp.linalg.solve(R, xp.zeros_like(V) + eye)
-    told = _told(V, own, A, steps)
+        each = zip(*(_factored(sums.run(i)) for i in np.ndindex(batch)), strict=True)
+        F, theta, lost = (np.reshape(np.stack(part), (*batch, *part[0].shape)) for part in each)
+        return F, theta, lost
+    xp, V, eye = arrays.namespace(A), sums.V, factor.identity(A[..., :-1, 0])
+    least = xp.sum(xp.linalg.diagonal(V), axis=-1) / sums.lam  # κ is not larger
+    bad = digits.LOST * xp.sqrt(sums.steps) * least > MOST
+    F = xp.linalg.solve(xp.linalg.cholesky(xp.where(bad[..., None, None], eye, V)).mT, eye)
+    theta, lost = _estimated(sums, F, V)
     if not arrays.some(bad):
-        return own, *told
-    other, theta, more = _by_rows(lam, A, before, left, steps, rows, X, weight)
-    pick = bad[..., None]
+        return F, theta, lost
+    other, pick = _by_rows(sums), bad[..., None]
     return (
-        xp.where(pick[..., None], other, own),
-        xp.where(pick, theta, told[0]),
-        xp.where(pick, more, told[1]),
+        xp.where(pick[..., None], other[0], F),
+        xp.where(pick, other[1], theta),
+        xp.where(pick, other[2], lost),
     )
 
 
@@ -297,51 +293,39 @@ def _by_sums(lam: float, A: np.ndarray, steps: float) -> tuple[np.ndarray, np.nd
     return F, theta, np.array([steps, D, math.sqrt(steps * kappa) * (math.sqrt(A[d, d]) + length)])
 
 
-def _by_rows(
-    lam: float,
-    A: Array,
-    before: FadingState,
-    left: Array | float,
-    steps: Array,
-    rows: Kept | None,
-    X: Array,
-    weight: Array | None,
-) -> tuple[Array, Array, Array]:
+def _by_rows(sums: Sums) -> tuple[Array, Array, Array]:
     """The same by QR of the rows of a window, or of the earlier factor and the new rows."""
-    xp, d = arrays.namespace(A), A.shape[-1] - 1
-    eye = xp.eye(d, dtype=A.dtype, device=array_api_compat.device(A))
-    V = A[..., :d, :d] + lam * eye
-    if rows is None:
-        left = left + xp.zeros_like(A[..., 0, 0])
-        earlier = xp.linalg.solve(before.F, xp.zeros_like(V) + eye)
-        fresh = _times(xp.sqrt((1 - left) * lam), xp.zeros_like(V) + eye)
-        stack = [_times(xp.sqrt(left), earlier), fresh, X if weight is None else xp.sqrt(weight)[..., None] * X]
-        R = _triangle(stack)
-        lost = before.lost[..., 1]
+    xp, V, A, X = arrays.namespace(sums.A), sums.V, sums.A, sums.X
+    eye = factor.identity(A[..., :-1, 0])
+    if sums.rows is None:
+        left, before = sums.left + xp.zeros_like(A[..., 0, 0]), sums.lost[..., 1]
+        earlier = _times(xp.sqrt(left), xp.linalg.solve(sums.F, eye))
+        fresh = _times(xp.sqrt((1 - left) * sums.lam), eye)
+        R = _triangle([earlier, fresh, X if sums.weight is None else xp.sqrt(sums.weight)[..., None] * X])
     else:
-        found = [_triangle([lam**0.5 * eye, xp.sqrt(count)[:, None] * Y[:, :-1]]) for Y, count in kept.each(rows)]
-        R, lost = xp.reshape(xp.stack(found), V.shape), xp.zeros_like(A[..., 0, 0])
-    new = xp.linalg.solve(R, xp.zeros_like(V) + eye)
-    kappa = xp.sum(xp.linalg.diagonal(V) * xp.vecdot(new, new), axis=-1)
-    if not bool(xp.all(digits.LOST * xp.sqrt(kappa) <= WORST)):
+        root, before = sums.lam**0.5 * eye[(0,) * (eye.ndim - 2)], xp.zeros_like(A[..., 0, 0])
+        each = [_triangle([root, xp.sqrt(count)[:, None] * Y[:, :-1]]) for Y, count in kept.each(sums.rows)]
+        R = xp.reshape(xp.stack(each), V.shape)
+    F = xp.linalg.solve(R, eye)
+    kappa = xp.sum(xp.linalg.diagonal(V) * xp.vecdot(F, F), axis=-1)
+    if not bool(xp.all(digits.LOST * xp.sqrt(kappa) <= digits.WORST)):
         raise ValueError(
-            f"x is too long beside lam={lam:g} and what was learnt before: float64 cannot hold so short a width beside "
-            "those of other directions; scale x down or raise lam"
+            f"x is too long beside lam={sums.lam:g} and what was learnt before: float64 cannot hold so short a width "
+            "beside those of other directions; scale x down or raise lam"
         )
-    theta, more = _told(V, new, A, steps)
-    D = xp.hypot(lost, xp.sqrt(kappa))
-    return new, theta, xp.stack([more[..., 0], D, more[..., 2]], axis=-1)
+    theta, lost = _estimated(sums, F, V)
+    return F, theta, xp.stack([lost[..., 0], xp.hypot(before, xp.sqrt(kappa)), lost[..., 2]], axis=-1)
 
 
-def _told(V: Array, F: Array, A: Array, steps: Array) -> tuple[Array, Array]:
+def _estimated(sums: Sums, F: Array, V: Array) -> tuple[Array, Array]:
     """θ̂ and what is lost, as the lines for one run in `_by_sums`."""
-    xp, d = arrays.namespace(A), A.shape[-1] - 1
+    xp, A = arrays.namespace(sums.A), sums.A
     sizes = xp.linalg.diagonal(V)
-    theta = arrays.dot(F, arrays.dot(F.mT, A[..., d, :d]))
+    theta = arrays.dot(F, arrays.dot(F.mT, A[..., -1, :-1]))
     kappa = xp.sum(sizes * xp.vecdot(F, F), axis=-1)
     length = xp.sqrt(xp.sum(sizes * theta * theta, axis=-1))
-    steps = steps + xp.zeros_like(kappa)
-    paid = xp.sqrt(xp.where(A[..., d, d] > 0, A[..., d, d], 0.0))
+    steps = sums.steps + xp.zeros_like(kappa)
+    paid = xp.sqrt(xp.where(A[..., -1, -1] > 0, A[..., -1, -1], 0.0))
     return theta, xp.stack([steps, xp.sqrt(steps) * kappa, xp.sqrt(steps * kappa) * (paid + length)], axis=-1)
 
 

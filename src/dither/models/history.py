@@ -6,7 +6,7 @@ of K arms takes K rows, however many rounds there are. The buffers have more roo
 `rows` is zero and means nothing.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -30,12 +30,8 @@ class History(NamedTuple):
 
 def init(zeros: Array) -> History:
     """A history without rows, for features like zeros (..., d)."""
-    xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
-
-    def empty(*shape: int, dtype: Any = zeros.dtype) -> Array:
-        return xp.zeros((*batch, *shape), dtype=dtype, device=device)
-
-    return History(empty(PAD, d), empty(PAD), empty(PAD), empty(dtype=xp.int64))
+    X, count, total = (buffers.blank(zeros, *shape) for shape in ((PAD, zeros.shape[-1]), (PAD,), (PAD,)))
+    return History(X, count, total, buffers.blank(zeros, dtype=arrays.namespace(zeros).int64))
 
 
 def append(state: History, x: Array, r: Array, weight: Array | None, *, distinct: bool, own: bool = False) -> History:

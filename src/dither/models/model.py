@@ -1,7 +1,7 @@
-"""What a model is, for users who write their own: four things are required, all else has a default.
+"""What a model is: three methods are its own, and all else has a default here.
 
-    class Mine:  # a frozen dataclass of its settings
-        abilities = frozenset({"mean"})                 # what policies may ask of it: names of methods, see `Able`
+    @dataclass(frozen=True)
+    class Mine(Model):  # its fields are its settings
         def init(self, dim, *, batch, needs, xp, device): ...   # the first state: a NamedTuple of arrays
         def update(self, state, x, r): ...              # one more observation: the new state
         def mean(self, state, X): ...                   # a score for each arm: the higher, the better
@@ -10,19 +10,16 @@ A state is a NamedTuple of arrays, or of such tuples. Every array has the same l
 R for R runs in lockstep, K more for disjoint slots. `update` returns a new state and leaves the old one as it was, so
 that a refused call has changed nothing.
 
-`Model` is the required part. `Able` lists the abilities that the policies of this library ask for. `Optional` lists
-what the library itself asks for. The functions below it are the only place that looks whether a model has an optional
-part, and each function states the default. `faults` says what is wrong with a model before anything is done with it.
+All models of this library stand on `Model`. A class of a user's need not: `adapting` gives it the defaults where it
+comes in. `Able` lists the abilities that the policies of this library ask for.
 """
 
-import dataclasses
+import abc
 import functools
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import array_api_compat.numpy
 import numpy as np
 
 from dither import links
@@ -31,39 +28,100 @@ from dither.base.arrays import Array
 from dither.links import Link
 
 PAGE = "docs/adding-a-model.md"
-REQUIRED = ("abilities", "init", "update", "mean")
 IDENTITY = links.LINKS["identity"]
 
 
-class Model(Protocol):
-    """The required part. Shapes: d features, K arms, `...` the leading axes of the state."""
+class Model(abc.ABC):
+    """The base of models. Shapes: d features, K arms, `...` the leading axes of the state."""
 
-    abilities: frozenset[str]  # names of its methods, or of attributes, that policies may ask for; "mean" is one
+    slots: Any = None  # K slots that share one context X (..., d); `update` then takes arm= (...)
+    support: Any = (-math.inf, math.inf)  # the least and the largest reward
+    function: Any = IDENTITY  # the link; what is no `links.Link` stands for the identity (`link`)
+    heaviest: float = math.inf  # the largest weight of an observation
+    owns: Any = False  # `update` takes own=True where the caller gives the old state up, and may overwrite its arrays
+    half_life: Any = None  # where it forgets by the clock: `update` then takes at= (...), and there is `advanced`
+    widest: Any = 1  # numbers that one arm takes while it is scored
+    draw: Any = None  # draw(rng, n): the chance that n observations spend, a tuple of arrays with n leading. A model
+    #   that has it gets rng= in `init`, a Generator or a list of one for each run, and chance= in `update`
+    grown: Any = None  # grown(state, fresh): the state that goes on from one with fewer slots; fresh: of `init`
+    placed: Any = None  # placed(device): the same model as it computes on a device of torch, where its state and all
+    #   answers stay NumPy's arrays. A model without it gets its arrays on the device instead: `init(xp=, device=)`
 
-    def init(
-        self,
-        dim: int,
-        *,
-        batch: tuple[int, ...] = (),
-        needs: frozenset[str] = frozenset(),
-        xp: Any = array_api_compat.numpy,
-        device: Any = None,
-    ) -> Any:
-        """The state before the first observation of d = dim features, with leading axes `batch`.
+    @functools.cached_property
+    def abilities(self) -> frozenset[str]:
+        """What policies may ask of it, by name: the parts of `Able` that its class has, and `mean`."""
+        return abilities_of(type(self))
 
-        needs : the abilities that the policy will ask for, so that nothing is kept for the others
-        xp, device : the array library and the device; a model that computes in NumPy alone may ignore both
+    @abc.abstractmethod
+    def init(self, dim: int, *args: Any, **settings: Any) -> Any:
+        """The state before the first observation of d = dim features.
+
+        batch=() : the leading axes
+        needs=frozenset() : the abilities that the policy will ask for, so that nothing is kept for the others
+        xp=, device=None : the array library and the device; a model that computes in NumPy alone may ignore both
         """
 
-    def update(self, state: Any, x: Array, r: Array, *, weight: Array | None = None) -> Any:
+    @abc.abstractmethod
+    def update(self, state: Any, x: Array, r: Array, *args: Any, **settings: Any) -> Any:
         """The state after one more observation: x (..., d) the arm that was shown, r (...) its reward.
 
-        weight (...) : how many observations this one counts as: a weight w must do what w updates do; a model may leave
-            the argument out, and then a weight is refused
+        weight=None (...) : how many observations this one counts as: a weight w must do what w updates do; a model may
+            leave the argument out, and then a weight is refused
         """
 
+    @abc.abstractmethod
     def mean(self, state: Any, X: Array) -> Array:
         """The score m_i of each arm: X (..., K, d) -> (..., K). A model with `slots` takes one context X (..., d)."""
+
+    def update_many(self, state: Any, X: Array, r: Array, *args: Any, **settings: Any) -> Any:
+        """The state after n more observations X (..., n, d), r (..., n): the same as n updates. Here: one by one.
+
+        The first update leaves the state that was given; later ones may overwrite what the one before has made, so a
+        refusal leaves what was there.
+        """
+        chance, _ = settings.pop("chance", None), settings.pop("own", None)
+        for i in range(X.shape[-2]):
+            one = {name: None if A is None else A[..., i] for name, A in settings.items()}
+            if chance is not None:
+                one["chance"] = tuple(kind[i] for kind in chance)
+            state = self.update(state, X[..., i, :], r[..., i], **one, **(given_up(self) if i else {}))
+        return state
+
+    def ambient(self, dim: int) -> int:
+        """How many numbers θ has, which is what `draw(dim=)` of a policy is told."""
+        return dim
+
+    def advanced(self, state: Any, at: Array) -> Any:
+        """The state at the time at (...), without an observation, for a model with a half_life."""
+        raise TypeError(f"{type(self).__name__} has no method advanced(state, at), which a half_life needs ({PAGE})")
+
+    def seen(self, t: int) -> float:
+        """The sum of what t observations count, at most; less than t for a model that forgets."""
+        return t
+
+    def check(self, state: Any) -> None:
+        """Refuse, with ValueError, a state out of a file that no data can lead to."""
+        return
+
+    def restored(self, state: Any) -> Any:
+        """The state out of a file with all that is derived from its arrays."""
+        return state
+
+    def refitted(self, state: Any) -> Any:
+        """The state fitted on all that was learnt, for models that are fitted on a schedule; TypeError for others."""
+        raise TypeError(f"{type(self).__name__} learns every reward as it comes: there is nothing to refit")
+
+    def fingerprint(self) -> str | None:
+        """What a file says of a setting that it cannot hold; None where it holds all."""
+        return None
+
+    def bytes(self, dim: int, rounds: int) -> int:
+        """About how much memory one run takes after so many rounds; 0: too little to count."""
+        return 0
+
+    def together(self, dim: int) -> float:
+        """How many runs in lockstep are quickest."""
+        return math.inf
 
 
 class Able(Protocol):
@@ -167,236 +225,41 @@ class Able(Protocol):
         """The sd of the noise that training adds to rewards, above 0."""
 
 
-class Optional(Protocol):
-    """What the library asks for besides. A model may leave a part out: the function of that name has the default."""
-
-    slots: int | None  # K slots that share one context X (..., d); `update` then takes arm= (...)
-    support: tuple[float, float]  # the least and the largest reward
-    function: Link  # the link, where there is one
-    heaviest: float  # the largest weight of an observation
-    owns: bool  # `update` takes own=True where the caller gives the old state up, and may overwrite its arrays
-    half_life: float | None  # where it forgets by the clock: `update` then takes at= (...), and there is `advanced`
-    widest: int  # numbers that one arm takes while it is scored
-
-    def update_many(self, state: Any, X: Array, r: Array, **settings: Any) -> Any:
-        """The state after n more observations X (..., n, d), r (..., n): the same as n updates."""
-
-    def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
-        """The chance that n observations spend, arrays with n leading; `init` takes rng=, `update` takes chance=."""
-
-    def ambient(self, dim: int) -> int:
-        """How many numbers θ has."""
-
-    def advanced(self, state: Any, at: Array) -> Any:
-        """The state at the time at (...), without an observation, for a model with a half_life."""
-
-    def seen(self, t: int) -> float:
-        """The sum of what t observations count, at most, for a model that forgets."""
-
-    def check(self, state: Any) -> None:
-        """Refuse, with ValueError, a state out of a file that no data can lead to."""
-
-    def restored(self, state: Any) -> Any:
-        """The state out of a file with all that is derived from its arrays."""
-
-    def refitted(self, state: Any) -> Any:
-        """The state fitted on all that was learnt, for models that are fitted on a schedule."""
-
-    def fingerprint(self) -> str | None:
-        """What a file says of a setting that it cannot hold; None where it holds all."""
-
-    def bytes(self, dim: int, rounds: int) -> int:
-        """About how much memory one run takes after so many rounds."""
-
-    def together(self, dim: int) -> int:
-        """How many runs in lockstep are quickest."""
-
-    def placed(self, device: str) -> Any:
-        """The same model as it computes on a device of torch, where its state and all answers stay NumPy's arrays.
-
-        A model without this method gets its arrays on the device instead: `init(xp=, device=)`.
-        """
-
-
-def faults(model: Any) -> list[str]:
-    """What keeps `model` from being one, each in words; [] where nothing does."""
-    if isinstance(model, type):
-        return [f"a model is an instance: pass {model.__name__}() for {model.__name__}"]
-    name = type(model).__name__
-    lacking = [part for part in REQUIRED if not hasattr(model, part)]
-    found = [f"{name} is no model: it lacks {', '.join(lacking)}"] if lacking else []
-    if not isinstance(getattr(model, "abilities", frozenset()), (frozenset, set)):
-        found.append(
-            f'{name}.abilities must be a frozenset of names, as in frozenset({{"mean"}}); got {model.abilities!r}'
-        )
-    said = sorted(ability for ability in abilities(model) if not hasattr(model, ability))
-    if said:
-        found.append(f"{name} says that it has {', '.join(said)}, and has no method of that name")
-    return found
-
-
-def abilities(model: Any) -> frozenset[str]:
-    """The names that it gives; none where `faults` says that these are no names."""
-    given = getattr(model, "abilities", None)
-    return frozenset(given) if isinstance(given, (frozenset, set)) else frozenset()
-
-
-def of_user(model: Any) -> bool:
-    """Whether a model is of a class outside this library, whose answers no test of ours has seen."""
-    return type(model).__module__.partition(".")[0] != "dither"
-
-
-def look(model: Any, state: Any, *, dim: int) -> None:
-    """Refuse a model of the user's whose first state, means or widths have a wrong form. Two arms are asked about.
-
-    Raises TypeError for a wrong type or shape; ValueError for what is not finite, and for a negative width.
-    """
-    kind = type(model)
-    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
-        raise TypeError(f"{kind.__name__}.init must return a NamedTuple of arrays, got {type(state).__name__} ({PAGE})")
-    X, K = np.linspace(0.5, 1.0, 2 * dim).reshape(2, dim), slots(model)
-    X, shape = (X, (2,)) if K is None else (X[0], (K,))
-    for name in ("mean", "width"):
-        if name not in abilities(model):
-            continue
-        found = getattr(model, name)(state, X)
-        if getattr(found, "shape", None) != shape:
-            got = found.shape if isinstance(found, np.ndarray) else type(found).__name__
-            raise TypeError(
-                f"{kind.__name__}.{name} must return an array of a number for each arm: {shape} for X of shape "
-                f"{X.shape}, got {got} ({PAGE})"
-            )
-        if not np.isfinite(found).all():
-            raise ValueError(
-                f"{kind.__name__}.{name} must return finite numbers, before the first reward too; got {found}: divide "
-                f"by no count that is 0 ({PAGE})"
-            )
-        if name == "width" and np.any(found < 0):
-            raise ValueError(f"{kind.__name__}.width must not be negative, got {found} ({PAGE})")
-
-
-def is_model(given: Any) -> bool:
-    """Whether it has what tells a model from an estimator or a function."""
-    return hasattr(given, "abilities") and hasattr(given, "init")
-
-
-def begin(model: Any, dim: int, *, needs: frozenset[str], rng: Callable[[], Any], **settings: Any) -> Any:
-    """The first state; a model with chance of its own gets a Generator, or one for each run, from rng()."""
-    chance = {"rng": rng()} if draws(model) else {}
-    return model.init(dim, needs=needs, **settings, **chance)
-
-
-def update_many(model: Any, state: Any, X: Array, r: Array, **settings: Any) -> Any:
-    """The state after n more observations: X (..., n, d), r (..., n), settings as of `update`. Default: one by one.
-
-    The first update leaves the state that was given; later ones may overwrite what the one before has made, so a
-    refusal leaves what was there.
-    """
-    rule = getattr(model, "update_many", None)
-    if rule is not None:
-        return rule(state, X, r, **settings)
-    chance, more = settings.pop("chance", None), given_up(model)
-    settings.pop("own", None)
-    for i in range(X.shape[-2]):
-        one = {name: None if value is None else value[..., i] for name, value in settings.items()}
-        if chance is not None:
-            one["chance"] = tuple(kind[i] for kind in chance)
-        state = model.update(state, X[..., i, :], r[..., i], **one, **(more if i else {}))
-    return state
-
-
-def given_up(model: Any) -> dict[str, bool]:
-    """What to pass to `update` where nobody keeps the old state: own=True, if the model `owns`. Default: nothing."""
-    return {"own": True} if getattr(model, "owns", False) else {}
-
-
-def weighs(model: Any) -> None:
-    """Refuse a weight, with TypeError, where the signature of `update` has none."""
-    if not takes(type(model).update, "weight"):
-        name = type(model).__name__
-        raise TypeError(f"{name} takes no weight: leave weight= out, or give {name}.update the argument ({PAGE})")
+ABILITIES = ("mean", *(name for name in vars(Able) if not name.startswith("_")))  # those that are methods
 
 
 @functools.cache
-def takes(rule: Callable[..., Any], name: str) -> bool:
-    """Whether a function has an argument of this name, or takes any."""
-    parameters = inspect.signature(rule).parameters
-    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+def abilities_of(kind: type) -> frozenset[str]:
+    """The abilities for which a class has a method of that name; of λ, an attribute or a field."""
+    fields = {name for base in kind.__mro__ for name in vars(base).get("__annotations__", ())}
+    attributes = {name for name in Able.__annotations__ if name in fields or hasattr(kind, name)}
+    return frozenset(attributes | {name for name in ABILITIES if callable(getattr(kind, name, None))})
 
 
-def clocked(model: Any) -> bool:
-    """Whether it forgets by the clock, so that every observation has a time. Default: no."""
-    return half_life(model) is not None
+def link(model: Model) -> Link:
+    """μ and its kin. The identity where `function` is something else, as of `models.Fixed`."""
+    model = _of(model)
+    return model.function if isinstance(model.function, Link) else IDENTITY
 
 
-def half_life(model: Any) -> float | None:
-    """The time after which a row counts half, where the model forgets by the clock. Default: None."""
-    return getattr(model, "half_life", None)
+def begin(model: Model, dim: int, *, needs: frozenset[str], rng: Callable[[], Any], **settings: Any) -> Any:
+    """The first state; a model with chance of its own gets a Generator, or one for each run, from rng()."""
+    model = _of(model)
+    chance = {} if model.draw is None else {"rng": rng()}
+    return model.init(dim, needs=needs, **settings, **chance)
 
 
-def seen(model: Any, t: int) -> float:
-    """The sum of what t observations count, at most. Default: t."""
-    return model.seen(t) if hasattr(model, "seen") else t
+def given_up(model: Model) -> dict[str, bool]:
+    """What to pass to `update` where nobody keeps the old state: own=True, if the model `owns`."""
+    return {"own": True} if _of(model).owns else {}
 
 
-def heaviest(model: Any) -> float:
-    """The largest weight of an observation. Default: any."""
-    return getattr(model, "heaviest", math.inf)
-
-
-def draws(model: Any) -> bool:
-    """Whether a model has chance of its own: where its weights begin, in what it trains on. Default: it has none."""
-    return hasattr(model, "draw")
-
-
-def slots(model: Any) -> int | None:
-    """K, where K slots share one context. Default: None, every arm has features of its own."""
-    return getattr(model, "slots", None)
-
-
-def slotted(model: Any) -> bool:
-    """Whether it can have slots by a setting of its own, so that `models.Disjoint` is not for it."""
-    return hasattr(model, "slots")
-
-
-def with_slots(model: Any, slots: int) -> Any:
-    """The model with more slots. Raises TypeError for one whose slots cannot grow."""
-    if not hasattr(model, "grown"):
-        kind = type(model).__name__
-        raise TypeError(
-            f"the slots of {kind} cannot grow, only those of models.Disjoint: make a bandit with disjoint={slots}, and "
-            "learn again from the log"
-        )
-    return dataclasses.replace(model, slots=slots)
-
-
-def ambient(model: Any, dim: int) -> int:
-    """How many numbers θ has, which is what `draw(dim=)` of a policy is told. Default: d."""
-    return model.ambient(dim) if hasattr(model, "ambient") else dim
-
-
-def support(model: Any) -> tuple[float, float]:
-    """Between which the rewards lie. Default: any number."""
-    return getattr(model, "support", (-math.inf, math.inf))
-
-
-def link(model: Any) -> Link:
-    """μ and its kin. Default: the identity; so where `function` is something else, as of `models.Fixed`."""
-    found = getattr(model, "function", IDENTITY)
-    return found if isinstance(found, Link) else IDENTITY
-
-
-def widest(model: Any) -> int:
-    """Numbers that one arm takes while it is scored, for what is scored at once to fit memory. Default: 1."""
-    return getattr(model, "widest", 1)
-
-
-def theta(model: Any, state: Any) -> Array:
+def theta(model: Model, state: Any) -> Array:
     """θ̂. Raises TypeError where the state has none."""
-    found = getattr(state, "theta", None)
-    if found is None:
+    estimate = getattr(state, "theta", None)
+    if estimate is None:
         raise TypeError(f"the state of {type(model).__name__} has no theta: ask mean(X), what it thinks of arms")
-    return found
+    return estimate
 
 
 def finite(state: Any) -> bool:
@@ -404,54 +267,110 @@ def finite(state: Any) -> bool:
     theta = getattr(state, "theta", None)
     if type(theta) is np.ndarray and np.vdot(theta, theta) < math.inf:
         return True  # the usual case, at once
-    if theta is not None:
-        return _finite(theta)
-    return all(_finite(A) for A in trees.leaves(state, "state").values())
+    every = trees.leaves(state, "state").values() if theta is None else (theta,)
+    return all(bool(arrays.namespace(A).all(arrays.namespace(A).isfinite(A))) for A in every)
 
 
-def _finite(A: Array) -> bool:
-    xp = arrays.namespace(A)
-    return bool(xp.all(xp.isfinite(A)))
+# What other rooms still call, until they ask the model itself.
+
+
+def _of(model: Any) -> Any:
+    from dither.models import adapting
+
+    return model if isinstance(model, Model) else adapting.adapted(model)
+
+
+def update_many(model: Any, state: Any, X: Array, r: Array, **settings: Any) -> Any:
+    """`Model.update_many`."""
+    return _of(model).update_many(state, X, r, **settings)
+
+
+def weighs(model: Any) -> None:
+    """`adapting.weighs`."""
+    from dither.models import adapting
+
+    adapting.weighs(_of(model))
+
+
+def look(model: Any, state: Any, *, dim: int) -> None:
+    """`adapting.look`."""
+    from dither.models import adapting
+
+    adapting.look(_of(model), state, dim=dim)
+
+
+def clocked(model: Any) -> bool:
+    """Whether it has a half_life."""
+    return _of(model).half_life is not None
+
+
+def heaviest(model: Any) -> float:
+    """`Model.heaviest`."""
+    return _of(model).heaviest
+
+
+def draws(model: Any) -> bool:
+    """Whether it has `draw`."""
+    return _of(model).draw is not None
+
+
+def slots(model: Any) -> int | None:
+    """`Model.slots`."""
+    return _of(model).slots
+
+
+def with_slots(model: Any, slots: int) -> Any:
+    """`adapting.with_slots`."""
+    from dither.models import adapting
+
+    return adapting.with_slots(_of(model), slots)
+
+
+def ambient(model: Any, dim: int) -> int:
+    """`Model.ambient`."""
+    return _of(model).ambient(dim)
+
+
+def support(model: Any) -> tuple[float, float]:
+    """`Model.support`."""
+    return _of(model).support
+
+
+def seen(model: Any, t: int) -> float:
+    """`Model.seen`."""
+    return _of(model).seen(t)
+
+
+def widest(model: Any) -> int:
+    """`Model.widest`."""
+    return _of(model).widest
 
 
 def check(model: Any, state: Any) -> None:
-    """Refuse a state out of a file that no data can lead to. Default: none is."""
-    if hasattr(model, "check"):
-        model.check(state)
+    """`Model.check`."""
+    _of(model).check(state)
 
 
 def restored(model: Any, state: Any) -> Any:
-    """The state out of a file with all that is derived from its arrays. Default: the state."""
-    return model.restored(state) if hasattr(model, "restored") else state
+    """`Model.restored`."""
+    return _of(model).restored(state)
 
 
 def refitted(model: Any, state: Any) -> Any:
-    """The state fitted on all that was learnt. Raises TypeError for a model that learns every reward as it comes."""
-    if not hasattr(model, "refitted"):
-        raise TypeError(f"{type(model).__name__} learns every reward as it comes: there is nothing to refit")
-    return model.refitted(state)
+    """`Model.refitted`."""
+    return _of(model).refitted(state)
 
 
 def fingerprint(model: Any) -> str | None:
-    """What a file says of a model that it cannot hold. Default: None, a file holds all of it."""
-    return model.fingerprint() if hasattr(model, "fingerprint") else None
+    """`Model.fingerprint`; None for what is no model."""
+    from dither.models import adapting
+
+    return _of(model).fingerprint() if adapting.is_model(model) else None
 
 
-def bytes_of(model: Any, dim: int, rounds: int) -> int:
-    """About how much memory one run takes after so many rounds. Default: 0, too little to count."""
-    return model.bytes(dim, rounds) if hasattr(model, "bytes") else 0
+def __getattr__(name: str) -> Any:
+    from dither.models import adapting
 
-
-def together(model: Any, dim: int) -> float:
-    """How many runs in lockstep are quickest. Default: any number."""
-    return model.together(dim) if hasattr(model, "together") else math.inf
-
-
-def placed(model: Any, device: str) -> Any:
-    """The model for a simulation on a device. Default: the model, whose arrays then live there."""
-    return model.placed(device) if at_home(model) else model
-
-
-def at_home(model: Any) -> bool:
-    """Whether its state stays in NumPy's arrays on every device. Default: no."""
-    return hasattr(model, "placed")
+    if name in ("faults", "abilities", "of_user", "is_model", "takes"):
+        return getattr(adapting, name)
+    raise AttributeError(name)

@@ -22,14 +22,15 @@ from typing import Any, NamedTuple, cast
 import array_api_compat.numpy
 import numpy as np
 
-from dither import links
 from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, digits, statistics
 from dither.models.buffers import Rows
+from dither.models.model import Model
 from dither.models.network import Network, NetworkState, recent
 from dither.models.network.layout import layout
-from dither.models.ridge import Ridge, RidgeState
+from dither.models.recursion import RidgeState
+from dither.models.ridge import Ridge
 
 BLOCK = 1024  # rows of the history that are embedded and learnt at once: they stay in the cache
 STEEP = 1e8  # trace of V over λ up to which V is factored: θ̂ loses so many of its 1e16
@@ -50,7 +51,7 @@ class NeuralLinearState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NeuralLinear:
+class NeuralLinear(Model):
     """Ridge regression on the last hidden layer of a network; all but the last two settings are `Network`'s."""
 
     hidden: int | str | tuple[int, ...] = (50, 50)
@@ -69,22 +70,6 @@ class NeuralLinear:
     lam: float = 0.25  # λ of the regression
     refresh: int = 50  # observations between two embeddings of the whole history
     owns = True  # update takes own=
-    abilities = frozenset(
-        {
-            "mean",
-            "width",
-            "gram_width",
-            "sample",
-            "scores",
-            "flat",
-            "lam",
-            "logdet",
-            "predict",
-            "embedding",
-            "beneath",
-        }
-    )
-    function = links.LINKS["identity"]  # μ and its kin
 
     def __post_init__(self) -> None:
         errors.at_least("refresh", self.refresh, 1)
@@ -94,8 +79,8 @@ class NeuralLinear:
     @functools.cached_property
     def network(self) -> Network:
         """The network that makes the features."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Network(**{name: value for name, value in own.items() if name not in ("lam", "refresh")})
+        names = [field.name for field in fields(self) if field.name not in ("lam", "refresh")]
+        return Network(**{name: getattr(self, name) for name in names})
 
     @functools.cached_property
     def ridge(self) -> Ridge:

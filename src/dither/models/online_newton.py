@@ -21,9 +21,9 @@ import array_api_compat.numpy
 from dither import links, theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import digits
-from dither.models.one_theta import OneTheta
-from dither.models.ridge import Ridge, RidgeState
+from dither.models.linear import LinearModel
+from dither.models.recursion import RidgeState
+from dither.models.ridge import Ridge
 
 CLOSE = 1e-12  # of a length to S, relative, where the projection is done
 STEPS = 100  # of Newton's method that a projection may take; it took 8 at most
@@ -42,9 +42,19 @@ class OnlineNewtonState(NamedTuple):
         """θ̄, the centre of the confidence set: (..., d)."""
         return self.ridge.theta
 
+    @property
+    def F(self) -> Array:
+        """V̄⁻¹ = FF': (..., d, d)."""
+        return self.ridge.F
+
+    @property
+    def lost(self) -> Array:
+        """What rounding has done, given the z_s as they were computed: (..., 6), as of `digits`."""
+        return self.ridge.lost
+
 
 @dataclass(frozen=True)
-class OnlineNewton(OneTheta):
+class OnlineNewton(LinearModel):
     """For X (..., K, d) shared by all arms, with ‖x‖ <= 1: for longer x, pass the κ of |η| <= S max‖x‖.
 
     A weight is one of the loss, in one step. The radius holds for weights up to 1.
@@ -55,22 +65,6 @@ class OnlineNewton(OneTheta):
     S: float = 1.0  # bound on ‖θ*‖
     kappa: float | None = None  # κ, the least μ'; None: that of |η| <= S
     R: float = 0.5  # the noise of a reward is R-sub-Gaussian; ½ for rewards in [0, 1]
-    abilities = frozenset(
-        {
-            "mean",
-            "mean_at",
-            "predict",
-            "width",
-            "gram_width",
-            "sample",
-            "scores",
-            "flat",
-            "lam",
-            "rounding",
-            "reach",
-            "radius",
-        }
-    )
 
     def __post_init__(self) -> None:
         links.find(self.link)
@@ -85,11 +79,6 @@ class OnlineNewton(OneTheta):
     def function(self) -> links.Link:
         """μ and its kin."""
         return links.find(self.link)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """Between which the rewards lie."""
-        return self.function.support
 
     @property
     def slope(self) -> float:
@@ -136,30 +125,6 @@ class OnlineNewton(OneTheta):
         B = 2 * self.slope * self.S**2 * self.lam + state.paid
         beta = theory.gloc_beta(B, state.misfit, kappa=self.slope, lam=self.lam, S=self.S, R=self.R, delta=delta)
         return arrays.namespace(state.paid).sqrt(beta)[..., None]
-
-    def predict(self, state: OnlineNewtonState, X: Array) -> Array:
-        """μ(x_i'θ̄), the expected rewards: X (..., K, d) -> (..., K)."""
-        return self.function.mu(self.mean(state, X))
-
-    def width(self, state: OnlineNewtonState, X: Array) -> Array:
-        """w_i = ‖x_i‖ in the norm of V̄⁻¹: X (..., K, d) -> (..., K)."""
-        return arrays.norms(X @ state.ridge.F)
-
-    def gram_width(self, state: OnlineNewtonState, X: Array) -> Array:
-        """The width: V̄ is the matrix of this model."""
-        return self.width(state, X)
-
-    def sample(self, state: OnlineNewtonState, eta: Array) -> Array:
-        """N(0, V̄⁻¹) from η ~ N(0, I): (..., d) -> (..., d)."""
-        return arrays.dot(state.ridge.F, eta)
-
-    def rounding(self, state: OnlineNewtonState) -> digits.Rounding:
-        """What rounding may have done to means and widths, given the z_s as they were computed."""
-        return digits.of(state.ridge.lost)
-
-    def reach(self, state: OnlineNewtonState) -> Array:
-        """No width is larger than this times ‖x‖, (...)."""
-        return digits.reach(state.ridge.F)
 
 
 def projected(theta: Array, F: Array, *, S: float) -> Array:

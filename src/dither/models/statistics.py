@@ -6,14 +6,13 @@ norms       sums of ‖x‖, ‖x‖² and ‖x‖ |r|, and the largest ‖x‖,
 history     every distinct x with its count and its sum of rewards (own-paper perturbed history only: memory grows)
 """
 
-from typing import Any, NamedTuple
-
-import array_api_compat
+import functools
+from typing import NamedTuple
 
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.links import Link
-from dither.models import factor, history
+from dither.models import buffers, factor, history
 from dither.models.history import History
 
 KEPT = {  # statistic -> the abilities that it is kept for
@@ -46,18 +45,12 @@ def init(needs: frozenset[str], zeros: Array, *, lam: float) -> Extra | None:
     kept = {name for name, abilities in KEPT.items() if needs & abilities}
     if not kept:
         return None
-    xp, device, batch, d = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape[:-1], zeros.shape[-1]
-
-    def empty(*shape: int, dtype: Any = zeros.dtype) -> Array:  # each its own array: states may be overwritten
-        return xp.zeros((*batch, *shape), dtype=dtype, device=device)
-
+    xp, empty, d = arrays.namespace(zeros), functools.partial(buffers.blank, zeros), zeros.shape[-1]
     return Extra(
         gram=Gram(empty(d, d), empty(d, d), empty(dtype=xp.int64)) if "gram" in kept else None,
         norms=empty(4) if "norms" in kept else None,
         history=history.init(zeros) if "history" in kept else None,
-        gram_width=empty(d, d) + xp.eye(d, dtype=zeros.dtype, device=device) / lam**0.5
-        if "gram_width" in kept
-        else None,
+        gram_width=factor.identity(zeros, 1 / lam**0.5) if "gram_width" in kept else None,
     )
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from dither.base import arrays, trees
 from dither.base.arrays import Array
 from dither.deciding import decision
-from dither.models import model as contract
+from dither.models import adapting
+from dither.models.model import begin, given_up
 from dither.simulation.world import Rounds, World
 
 BATCH = 50  # the most runs in lockstep, by default: with more, a run costs no less
@@ -32,7 +33,7 @@ def teams(crew: list["Agent"], world: World) -> list[list["Agent"]]:
         return [[agent] for agent in crew]
     teams: list[list[Agent]] = []
     for agent in crew:
-        most = min(in_cache(world.env), contract.together(agent.model, world.dim)) // len(world.runs)
+        most = min(in_cache(world.env), agent.model.together(world.dim)) // len(world.runs)
         fits = (team for team in teams if len(team) < most and _alike(team[0], agent))
         team = next(fits, None)
         if team is None:
@@ -45,7 +46,7 @@ def teams(crew: list["Agent"], world: World) -> list[list["Agent"]]:
 def _alike(one: "Agent", other: "Agent") -> bool:
     """Whether two agents have the same model, whose runs do not depend on each other, and keep the same of it."""
     model = one.model
-    if contract.of_user(model) or contract.draws(model) or model != other.model:
+    if adapting.of_user(model) or model.draw is not None or model != other.model:
         return False
     return trees.leaves(one.state, "").keys() == trees.leaves(other.state, "").keys()
 
@@ -84,7 +85,7 @@ class Team:
             return
         x, r = (np.concatenate(kind) for kind in list(zip(*seen, strict=True))[:2])
         slot = {name: np.concatenate([own[name] for _, _, own in seen]) for name in seen[0][2]}
-        self.share(self.model.update(self.state, x, r, **slot, **contract.given_up(self.model)))
+        self.share(self.model.update(self.state, x, r, **slot, **given_up(self.model)))
 
 
 class Agent:
@@ -92,13 +93,11 @@ class Agent:
 
     def __init__(self, label: str, model: Any, policy: Any, world: World) -> None:
         self.label, self.model, self.policy, self.world = label, model, policy, world
-        self.home = world.device is not None and contract.at_home(model)  # its arrays are NumPy's
+        self.home = world.device is not None and model.placed is not None  # its arrays are NumPy's
         R, numpy = len(world.runs), arrays.backend(None)
         settings = dict(batch=(R,), xp=numpy if self.home else world.xp, device=None if self.home else world.device)
-        self.state = contract.begin(
-            model, world.dim, needs=policy.needs, rng=lambda: world.streams("weights"), **settings
-        )
-        self.training_rngs = world.streams("training") if contract.draws(model) else []
+        self.state = begin(model, world.dim, needs=policy.needs, rng=lambda: world.streams("weights"), **settings)
+        self.training_rngs = [] if model.draw is None else world.streams("training")
         self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
         self.regret = self.realised = self.array(np.zeros(R))
         self.block = 1  # rounds whose chance is drawn at once; the first shows how many fit
@@ -117,7 +116,7 @@ class Agent:
         """Draw the chance of round i and of as many after it as memory allows."""
         n = min(self.ahead - i, self.block)
         self.first, self.last = i, i + n
-        dim = contract.ambient(self.model, self.world.dim)
+        dim = self.model.ambient(self.world.dim)
         drawn = [decision.draw(self.policy, rng, n, arms=self.world.arms, dim=dim) for rng in self.rngs]
         self.chance = tuple(self.array(np.stack(kind)) for kind in zip(*drawn, strict=True))
         taught = [self.model.draw(rng, n) for rng in self.training_rngs]
@@ -140,7 +139,7 @@ class Agent:
         r = arrays.pick(rows.reward[:, i, :], arm, rank=0)
         x = X if self.world.disjoint else arrays.pick(X, arm, rank=1)
         slot: dict[str, Any] = {"arm": arm} if self.world.disjoint else {}
-        if contract.clocked(self.model):
+        if self.model.half_life is not None:
             slot["at"] = self.array(np.full(len(self.rngs), float(t)))  # the round is the time
         if self.training_rngs:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
@@ -150,7 +149,7 @@ class Agent:
         """Learn what comes in round t; delay (R,) says how many rounds late what was seen now will come."""
         x, r, slot = seen
         if delay is None:
-            self.state = self.model.update(self.state, x, r, **slot, **contract.given_up(self.model))
+            self.state = self.model.update(self.state, x, r, **slot, **given_up(self.model))
             return
         for late in np.unique(delay):
             self.late.setdefault(t + int(late), []).append((x, r, slot, delay == late))

@@ -17,7 +17,8 @@ import numpy as np
 from dither.algorithms import Algorithm, Spec
 from dither.base import arrays, errors, parts, streams, workers
 from dither.deciding import decision
-from dither.models import model as contract
+from dither.models import adapting
+from dither.models.model import Model, begin
 from dither.simulation.crew import Agent, Team, in_cache, teams
 from dither.simulation.world import World
 
@@ -108,17 +109,16 @@ def simulate(
         label: configured(what, env, rounds=rounds) if isinstance(what, Spec) else what
         for label, what in entries(algorithms).items()
     }
-    if device is not None:
-        agents = {label: (contract.placed(model, device), policy) for label, (model, policy) in agents.items()}
     for model, policy in agents.values():
         decision.check(policy, model, dim=env.dim)
-        if contract.slots(model) != (env.arms if env.disjoint else None):
+    agents = {label: (_placed(model, device), policy) for label, (model, policy) in agents.items()}
+    for model, policy in agents.values():
+        if model.slots != (env.arms if env.disjoint else None):
             kind = f"{env.arms} disjoint slots" if env.disjoint else "arms with features of their own"
             raise ValueError(f"the environment has {kind}, which {model} does not fit")
-        if contract.of_user(model):
+        if adapting.of_user(model):
             start = functools.partial(streams.stream, seed, 0, "weights")
-            first = contract.begin(model, env.dim, needs=policy.needs, rng=start)
-            contract.look(model, first, dim=env.dim)
+            adapting.look(model, begin(model, env.dim, needs=policy.needs, rng=start), dim=env.dim)
     models = [model for model, _ in agents.values()]
     check_rewards(env, models, seed=seed, run=int(numbers[0]))
     if batch is None:
@@ -153,18 +153,24 @@ def check_environment(env: Any) -> None:
     errors.at_least("the environment's arms", env.arms, 1)
 
 
+def _placed(model: Any, device: str | None) -> Model:
+    """The model with all its parts, as it computes on a device."""
+    model = adapting.adapted(model)
+    return model if device is None or model.placed is None else adapting.adapted(model.placed(device))
+
+
 def _batch(env: Any, models: list[Any], *, rounds: int, there: bool) -> int:
     """As many runs in lockstep as are quickest and as memory holds. there : on a device."""
     quick = BATCH_THERE if there else in_cache(env)
-    size = sum(contract.bytes_of(model, env.dim, rounds) for model in models)
-    kept = models if not there else [model for model in models if contract.at_home(model)]
-    quick = int(min([quick, *(contract.together(model, env.dim) for model in kept)]))
+    size = sum(model.bytes(env.dim, rounds) for model in models)
+    kept = models if not there else [model for model in models if model.placed is not None]  # in NumPy's arrays
+    quick = int(min([quick, *(model.together(env.dim) for model in kept)]))
     return max(1, min(quick, int((MEMORY_THERE if there else MEMORY) // size) if size else quick))
 
 
 def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0) -> None:
     """Refuse models whose `support` does not hold the rewards of the run's first rounds."""
-    bounded = [model for model in models if not _holds(model, -math.inf, math.inf)]
+    bounded = [model for model in map(adapting.adapted, models) if not _holds(model, -math.inf, math.inf)]
     if bounded:
         world = World(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
         _refuse(env, bounded, world.advance(FIRST).reward)
@@ -172,7 +178,7 @@ def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 
 
 def _holds(model: Any, low: float, high: float) -> bool:
     """Whether the model takes all rewards from low to high."""
-    least, most = contract.support(model)
+    least, most = model.support
     return least <= low and high <= most
 
 
@@ -180,7 +186,7 @@ def _refuse(env: Any, models: Iterable[Any], reward: np.ndarray) -> None:
     low, high = float(reward.min()), float(reward.max())
     for model in models:
         if not _holds(model, low, high):
-            least, most = contract.support(model)
+            least, most = model.support
             wrong = low if low < least else high
             raise ValueError(
                 f"rewards must lie in [{least:g}, {most:g}] for {model}, and {env} pays {wrong:.4g}: take an "

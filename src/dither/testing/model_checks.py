@@ -1,5 +1,6 @@
 """Checks of models: what they learn, what they answer, and what they may not change."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from dither import models, policies
 from dither.bandit import saving
 from dither.bandit.bandit import Bandit
 from dither.base import trees
-from dither.models import model as contract
+from dither.models import adapting
 from dither.testing.ability_checks import logdet, predict, sample, scores, width
 from dither.testing.checking import checker, close, farthest, require
 from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
@@ -19,8 +20,8 @@ SPREADING = policies.EpsGreedy(decay=None, epsilon=0.5)  # asks for means alone,
 
 def shapes(case: Trial) -> None:
     """All arrays of a state have the leading axes of `init(batch=)`, and answers have a number for each arm."""
-    kept = ("batch", "needs", "xp", "device", *(("rng",) if contract.draws(case.model) else ()))
-    lacking = [name for name in kept if not contract.takes(type(case.model).init, name)]
+    kept = ("batch", "needs", "xp", "device", *(() if case.whole.draw is None else ("rng",)))
+    lacking = [name for name in kept if not adapting.takes(case.whole.init, name)]
     require(not lacking, f"init takes no {', '.join(lacking)}", cure="Write init(self, dim, *, batch=(), **_): the "
             "arguments that your model does not need go into **_")  # fmt: skip
     for batch in ((), (3,)):
@@ -35,6 +36,14 @@ def shapes(case: Trial) -> None:
             not wrong,
             f"init(batch={batch}) gives arrays of shapes {wrong}",
             cure=f"Every array of the state begins with the axes {batch}: one entry for each run in lockstep",
+        )
+        pairs = itertools.combinations(trees.leaves(state, "state").items(), 2)
+        one = [f"{a} and {b}" for (a, A), (b, B) in pairs if np.shares_memory(A, B)]
+        require(
+            not one,
+            f"init gives one array under two names: {', '.join(one)}",
+            cure="Each field is an array of its own, as of a call of np.zeros for each: `models.Disjoint` writes slots "
+            "in place, and would write that one twice",
         )
     b, X = case.bandit(), case.request()
     for name, answer in _answers(b, X).items():
@@ -235,7 +244,7 @@ def slots(case: Trial) -> None:
         alone.update(X[1], r[1], **case.timed(1))
         own, slot = alone.mean(X[2:4]), np.stack([a.mean(x)[1] for x in X[2:4]])
         require(
-            close(slot, own, rtol=1e-6, atol=1e-9) or contract.draws(case.model),
+            close(slot, own, rtol=1e-6, atol=1e-9) or case.whole.draw is not None,
             f"slot 1 of {name} is not what the model alone is: mean {farthest(slot, own)}",
             cure="Write `update` and `mean` for `...` leading axes: each slot is an entry of the last of them. Slots "
             "fill the shorter histories with rows of zeros: keep a count or a weight for each row, and ignore rows "
@@ -319,8 +328,8 @@ def _in_lockstep(case: Trial, runs: int | None) -> dict[str, np.ndarray]:
     for t in range(3):
         some = 0 if runs is None else slice(runs)
         given = case.slot(np.arange(t, t + 3)[some])
-        if contract.draws(case.model):
-            drawn = zip(*(case.model.draw(rng, 1) for rng in rngs), strict=True)
+        if case.whole.draw is not None:
+            drawn = zip(*(case.whole.draw(rng, 1) for rng in rngs), strict=True)
             given["chance"] = tuple(np.concatenate(kind)[some] for kind in drawn)
         state = case.model.update(state, X[some, t], np.asarray(r[some, t]), **given)
     return leaves(state)
@@ -329,7 +338,7 @@ def _in_lockstep(case: Trial, runs: int | None) -> dict[str, np.ndarray]:
 def _weighs(case: Trial) -> bool:
     """Whether the model takes weights."""
     try:
-        contract.weighs(case.model)
+        adapting.weighs(case.whole)
     except TypeError:
         return False
     return True

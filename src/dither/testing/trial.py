@@ -1,6 +1,7 @@
 """What the checks of policies and of models start from: arms, rewards that a model takes, bandits that have learnt."""
 
 import copy
+import functools
 import inspect
 import math
 from collections.abc import Mapping
@@ -17,7 +18,8 @@ from dither.bandit.restoring import from_bytes
 from dither.base import arrays, errors, streams, trees
 from dither.deciding import decision
 from dither.envs import base
-from dither.models import model as contract
+from dither.models import adapting
+from dither.models.model import Able, Model, begin
 from dither.simulation.simulate import simulate
 
 ARMS = 5  # of a request, where the model has no slots
@@ -48,24 +50,28 @@ class Trial:
 
     def promise(self, method: str) -> str | None:
         """What a method of the model takes and gives, as its contract says."""
-        kinds = (contract.Model, contract.Able, contract.Optional)
-        rule = next((getattr(kind, method) for kind in kinds if hasattr(kind, method)), None)
+        rule = next((vars(kind)[method] for kind in (Model, Able) if method in vars(kind)), None)
         return " ".join(str(inspect.getdoc(rule)).split("\n\n")[0].split()) if callable(rule) else None
+
+    @functools.cached_property
+    def whole(self) -> Model:
+        """The model with all its parts."""
+        return adapting.adapted(self.model)
 
     @property
     def slots(self) -> int | None:
         """K, where K arms share one context."""
-        return contract.slots(self.model)
+        return self.whole.slots
 
     @property
     def support(self) -> tuple[float, float]:
         """Between which the model's rewards lie."""
-        return contract.support(self.model)
+        return self.whole.support
 
     @property
     def ambient(self) -> int:
         """How many numbers θ has."""
-        return contract.ambient(self.model, self.dim)
+        return self.whole.ambient(self.dim)
 
     @property
     def K(self) -> int:
@@ -121,14 +127,14 @@ class Trial:
 
         settings = {"batch": batch, "xp": array_api_compat.numpy, "device": None} if batch else {}
         needs = frozenset(self.policy.needs) if needs is None else needs
-        return contract.begin(self.model, self.dim, needs=needs, rng=rng, **settings)
+        return begin(self.whole, self.dim, needs=needs, rng=rng, **settings)
 
     def taught(self, state: Any, x: np.ndarray, r: Any, i: Any, rng: np.random.Generator) -> Any:
         """The state after one more observation, in slot i where there are slots, by the model's own `update`."""
         chance = {}
-        if contract.draws(self.model):
-            chance["chance"] = tuple(kind[0] for kind in self.model.draw(rng, 1))
-        return self.model.update(state, x, np.asarray(r), **self.slot(i), **chance)
+        if self.whole.draw is not None:
+            chance["chance"] = tuple(kind[0] for kind in self.whole.draw(rng, 1))
+        return self.whole.update(state, x, np.asarray(r), **self.slot(i), **chance)
 
     def lesson(self) -> tuple[np.ndarray, np.ndarray]:
         """Arms (9, d) and their rewards (9,). The first two are arms 0 and 1 of `request`."""
@@ -145,13 +151,13 @@ class Trial:
 
     def timed(self, k: Any) -> dict[str, Any]:
         """The argument at= of `update` of observation k, where the model has a clock."""
-        return {"at": np.asarray(k) * 1.0} if contract.clocked(self.model) else {}
+        return {"at": np.asarray(k) * 1.0} if self.whole.half_life is not None else {}
 
     def again(self, bandit: Bandit) -> Bandit:
         """The bandit out of its file."""
         held = (type(value) for value in vars(self.model).values() if is_dataclass(value))  # as `Disjoint` holds one
         known = (type(self.model), type(self.policy), *held, *self.known)
-        whole = contract.fingerprint(self.model) is None
+        whole = self.whole.fingerprint() is None
         return from_bytes(bandit.to_bytes(), known=known, model=None if whole else self.model)
 
     def world(self) -> Any:

@@ -31,32 +31,14 @@ import array_api_compat.numpy
 from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import digits, forgetting, history, statistics
+from dither.models import digits, factor, forgetting, history, statistics
 from dither.models.forgetting import Forgetting
 from dither.models.glm import forgotten, lazy, learn, newton, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
-from dither.models.one_theta import OneTheta
+from dither.models.linear import LinearModel
+from dither.models.model import abilities_of
 
-ABILITIES = frozenset(
-    {
-        "mean",
-        "mean_at",
-        "predict",
-        "width",
-        "gram_width",
-        "sample",
-        "gram_sample",
-        "hessian_sample",
-        "scores",
-        "flat",
-        "lam",
-        "lipschitz",
-        "bound",
-        "rounding",
-        "reach",
-    }
-)
 OF_ROWS = frozenset({"gram_width", "gram_sample", "lipschitz"})  # what a model that forgets reads off its rows
 SOLVERS = ("certified", "exact", "counts", "online")
 
@@ -75,7 +57,7 @@ class GLMState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GLM(Forgetting, OneTheta):
+class GLM(Forgetting, LinearModel):
     """For X (..., K, d) shared by all arms.
 
     link : "logit", "log" (Poisson), "probit" or "identity" (`dither.links`); rewards must lie in its support
@@ -125,11 +107,6 @@ class GLM(Forgetting, OneTheta):
         return links.find(self.link)
 
     @property
-    def support(self) -> tuple[float, float]:
-        """Between which the rewards lie."""
-        return self.function.support
-
-    @property
     def rho(self) -> float:
         """The λ of the objective."""
         return self.lam if self.ridge is None else self.ridge
@@ -137,16 +114,15 @@ class GLM(Forgetting, OneTheta):
     @functools.cached_property
     def abilities(self) -> frozenset[str]:
         """What it can tell a policy."""
-        online = self.solver == "online"
+        online, every = self.solver == "online", abilities_of(type(self))
         if not self.forgets:
-            return ABILITIES if online else ABILITIES | {"refit", "rows"}
-        rows = {"refit"} if self.window is None else {"refit", "rows"}  # whole observations, in a window alone
-        return ABILITIES - OF_ROWS if online else ABILITIES | rows
+            return every - {"refit", "rows"} if online else every
+        without = OF_ROWS | {"refit", "rows"} if online else frozenset() if self.window is not None else {"rows"}
+        return every - without  # whole observations, in a window alone
 
     def check(self, state: GLMState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
-        if float(arrays.namespace(state.F).min(arrays.norms(state.F))) <= 0:
-            raise ValueError("its F is no square root of a positive definite matrix")
+        factor.check(state.F)
         history.check(state.history)
         lazy.check(state.lazy)
         if state.extra is not None:
@@ -155,14 +131,12 @@ class GLM(Forgetting, OneTheta):
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> GLMState:
         """Ĥ = λI, θ̂ = 0, with leading axes `batch`."""
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
-        square = xp.zeros((*batch, dim, dim), dtype=xp.float64, device=device)
-        eye = xp.eye(dim, dtype=xp.float64, device=device)
-        G = square + eye / self.rho**0.5 if self.apart else None
+        G = factor.identity(zeros, 1 / self.rho**0.5) if self.apart else None
         extra = None if self.forgets else statistics.init(needs, zeros, lam=self.lam)
         kept, rows = lazy.init(zeros, self.rho, self.lam), history.init(zeros)
-        F, H = square + eye / self.lam**0.5, None
+        F, H = factor.identity(zeros, 1 / self.lam**0.5), None
         if self.fades:
-            kept, H = kept._replace(left=zeros[..., 0] + 1.0), square + eye * self.lam
+            kept, H = kept._replace(left=zeros[..., 0] + 1.0), factor.identity(zeros, self.lam)
         if self.forgets and self.window is None:
             kept = kept._replace(mass=zeros[..., 0] + 0.0, unread=rows.rows + 0)
         now = None if self.half_life is None else zeros[..., 0] + forgetting.BEFORE
@@ -222,23 +196,11 @@ class GLM(Forgetting, OneTheta):
         """The state at the time at (...), without an observation (`half_life` alone)."""
         return forgotten.advanced(self, state, at)
 
-    def predict(self, state: GLMState, X: Array) -> Array:
-        """μ(x_i'θ̂), the expected rewards: X (..., K, d) -> (..., K)."""
-        return self.function.mu(arrays.dot(X, state.theta))
-
-    def width(self, state: GLMState, X: Array) -> Array:
-        """w_i = ‖x_i‖ in the norm of Ĥ⁻¹: X (..., K, d) -> (..., K)."""
-        return arrays.norms(X @ state.F)
-
     def gram_width(self, state: GLMState, X: Array) -> Array:
         """‖x_i‖ in the norm of V⁻¹, V = λI + Σ xx': X (..., K, d) -> (..., K)."""
         if self.forgets:
             return forgotten.gram_width(self, state, X)
         return arrays.norms(X @ _extra(state).gram_width)
-
-    def sample(self, state: GLMState, eta: Array) -> Array:
-        """F η ~ N(0, Ĥ⁻¹) for η ~ N(0, I): (..., d) -> (..., d)."""
-        return arrays.dot(state.F, eta)
 
     def gram_sample(self, state: GLMState, eta: Array) -> Array:
         """N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
@@ -290,10 +252,6 @@ class GLM(Forgetting, OneTheta):
         rho = kept.stretch * (kept.noise + unit * xp.sqrt(kept.trace) * arrays.norms(state.theta))
         omega = newton.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
         return digits.told(rho, omega)
-
-    def reach(self, state: GLMState) -> Array:
-        """No width is larger than this times ‖x‖, (...)."""
-        return digits.reach(state.F)
 
     def passes(self, state: GLMState) -> Array:
         """How often the history was read so far, (...)."""

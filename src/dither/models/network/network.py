@@ -22,6 +22,7 @@ from dither.base import errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, moments
 from dither.models.buffers import Rows
+from dither.models.model import Model
 from dither.models.network import adam, copies, losses, perceptron, recent
 from dither.models.network.layout import layout
 
@@ -48,7 +49,7 @@ class NetworkState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(Model):
     """Any network with one output, for arms with features of their own, or `slots` arms that share a context."""
 
     hidden: int | str | tuple[int, ...] = (50, 50)  # widths of the hidden layers; 100, or "50x50", in text

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import array_api_compat.numpy
 import numpy as np
 
-from dither import links
 from dither.base.arrays import Array
 from dither.models import moments
-from dither.models.regressor import adapter, fingerprints, slots
+from dither.models.regressor import adapter, encoding, fingerprints
+from dither.models.regressor.answering import Answering
 
 
 class FixedState(NamedTuple):
@@ -25,7 +25,7 @@ class FixedState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Answering):
     """A function X (n, D) -> (n,) of rewards that are expected, for X (..., K, d) or `slots` arms.
 
     function : as `predict` of an estimator that has been trained; D is d, or with slots what `encode` makes of it
@@ -35,17 +35,10 @@ class Fixed:
     function: Any
     slots: int | None = None
     encode: str = "disjoint"
-    support = links.LINKS["identity"].support
 
     def __post_init__(self) -> None:
         adapter.check_function(self.function)
-        slots.check(self.slots, self.encode)
-
-    @property
-    def abilities(self) -> frozenset[str]:
-        """What a policy may ask of it."""
-        known = {"mean", "mean_at", "predict", "spread"}
-        return frozenset(known | ({"mean_everywhere"} if self.slots and self.encode == "disjoint" else set()))
+        encoding.check(self.slots, self.encode)
 
     def fingerprint(self) -> str:
         """What a file says of the function, which it cannot hold: where it is defined, not what it does."""
@@ -64,25 +57,9 @@ class Fixed:
         kept = state.moments if state.moments is None else moments.update(state.moments, np.asarray(x), weight)
         return FixedState(state.count + 1, kept)
 
-    def mean(self, state: FixedState, X: Array) -> Array:
-        """f(x_i): X (..., K, d), with slots (..., d) -> (..., K)."""
-        return self.mean_at(state, slots.shared(np.asarray(X), self.slots))
-
-    def predict(self, state: FixedState, X: Array) -> Array:
-        """The expected rewards: the means."""
-        return self.mean(state, X)
-
-    def mean_at(self, state: FixedState, X: Array) -> Array:
-        """f at one row for each arm, with slots too: X (..., K, d) -> (..., K)."""
-        return slots.asked(self._answer, np.asarray(X), slots=self.slots, encode=self.encode)
-
-    def mean_everywhere(self, state: FixedState, X: Array, step: Array) -> Array:
-        """f at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
-        return slots.asked(self._answer, slots.moved(np.asarray(X), np.asarray(step)), slots=None, encode=self.encode)
-
-    def spread(self, state: FixedState) -> Array:
-        """The sd of each feature of what came, (..., d)."""
-        return moments.spread(state.moments)
+    def answers(self, state: FixedState, X: np.ndarray, *, slots: int | None) -> np.ndarray:
+        """f of rows X (..., K, d), encoded as for so many slots: (..., K)."""
+        return encoding.asked(self._answer, X, slots=slots, encode=self.encode)
 
     def _answer(self, X: np.ndarray) -> np.ndarray:
         """f of rows (n, D): (n,)."""

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import array_api_compat.numpy
 import numpy as np
 
-from dither import links
 from dither.base import errors
 from dither.base.arrays import Array
 from dither.models import moments
 from dither.models.buffers import Rows
-from dither.models.regressor import adapter, fingerprints, observed, slots, suspects, training
+from dither.models.regressor import adapter, encoding, fingerprints, observed, suspects, training
+from dither.models.regressor.answering import Answering
 
 
 class RegressorState(NamedTuple):
@@ -44,7 +44,7 @@ class RegressorState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Regressor:
+class Regressor(Answering):
     """A scikit-learn estimator, or any object with `fit` and `predict`, for X (..., K, d) or `slots` arms.
 
     estimator : is copied, never fitted itself
@@ -52,7 +52,7 @@ class Regressor:
     factor : of "doubling"
     first : observations before the first fit
     partial : partial_fit with what is new, rather than fit on everything
-    slots, encode : K arms that share a context, as `slots` says: "disjoint" or "index"
+    slots, encode : K arms that share a context, as `encoding` says: "disjoint" or "index"
     trained : the estimator has been fitted already and answers from the first round on; fits from scratch replace what
         it knows at `first` observations, partial_fit adds to it
 
@@ -67,9 +67,7 @@ class Regressor:
     slots: int | None = None
     encode: str = "disjoint"
     trained: bool = False
-    owns = True  # update takes own=
-    function = links.LINKS["identity"]  # what is predicted is the expected reward
-    support = function.support  # of a classifier 0 and 1 alone, which `update` says better
+    owns = True  # update takes own=; a classifier takes 0 and 1 alone, which `update` says better than `support`
 
     def __post_init__(self) -> None:
         for name in ("partial", "trained"):
@@ -85,15 +83,9 @@ class Regressor:
         if self.factor <= 1:
             raise ValueError(f"factor must be above 1, got {self.factor!r}")
         errors.at_least("first", self.first, 1)
-        slots.check(self.slots, self.encode)
+        encoding.check(self.slots, self.encode)
         object.__setattr__(self, "refit", schedule)
         object.__setattr__(self, "estimator", adapter.fresh(self.estimator, trained=self.trained))
-
-    @property
-    def abilities(self) -> frozenset[str]:
-        """What a policy may ask of it."""
-        known = {"mean", "mean_at", "predict", "spread"}
-        return frozenset(known | ({"mean_everywhere"} if self.slots and self.encode == "disjoint" else set()))
 
     def bytes(self, dim: int, rounds: int) -> int:
         """About how much memory the rows of one run take after so many rounds."""
@@ -205,29 +197,9 @@ class Regressor:
             buffer=buffer, seen=np.reshape(seen, state.seen.shape), fitted=training.Fitted(made, seen)
         )
 
-    def mean(self, state: RegressorState, X: Array) -> Array:
-        """f̂(x_i): X (..., K, d), with slots (..., d) -> (..., K)."""
-        return self.mean_at(state, slots.shared(np.asarray(X), self.slots))
-
-    def predict(self, state: RegressorState, X: Array) -> Array:
-        """The expected rewards: the means."""
-        return self.mean(state, X)
-
-    def mean_at(self, state: RegressorState, X: Array) -> Array:
-        """f̂ at one row for each arm, with slots too: X (..., K, d) -> (..., K)."""
-        return self._asked(state, np.asarray(X), slots=self.slots)
-
-    def mean_everywhere(self, state: RegressorState, X: Array, step: Array) -> Array:
-        """f̂ at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
-        return self._asked(state, slots.moved(np.asarray(X), np.asarray(step)), slots=None)
-
-    def spread(self, state: RegressorState) -> Array:
-        """The sd of each feature of what was learnt, (..., d)."""
-        return moments.spread(state.moments)
-
-    def _asked(self, state: RegressorState, X: np.ndarray, **how: Any) -> np.ndarray:
-        """f̂ of rows (..., K, d), with one call of predict for each run."""
-        how["encode"] = self.encode
+    def answers(self, state: RegressorState, X: np.ndarray, *, slots: int | None) -> np.ndarray:
+        """f̂ of rows (..., K, d), with one call of predict for each run: (..., K)."""
+        how = {"slots": slots, "encode": self.encode}
         if state.seen.ndim == 0:
             return _answers(training.current(self, state, 0), X, **how)
         return np.stack([_answers(training.current(self, state, i), X[i], **how) for i in range(len(state.seen))])
@@ -289,7 +261,7 @@ def _answers(estimator: Any, X: np.ndarray, **how: Any) -> np.ndarray:
     """f̂ of rows (..., K, d) -> (..., K); 0 for all before the first fit."""
     if estimator is None:
         return np.zeros(X.shape[:-1])
-    return slots.asked(lambda block: adapter.answer(estimator, block), X, **how)
+    return encoding.asked(lambda block: adapter.answer(estimator, block), X, **how)
 
 
 def _runs(state: RegressorState) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dither.base import trees
-from dither.models.regressor import adapter, observed, slots
+from dither.models.regressor import adapter, encoding, observed
 
 
 class Fitted(trees.Opaque):
@@ -110,4 +110,4 @@ def _fit(model: Any, estimator: Any, run: observed.Run) -> None:
 
 
 def _encoded(model: Any, run: observed.Run) -> np.ndarray:
-    return slots.of_arms(run.X, run.arm, slots=model.slots, encode=model.encode)
+    return encoding.of_arms(run.X, run.arm, slots=model.slots, encode=model.encode)

@@ -1,0 +1,62 @@
+"""What linear models share, whatever they take for θ: means x'θ behind a link, and widths by a factor of a matrix.
+
+    m_i = x_i'θ,   E r_i = μ(m_i),   w_i = ‖x_i‖_{A⁻¹} = ‖F'x_i‖,   A⁻¹ = FF'
+
+The state has `theta` (..., d), `F` (..., d, d) and, where rounding is counted as `digits` does it, `lost`.
+"""
+
+from typing import Any
+
+from dither.base import arrays
+from dither.base.arrays import Array
+from dither.models import digits
+from dither.models.model import Model
+
+
+class LinearModel(Model):
+    """A model whose state has θ and a factor of the matrix of its widths; V = A unless it says otherwise."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Between which the rewards lie."""
+        return self.function.support
+
+    def flat(self, state: Any) -> Array:
+        """θ as one vector: (..., d)."""
+        return state.theta
+
+    def scores(self, theta: Array, X: Array) -> Array:
+        """x_i'θ for any θ (..., d): X (..., K, d) -> (..., K)."""
+        return arrays.dot(X, theta)
+
+    def mean(self, state: Any, X: Array) -> Array:
+        """m_i = x_i'θ, before the link: X (..., K, d) -> (..., K)."""
+        return arrays.dot(X, state.theta)
+
+    def mean_at(self, state: Any, X: Array) -> Array:
+        """The means at one row for each arm: X (..., K, d) -> (..., K)."""
+        return self.mean(state, X)
+
+    def predict(self, state: Any, X: Array) -> Array:
+        """μ(x_i'θ), the expected rewards: X (..., K, d) -> (..., K)."""
+        return self.function.mu(self.mean(state, X))
+
+    def width(self, state: Any, X: Array) -> Array:
+        """w_i = ‖x_i‖ in the norm of A⁻¹: X (..., K, d) -> (..., K)."""
+        return arrays.norms(X @ state.F)
+
+    def gram_width(self, state: Any, X: Array) -> Array:
+        """‖x_i‖ in the norm of V⁻¹: X (..., K, d) -> (..., K)."""
+        return self.width(state, X)
+
+    def sample(self, state: Any, eta: Array) -> Array:
+        """F η ~ N(0, A⁻¹) for η ~ N(0, I): (..., d) -> (..., d)."""
+        return arrays.dot(state.F, eta)
+
+    def rounding(self, state: Any) -> digits.Rounding:
+        """What rounding may have done to means and widths."""
+        return digits.of(state.lost)
+
+    def reach(self, state: Any) -> Array:
+        """No width is larger than this times ‖x‖, (...)."""
+        return digits.reach(state.F)
