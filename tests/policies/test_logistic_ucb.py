@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dither
 from dither import theory
 from dither.models import Admissible
-from dither.models.admissible import BEND, Known, nearest
+from dither.models.admissible import BEND, AdmissibleSet, nearest
 from glm_policies import MU, minimum
 
 
@@ -92,7 +92,7 @@ def test_an_estimate_that_is_not_admissible_is_replaced_by_the_nearest_that_is(s
     limits = np.full(60, 5.0)
     if seed % 2:  # some rows that bound more than the ball does
         limits[:4] = rng.uniform(0.1, 0.6, 4)
-    theta, F, left = nearest(Known(X, np.ones(60), lam, limits, S), estimate)
+    theta, F, left = nearest(AdmissibleSet(X, np.ones(60), lam, limits, S), estimate)
     assert np.linalg.norm(theta) <= S * (1 + 1e-12)
     assert np.all(np.abs(X @ theta) <= limits * (1 + 1e-12))
     assert_allclose(left, gap(theta, estimate, X, lam), rtol=1e-9)

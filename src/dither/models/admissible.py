@@ -26,7 +26,7 @@ from dither.models import buffers, digits, factor, history
 from dither.models.glm import newton
 from dither.models.glm.problem import Problem
 from dither.models.history import History
-from dither.models.linear import LinearModel
+from dither.models.linear import LinearModel, penalty
 from dither.models.model import abilities_of
 
 LOGIT = links.LINKS["logit"]
@@ -65,8 +65,7 @@ class Admissible(LinearModel):
         errors.at_least("horizon", self.horizon, 1, or_none=True)
         for name in ("lam", "kappa"):
             if (value := getattr(self, name)) is not None:
-                errors.positive(name, value)
-                errors.within(name, value, 1e-100, 1e100)
+                penalty(name, value)
         errors.within(f"kappa, for S={self.S:g},", self.slope, 1e-50, 1e50)
 
     @functools.cached_property
@@ -119,8 +118,7 @@ class Admissible(LinearModel):
 
     def bonus(self, state: AdmissibleState, X: Array) -> Array:
         """What makes μ(x_i'θ_t) an upper bound of μ(x_i'θ*), at level 1 - δ: X (..., K, d) -> (..., K)."""
-        slope = LOGIT.slopes(self.mean(state, X))[1]
-        _, gamma = self._radius(state)
+        slope, (_, gamma) = LOGIT.slopes(self.mean(state, X))[1], self._radius(state)
         w, v, of = self.width(state, X), self.gram_width(state, X), dict(S=self.S, kappa=self.slope, M=self.M)
         return theory.logistic_ucb2_bonus(slope, w, v, gamma=gamma[..., None], gap=state.gap[..., None], **of)
 
@@ -130,7 +128,7 @@ class Admissible(LinearModel):
 
     def rounding(self, state: AdmissibleState) -> digits.Rounding:
         """What rounding may have done to means and widths; SciPy's tolerance, where θ_t is not θ̂_t, comes on top."""
-        return digits.told(state.error[..., 0], state.error[..., 1])
+        return digits.shaped(state.error[..., 0], state.error[..., 1])
 
     def bytes(self, dim: int, rounds: int) -> int:
         """About how much memory one run takes after so many rounds."""
@@ -161,16 +159,16 @@ class Admissible(LinearModel):
         if not arrays.some(~inside):
             return estimate, F, gap
         theta, F, gap = (np.array(arrays.numpy(A)) for A in (estimate, F, gap))
-        X, count, limit, penalty = (arrays.numpy(A) for A in (rows.X, rows.count, limits, lam))
+        X, count, limit, weight = (arrays.numpy(A) for A in (rows.X, rows.count, limits, lam))
         for run in np.ndindex(theta.shape[:-1]):
             if not bool(inside[run]):
-                known = Known(X[run], count[run], float(penalty[run]), limit[run], self.S)
-                theta[run], F[run], gap[run] = nearest(known, theta[run])
+                W = AdmissibleSet(X[run], count[run], float(weight[run]), limit[run], self.S)
+                theta[run], F[run], gap[run] = nearest(W, theta[run])
         return tuple(xp.asarray(A, device=arrays.device(estimate)) for A in (theta, F, gap))
 
 
-class Known(NamedTuple):
-    """One history, and what an admissible θ must satisfy."""
+class AdmissibleSet(NamedTuple):
+    """W_t of one run, and the rows behind it."""
 
     X: Array  # (n, d)
     count: Array  # (n,)
@@ -193,27 +191,27 @@ class Known(NamedTuple):
         return min(1.0, self.S / max(float(np.linalg.norm(theta)), 1e-300), float(shares.min(initial=1.0)))
 
 
-def nearest(known: Known, estimate: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """θ_t, the factor of its H⁻¹ and its gap, for one history whose θ̂ (d,) is not admissible."""
+def nearest(W: AdmissibleSet, estimate: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """θ_t, the factor of its H⁻¹ and its gap, for one history whose θ̂ (d,) is not W."""
     from scipy import optimize  # it would double the time of `import dither`, and only this needs it
 
-    X, S = known.X, known.S
-    rows = known.limits < S * np.linalg.norm(X, axis=1)  # the ball alone bounds the others
-    X, limits = X[rows], known.limits[rows]
+    X, S = W.X, W.S
+    rows = W.limits < S * np.linalg.norm(X, axis=1)  # the ball alone bounds the others
+    X, limits = X[rows], W.limits[rows]
     constraints: list[Any] = [{"type": "ineq", "fun": lambda v: S * S - v @ v, "jac": lambda v: -2 * v}]
     if len(X):
         both, ends = np.r_[-X, X], np.r_[limits, limits]
         constraints.append({"type": "ineq", "fun": lambda v: ends + both @ v, "jac": lambda v: both})
-    best = known.share(estimate) * estimate
+    best = W.share(estimate) * estimate
     for start in (best, np.zeros_like(best)):
-        found = optimize.minimize(
-            known.gap, start, args=(estimate,), constraints=constraints, method="SLSQP", options={"ftol": TOLERANCE}
+        point = optimize.minimize(
+            W.gap, start, args=(estimate,), constraints=constraints, method="SLSQP", options={"ftol": TOLERANCE}
         ).x
-        if np.isfinite(found).all():
-            best = min(best, known.share(found) * found, key=lambda v: known.gap(v, estimate))
-    slope = LOGIT.slopes(known.X @ best)[1]
-    H = arrays.gram(known.X, known.count * slope, np.float64(known.lam))
-    return best, _inverse_factor(H), known.gap(best, estimate) ** 0.5
+        if np.isfinite(point).all():
+            best = min(best, W.share(point) * point, key=lambda v: W.gap(v, estimate))
+    slope = LOGIT.slopes(W.X @ best)[1]
+    H = arrays.gram(W.X, W.count * slope, np.float64(W.lam))
+    return best, _inverse_factor(H), W.gap(best, estimate) ** 0.5
 
 
 def _solved(rows: History, start: Array, lam: Array) -> tuple[Array, Array, Array]:
@@ -225,15 +223,15 @@ def _solved(rows: History, start: Array, lam: Array) -> tuple[Array, Array, Arra
 
     X, count = flat(rows.X, n, d), flat(rows.count, n)
     square = xp.vecdot(X, X)
-    given = Problem(X, count, flat(rows.total, n), flat(lam), xp.sqrt(xp.max(square, axis=-1)))
-    found = newton.solve(given, flat(start, d), link=LOGIT, tol=xp.full_like(given.rho, 1e-8))
-    trace = d * given.rho + xp.sum(count * square, axis=-1) / 4
+    problem = Problem(X, count, flat(rows.total, n), flat(lam), xp.sqrt(xp.max(square, axis=-1)))
+    solution = newton.solve(problem, flat(start, d), link=LOGIT, tol=xp.full_like(problem.rho, 1e-8))
+    trace = d * problem.rho + xp.sum(count * square, axis=-1) / 4
     unit = (d + 4) * digits.SAFETY * digits.UNIT
-    inverse = xp.sum(xp.vecdot(found.F, found.F), axis=-1)
-    rho = 2 * found.slope + unit * xp.sqrt(trace) * arrays.norms(found.theta)
-    omega = found.offset + unit * xp.sqrt(trace * inverse)
+    inverse = xp.sum(xp.vecdot(solution.F, solution.F), axis=-1)
+    rho = 2 * solution.slope + unit * xp.sqrt(trace) * arrays.norms(solution.theta)
+    omega = solution.offset + unit * xp.sqrt(trace * inverse)
     error = xp.stack([rho, xp.where(omega < digits.MOST, omega, digits.MOST)], axis=-1)
-    return xp.reshape(found.theta, (*lead, d)), xp.reshape(found.F, (*lead, d, d)), xp.reshape(error, (*lead, 2))
+    return xp.reshape(solution.theta, (*lead, d)), xp.reshape(solution.F, (*lead, d, d)), xp.reshape(error, (*lead, 2))
 
 
 def _inverse_factor(H: Array) -> Array:

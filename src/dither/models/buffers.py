@@ -5,6 +5,7 @@ it (`network/recent.py`), and a regressor is fitted on it (`regressor/observed.p
 row instead, which `history.py` does.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import array_api_compat
@@ -54,6 +55,17 @@ def grown(A: Array, size: int, *, rank: int) -> Array:
     xp, axis = arrays.namespace(A), A.ndim - rank - 1
     shape = (*A.shape[:axis], size - A.shape[axis], *A.shape[axis + 1 :])
     return xp.concat([A, xp.zeros(shape, dtype=A.dtype, device=array_api_compat.device(A))], axis=axis)
+
+
+def packed(parts: Sequence[Array], places: Mapping[tuple[int, ...], Array], room: int) -> list[Array]:
+    """Copies of parts (..., N, *) with so much room, in which run i has its rows places[i] in front, then zeros."""
+    some = next(iter(places))
+    copies = [buffer[..., :0, *(slice(None),) * (buffer.ndim - len(some) - 1)] for buffer in parts]
+    copies = [grown(buffer, room, rank=buffer.ndim - len(some) - 1) for buffer in copies]
+    for i, rows in places.items():
+        for copy, buffer in zip(copies, parts, strict=True):
+            copy[(*i, slice(0, rows.shape[0]), ...)] = arrays.namespace(rows).take(buffer[(*i, ...)], rows, axis=0)
+    return copies
 
 
 def check(rows: Rows, *, slots: int | None) -> None:

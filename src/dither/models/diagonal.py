@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import array_api_compat.numpy
 
-from dither.base import arrays, errors
+from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import digits, forgetting
 from dither.models.forgetting import Forgetting
-from dither.models.linear import LinearModel
+from dither.models.linear import LinearModel, penalty
 
 
 class DiagonalState(NamedTuple):
@@ -44,8 +44,7 @@ class Diagonal(Forgetting, LinearModel):
     half_life: float | None = None
 
     def __post_init__(self) -> None:
-        errors.positive("lam", self.lam)
-        errors.within("lam", self.lam, 1e-100, 1e100)
+        penalty("lam", self.lam)
         forgetting.check(self)
         if self.window is not None:
             raise ValueError(

@@ -13,6 +13,7 @@ direction alone.
 Errors in 60 digits against the bound: docs/decisions.md.
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -45,57 +46,54 @@ def init(zeros: Array, *, lam: float) -> Array:
     return xp.zeros_like(zeros[..., :1]) + xp.asarray(start, dtype=zeros.dtype, device=arrays.device(zeros))
 
 
-def grown(known: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, theta: Array) -> Array:
+def grown(lost: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, theta: Array) -> Array:
     """After one more x (..., d): F (..., d, d) and θ̂ after it; before it s = 1 + x'V⁻¹x and e = r - x'θ̂, r (...)."""
-    if known.ndim == 1 and type(known) is np.ndarray:
-        trace, inverse, D, D_then, q, q_then = known.tolist()
-        trace += float(x.dot(x))
-        now = float(np.vdot(F, F))
-        more = math.sqrt(trace * inverse)
-        D = math.hypot(min(D, D_then * now), more)
-        innovation = float(e) * math.sqrt(1 - 1 / s)
-        paid = math.hypot(D * innovation, float(r), math.sqrt(trace) * _length(theta))
-        q = math.hypot(min(q, q_then * math.sqrt(now)), paid)
-        root = math.sqrt(trace)
-        D_then, q_then = (
-            min(math.hypot(D_then, more * trace), D * trace),
-            min(math.hypot(q_then, paid * root), q * root),
-        )
-        return np.array([trace, now, D, D_then, q, q_then])
+    if lost.ndim == 1 and type(lost) is np.ndarray:
+        before = lost.tolist()
+        trace, now = before[0] + float(x.dot(x)), float(np.vdot(F, F))
+        terms = (math.sqrt(trace * before[1]), float(e) * math.sqrt(1 - 1 / s), float(r), _length(theta))
+        return np.array(_after(before, trace, now, *terms, hypot=math.hypot, least=min, sqrt=math.sqrt))
     xp = arrays.namespace(x)
-    trace, now = known[..., 0] + xp.vecdot(x, x), xp.sum(xp.vecdot(F, F), axis=-1)
-    return _told(known, trace, now, more=xp.sqrt(trace * known[..., 1]), e=e * xp.sqrt(1 - 1 / s), r=r, theta=theta)
+    trace, now = lost[..., 0] + xp.vecdot(x, x), xp.sum(xp.vecdot(F, F), axis=-1)
+    return _stacked(lost, trace, now, xp.sqrt(trace * lost[..., 1]), e * xp.sqrt(1 - 1 / s), r, arrays.norms(theta))
 
 
-def grown_many(known: Array, *, X: Array, e: Array, r: Array, F: Array, theta: Array) -> Array:
+def grown_many(lost: Array, *, X: Array, e: Array, r: Array, F: Array, theta: Array) -> Array:
     """After n more at once: X (..., n, d), e and r (..., n) as above; F (..., d, d) and θ̂ after them."""
     xp, n, d = arrays.namespace(X), X.shape[-2], X.shape[-1]
     if not n:
-        return known
-    trace = known[..., 0] + xp.sum(xp.vecdot(X, X), axis=-1)
-    more, now = xp.sqrt(n * d * trace * known[..., 1]), xp.sum(xp.vecdot(F, F), axis=-1)
+        return lost
+    trace = lost[..., 0] + xp.sum(xp.vecdot(X, X), axis=-1)
+    more, now = xp.sqrt(n * d * trace * lost[..., 1]), xp.sum(xp.vecdot(F, F), axis=-1)
     e, r = (xp.sqrt(n * xp.vecdot(part, part)) for part in (e, r))
-    return _told(known, trace, now, more=more, e=e, r=r, theta=theta, times=n)
+    return _stacked(lost, trace, now, more, e, r, n**0.5 * arrays.norms(theta))
 
 
-def _told(
-    known: Array, trace: Array, now: Array, *, more: Array, e: Array, r: Array, theta: Array, times: int = 1
-) -> Array:
-    """D and q with their then, from what one step adds to F; as the lines for one bandit in `grown`."""
-    xp = arrays.namespace(trace)
-    _, _, D, D_then, q, q_then = (known[..., k] for k in range(6))
-    root = xp.sqrt(trace)
-    D = xp.hypot(xp.minimum(D, D_then * now), more)
-    paid = xp.hypot(xp.hypot(D * e, r), times**0.5 * root * arrays.norms(theta))
-    q = xp.hypot(xp.minimum(q, q_then * xp.sqrt(now)), paid)
-    D_then, q_then = (
-        xp.minimum(xp.hypot(D_then, more * trace), D * trace),
-        xp.minimum(xp.hypot(q_then, paid * root), q * root),
-    )
-    return xp.stack([trace, now, D, D_then, q, q_then], axis=-1)
+def _stacked(lost: Array, *terms: Array) -> Array:
+    """`_after` of arrays (...) -> (..., 6)."""
+    xp = arrays.namespace(lost)
+
+    def hypot(*parts: Array) -> Array:
+        return functools.reduce(xp.hypot, parts)
+
+    before = [lost[..., k] for k in range(6)]
+    return xp.stack(_after(before, *terms, hypot=hypot, least=xp.minimum, sqrt=xp.sqrt), axis=-1)
 
 
-def made(*, trace: float, paid: float, n: int, F: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _after(
+    before: list, trace: Any, now: Any, more: Any, e: Any, r: Any, length: Any, *, hypot: Any, least: Any, sqrt: Any
+) -> list:
+    """What is lost after one step: tr V and tr V⁻¹ after it, √κ, e w(x), r and ‖θ̂‖ of it; numbers or arrays."""
+    _, _, D, D_then, q, q_then = before
+    root = sqrt(trace)
+    D = hypot(least(D, D_then * now), more)
+    paid = hypot(D * e, r, root * length)
+    q = hypot(least(q, q_then * sqrt(now)), paid)
+    D_then, q_then = least(hypot(D_then, more * trace), D * trace), least(hypot(q_then, paid * root), q * root)
+    return [trace, now, D, D_then, q, q_then]
+
+
+def factored(*, trace: float, paid: float, n: int, F: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """After n observations of which V itself was summed and factored: it has lost κ where a factor has lost √κ.
 
     trace tr V, paid Σ r², F (d, d), theta (d,) -> (6,)
@@ -106,7 +104,7 @@ def made(*, trace: float, paid: float, n: int, F: np.ndarray, theta: np.ndarray)
     return np.array([trace, inverse, D, D * trace, q, q * math.sqrt(trace)])
 
 
-def told(rho: Array, omega: Array) -> Rounding:
+def shaped(rho: Array, omega: Array) -> Rounding:
     """ρ and ω (...) as they broadcast to (..., K): numbers for one bandit, which a decision reads quicker."""
     if rho.ndim == 0 and isinstance(rho, (np.ndarray, np.generic)):
         return Rounding(float(rho), float(omega))

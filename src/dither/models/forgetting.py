@@ -60,10 +60,10 @@ def check(settings: Forgetting) -> None:
     errors.at_least("window", settings.window, 1, or_none=True)
     if settings.half_life is not None:
         errors.positive("half_life", settings.half_life)
-    given = [f"discount={settings.discount:g}"] * (settings.discount < 1)
-    given += [f"{name}={value:g}" for name in ("window", "half_life") if (value := getattr(settings, name)) is not None]
-    if len(given) > 1:
-        raise ValueError(f"a model forgets in one way, got {' and '.join(given)}: leave one of them out")
+    ways = [f"discount={settings.discount:g}"] * (settings.discount < 1)
+    ways += [f"{name}={value:g}" for name in ("window", "half_life") if (value := getattr(settings, name)) is not None]
+    if len(ways) > 1:
+        raise ValueError(f"a model forgets in one way, got {' and '.join(ways)}: leave one of them out")
 
 
 def fade(model: Forgetting, r: Array, *, weight: Array | None, at: Array | None, now: Array | None) -> Fade:
@@ -79,12 +79,12 @@ def fade(model: Forgetting, r: Array, *, weight: Array | None, at: Array | None,
         return Fade(1.0, weight, None)
     if weight is None and n == 1:
         return Fade(model.discount, None, None)
-    log = math.log(model.discount)
+    log_gamma = math.log(model.discount)
     ones = xp.ones_like(r) if weight is None else weight
     total = xp.cumulative_sum(xp.flip(ones, axis=-1), axis=-1)
     later = xp.flip(total, axis=-1) - ones  # observations that come after each
-    own = xp.where(ones == 1, 1.0, xp.expm1(ones * log) / math.expm1(log))
-    return Fade(xp.exp(xp.sum(ones, axis=-1) * log), own * xp.exp(later * log), None)
+    counts = xp.where(ones == 1, 1.0, xp.expm1(ones * log_gamma) / math.expm1(log_gamma))
+    return Fade(xp.exp(xp.sum(ones, axis=-1) * log_gamma), counts * xp.exp(later * log_gamma), None)
 
 
 def halved(model: Forgetting, age: Array) -> Array:

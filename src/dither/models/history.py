@@ -41,7 +41,7 @@ def append(state: History, x: Array, r: Array, weight: Array | None, *, distinct
     """
     xp = arrays.namespace(x)
     weight = xp.ones_like(x[..., 0]) if weight is None else weight
-    row, rows = (_found if distinct else _next)(state, x)
+    row, rows = _place(state, x) if distinct else (state.rows, state.rows + 1)
     if int(xp.max(rows)) > state.count.shape[-1]:
         state, own = roomier(state), True
     count, total = weight, weight * r
@@ -72,21 +72,16 @@ def append_many(state: History, X: Array, r: Array, weight: Array | None) -> His
     return roomier(History(longer, count, total, state.rows + n), done + n + 1)
 
 
-def _next(state: History, x: Array) -> tuple[Array, Array]:
-    """The row after the last one, and the number of rows with it."""
-    return state.rows, state.rows + 1
-
-
-def _found(state: History, x: Array) -> tuple[Array, Array]:
+def _place(state: History, x: Array) -> tuple[Array, Array]:
     """The row of x, and the number of rows with it; an x that has no row gets the one after the last."""
     xp = arrays.namespace(x)
     used = xp.arange(state.X.shape[-2], device=array_api_compat.device(x)) < state.rows[..., None]
-    known = (x[..., None, 0] == state.X[..., 0]) & used
-    if arrays.some(xp.count_nonzero(known, axis=-1) > 1):  # the first feature alone does not tell rows apart
-        known = xp.all(x[..., None, :] == state.X, axis=-1) & used
-    row = xp.argmax(xp.astype(known, xp.int8), axis=-1)
-    found = xp.any(known, axis=-1) & xp.all(arrays.pick(state.X, row, rank=1) == x, axis=-1)
-    return xp.where(found, row, state.rows), xp.where(found, state.rows, state.rows + 1)
+    equal = (x[..., None, 0] == state.X[..., 0]) & used
+    if arrays.some(xp.count_nonzero(equal, axis=-1) > 1):  # the first feature alone does not tell rows apart
+        equal = xp.all(x[..., None, :] == state.X, axis=-1) & used
+    row = xp.argmax(xp.astype(equal, xp.int8), axis=-1)
+    old = xp.any(equal, axis=-1) & xp.all(arrays.pick(state.X, row, rank=1) == x, axis=-1)
+    return xp.where(old, row, state.rows), xp.where(old, state.rows, state.rows + 1)
 
 
 def forget(state: History, rows: Array) -> None:
@@ -108,8 +103,7 @@ def roomier(state: History, least: int = 0) -> History:
     """A copy with half as much room again, and with room for `least` rows at least."""
     N = state.count.shape[-1]
     size = blocks(max(N + N // 2, least))
-    parts = ((state.X, 1), (state.count, 0), (state.total, 0))
-    X, count, total = (buffers.grown(A, size, rank=rank) for A, rank in parts)
+    X, count, total = (buffers.grown(A, size, rank=A.ndim - state.rows.ndim - 1) for A in state[:3])
     return History(X, count, total, state.rows)
 
 
@@ -140,17 +134,11 @@ def compact(state: History) -> History:
     most = int(xp.max(xp.count_nonzero(state.count, axis=-1)))
     if used < state.count.shape[-1] and used <= most + most // 4 + PAD:
         return state
-    *batch, _, d = state.X.shape
-    size, device = blocks(most + most // 4 + PAD + 1), array_api_compat.device(state.X)
-    X, count, total = (
-        xp.zeros((*batch, *shape), dtype=state.X.dtype, device=device) for shape in ((size, d), (size,), (size,))
-    )
+    places = {i: xp.nonzero(state.count[(*i, slice(0, int(state.rows[i])))])[0] for i in np.ndindex(state.rows.shape)}
     rows = xp.asarray(state.rows, copy=True)
-    for i in np.ndindex(tuple(batch)):
-        left = xp.nonzero(state.count[(*i, slice(0, int(state.rows[i])))])[0]
-        for new, old in ((X, state.X), (count, state.count), (total, state.total)):
-            new[(*i, slice(0, left.shape[0]), ...)] = xp.take(old[(*i, ...)], left, axis=0)
+    for i, left in places.items():
         rows[i] = left.shape[0]
+    X, count, total = buffers.packed(state[:3], places, blocks(most + most // 4 + PAD + 1))
     return History(X, count, total, rows)
 
 

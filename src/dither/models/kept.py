@@ -17,6 +17,7 @@ import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
+from dither.models import buffers
 from dither.models.history import History
 
 ROOM = 64  # rows that there is room for at first
@@ -35,12 +36,9 @@ class Kept(NamedTuple):
 
 def init(zeros: Array) -> Kept:
     """No rows, for y like zeros (..., d+1)."""
-    xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
-
-    def empty(*shape: int, dtype: Any = zeros.dtype) -> Array:
-        return xp.zeros((*batch, *shape), dtype=dtype, device=device)
-
-    return Kept(empty(ROOM, d), empty(ROOM), empty(2, dtype=xp.int64), empty(3), empty(d))
+    d, int64 = zeros.shape[-1], arrays.namespace(zeros).int64
+    Y, count, books, peak = (buffers.blank(zeros, *shape) for shape in ((ROOM, d), (ROOM,), (3,), (d,)))
+    return Kept(Y, count, buffers.blank(zeros, 2, dtype=int64), books, peak)
 
 
 def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) -> tuple[np.ndarray, Kept, float] | None:
@@ -89,16 +87,17 @@ def slid(
         return _slid(rows, A, Y, weight, window=window, lam=lam)
     parts = []
     for i in np.ndindex(tuple(batch)):
-        own_weight = None if weight is None else weight[(*i, ...)]
-        parts.append(_slid(run(rows, i), A[(*i, ...)], Y[(*i, ...)], own_weight, window=window, lam=lam))
+        of_run = None if weight is None else weight[(*i, ...)]
+        parts.append(_slid(run(rows, i), A[(*i, ...)], Y[(*i, ...)], of_run, window=window, lam=lam))
     sums, each, steps = zip(*parts, strict=True)
 
     def whole(values: Any) -> Array:
-        stacked = xp.stack([xp.asarray(value, dtype=None if hasattr(value, "ndim") else A.dtype) for value in values])
+        stacked = xp.stack(values)
         return xp.reshape(stacked, (*batch, *stacked.shape[1:]))
 
-    fields = (whole([getattr(one, name) for one in each]) for name in Kept._fields[2:])
-    return whole(sums), Kept(rows.Y, rows.count, *fields), whole(steps)
+    fields = (whole(field) for field in list(zip(*each, strict=True))[2:])
+    counts = xp.asarray(steps, dtype=A.dtype, device=array_api_compat.device(A))
+    return whole(sums), Kept(rows.Y, rows.count, *fields), xp.reshape(counts, batch)
 
 
 def each(rows: Kept) -> Iterator[tuple[Array, Array]]:
@@ -114,23 +113,23 @@ def each(rows: Kept) -> Iterator[tuple[Array, Array]]:
 
 def distinct(rows: Kept) -> History:
     """Every distinct x of the rows that count, with its count and its sum of rewards, sorted by x."""
-    xp, batch = arrays.namespace(rows.Y), tuple(rows.places.shape[:-1])
-    found = []
+    batch, parts = rows.places.shape[:-1], []
     for Y, count in each(rows):
         X, r, weight = arrays.numpy(Y[:, :-1]), arrays.numpy(Y[:, -1]), arrays.numpy(count)
-        own, place = np.unique(X, axis=0, return_inverse=True)
-        found.append([own, *(np.bincount(place.ravel(), w, minlength=len(own)) for w in (weight, weight * r))])
-    N = max(len(part[0]) for part in found)
+        once, place = np.unique(X, axis=0, return_inverse=True)
+        parts.append([once, *(np.bincount(place.ravel(), w, minlength=len(once)) for w in (weight, weight * r))])
+    used = np.array([len(once) for once, *_ in parts], dtype=np.int64)
 
-    def whole(k: int, *shape: int) -> Array:
-        padded = np.zeros((len(found), N, *shape))
-        for i, part in enumerate(found):
-            padded[i, : len(part[k])] = part[k]
-        return xp.asarray(padded.reshape(*batch, N, *shape), device=array_api_compat.device(rows.Y))
+    def whole(values: Any) -> Array:
+        stacked = np.stack([buffers.grown(A, int(used.max()), rank=A.ndim - 1) for A in values])
+        return _like(stacked.reshape(*batch, *stacked.shape[1:]), rows.Y)
 
-    used = np.array([len(part[0]) for part in found], dtype=np.int64).reshape(batch)
-    X, count, total = whole(0, rows.Y.shape[-1] - 1), whole(1), whole(2)
-    return History(X, count, total, xp.asarray(used, device=array_api_compat.device(rows.Y)))
+    X, count, total = (whole(values) for values in zip(*parts, strict=True))
+    return History(X, count, total, _like(used.reshape(batch), rows.Y))
+
+
+def _like(A: np.ndarray, like: Array) -> Array:
+    return arrays.namespace(like).asarray(A, device=array_api_compat.device(like))
 
 
 def run(rows: Kept, i: tuple[int, ...]) -> Kept:
@@ -211,14 +210,8 @@ def _sum(Y: Array, weight: Array) -> Array:
 
 def _moved(rows: Kept, n: int) -> Kept:
     """The rows that count at the beginning of new arrays, with room for three times as many again and for n more."""
-    xp, batch = arrays.namespace(rows.Y), rows.places.shape[:-1]
-    room = max(ROOM, 4 * int(xp.max(rows.places[..., 1] - rows.places[..., 0]))) + n
-    device, shape = array_api_compat.device(rows.Y), (*batch, room)
-    Y = xp.zeros((*shape, rows.Y.shape[-1]), dtype=rows.Y.dtype, device=device)
-    count, places = xp.zeros(shape, dtype=rows.Y.dtype, device=device), xp.asarray(rows.places, copy=True)
-    for i in np.ndindex(tuple(batch)):
-        a, b = int(places[(*i, 0)]), int(places[(*i, 1)])
-        Y[(*i, slice(0, b - a), ...)] = rows.Y[(*i, slice(a, b), ...)]
-        count[(*i, slice(0, b - a))] = rows.count[(*i, slice(a, b))]
-        places[(*i, 0)], places[(*i, 1)] = 0, b - a
-    return rows._replace(Y=Y, count=count, places=places)
+    xp, first, end = arrays.namespace(rows.Y), rows.places[..., 0], rows.places[..., 1]
+    ends = {i: (int(first[i]), int(end[i])) for i in np.ndindex(tuple(first.shape))}
+    places = {i: xp.arange(a, b, device=array_api_compat.device(rows.Y)) for i, (a, b) in ends.items()}
+    Y, count = buffers.packed((rows.Y, rows.count), places, max(ROOM, 4 * int(xp.max(end - first))) + n)
+    return rows._replace(Y=Y, count=count, places=xp.stack([xp.zeros_like(first), end - first], axis=-1))

@@ -7,7 +7,7 @@ The state has `theta` (..., d), `F` (..., d, d) and, where rounding is counted a
 
 from typing import Any
 
-from dither.base import arrays
+from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models import digits
 from dither.models.model import Model
@@ -60,3 +60,9 @@ class LinearModel(Model):
     def reach(self, state: Any) -> Array:
         """No width is larger than this times ‖x‖, (...)."""
         return digits.reach(state.F)
+
+
+def penalty(name: str, value: Any) -> None:
+    """Refuse a λ that float64 cannot hold beside what is learnt."""
+    errors.positive(name, value)
+    errors.within(name, value, 1e-100, 1e100)

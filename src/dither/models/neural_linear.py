@@ -244,7 +244,7 @@ class NeuralLinear(Model):
         F = linalg.solve_triangular(R, np.eye(h))  # V = R'R, V⁻¹ = FF'
         logdet = None if old.logdet is None else 2 * np.sum(np.log(np.diag(R))) - h * math.log(lam)
         theta = _finite(F @ (F.T @ b))
-        lost = digits.made(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
+        lost = digits.factored(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
         return RidgeState(F, theta, logdet, None, lost)
 
     def _fitted_by_rows(self, network: NetworkState, past: Rows, old: RidgeState) -> RidgeState:

@@ -21,7 +21,7 @@ import array_api_compat.numpy
 from dither import links, theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models.linear import LinearModel
+from dither.models.linear import LinearModel, penalty
 from dither.models.recursion import RidgeState
 from dither.models.ridge import Ridge
 
@@ -68,9 +68,9 @@ class OnlineNewton(LinearModel):
 
     def __post_init__(self) -> None:
         links.find(self.link)
-        for name in ("lam", "S", "R"):
+        penalty("lam", self.lam)
+        for name in ("S", "R"):
             errors.positive(name, getattr(self, name))
-        errors.within("lam", self.lam, 1e-100, 1e100)
         if self.kappa is not None:
             errors.positive("kappa", self.kappa)
         errors.within(f"kappa, for link={self.link!r} and S={self.S:g},", self.slope, 1e-50, 1e50)

@@ -15,11 +15,10 @@ from typing import Any
 
 import array_api_compat.numpy
 
-from dither.base import errors
 from dither.base.arrays import Array
 from dither.models import factor, fading, forgetting, recursion
 from dither.models.forgetting import Forgetting
-from dither.models.linear import LinearModel
+from dither.models.linear import LinearModel, penalty
 from dither.models.model import abilities_of
 
 MEMORY = 2**28  # bytes that F may take
@@ -40,8 +39,7 @@ class Ridge(Forgetting, LinearModel):
     half_life: float | None = None
 
     def __post_init__(self) -> None:
-        errors.positive("lam", self.lam)
-        errors.within("lam", self.lam, 1e-100, 1e100)
+        penalty("lam", self.lam)
         forgetting.check(self)
 
     @property

@@ -36,7 +36,7 @@ from dither.models.forgetting import Forgetting
 from dither.models.glm import forgotten, lazy, learn, newton, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
-from dither.models.linear import LinearModel
+from dither.models.linear import LinearModel, penalty
 from dither.models.model import abilities_of
 
 OF_ROWS = frozenset({"gram_width", "gram_sample", "lipschitz"})  # what a model that forgets reads off its rows
@@ -84,9 +84,8 @@ class GLM(Forgetting, LinearModel):
 
     def __post_init__(self) -> None:
         links.find(self.link)
-        for name, value in (("lam", self.lam), ("ridge", self.rho)):
-            errors.positive(name, value)
-            errors.within(name, value, 1e-100, 1e100)
+        penalty("lam", self.lam)
+        penalty("ridge", self.rho)
         errors.among("solver", self.solver, SOLVERS)
         errors.within("tol", self.tol, learn.TIGHT, 1)
         errors.within("min_derivative", self.min_derivative, 0, 1e100)
@@ -251,7 +250,7 @@ class GLM(Forgetting, LinearModel):
         inverse = kept.inverse if state.G is None else lazy.square(state.F)
         rho = kept.stretch * (kept.noise + unit * xp.sqrt(kept.trace) * arrays.norms(state.theta))
         omega = newton.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
-        return digits.told(rho, omega)
+        return digits.shaped(rho, omega)
 
     def passes(self, state: GLMState) -> Array:
         """How often the history was read so far, (...)."""
