@@ -101,7 +101,7 @@ def test_both_ways_to_jitter_have_one_law(shape, scale, slots):
     hidden = view.redraw(rng, n, arms=3, dim=b.dim)
     assert features.shape == hidden.shape == (n, 3)
     slow = Slow(b)  # and the first of them are those of x̃ itself
-    t, sd = b.t, b.policy._root(b.model, b.state, b.t, d=b.dim).scale
+    t, sd = b.t, b.policy._scaled(b.model, b.state, b.t, d=b.dim).scale
     x = np.broadcast_to(X, (3, b.dim)) + np.asarray(chance[0][:20], float) * (sd if np.ndim(sd) else float(sd))
     expected = [[slow.f(slow.theta, slow.dense(x[i, k], k)[None])[0] for k in range(3)] for i in range(20)]
     assert_allclose(features[:20], expected, rtol=1e-4, atol=1e-5)

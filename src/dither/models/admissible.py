@@ -192,7 +192,7 @@ class AdmissibleSet(NamedTuple):
 
 
 def nearest(W: AdmissibleSet, estimate: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """θ_t, the factor of its H⁻¹ and its gap, for one history whose θ̂ (d,) is not W."""
+    """θ_t, the factor of its H⁻¹ and its gap, for one history whose θ̂ (d,) is not in W."""
     from scipy import optimize  # it would double the time of `import dither`, and only this needs it
 
     X, S = W.X, W.S

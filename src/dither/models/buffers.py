@@ -34,9 +34,11 @@ def blank(like: Array, *shape: int, dtype: Any = None) -> Array:
     return xp.zeros((*like.shape[:-1], *shape), dtype=dtype or like.dtype, device=device)
 
 
-def init(batch: tuple[int, ...], d: int, *, room: int, slots: bool, dtype: Any = np.float64, ended=False) -> Rows:
+def init(
+    batch: tuple[int, ...], d: int, *, slots: bool, room: int | None = None, dtype: Any = np.float64, ended=False
+) -> Rows:
     """A buffer without observations, with room for so many; ended: it notes where fits were made."""
-    shape = (*batch, room)
+    shape = (*batch, room or ROOM)
     arm = np.zeros(shape, np.int64) if slots else None
     r, weight = (np.zeros(shape, dtype) for _ in range(2))
     marks = np.zeros(shape, bool) if ended else None

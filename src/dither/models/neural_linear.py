@@ -124,7 +124,7 @@ class NeuralLinear(Model):
         ridge = self.ridge.init(self.ambient(dim), batch=batch, needs=needs & {"logdet"}, xp=xp, device=device)
         if self.window is None:
             return NeuralLinearState(network, ridge, None)
-        past = recent.init(batch, dim, window=None, slots=self.slots is not None, dtype=self.dtype)
+        past = buffers.init(batch, dim, slots=self.slots is not None, dtype=self.dtype)
         return NeuralLinearState(network, ridge, past)
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:

@@ -26,4 +26,4 @@ from dither.policies.stated import Softmax as Softmax
 from dither.policies.stated import SquareCB as SquareCB
 from dither.policies.utility import RandUCB as RandUCB
 
-__all__ = sorted(name for name, found in globals().items() if isinstance(found, type))
+__all__ = sorted(name for name, kind in globals().items() if isinstance(kind, type))

@@ -36,7 +36,7 @@ class FeaturePerturbation:
     delta: float | None = None  # δ of "theory"; None: 1/T
 
     def __post_init__(self) -> None:
-        scale.check(self.c, sigma=self.sigma, S=self.S, horizon=self.horizon, delta=self.delta)
+        scale.check(self, self.c)
         if not isinstance(self.noise, (Gaussian, Ball, Custom)):
             raise ValueError(f"noise must be dither.noise.Gaussian(), Ball() or Custom(...), got {self.noise!r}")
         views.check(self.noise, name="noise", coupled=self.coupled)

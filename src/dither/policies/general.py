@@ -92,20 +92,20 @@ class GeneralFeaturePerturbation:
             shape += ((arms,) if self.mask is False else ()) + (dim + 2 * isinstance(self.noise, Ball),)
         return (rng.standard_normal(shape, dtype=np.float32),)
 
-    def view(self, model, state, X: Array, *, t: int) -> "Seen":
+    def view(self, model, state, X: Array, *, t: int) -> "MovedFeatures":
         """The features and how far they are moved."""
-        return Seen(self, model, state, X, self._root(model, state, t, d=X.shape[-1]), contract.slots(model))
+        return MovedFeatures(self, model, state, X, self._scaled(model, state, t, d=X.shape[-1]), contract.slots(model))
 
-    def _root(self, model, state, t: int, *, d: int) -> Root:
+    def _scaled(self, model, state, t: int, *, d: int) -> Root:
         if callable(self.Sigma):
-            return _own(self.Sigma(t), t, d=d, c=self.c)
+            return _root(self.Sigma(t), t, d=d, c=self.c)
         if not isinstance(self.Sigma, str):
             return Root(self.c * math.sqrt(self.Sigma))
         scale = self.c if self.Sigma == "constant" else self.c / math.sqrt(t)
         return Root(scale * model.spread(state)[..., None, :] if self.Sigma == "spread" else scale)
 
 
-class Seen(NamedTuple):
+class MovedFeatures(NamedTuple):
     """What there is before chance enters."""
 
     policy: GeneralFeaturePerturbation
@@ -164,7 +164,7 @@ class Seen(NamedTuple):
         return step
 
 
-def _own(Sigma: Any, t: int, *, d: int, c: float) -> Root:
+def _root(Sigma: Any, t: int, *, d: int, c: float) -> Root:
     """c times the square root of what a user's function returned for d features."""
     try:
         Sigma = np.asarray(Sigma, dtype=np.float64)

@@ -7,7 +7,6 @@ The bonus is that of the model, `models.Admissible`, which has the letters too. 
 
 from dataclasses import dataclass
 
-from dither.base import arrays
 from dither.base.arrays import Array
 from dither.policies import views
 
@@ -22,13 +21,5 @@ class LogisticUCB2:
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores μ(m) + bonus (..., K)."""
         bonus = model.bonus(state, X)
-        s = model.predict(state, X) + bonus
-        if not {"rounding", "width"} <= model.abilities:
-            return views.plain(s, rewards=True)
-        known = model.rounding(state)
-
-        def tied(mask: Array | None) -> Array:
-            moved = known.rho * model.width(state, X) * (1 + bonus)  # |μ'| and |μ''|/μ' are at most 1
-            return arrays.top(s, error=moved + 2 * known.omega * bonus + arrays.spread(s), mask=mask)
-
-        return views.Scores(s, tied, rewards=True)
+        s = model.predict(state, X) + bonus  # whose |μ'| and |μ''|/μ' are at most 1
+        return views.of_rewards(model, state, X, s, lambda e, w: e.rho * w * (1 + bonus) + 2 * e.omega * bonus)

@@ -12,18 +12,13 @@ spent in its training, so its probabilities are of kind "none".
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dither.base import errors
 from dither.base.arrays import Array
 from dither.policies import views
-
-
-def _bonus(policy, model, state, X: Array) -> views.Lines:
-    """f + z b with a z for each arm."""
-    f, norm = model.gradient_norm(state, X)
-    return views.Lines(f, math.sqrt(model.lam * policy.nu) * norm, coupled=False)
 
 
 def _each(policy, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
@@ -42,9 +37,10 @@ class NeuralTS:
     def __post_init__(self) -> None:
         errors.within("nu", self.nu, 0, 1e12)
 
-    def view(self, model, state, X: Array, *, t: int) -> views.Lines:
-        """The lines f + z b."""
-        return _bonus(self, model, state, X)
+    def view(self, model, state, X: Array, *, t: int) -> Any:
+        """The lines f + z b, with a z for each arm."""
+        f, norm = model.gradient_norm(state, X)
+        return views.Lines(f, math.sqrt(model.lam * self.nu) * norm, coupled=False)
 
 
 @dataclass(frozen=True)
@@ -65,20 +61,15 @@ class Sensitivity:
 
 
 @dataclass(frozen=True)
-class NeuralUCB:
-    """On any model with `gradient_norm` and `lam`."""
+class NeuralUCB(NeuralTS):
+    """On any model with `gradient_norm` and `lam`: the lines of `NeuralTS` at z = 1."""
 
-    nu: float = 1e-5  # ν
-    needs = frozenset({"mean", "gradient_norm", "lam"})
     draw = views.nothing
 
-    def __post_init__(self) -> None:
-        errors.within("nu", self.nu, 0, 1e12)
-
-    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
+    def view(self, model, state, X: Array, *, t: int) -> Any:
         """f + b: (..., K)."""
-        m, b, *_ = _bonus(self, model, state, X)
-        return views.plain(m + b)
+        f, b, *_ = super().view(model, state, X, t=t)
+        return views.plain(f + b)
 
 
 @dataclass(frozen=True)

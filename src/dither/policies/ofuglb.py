@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dither import theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models import model as contract
-from dither.policies import views
+from dither.policies import optimism, views
 
 TOLERANCE = 1e-6  # of SLSQP
 
@@ -36,17 +35,17 @@ class OFUGLB:
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores (..., K)."""
         xp, (K, d) = arrays.namespace(X), X.shape[-2:]
-        link = contract.link(model)
-        L = (1 + self.S / 2) * contract.seen(model, t - 1) if link.name == "logit" else model.lipschitz(state, self.S)
-        W = np.broadcast_to(arrays.numpy(theory.W(t, d=d, S=self.S, L=L, delta=1 / (self.horizon or t))), X.shape[:-2])
+        W = optimism.likelihood_radius(model, state, t, d=d, S=self.S, T=self.horizon or t)
+        W = np.broadcast_to(arrays.numpy(W), X.shape[:-2])
         arms, theta = arrays.numpy(X), np.broadcast_to(arrays.numpy(state.theta), (*X.shape[:-2], d))
         history = model.rows(state)
         scores = np.empty((*X.shape[:-2], K))
         for row in np.ndindex(X.shape[:-2]):
-            own = row if history.rows.ndim else ()
-            n = int(history.rows[own])
-            rows = tuple(arrays.numpy(part)[own][:n] for part in history[:3])
-            scores[row] = _highest(arms[row], rows, theta[row], level=float(W[row]) ** 2, S=self.S, link=link)
+            run = row if history.rows.ndim else ()
+            n = int(history.rows[run])
+            rows = tuple(arrays.numpy(part)[run][:n] for part in history[:3])
+            limits = dict(level=float(W[row]) ** 2, S=self.S, link=contract.link(model))
+            scores[row] = _highest(arms[row], rows, theta[row], **limits)
         return views.plain(xp.asarray(scores, device=arrays.device(X)))
 
 
@@ -67,10 +66,10 @@ def _highest(arms: np.ndarray, rows: tuple, theta: np.ndarray, *, level: float, 
         {"type": "ineq", "fun": lambda v: level - loss(v) + least, "jac": lambda v: -slope(v)},
         {"type": "ineq", "fun": lambda v: S * S - v @ v, "jac": lambda v: -2 * v},
     )
-    found = np.empty(len(arms))
+    highest = np.empty(len(arms))
     for i, x in enumerate(arms):
         if longest[i] == 0 or loss(S * x / np.linalg.norm(x)) - least <= level:
-            found[i] = longest[i]  # the ball alone bounds the score
+            highest[i] = longest[i]  # the ball alone bounds the score
             continue
         from scipy import optimize  # it would double the time of `import dither`, and only this needs it
 
@@ -82,5 +81,5 @@ def _highest(arms: np.ndarray, rows: tuple, theta: np.ndarray, *, level: float, 
             method="SLSQP",
             tol=TOLERANCE,
         )
-        found[i] = min(max(-answer.fun if answer.success else -np.inf, float(x @ theta)), longest[i])
-    return found
+        highest[i] = min(max(-answer.fun if answer.success else -np.inf, float(x @ theta)), longest[i])
+    return highest

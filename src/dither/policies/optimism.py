@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither import theory
-from dither.base import arrays, errors
+from dither.base import errors
 from dither.base.arrays import Array
 from dither.models import model as contract
 from dither.policies import views
@@ -89,16 +89,7 @@ class GLMUCB:
             rho = theory.glm_ucb(T, d=d, delta=1 / T, k_mu=self.k_mu, c_mu=self.c_mu, R=self.R)
         bonus = views.times(rho, model.gram_width(state, X))
         s = model.predict(state, X) + bonus
-
-        if not {"rounding", "width"} <= model.abilities:
-            return views.plain(s, rewards=True)
-        known = model.rounding(state)
-
-        def tied(mask: Array | None) -> Array:
-            error = self.k_mu * known.rho * model.width(state, X) + known.omega * bonus + arrays.spread(s)
-            return arrays.top(s, error=error, mask=mask)
-
-        return views.Scores(s, tied, rewards=True)
+        return views.of_rewards(model, state, X, s, lambda e, w: self.k_mu * e.rho * w + e.omega * bonus)
 
 
 def check(policy: Any) -> None:
@@ -144,9 +135,14 @@ def radius(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
     if policy.radius == "ucb-glm":
         return theory.ucb_glm(contract.seen(model, T), d=d, sigma=policy.sigma, kappa=policy.kappa, delta=1 / T) * twice
     if policy.radius == "ofuglb":
-        link = contract.link(model)
-        L = (1 + S / 2) * contract.seen(model, t - 1) if link.name == "logit" else model.lipschitz(state, S)
-        W = theory.W(t, d=d, S=S, L=L, delta=1 / T)
-        return theory.ofuglb_e(W, S=S, M=link.concordance(S)) * twice
+        W = likelihood_radius(model, state, t, d=d, S=S, T=T)
+        return theory.ofuglb_e(W, S=S, M=contract.link(model).concordance(S)) * twice
     logdet = model.logdet(state) if policy.radius == "oful" else model.noise_logdet(state)
     return theory.self_normalised(logdet, lam=model.lam, S=S, R=policy.sigma, delta=1 / T) * twice
+
+
+def likelihood_radius(model: Any, state: Any, t: int, *, d: int, S: float, T: int) -> Any:
+    """W_t of OFUGLB, where the loss may exceed its least value by W_t² at level 1/T: a number or (...)."""
+    logit = contract.link(model).name == "logit"
+    L = (1 + S / 2) * contract.seen(model, t - 1) if logit else model.lipschitz(state, S)
+    return theory.W(t, d=d, S=S, L=L, delta=1 / T)

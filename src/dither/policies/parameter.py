@@ -18,7 +18,7 @@ from dither.models import model as contract
 from dither.policies import scale
 
 
-class Seen(NamedTuple):
+class Posterior(NamedTuple):
     """What there is before chance enters."""
 
     model: Any
@@ -45,8 +45,7 @@ class ThompsonSampling:
     delta: float | None = None  # δ of "theory" and "anytime"; None: 1/T
 
     def __post_init__(self) -> None:
-        c = 1.0 if self.c == "anytime" else self.c
-        scale.check(c, sigma=self.sigma, S=self.S, horizon=self.horizon, delta=self.delta)
+        scale.check(self, 1.0 if self.c == "anytime" else self.c)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -57,10 +56,10 @@ class ThompsonSampling:
         """n requests: η (n, dim), standard normal; dim is that of θ."""
         return (rng.standard_normal((n, dim)),)
 
-    def view(self, model, state, X: Array, *, t: int) -> Seen:
+    def view(self, model, state, X: Array, *, t: int) -> Posterior:
         """Everything that the scores of a draw need."""
         d = X.shape[-1]
         if self.c != "anytime":
-            return Seen(model, state, X, scale.value(self, model, state, t, d=d))
+            return Posterior(model, state, X, scale.value(self, model, state, t, d=d))
         d, delta = contract.ambient(model, d), self.delta or 1 / (self.horizon or t)
-        return Seen(model, state, X, self.sigma * math.sqrt(9 * d * math.log(max(2.0, t / delta))))
+        return Posterior(model, state, X, self.sigma * math.sqrt(9 * d * math.log(max(2.0, t / delta))))

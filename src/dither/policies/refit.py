@@ -23,6 +23,11 @@ from dither.models import model as contract
 from dither.policies import views
 
 
+def seeds(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+    """The `draw` of n requests: a seed for each, (n,). How many pseudo-rewards it serves is known when it is scored."""
+    return (rng.integers(0, 2**63, size=n),)
+
+
 @dataclass(frozen=True)
 class PerturbedRewards:
     """GLM-FPL, on any model with `refit` and `gram_sample`."""
@@ -43,8 +48,8 @@ class PerturbedRewards:
         """x_i'θ̃ of what is drawn."""
 
         def scores(eta: Array) -> Array:
-            theta = model.refit(state, shift=self.a * model.gram_sample(state, eta))
-            return _scores(model, theta, X, t=t if self.forced else None)
+            s = model.scores(model.refit(state, shift=self.a * model.gram_sample(state, eta)), X)
+            return in_turn(s, t, d=X.shape[-1]) if self.forced else s
 
         return views.Drawn(scores)
 
@@ -81,15 +86,12 @@ class PseudoSuccesses:
     forced: bool = False  # rounds 1..d show arms 1..d (the authors' code, whose arms are fixed)
     jitter: float = 0.0  # a uniform tie-break of this size, the same for an arm in all rounds and runs (theirs: 1e-6)
     needs = frozenset({"refit", "scores", "rows"})
+    draw = seeds
 
     def __post_init__(self) -> None:
         errors.within("a", self.a, 0, 1e6)
         errors.within("jitter", self.jitter, 0, 1)
         errors.true_or_false("forced", self.forced)
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: a seed for each, (n,). How many pseudo-trials it serves is known only when it is scored."""
-        return (rng.integers(0, 2**63, size=n),)
 
     def refuse(self, model: Any, *, dim: int) -> str | None:
         """Why it cannot run: it adds successes and failures, so rewards must lie in [0, 1]; None: it can."""
@@ -105,26 +107,34 @@ class PseudoSuccesses:
         def scores(seeds: Array) -> Array:
             more, sums = (np.array(np.broadcast_to(part, (*seeds.shape, count.shape[-1]))) for part in (count, total))
             for row in np.ndindex(seeds.shape):
-                own = row if rows.rows.ndim else ()
-                extra = np.ceil(self.a * count[own][: int(rows.rows[own])])
-                rng = np.random.Generator(np.random.SFC64(int(seeds[row])))
+                run = row if rows.rows.ndim else ()
+                extra, successes = pseudo(self.a, count[run][: int(rows.rows[run])], int(seeds[row]))
                 more[row][: len(extra)] += extra
-                sums[row][: len(extra)] += rng.binomial(extra.astype(np.int64), 0.5)
+                sums[row][: len(extra)] += successes
             more, sums = (xp.asarray(part, device=arrays.device(X)) for part in (more, sums))
-            s = _scores(model, model.refit(state, count=more, total=sums), X, t=t if self.forced else None)
-            if self.jitter:
-                s = s + xp.asarray(self.jitter * np.random.default_rng(0).random(s.shape[-1]), device=arrays.device(X))
-            return s
+            s = model.scores(model.refit(state, count=more, total=sums), X)
+            return jittered(self.jitter, in_turn(s, t, d=X.shape[-1]) if self.forced else s)
 
         return views.Drawn(scores)
 
 
-def _scores(model: Any, theta: Array, X: Array, *, t: int | None) -> Array:
-    """x_i'θ̃. Where t is given, the first rounds show one arm each: it scores 1, and the others 0."""
-    scores = model.scores(theta, X)
-    K, d = scores.shape[-1], theta.shape[-1]
-    if t is None or t > min(K, d):
-        return scores
-    xp = arrays.namespace(scores)
-    turn = xp.astype(xp.arange(K, device=arrays.device(scores)) == t - 1, scores.dtype)
-    return xp.broadcast_to(turn, scores.shape)
+def pseudo(a: float, count: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """⌈a n⌉ pseudo-rewards for each count n, and how many of them are 1: Binomial(⌈a n⌉, ½)."""
+    extra = np.ceil(a * count)
+    return extra, np.random.Generator(np.random.SFC64(seed)).binomial(extra.astype(np.int64), 0.5)
+
+
+def in_turn(s: Array, t: int, *, d: int) -> Array:
+    """The scores s (..., K), where the first min(K, d) rounds show one arm each: it scores 1, and the others 0."""
+    xp, K = arrays.namespace(s), s.shape[-1]
+    turn = xp.astype(xp.arange(K, device=arrays.device(s)) == t - 1, s.dtype)
+    return s if t > min(K, d) else xp.broadcast_to(turn, s.shape)
+
+
+def jittered(jitter: float, s: Array) -> Array:
+    """The scores with a uniform tie-break of that size, the same for an arm in all rounds and runs."""
+    if not jitter:
+        return s
+    return s + arrays.namespace(s).asarray(
+        jitter * np.random.default_rng(0).random(s.shape[-1]), device=arrays.device(s)
+    )

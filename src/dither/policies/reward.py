@@ -16,7 +16,7 @@ import numpy as np
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.policies import views
+from dither.policies import refit, views
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,11 @@ class PseudoRewards:
     forced: bool = False  # rounds 1..d show arms 1..d (the authors' code, whose arms are fixed)
     jitter: float = 0.0  # a uniform tie-break of this size, the same for an arm in all rounds and runs (theirs: 1e-6)
     needs = frozenset({"mean", "history", "lam"})
+    draw = refit.seeds
 
     def __post_init__(self) -> None:
         errors.within("a", self.a, 0, 1e6)
         errors.within("jitter", self.jitter, 0, 1)
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: a seed for each, (n,). How many pseudo-rewards it serves is known only when it is scored."""
-        return (rng.integers(0, 2**63, size=n),)
 
     def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
         """x_i'θ̃ of what is drawn. There is a loop over the requests, since their histories differ in length."""
@@ -66,22 +63,16 @@ class PseudoRewards:
         def scores(seeds: Array) -> Array:
             offered, s = np.broadcast_to(np.asarray(X), (*seeds.shape, K, d)), np.empty((*seeds.shape, K))
             for row in np.ndindex(seeds.shape):
-                own = row if history.rows.ndim else ()
-                X_seen, count, total, rows = (np.asarray(part)[own] for part in history)
-                seen = slice(int(rows))
-                theta = self._theta(X_seen[seen], count[seen], total[seen], int(seeds[row]), model.lam)
+                shown, count, total, rows = (np.asarray(part)[row if history.rows.ndim else ()] for part in history)
+                used = slice(int(rows))
+                theta = self._theta(shown[used], count[used], total[used], int(seeds[row]), model.lam)
                 s[row] = offered[row] @ theta
-                if self.forced and t <= min(K, d):
-                    s[row] = np.arange(K) == t - 1
-            if self.jitter:
-                s += self.jitter * np.random.default_rng(0).random(K)
-            return xp.asarray(s)
+            return xp.asarray(refit.jittered(self.jitter, refit.in_turn(s, t, d=d) if self.forced else s))
 
         return views.Drawn(scores)
 
     def _theta(self, X: np.ndarray, count: np.ndarray, total: np.ndarray, seed: int, lam: float) -> np.ndarray:
-        extra = np.ceil(self.a * count)
-        pseudo = np.random.Generator(np.random.SFC64(seed)).binomial(extra.astype(np.int64), 0.5)
+        extra, successes = refit.pseudo(self.a, count, seed)
         Lam = lam * (1 + self.a if self.inflate else 1)
         gram = (X.T * (count + extra)) @ X + Lam * np.eye(X.shape[1])
-        return np.linalg.solve(gram, X.T @ (total + pseudo))
+        return np.linalg.solve(gram, X.T @ (total + successes))

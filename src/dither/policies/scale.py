@@ -20,18 +20,21 @@ Scale = float | str | Callable[[int], float]
 NAMES = ("oful", "theory")
 
 
-def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float | None) -> None:
-    """Refuse a c that is none of the four kinds, and settings that are not positive numbers where they must be."""
+def check(policy: Any, c: Scale) -> None:
+    """Refuse a c that is none of the four kinds, and settings that are not positive numbers where they must be.
+
+    The policy has sigma, S, horizon and delta.
+    """
     if isinstance(c, str):
         if c not in NAMES:
             raise errors.unknown("schedule of c", c, known=("a number", *NAMES))
     elif not callable(c):
         errors.within("c", c, 0, errors.LARGEST)
-    errors.positive("sigma", sigma)
-    errors.positive("S", S)
-    errors.at_least("horizon", horizon, 1, or_none=True)
-    if delta is not None and not 0 < delta < 1:
-        raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
+    errors.positive("sigma", policy.sigma)
+    errors.positive("S", policy.S)
+    errors.at_least("horizon", policy.horizon, 1, or_none=True)
+    if policy.delta is not None and not 0 < policy.delta < 1:
+        raise ValueError(f"delta must lie in (0, 1), got {policy.delta!r}")
 
 
 def needs(c: Scale) -> frozenset[str]:

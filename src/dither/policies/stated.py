@@ -33,10 +33,6 @@ class Stated(NamedTuple):
     rule: Callable[[Array, Tied, Array | None], Array]  # r, tied, mask -> probabilities, 0 for arms not on offer
     log_rule: Callable[[Array, Tied, Array | None], Array] | None = None  # their logarithms, where they are known apart
 
-    def law(self, mask: Array | None) -> Array:
-        """The probabilities (..., K) among the arms on offer."""
-        return self.rule(self.r, self.tied, mask)
-
     def valued(self, v: Array, link: Any) -> "Stated":
         """The same law of the values v (..., K) times the predicted rewards."""
         paid = self.r * v
@@ -49,7 +45,7 @@ class Stated(NamedTuple):
 
     def best(self, v: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The arm in whose share of [0, 1) the uniform v (...) lies: (...) integers."""
-        return _placed(self.law(mask), v)[0]
+        return _placed(self.propensities(mask=mask), v)[0]
 
     def in_turn(self, v: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The k arms in order, each by the law among those that are left: u (..., k) -> (..., k) integers.
@@ -59,19 +55,19 @@ class Stated(NamedTuple):
 
         def best(_: Array, left: Array) -> Array:
             nonlocal v
-            arm, v = _placed(self.law(left), v)
+            arm, v = _placed(self.propensities(mask=left), v)
             return arm
 
         return arrays.in_turn(best, u, self.r.shape[-1], mask)
 
     def propensities(self, *, mask: Array | None = None) -> Array:
-        """The probabilities of all arms, (..., K): exact."""
-        return self.law(mask)
+        """The probabilities of all arms, (..., K): exact, and 0 for arms that are not on offer."""
+        return self.rule(self.r, self.tied, mask)
 
     def log_propensities(self, *, mask: Array | None = None) -> Array:
         """Their logarithms; -inf for an arm that is never shown."""
         if self.log_rule is None:
-            return arrays.log(arrays.numpy(self.law(mask)))
+            return arrays.log(arrays.numpy(self.propensities(mask=mask)))
         return self.log_rule(self.r, self.tied, mask)
 
 
@@ -169,6 +165,6 @@ def _placed(p: Array, v: Array) -> tuple[Array, Array]:
     upto = xp.broadcast_to(upto, (*at.shape[:-1], p.shape[-1]))
     arm = xp.count_nonzero(upto <= at, axis=-1)  # an arm of probability 0 is passed with the one before it
     p = xp.broadcast_to(p, upto.shape)
-    own = arrays.pick(p, arm, rank=0)
-    inside = (at[..., 0] - (arrays.pick(upto, arm, rank=0) - own)) / own
+    share = arrays.pick(p, arm, rank=0)
+    inside = (at[..., 0] - (arrays.pick(upto, arm, rank=0) - share)) / share
     return arm, xp.clip(inside, min=0.0, max=1 - 2.0**-53)

@@ -53,8 +53,8 @@ class Scores(NamedTuple):
             xp = arrays.namespace(self.s)
             offered = self.s if mask is None else xp.where(mask, self.s, -xp.inf)
             arm = xp.argmax(offered, axis=-1)
-            own = arrays.pick(offered, arm, rank=0)[..., None]
-            if int(xp.count_nonzero(offered >= own - 2 * self.most)) == math.prod(arm.shape):
+            best = arrays.pick(offered, arm, rank=0)[..., None]
+            if int(xp.count_nonzero(offered >= best - 2 * self.most)) == math.prod(arm.shape):
                 return arm  # the usual case: no score is near, whatever rounding did
         return arrays.nth(self.tied(mask), u)
 
@@ -124,8 +124,8 @@ class Lines(NamedTuple):
         z = zeta if along is None else self.z(zeta)
         if mask is not None:
             arms = mask.nonzero()[0]
-            own, p = self._kept(arms).decide(z if coupled else z[arms], u=u)
-            return int(arms[own]), p
+            place, p = self._kept(arms).decide(z if coupled else z[arms], u=u)
+            return int(arms[place]), p
         if coupled:
             finite = isinstance(law, noise.Points)
             rule = propensity.decide_points if finite else propensity.decide
@@ -215,16 +215,14 @@ def lines(model: Any, state: Any, X: Array, *, by: Any, norm: str = "width", **m
     norm : the ability that gives the widths: "width", "gram_width" or "noise_width"
     """
     raw = model.width(state, X)
-    own = raw if norm == "width" else operator.methodcaller(norm, state, X)(model)
-    w = times(by, own)
+    width = raw if norm == "width" else operator.methodcaller(norm, state, X)(model)
     slack = None
     if "rounding" in model.abilities:
-        known = model.rounding(state)
-        omega = known.omega
+        rho, omega = model.rounding(state)
         if norm == "noise_width":  # x'V⁻¹ is read twice, and its error is a share of the larger width
-            omega = 2 * omega * raw / arrays.namespace(own).where(own > 0, own, 1.0)
-        slack = propensity.Slack(known.rho, raw, omega)
-    return Lines(model.mean(state, X), w, slack, **more)
+            omega = 2 * omega * raw / arrays.namespace(width).where(width > 0, width, 1.0)
+        slack = propensity.Slack(rho, raw, omega)
+    return Lines(model.mean(state, X), times(by, width), slack, **more)
 
 
 def times(scale: Any, w: Array) -> Array:
@@ -239,12 +237,26 @@ def means(model: Any, state: Any, X: Array) -> Scores:
     m = model.mean(state, X)
     if not {"rounding", "width"} <= model.abilities:
         return plain(m)
-    known, most = model.rounding(state), None
+    rho, most = model.rounding(state).rho, None
     if "reach" in model.abilities:
-        most = (
-            arrays.largest(known.rho) * arrays.largest(model.reach(state)) * math.sqrt(arrays.largest(arrays.square(X)))
-        )
-    return Scores(m, lambda mask: arrays.top(m, error=known.rho * model.width(state, X), mask=mask), most)
+        length = math.sqrt(arrays.largest(arrays.square(X)))
+        most = arrays.largest(rho) * arrays.largest(model.reach(state)) * length
+    return Scores(m, lambda mask: arrays.top(m, error=rho * model.width(state, X), mask=mask), most)
+
+
+def of_rewards(model: Any, state: Any, X: Array, s: Array, error: Callable[[Any, Array], Array]) -> Scores:
+    """Scores s (..., K) on the scale of rewards.
+
+    error : their error from that of the model, a `digits.Rounding`, and its widths; besides, every number is rounded
+    """
+    if not {"rounding", "width"} <= model.abilities:
+        return plain(s, rewards=True)
+
+    def tied(mask: Array | None) -> Array:
+        moved = error(model.rounding(state), model.width(state, X))
+        return arrays.top(s, error=moved + arrays.spread(s), mask=mask)
+
+    return Scores(s, tied, rewards=True)
 
 
 def plain(s: Array, *, rewards: bool = False) -> Scores:
@@ -257,9 +269,9 @@ def optimistic(lines: Lines) -> Scores:
     m, w, slack, *_ = lines
 
     def tied(mask: Array | None) -> Array:
-        own = None if slack is None else propensity.Slack(*(arrays.numpy(part) for part in slack))
+        errors = None if slack is None else propensity.Slack(*(arrays.numpy(part) for part in slack))
         offered = None if mask is None else arrays.numpy(mask)
-        share = propensity.shared_at(arrays.numpy(m), arrays.numpy(w), 1.0, slack=own, mask=offered) > 0
+        share = propensity.shared_at(arrays.numpy(m), arrays.numpy(w), 1.0, slack=errors, mask=offered) > 0
         return arrays.namespace(m).asarray(share, device=arrays.device(m))
 
     return Scores(m + w, tied, None if slack is None else slack.most(m, w))

@@ -48,8 +48,8 @@ def step(
         return
     for at in range(0, theta.shape[-1], piece):
         part = np.s_[..., at : at + piece]
-        own = work[..., : theta.shape[-1] - at]
-        _piece(theta[part], m[part], v[part], g[part], own, rate, offset, beta1, beta2, flush)
+        room = work[..., : theta.shape[-1] - at]
+        _piece(theta[part], m[part], v[part], g[part], room, rate, offset, beta1, beta2, flush)
 
 
 def _room(theta: np.ndarray) -> np.ndarray:

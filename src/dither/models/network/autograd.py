@@ -20,7 +20,7 @@ from torch.func import functional_call, grad_and_value, vmap
 NUMBERS_AT_ONCE = 2**24  # that the gradients of the rows of one call may take
 
 
-class Given:
+class OwnModule:
     """A module in eval mode, for rows of d features."""
 
     def __init__(
@@ -73,12 +73,12 @@ class Given:
         """The same for rows as the module takes them."""
         rule = grad_and_value(lambda parts, row: self._called(parts, row[None])[0])
         try:
-            found, f = vmap(rule, in_dims=(None, 0))(parts, rows)
+            gradients, f = vmap(rule, in_dims=(None, 0))(parts, rows)
         except RuntimeError:  # vmap cannot follow everything that a module may do: go row by row
             single = [rule(parts, row) for row in rows]
-            found = [torch.stack(kind) for kind in zip(*(g for g, _ in single), strict=True)]
+            gradients = [torch.stack(kind) for kind in zip(*(g for g, _ in single), strict=True)]
             f = torch.stack([one for _, one in single])
-        square = sum((g * g * u).flatten(1).sum(dim=1) for g, u in zip(found, weights, strict=True))
+        square = sum((g * g * u).flatten(1).sum(dim=1) for g, u in zip(gradients, weights, strict=True))
         return f.detach(), torch.as_tensor(square).detach()
 
     def _called(self, parts: list[torch.Tensor], rows: torch.Tensor) -> torch.Tensor:

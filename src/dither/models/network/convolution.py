@@ -107,16 +107,16 @@ class Convolutions:
         """A forward pass. wanted=True: the derivatives by all z will be taken, and those by the parts will not."""
         W = parts[0].expand(len(patches), -1, -1) if arm is None else parts[0][arm]
         z = torch.baddbmm(parts[1], patches, W.mT)  # (N, h w, F)
-        inputs, made = [patches], [z.requires_grad_() if wanted else z]
+        inputs, outputs = [patches], [z.requires_grad_() if wanted else z]
         image = z.view(-1, *self.image, z.shape[-1]).permute(0, 3, 1, 2)
         for i in range(1, self.stages):
             inputs.append(_pooled(image))
             image = functional.conv2d(inputs[-1], parts[2 * i], parts[2 * i + 1], padding=1)
-            made.append(image)
+            outputs.append(image)
         for i in range(self.stages, len(parts) // 2):
-            inputs.append(_pooled(image).flatten(1) if i == self.stages else functional.relu(made[-1]))
-            made.append(functional.linear(inputs[-1], parts[2 * i], parts[2 * i + 1]))
-        return Pass(made[-1][:, 0], inputs, made)
+            inputs.append(_pooled(image).flatten(1) if i == self.stages else functional.relu(outputs[-1]))
+            outputs.append(functional.linear(inputs[-1], parts[2 * i], parts[2 * i + 1]))
+        return Pass(outputs[-1][:, 0], inputs, outputs)
 
 
 def _pooled(image: torch.Tensor) -> torch.Tensor:

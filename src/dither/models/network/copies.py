@@ -29,15 +29,15 @@ def first(X: np.ndarray, f: np.ndarray) -> np.ndarray | None:
     doubtful[request[same]] = True
     if not doubtful.any():
         return None
-    found = np.broadcast_to(np.arange(K), f.shape).copy()
+    firsts = np.broadcast_to(np.arange(K), f.shape).copy()
     for row in np.flatnonzero(doubtful):
         _, at, which = np.unique(X[row], axis=0, return_index=True, return_inverse=True)
-        found[row] = at[which.reshape(-1)]
-    return found.reshape(shape)
+        firsts[row] = at[which.reshape(-1)]
+    return firsts.reshape(shape)
 
 
-def of_first(A: np.ndarray, found: np.ndarray | None) -> np.ndarray:
+def of_first(A: np.ndarray, firsts: np.ndarray | None) -> np.ndarray:
     """A (..., K) or (..., K, h), in which every arm has the value of the first arm that equals it (as of `first`)."""
-    if found is None:
+    if firsts is None:
         return A
-    return np.take_along_axis(A, found if A.ndim == found.ndim else found[..., None], axis=found.ndim - 1)
+    return np.take_along_axis(A, firsts if A.ndim == firsts.ndim else firsts[..., None], axis=firsts.ndim - 1)

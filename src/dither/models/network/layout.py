@@ -40,13 +40,13 @@ class Layout:
     @functools.cached_property
     def places(self) -> tuple[tuple[Any, Any, Any, tuple[int, ...], tuple[int, int]], ...]:
         """Where W, b and both of each layer lie, and the shapes of W and of both."""
-        at, found = 0, []
+        at, places = 0, []
         for n, m in self.shapes:
             end = at + math.prod(n) * m
             both = (math.prod(n) + 1, m)
-            found.append((np.s_[..., at:end], np.s_[..., end : end + m], np.s_[..., at : end + m], (*n, m), both))
+            places.append((np.s_[..., at:end], np.s_[..., end : end + m], np.s_[..., at : end + m], (*n, m), both))
             at = end + m
-        return tuple(found)
+        return tuple(places)
 
     @functools.cached_property
     def size(self) -> int:

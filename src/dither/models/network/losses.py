@@ -27,11 +27,11 @@ def pull_arms(f: np.ndarray, arm: np.ndarray, r: np.ndarray) -> np.ndarray:
     With p the softmax and a the arm shown, it is p_a - r for a, and -(p_a - r) p_j/(1 - p_a) for an arm j. The share
     p_j/(1 - p_a) is computed as the softmax without a, which stays right where p_a is 1.
     """
-    own = np.arange(f.shape[-1]) == arm[..., None]
+    shown = np.arange(f.shape[-1]) == arm[..., None]
     p = special.softmax(f, axis=-1)
-    e = np.sum(np.where(own, p, 0.0), axis=-1, keepdims=True) - r[..., None]
-    others = special.softmax(np.where(own, -np.inf, f), axis=-1) if f.shape[-1] > 1 else np.zeros_like(f)
-    return e * np.where(own, 1.0, -others).astype(f.dtype)
+    e = np.sum(np.where(shown, p, 0.0), axis=-1, keepdims=True) - r[..., None]
+    others = special.softmax(np.where(shown, -np.inf, f), axis=-1) if f.shape[-1] > 1 else np.zeros_like(f)
+    return e * np.where(shown, 1.0, -others).astype(f.dtype)
 
 
 def value(output: str, f: np.ndarray, r: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ try:
 except ImportError as error:
     raise errors.missing_extra("torch", extra="torch") from error
 
-from dither.models.network.autograd import Given
+from dither.models.network.autograd import OwnModule
 from dither.models.network.convolution import Convolutions
 
 NUMBERS_AT_ONCE = 2**22  # of the widest layer that are computed at once
@@ -63,18 +63,18 @@ def copied(config: Any) -> torch.nn.Module:
     return copy.deepcopy(config.module).to(device=arrays.torch_device(config.device), dtype=_dtype(config.dtype)).eval()
 
 
-def network(config: Any, dim: int) -> Convolutions | Given:
+def network(config: Any, dim: int) -> Convolutions | OwnModule:
     """The network of a configuration for d = dim features; each is made once."""
     shape = (config.module, config.convolutions, config.hidden, config.image, config.slots)
     return _network(*shape, config.dtype, config.device, dim)
 
 
 @functools.lru_cache(maxsize=16)
-def _network(module, convolutions, hidden, image, slots, dtype, device, dim) -> Convolutions | Given:
+def _network(module, convolutions, hidden, image, slots, dtype, device, dim) -> Convolutions | OwnModule:
     if image is not None and image[0] * image[1] != dim:
         raise ValueError(f"image={image} has {image[0] * image[1]} pixels, and there are dim={dim} features")
     if module is not None:
-        return Given(module, dim, slots, image, _dtype(dtype), arrays.torch_device(device))
+        return OwnModule(module, dim, slots, image, _dtype(dtype), arrays.torch_device(device))
     return Convolutions(convolutions, hidden, image, slots, _dtype(dtype), arrays.torch_device(device))
 
 
@@ -140,17 +140,17 @@ def gradient_norms(
         return np.stack([f for f, _ in each]), np.stack([norm for _, norm in each])
     parts = net.parts(_tensor(theta, net))
     weights = None if u is None else net.parts(_tensor(u, net))
-    found = []
+    answers = []
     for rows, arm in _pieces(net, *_rows(net, X)):
         if not inputs:
-            found.append(net.squares(parts, weights, rows, arm))
+            answers.append(net.squares(parts, weights, rows, arm))
             continue
         rows = rows.detach().requires_grad_()
         f = net.answers(parts, rows, arm)
         (g,) = torch.autograd.grad(f.sum(), rows)
-        found.append((f.detach(), (g * g).sum(dim=-1)))
+        answers.append((f.detach(), (g * g).sum(dim=-1)))
     shape = X.shape[:-1] if net.slots is None else (*X.shape[:-1], net.slots)
-    f, square = (_array(torch.cat(kind)).reshape(shape) for kind in zip(*found, strict=True))
+    f, square = (_array(torch.cat(kind)).reshape(shape) for kind in zip(*answers, strict=True))
     return f, np.sqrt(square)
 
 
@@ -176,10 +176,10 @@ def _backward(net: Any, theta: np.ndarray, answers, pull) -> tuple[np.ndarray, n
     each = [answers(parts, run) for parts, run in zip(leaves, runs, strict=True)]
     f = np.stack([_array(one.detach()) for one in each]).reshape(*theta.shape[:-1], *each[0].shape)
     ends = [_tensor(A.astype(theta.dtype), net) for A in pull(f).reshape(len(runs), *each[0].shape)]
-    found = torch.autograd.grad(each, list(itertools.chain(*leaves)), ends, allow_unused=True)
+    gradients = torch.autograd.grad(each, list(itertools.chain(*leaves)), ends, allow_unused=True)
     g, n = np.zeros_like(theta), len(leaves[0])
     for i, run in enumerate(runs):
-        for A, part in zip(net.parts(torch.from_numpy(g[run])), found[i * n : (i + 1) * n], strict=True):
+        for A, part in zip(net.parts(torch.from_numpy(g[run])), gradients[i * n : (i + 1) * n], strict=True):
             if part is not None:  # None: f does not depend on these parameters
                 A.copy_(part)
     return f, g

@@ -22,7 +22,7 @@ from dither.base import errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, moments
 from dither.models.buffers import Rows
-from dither.models.model import Model
+from dither.models.model import Model, abilities_of
 from dither.models.network import adam, copies, losses, perceptron, recent
 from dither.models.network.layout import layout
 
@@ -110,10 +110,10 @@ class Network(Model):
     @functools.cached_property
     def abilities(self) -> frozenset[str]:
         """What a policy may ask of it."""
-        known = {"mean", "mean_at", "predict", "gradient_norm", "sensitivity", "spread", "lam"}
-        if self.module is None and not self.convolutions:
-            known |= {"embedding", "jittered"} | ({"mean_everywhere"} if self.slots else set())
-        return frozenset(known | ({"reward_noise"} if self.a else set()))
+        lacking = set() if self.a else {"reward_noise"}
+        if self.module is not None or self.convolutions:
+            lacking |= {"embedding", "jittered", "mean_everywhere"}
+        return abilities_of(type(self)) - (lacking if self.slots else lacking | {"mean_everywhere"})
 
     @property
     def function(self) -> links.Link:
@@ -175,7 +175,7 @@ class Network(Model):
             np.zeros(batch, np.int64),
             np.full_like(theta, 1 / self.lam) if "gradient_norm" in needs else None,
             moments.init(batch, dim) if "spread" in needs else None,
-            recent.init(batch, dim, window=self.window, slots=self.slots is not None, dtype=self.dtype),
+            buffers.init(batch, dim, room=self.window, slots=self.slots is not None, dtype=self.dtype),
         )
 
     def placed(self, device: str) -> "Network":
@@ -218,12 +218,12 @@ class Network(Model):
         buffer = recent.roomy(state.buffer, window=self.window)
         count = recent.alike(buffer.count)
         at = recent.place(buffer, count)
-        after = Rows(buffer.X, buffer.r, buffer.weight, buffer.arm, buffer.count + 1)
+        after = buffer._replace(count=buffer.count + 1)
         count = None if count is None else count + 1
         due: Any = (after.count if count is None else count) % self.every == 0  # bool, or (R,) where the counts differ
         some, every = (due, due) if count is not None else (bool(due.any()), bool(due.all()))
         once = self.steps == 1 and every  # then θ is written once, and nothing is refused after that
-        theta, m, v, steps = state.theta, state.m, state.v, state.steps
+        theta, m, v, steps = state[:4]
         if some and not once:
             theta, m, v = theta.copy(), m.copy(), v.copy()
         before = recent.read(buffer, at)
@@ -243,24 +243,17 @@ class Network(Model):
         if not once and state.uinv is not None:
             engine.add_squares(net, state.theta, x, arm, state.uinv, weight)
         if some and not every:  # some replications have had fewer observations
-            theta, m, v, steps = (
-                _where(due, new, old)
-                for new, old in ((theta, state.theta), (m, state.m), (v, state.v), (steps, state.steps))
-            )
+            theta, m, v, steps = map(functools.partial(_where, due), (theta, m, v, steps), state[:4])
         kept = state.moments if state.moments is None else moments.update(state.moments, x, weight)
         return NetworkState(theta, m, v, steps, state.uinv, kept, after)
 
     def mean(self, state: NetworkState, X: Array) -> Array:
         """m_i = f(x_i), before a sigmoid or softmax: X (..., K, d), with slots (..., d) -> (..., K)."""
-        engine, net = self._net(X.shape[-1])
-        f = _answer(engine.forward(net, state.theta, self._cast(X, "X")))
-        return copies.of_first(f, self._copies(X, f))
+        return self._forward(state, X, own=False)
 
     def mean_at(self, state: NetworkState, X: Array) -> Array:
         """f at one row for each arm, with slots too: X (..., K, d) -> (..., K)."""
-        engine, net = self._net(X.shape[-1])
-        f = _answer(engine.forward(net, state.theta, self._cast(X, "X"), own=self.slots is not None))
-        return copies.of_first(f, self._copies(X, f))
+        return self._forward(state, X, own=self.slots is not None)
 
     def mean_everywhere(self, state: NetworkState, X: Array, step: Array) -> Array:
         """f at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
@@ -282,15 +275,11 @@ class Network(Model):
 
     def gradient_norm(self, state: NetworkState, X: Array) -> tuple[Array, Array]:
         """f and √(Σ (∂f/∂θ)²/U) of every arm: X as for `mean` -> (..., K) each."""
-        engine, net = self._net(X.shape[-1])
-        f, norm = engine.gradient_norms(net, state.theta, self._cast(X, "X"), state.uinv)
-        return self._alike(X, _answer(f), _answer(norm))
+        return self._norms(state, X, state.uinv)
 
     def sensitivity(self, state: NetworkState, X: Array) -> tuple[Array, Array]:
         """f and ‖∇_x f‖ of every arm, by its own d features: X as for `mean` -> (..., K) each."""
-        engine, net = self._net(X.shape[-1])
-        f, norm = engine.gradient_norms(net, state.theta, self._cast(X, "X"), inputs=True)
-        return self._alike(X, _answer(f), _answer(norm))
+        return self._norms(state, X, None, inputs=True)
 
     def embedding(self, state: NetworkState, X: Array) -> Array:
         """φ_i, the last hidden layer: X as for `mean` -> (..., K, h)."""
@@ -310,10 +299,18 @@ class Network(Model):
         """For each arm the first one with the same row; None where no answer needs it, as with slots."""
         return None if self.slots is not None else copies.first(X, f)
 
-    def _alike(self, X: Array, f: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Answers and norms in which equal arms have equal values."""
-        found = self._copies(X, f)
-        return copies.of_first(f, found), copies.of_first(norm, found)
+    def _forward(self, state: NetworkState, X: Array, *, own: bool) -> np.ndarray:
+        """f of all arms, and the same of equal ones; own: X has a row for each slot."""
+        engine, net = self._net(X.shape[-1])
+        f = _answer(engine.forward(net, state.theta, self._cast(X, "X"), own=own))
+        return copies.of_first(f, self._copies(X, f))
+
+    def _norms(self, state: NetworkState, X: Array, u: Any, *, inputs: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """f of all arms and the length of its gradient, as of `perceptron.gradient_norms`, the same of equal ones."""
+        engine, net = self._net(X.shape[-1])
+        f, norm = map(_answer, engine.gradient_norms(net, state.theta, self._cast(X, "X"), u, inputs=inputs))
+        first = self._copies(X, f)
+        return copies.of_first(f, first), copies.of_first(norm, first)
 
     @property
     def _samples(self) -> bool:
@@ -368,12 +365,12 @@ class Network(Model):
         return x.astype(self.dtype, copy=False)
 
 
-def _whole(name: str, given: Any) -> tuple[int, ...]:
+def _whole(name: str, numbers: Any) -> tuple[int, ...]:
     """(50, 50) of 50, "50x50" or any sequence of whole numbers."""
-    if isinstance(given, str):
-        parts: Any = [int(part) if part.isdigit() else part for part in given.split("x")]
+    if isinstance(numbers, str):
+        parts: Any = [int(part) if part.isdigit() else part for part in numbers.split("x")]
     else:
-        parts = [given] if not hasattr(given, "__iter__") else list(given)
+        parts = list(numbers) if np.iterable(numbers) else [numbers]
     for part in parts:
         errors.at_least(f"each number in {name}", part, 1)
     return tuple(int(part) for part in parts)

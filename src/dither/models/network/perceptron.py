@@ -24,7 +24,7 @@ ZERO = np.zeros((), np.float32)  # an array, since NumPy converts a Python numbe
 PLACED = 1024  # K d up to which rows of Kd numbers are quicker than a product for each arm
 
 
-class Pass(NamedTuple):
+class ForwardPass(NamedTuple):
     """What a forward pass keeps: rows (..., N, m) of every layer."""
 
     acts: list[np.ndarray]  # a_1, ..., a_{L-1}
@@ -70,10 +70,10 @@ def jittered(net: Layout, theta: np.ndarray, X: np.ndarray, eta: np.ndarray, sca
     return f.reshape(len(z), -1).T
 
 
-def last_hidden(net: Layout, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
+def last_hidden(net: Layout, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
     """φ = a_{L-1} of every arm: X as for `forward` -> (..., K, h)."""
     layers = net.views(theta)
-    z, shape = _inputs(net, layers[0], X, own=own, lead=theta.ndim - 1)
+    z, shape = _inputs(net, layers[0], X, lead=theta.ndim - 1)
     return _restored(_rest(layers, z).acts[-1], shape, rank=1)
 
 
@@ -85,7 +85,7 @@ def gradient_norms(
     inputs=True : f and ‖∇_x f‖ instead, where ∇_x is over the arm's own d features
     """
     layers, lead = net.views(theta), theta.ndim - 1
-    z, shape = _inputs(net, layers[0], X, own=False, lead=lead)
+    z, shape = _inputs(net, layers[0], X, lead=lead)
     done = _rest(layers, z)
     weight = None if u is None else net.views(u)
     total, delta = np.zeros_like(done.f), np.ones_like(done.f)[..., None]
@@ -97,7 +97,7 @@ def gradient_norms(
         delta = (delta @ layers[i].W.mT) * (a > 0)
     square = delta * delta
     if weight is not None:
-        inner, _ = _inputs(net, weight[0], X * X, own=False, lead=lead)
+        inner, _ = _inputs(net, weight[0], X * X, lead=lead)
         total += np.sum(inner * square, axis=-1)
     if inputs:
         total = _input_norms(net, layers[0], delta, lead=lead)
@@ -172,7 +172,7 @@ def _placed(room: Room, X: np.ndarray, arm: np.ndarray | None) -> np.ndarray:
     return room.rows
 
 
-def _inputs(net: Layout, first: Layer, X: np.ndarray, *, own: bool, lead: int) -> tuple[np.ndarray, tuple]:
+def _inputs(net: Layout, first: Layer, X: np.ndarray, *, lead: int, own: bool = False) -> tuple[np.ndarray, tuple]:
     """z_1 as rows (..., N, m), and what `_restored` needs to bring answers back to (..., K): (kind, leading shape)."""
     if net.slots is None:
         if lead:
@@ -202,7 +202,7 @@ def _restored(f: np.ndarray, shape: tuple, *, rank: int = 0) -> np.ndarray:
     return np.swapaxes(f.reshape(K, B, *tail), 0, 1).reshape(*before, K, *tail)
 
 
-def _rest(layers: list[Layer], z: np.ndarray) -> Pass:
+def _rest(layers: list[Layer], z: np.ndarray) -> ForwardPass:
     """The layers after the first, from z_1 (..., N, m), which is overwritten."""
     acts = []
     for layer in layers[1:]:
@@ -210,7 +210,7 @@ def _rest(layers: list[Layer], z: np.ndarray) -> Pass:
         acts.append(a)
         z = a @ layer.W
         z += layer.b[..., None, :]
-    return Pass(acts, z[..., 0])
+    return ForwardPass(acts, z[..., 0])
 
 
 def _room(net: Layout, shape: tuple[int, ...], dtype) -> Room:
@@ -293,10 +293,10 @@ def _grouped_gradient(part: Layer, X: np.ndarray, groups: list[tuple], delta: np
 
 def _groups(arm: np.ndarray) -> list[tuple]:
     """(run, arm, its rows) for every arm in the batch of every run; for one network run is ()."""
-    found = []
+    groups = []
     for run in np.ndindex(arm.shape[:-1]):
         order = np.argsort(arm[run], kind="stable")
-        own = arm[run][order]
-        ends = [0, *(np.flatnonzero(own[1:] != own[:-1]) + 1).tolist(), len(own)]
-        found += [(run, int(own[a]), order[a:b]) for a, b in itertools.pairwise(ends)]
-    return found
+        arms = arm[run][order]
+        ends = [0, *(np.flatnonzero(arms[1:] != arms[:-1]) + 1).tolist(), len(arms)]
+        groups += [(run, int(arms[a]), order[a:b]) for a, b in itertools.pairwise(ends)]
+    return groups

@@ -13,18 +13,13 @@ from dither.models import buffers
 from dither.models.buffers import Rows
 
 
-class Batch(NamedTuple):
+class Minibatch(NamedTuple):
     """What one step of training is taken on."""
 
     X: Array  # (..., B, d)
     r: Array  # (..., B)
     share: Array  # (..., B)  the weight of the row over the number of rows; 0 where the run has no such row yet
     arm: Array | None  # (..., B)
-
-
-def init(batch: tuple[int, ...], d: int, *, window: int | None, slots: bool, dtype) -> Rows:
-    """A buffer without observations."""
-    return buffers.init(batch, d, room=buffers.ROOM if window is None else window, slots=slots, dtype=dtype)
 
 
 def alike(count: np.ndarray) -> int | None:
@@ -62,25 +57,23 @@ def write(rows: Rows, at: tuple, x: Array, r: Array, weight: Array, arm: Array |
         rows.arm[at] = arm
 
 
-def batch(rows: Rows, count: int | None, u: np.ndarray | None) -> Batch:
+def batch(rows: Rows, count: int | None, u: np.ndarray | None) -> Minibatch:
     """The rows of one step: all rows in use (u None), or those that u (..., B) picks, uniform on [0, 1).
 
     count : how many observations all runs have had; None where their numbers differ
     """
-    N = rows.r.shape[-1]
-    if u is None and count is not None:
-        n = min(count, N)
-        arm = None if rows.arm is None else rows.arm[..., :n]
-        share = rows.weight[..., :n] * rows.weight.dtype.type(1 / n)
-        return Batch(rows.X[..., :n, :], rows.r[..., :n], share, arm)
-    n = np.minimum(rows.count, N)
+    N, kind = rows.r.shape[-1], rows.weight.dtype
     if u is None:
-        most = int(np.max(n))
-        arm = None if rows.arm is None else rows.arm[..., :most]
-        share = rows.weight[..., :most] * np.where(np.arange(most) < n[..., None], 1 / n[..., None], 0)
-        share = share.astype(rows.weight.dtype)
-        return Batch(rows.X[..., :most, :], rows.r[..., :most], share, arm)
-    i = np.minimum((u * n[..., None]).astype(np.int64), n[..., None] - 1)
+        most = min(int(np.max(rows.count)) if count is None else count, N)
+        arm, share = None if rows.arm is None else rows.arm[..., :most], rows.weight[..., :most]
+        if count is None:
+            n = np.minimum(rows.count, N)[..., None]
+            share = (share * np.where(np.arange(most) < n, 1 / n, 0)).astype(kind)
+        else:
+            share = share * kind.type(1 / most)
+        return Minibatch(rows.X[..., :most, :], rows.r[..., :most], share, arm)
+    n = np.minimum(rows.count, N)[..., None]
+    i = np.minimum((u * n).astype(np.int64), n - 1)
     at = (np.arange(len(i))[:, None], i) if i.ndim > 1 else (i,)
     arm = None if rows.arm is None else rows.arm[at]
-    return Batch(rows.X[at], rows.r[at], rows.weight[at] / rows.weight.dtype.type(u.shape[-1]), arm)
+    return Minibatch(rows.X[at], rows.r[at], rows.weight[at] / kind.type(u.shape[-1]), arm)

@@ -8,25 +8,25 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 
-class _Own(threading.local):
+class _Loans(threading.local):
     """What a thread holds."""
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[tuple, Any]] = {}
 
 
-_OWN = _Own()
+_OF_THREAD = _Loans()
 
 
-def borrow(what: str, key: tuple, make: Callable[[], Made]) -> Made:
+def borrow(what: str, key: tuple, make: Callable[[], T]) -> T:
     """What make() made for this key. This thread's next call with the same name and key gives it again, as it was left.
 
     Another key under the same name makes it anew and lets the old one go.
     """
-    found = _OWN.held.get(what)
-    if found is None or found[0] != key:
-        found = _OWN.held[what] = (key, make())
-    return found[1]
+    loan = _OF_THREAD.held.get(what)
+    if loan is None or loan[0] != key:
+        loan = _OF_THREAD.held[what] = (key, make())
+    return loan[1]

@@ -18,11 +18,6 @@ class Run(NamedTuple):
     arm: np.ndarray | None  # (n,)
 
 
-def init(batch: tuple[int, ...], d: int, *, slots: bool) -> Rows:
-    """A buffer without observations."""
-    return buffers.init(batch, d, room=buffers.ROOM, slots=slots, ended=True)
-
-
 def run(rows: Rows, i: int, *, first: int = 0, last: int | None = None) -> Run:
     """Rows `first` to `last` of replication i, as views; last None: to the last row in use."""
     last = int(rows.count.reshape(-1)[i]) if last is None else last

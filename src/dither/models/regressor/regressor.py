@@ -22,7 +22,7 @@ import numpy as np
 
 from dither.base import errors
 from dither.base.arrays import Array
-from dither.models import moments
+from dither.models import buffers, moments
 from dither.models.buffers import Rows
 from dither.models.regressor import adapter, encoding, fingerprints, observed, suspects, training
 from dither.models.regressor.answering import Answering
@@ -126,7 +126,7 @@ class Regressor(Answering):
         if rng is None:
             raise TypeError("a Regressor has slots of its own: Regressor(..., slots=K) rather than Disjoint(..., K)")
         key = np.array([g.integers(2**62) for g in rng]) if batch else np.array(rng.integers(2**62))
-        buffer = observed.init(batch, dim, slots=self.slots is not None)
+        buffer = buffers.init(batch, dim, slots=self.slots is not None, ended=True)
         more = moments.init(batch, dim) if "spread" in needs else None
         return _unfitted(RegressorState(buffer, np.zeros(batch, np.int64), key, more, training.Fitted([], [])))
 
