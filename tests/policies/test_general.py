@@ -308,10 +308,10 @@ def test_choices_are_the_same_in_every_array_library(name, settings):
     xp = array_api_strict if name == "array_api_strict" else pytest.importorskip("array_api_compat.torch")
     policy, g = General(**settings), np.random.default_rng(0)
     for model in (Ridge(0.5), Disjoint(Ridge(0.5), 5), GLM()):
-        X = g.normal(size=(4, 3) if hasattr(model, "slots") else (4, 5, 3))
+        X = g.normal(size=(4, 3) if model.slots else (4, 5, 3))
         chance, u = policy.draw(g, 4, arms=5, dim=contract.ambient(model, 3)), g.random((4, 3))
         x, r = g.normal(size=(4, 3)), np.array([0.0, 1, 1, 0])
-        arm = {"arm": np.array([0, 1, 2, 3])} if hasattr(model, "slots") else {}
+        arm = {"arm": np.array([0, 1, 2, 3])} if model.slots else {}
         ours = model.update(model.init(3, batch=(4,), needs=policy.needs), x, r, **arm)
         theirs = model.update(
             model.init(3, batch=(4,), needs=policy.needs, xp=xp),

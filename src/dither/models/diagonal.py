@@ -7,6 +7,7 @@ but for `history`. With `discount` or `half_life` older observations count for l
 do all sums.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from dither.base.arrays import Array
 from dither.models import digits, forgetting
 from dither.models.forgetting import Forgetting
 from dither.models.linear import LinearModel, penalty
+from dither.models.model import of_one
 
 
 class DiagonalState(NamedTuple):
@@ -68,8 +70,7 @@ class Diagonal(Forgetting, LinearModel):
         self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None, at: Array | None = None
     ) -> DiagonalState:
         """One more observation: x (..., d), r (...), weight (...); at (...), with `half_life`, is its time."""
-        each = {name: None if A is None else A[..., None] for name, A in (("weight", weight), ("at", at))}
-        return self.update_many(state, x[..., None, :], r[..., None], **each)
+        return of_one(functools.partial(self.update_many, state), x, r, {"weight": weight, "at": at})
 
     def update_many(
         self, state: DiagonalState, X: Array, r: Array, *, weight: Array | None = None, at: Array | None = None

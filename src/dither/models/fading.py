@@ -16,6 +16,7 @@ A window takes rows out of the sums again. What the rounding of larger sums has 
 column; where it would show, and after as many rows as the window has, the sums are made anew from the rows.
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models import buffers, digits, factor, forgetting, kept
 from dither.models.kept import Kept
+from dither.models.model import of_one
 
 MOST = 1e-5  # of ω (as of `digits`), above which the sums are not factored
 
@@ -88,11 +90,10 @@ def update(
     model: Any, state: FadingState, x: Array, r: Array, *, own: bool = False, **settings: Array | None
 ) -> FadingState:
     """`update_many` for one row x (d,) or (..., d) and r (...)."""
-    alone = x.ndim == 1 and type(x) is np.ndarray and settings["weight"] is None and state.norms is state.noise is None
-    if alone and (quick := _quickly(model, state, x, r, own=own)) is not None:
+    plain = settings.get("weight") is state.norms is state.noise is None
+    if plain and x.ndim == 1 and type(x) is np.ndarray and (quick := _quickly(model, state, x, r, own=own)) is not None:
         return quick
-    each = {name: None if value is None else value[..., None] for name, value in settings.items()}
-    return update_many(model, state, x[..., None, :], r[..., None], own=own, **each)
+    return of_one(functools.partial(update_many, model, state), x, r, settings, own=own)
 
 
 def _quickly(model: Any, state: FadingState, x: np.ndarray, r: Any, *, own: bool) -> FadingState | None:

@@ -254,6 +254,12 @@ def given_up(model: Model) -> dict[str, bool]:
     return {"own": True} if _of(model).owns else {}
 
 
+def of_one(rule: Callable[..., Any], x: Array, r: Array, settings: dict[str, Any], **more: Any) -> Any:
+    """What a rule for n observations, X (..., n, d), makes of one, x (..., d), r (...); more: settings of them all."""
+    each = {name: None if A is None else A[..., None] for name, A in settings.items()}
+    return rule(x[..., None, :], r[..., None], **each, **more)
+
+
 def theta(model: Model, state: Any) -> Array:
     """θ̂. Raises TypeError where the state has none."""
     estimate = getattr(state, "theta", None)

@@ -26,9 +26,9 @@ from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, digits, statistics
 from dither.models.buffers import Rows
-from dither.models.model import Model
 from dither.models.network import Network, NetworkState, recent
 from dither.models.network.layout import layout
+from dither.models.network.network import Trained
 from dither.models.recursion import RidgeState
 from dither.models.ridge import Ridge
 
@@ -51,25 +51,16 @@ class NeuralLinearState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NeuralLinear(Model):
-    """Ridge regression on the last hidden layer of a network; all but the last two settings are `Network`'s."""
+class NeuralLinear(Trained):
+    """Ridge regression on the last hidden layer of a network, which is trained as its settings say.
 
-    hidden: int | str | tuple[int, ...] = (50, 50)
-    output: str = "identity"  # what the network is trained for; the regression is of the rewards themselves
-    slots: int | None = None  # K
-    lr: float = 0.001
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-    batch: int = 32
-    window: int | None = 32  # of the training; the regression always sees the whole history
-    every: int = 1
-    steps: int = 1
-    weight_decay: float = 0.0
+    The output is what the network is trained for; the regression is of the rewards themselves. The window is that of
+    the training; the regression always sees the whole history.
+    """
+
     dtype: str = "float32"
     lam: float = 0.25  # λ of the regression
     refresh: int = 50  # observations between two embeddings of the whole history
-    owns = True  # update takes own=
 
     def __post_init__(self) -> None:
         errors.at_least("refresh", self.refresh, 1)
@@ -79,8 +70,7 @@ class NeuralLinear(Model):
     @functools.cached_property
     def network(self) -> Network:
         """The network that makes the features."""
-        names = [field.name for field in fields(self) if field.name not in ("lam", "refresh")]
-        return Network(**{name: getattr(self, name) for name in names})
+        return Network(dtype=self.dtype, **{field.name: getattr(self, field.name) for field in fields(Trained)})
 
     @functools.cached_property
     def ridge(self) -> Ridge:

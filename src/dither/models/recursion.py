@@ -43,8 +43,10 @@ def check(state: RidgeState) -> None:
         statistics.check(state.extra)
 
 
-def update(model: Any, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None, **_: Any) -> RidgeState:
-    """One more observation: x (..., d), r (...), weight (...)."""
+def update(
+    model: Any, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None, own: bool = False
+) -> RidgeState:
+    """One more observation: x (..., d), r (...), weight (...). Nothing is overwritten, whoever owns the state."""
     extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
     if weight is not None:
         x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
@@ -59,7 +61,7 @@ def update(model: Any, state: RidgeState, x: Array, r: Array, *, weight: Array |
 
 
 def update_many(
-    model: Any, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None, **_: Any
+    model: Any, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None, own: bool = False
 ) -> RidgeState:
     """n observations at once: X (..., n, d), r, weight (..., n).
 

@@ -80,34 +80,18 @@ class Ridge(Forgetting, LinearModel):
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
         return self.learning.init(self, zeros, factor.identity(zeros, 1 / float(self.lam) ** 0.5), needs=needs)
 
-    def update(
-        self,
-        state: Any,
-        x: Array,
-        r: Array,
-        *,
-        weight: Array | None = None,
-        at: Array | None = None,
-        own: bool = False,
-    ) -> Any:
-        """One more observation: x (..., d), r (...), weight (...) (a weight of 0 changes nothing).
+    def update(self, state: Any, x: Array, r: Array, **settings: Any) -> Any:
+        """One more observation: x (..., d), r (...).
 
-        at (...) : with `half_life`, the time of the observation; own : as of `owns`
+        weight=None (...) : a weight of 0 changes nothing
+        at=None (...) : with `half_life`, the time of the observation
+        own=False : as of `owns`
         """
-        return self.learning.update(self, state, x, r, weight=weight, at=at, own=own)
+        return self.learning.update(self, state, x, r, **settings)
 
-    def update_many(
-        self,
-        state: Any,
-        X: Array,
-        r: Array,
-        *,
-        weight: Array | None = None,
-        at: Array | None = None,
-        own: bool = False,
-    ) -> Any:
+    def update_many(self, state: Any, X: Array, r: Array, **settings: Any) -> Any:
         """n observations at once: X (..., n, d), r, weight, at (..., n); the same as n updates."""
-        return self.learning.update_many(self, state, X, r, weight=weight, at=at, own=own)
+        return self.learning.update_many(self, state, X, r, **settings)
 
     def advanced(self, state: Any, at: Array) -> Any:
         """The state at the time at (...), without an observation (`half_life` alone)."""

@@ -37,15 +37,18 @@ class OFUGLB:
         xp, (K, d) = arrays.namespace(X), X.shape[-2:]
         W = optimism.likelihood_radius(model, state, t, d=d, S=self.S, T=self.horizon or t)
         W = np.broadcast_to(arrays.numpy(W), X.shape[:-2])
-        arms, theta = arrays.numpy(X), np.broadcast_to(arrays.numpy(state.theta), (*X.shape[:-2], d))
+        link, arms, theta = (
+            contract.link(model),
+            arrays.numpy(X),
+            np.broadcast_to(arrays.numpy(state.theta), (*X.shape[:-2], d)),
+        )
         history = model.rows(state)
         scores = np.empty((*X.shape[:-2], K))
         for row in np.ndindex(X.shape[:-2]):
             run = row if history.rows.ndim else ()
             n = int(history.rows[run])
             rows = tuple(arrays.numpy(part)[run][:n] for part in history[:3])
-            limits = dict(level=float(W[row]) ** 2, S=self.S, link=contract.link(model))
-            scores[row] = _highest(arms[row], rows, theta[row], **limits)
+            scores[row] = _highest(arms[row], rows, theta[row], level=float(W[row]) ** 2, S=self.S, link=link)
         return views.plain(xp.asarray(scores, device=arrays.device(X)))
 
 

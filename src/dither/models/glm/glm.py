@@ -51,7 +51,7 @@ class GLMState(NamedTuple):
     G: Array | None  # (..., d, d)  as F, for the Hessian of the objective, where that is not Ĥ (ridge, min_derivative)
     lazy: Lazy  # how exact θ̂ is, and what it takes to know that
     history: History  # the rows learnt from
-    extra: statistics.Extra | None  # what a policy asked for besides
+    extra: Any  # `statistics.Extra`: what a policy asked for besides
     H: Array | None = None  # (..., d, d)  the curvature that F is a factor of, where the rows fade
     now: Array | None = None  # (...)  the time, where there is a clock
 
@@ -199,13 +199,13 @@ class GLM(Forgetting, LinearModel):
         """‖x_i‖ in the norm of V⁻¹, V = λI + Σ xx': X (..., K, d) -> (..., K)."""
         if self.forgets:
             return forgotten.gram_width(self, state, X)
-        return arrays.norms(X @ _extra(state).gram_width)
+        return arrays.norms(X @ state.extra.gram_width)
 
     def gram_sample(self, state: GLMState, eta: Array) -> Array:
         """N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
         if self.forgets:
             return forgotten.gram_sample(state, eta)
-        return statistics.gram_sample(_extra(state).gram, eta)
+        return statistics.gram_sample(state.extra.gram, eta)
 
     def hessian_sample(self, state: GLMState, eta: Array) -> Array:
         """N(0, Ĥ) from η ~ N(0, I): (..., d) -> (..., d)."""
@@ -224,13 +224,12 @@ class GLM(Forgetting, LinearModel):
         shift (..., d). Newton's method to E <= 0.001, from any history and for rewards outside the support, where λ
         alone bounds θ: there it may be very long. Leading axes are the state's, or draws where the state has none.
         """
-        given = [A for A in (shift, count, total) if A is not None]
-        lead = max((A.shape[:-1] for A in given), key=len)
+        lead = max((A.shape[:-1] for A in (shift, count, total) if A is not None), key=len)
         return refits.refitted(self, state, lead, shift=shift, count=count, total=total)
 
     def lipschitz(self, state: GLMState, S: float) -> Array:
         """L_t, at most, for ‖θ‖ <= S, (...): `statistics.lipschitz`."""
-        norms = forgotten.norms(state) if self.forgets else _extra(state).norms
+        norms = forgotten.norms(state) if self.forgets else state.extra.norms
         return statistics.lipschitz(norms, S=S, link=self.function)
 
     def bound(self, state: GLMState) -> Array:
@@ -270,8 +269,3 @@ class GLM(Forgetting, LinearModel):
     def apart(self) -> bool:
         """Whether the objective's Hessian is another matrix than Ĥ."""
         return self.rho != self.lam or self.min_derivative > 0 or self.constrain is not None
-
-
-def _extra(state: GLMState) -> Any:
-    """The statistics that a policy asked for when the state was made."""
-    return state.extra

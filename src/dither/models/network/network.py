@@ -49,12 +49,12 @@ class NetworkState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Network(Model):
-    """Any network with one output, for arms with features of their own, or `slots` arms that share a context."""
+class Trained(Model):
+    """The settings of a network and of its training, for arms with features of their own, or `slots` arms."""
 
     hidden: int | str | tuple[int, ...] = (50, 50)  # widths of the hidden layers; 100, or "50x50", in text
     output: str = "identity"  # or "sigmoid", "softmax" over the arms: `losses.py`
-    slots: int | None = None  # K
+    slots: int | None = None  # K arms that share a context
     lr: float = 0.001  # Adam's η
     beta1: float = 0.9
     beta2: float = 0.999
@@ -64,6 +64,13 @@ class Network(Model):
     every: int = 1  # observations between trainings
     steps: int = 1  # steps a training
     weight_decay: float = 0.0  # κ of κ‖θ‖²/2, added to the loss
+    owns = True  # update takes own=
+
+
+@dataclass(frozen=True)
+class Network(Trained):
+    """Any network with one output."""
+
     a: float = 0.0  # sd of the noise on rewards in training (FTPL)
     once: bool = False  # one draw of it for each reward, when it comes; else a fresh one at each step
     lam: float = 1e-5  # λ, where U begins
@@ -72,7 +79,6 @@ class Network(Model):
     image: str | tuple[int, int] | None = None  # their input: d = height x width
     module: Any = field(default=None, repr=False)  # a torch.nn.Module of your own, which takes the place of all layers
     device: str = "cpu"  # of torch
-    owns = True  # update takes own=
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", _whole("hidden", self.hidden))

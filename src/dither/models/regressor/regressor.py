@@ -14,6 +14,7 @@ the estimator is fitted:
 All arms tie before the first fit. They also tie as long as a classifier that is refitted has seen one class only.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from dither.base import errors
 from dither.base.arrays import Array
 from dither.models import buffers, moments
 from dither.models.buffers import Rows
+from dither.models.model import of_one
 from dither.models.regressor import adapter, encoding, fingerprints, observed, suspects, training
 from dither.models.regressor.answering import Answering
 
@@ -135,25 +137,17 @@ class Regressor(Answering):
         return ()
 
     def update(
-        self,
-        state: RegressorState,
-        x: Array,
-        r: Array,
-        *,
-        arm: Array | None = None,
-        weight: Array | None = None,
-        own: bool = False,
-        chance: tuple = (),
-    ) -> RegressorState:
-        """One more observation: x (..., d), r (...), arm (...) with slots, weight (...).
+        self, state: RegressorState, x: Array, r: Array, *, own: bool = False, chance=(), **settings: Any
+    ) -> Any:
+        """One more observation: x (..., d), r (...), arm=None (...) with slots, weight=None (...).
 
         own : the caller gives the old state up: rows are added in place and partial_fit works on its estimator
 
         Raises ValueError where the estimator cannot be fitted, or cannot answer then. Nothing is learnt; with own=True
         rows of before that spoil the fit get weight 0 in the old state, so that later fits work (`suspects`).
         """
-        one = [None if A is None else np.asarray(A)[..., None] for A in (r, arm, weight)]
-        return self._learnt(state, np.asarray(x)[..., None, :], one[0], arm=one[1], weight=one[2], own=own)
+        each = {name: None if A is None else np.asarray(A) for name, A in settings.items()}
+        return of_one(functools.partial(self.update_many, state), np.asarray(x), np.asarray(r), each, own=own)
 
     def update_many(
         self,
@@ -166,46 +160,7 @@ class Regressor(Answering):
         own: bool = False,
         chance: tuple = (),
     ) -> RegressorState:
-        """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,). The same fits as one by one."""
-        return self._learnt(state, X, r, arm=arm, weight=weight, own=own)
-
-    def refitted(self, state: RegressorState) -> RegressorState:
-        """The state fitted on all rows now. Raises ValueError where that fails; rows are left out as in `update`."""
-        buffer = state.buffer._replace(ended=state.buffer.ended.copy())
-        made, seen = [], training.numbers(state.seen)
-        for i in range(_runs(state)):
-            count = training.numbers(state.buffer.count)[i]
-            if count == 0 or (due := training.able(self, state, i)) is None or due > count:
-                kind = " of one class" if count and adapter.classifies(self.estimator) else ""
-                raise ValueError(
-                    f"there is nothing to fit {adapter.title(self.estimator)} on: {count} observations{kind}"
-                )
-            estimator = training.current(self, state, i)
-            if count > seen[i]:
-                estimator = adapter.fresh(estimator, trained=True) if self.partial else None
-                try:
-                    estimator, seen[i] = training.made(self, state, i, estimator, [count]), count
-                except ValueError as reason:
-                    W = suspects.found(self, state, i, [count])
-                    weighted = np.count_nonzero(observed.run(state.buffer, i).weight)
-                    if W.size in (0, weighted):  # all: there may be too few
-                        raise
-                    raise suspects.left_out(state, i, W, reason=reason) from reason
-                observed.marked(buffer, i, [count])
-            made.append(estimator)
-        return state._replace(
-            buffer=buffer, seen=np.reshape(seen, state.seen.shape), fitted=training.Fitted(made, seen)
-        )
-
-    def answers(self, state: RegressorState, X: np.ndarray, *, slots: int | None) -> np.ndarray:
-        """f̂ of rows (..., K, d), with one call of predict for each run: (..., K)."""
-        how = {"slots": slots, "encode": self.encode}
-        if state.seen.ndim == 0:
-            return _answers(training.current(self, state, 0), X, **how)
-        return np.stack([_answers(training.current(self, state, i), X[i], **how) for i in range(len(state.seen))])
-
-    def _learnt(self, state: RegressorState, X: Any, r: Any, *, arm: Any, weight: Any, own: bool) -> RegressorState:
-        """n more observations in each run: X (..., n, d), r, arm, weight (..., n)."""
+        """n observations in each run: X (..., n, d), r, arm, weight (..., n). The same fits as one by one."""
         r = np.asarray(r, np.float64)
         weight = np.ones_like(r) if weight is None else np.asarray(weight, np.float64)
         self._takes(r, weight)
@@ -241,6 +196,41 @@ class Regressor(Answering):
         kept = kept and moments.Moments(*map(np.array, kept))  # arrays for one bandit too: `suspects` writes into them
         fitted = training.Fitted(made, seen, before=None if own else state.fitted)
         return new._replace(seen=np.reshape(seen, state.seen.shape), moments=kept, fitted=fitted)
+
+    def refitted(self, state: RegressorState) -> RegressorState:
+        """The state fitted on all rows now. Raises ValueError where that fails; rows are left out as in `update`."""
+        buffer = state.buffer._replace(ended=state.buffer.ended.copy())
+        made, seen = [], training.numbers(state.seen)
+        for i in range(_runs(state)):
+            count = training.numbers(state.buffer.count)[i]
+            if count == 0 or (due := training.able(self, state, i)) is None or due > count:
+                kind = " of one class" if count and adapter.classifies(self.estimator) else ""
+                raise ValueError(
+                    f"there is nothing to fit {adapter.title(self.estimator)} on: {count} observations{kind}"
+                )
+            estimator = training.current(self, state, i)
+            if count > seen[i]:
+                estimator = adapter.fresh(estimator, trained=True) if self.partial else None
+                try:
+                    estimator, seen[i] = training.made(self, state, i, estimator, [count]), count
+                except ValueError as reason:
+                    W = suspects.found(self, state, i, [count])
+                    weighted = np.count_nonzero(observed.run(state.buffer, i).weight)
+                    if W.size in (0, weighted):  # all: there may be too few
+                        raise
+                    raise suspects.left_out(state, i, W, reason=reason) from reason
+                observed.marked(buffer, i, [count])
+            made.append(estimator)
+        return state._replace(
+            buffer=buffer, seen=np.reshape(seen, state.seen.shape), fitted=training.Fitted(made, seen)
+        )
+
+    def answers(self, state: RegressorState, X: np.ndarray, *, slots: int | None) -> np.ndarray:
+        """f̂ of rows (..., K, d), with one call of predict for each run: (..., K)."""
+        how = {"slots": slots, "encode": self.encode}
+        if state.seen.ndim == 0:
+            return _answers(training.current(self, state, 0), X, **how)
+        return np.stack([_answers(training.current(self, state, i), X[i], **how) for i in range(len(state.seen))])
 
     def _takes(self, r: np.ndarray, weight: np.ndarray) -> None:
         """Raise ValueError for rewards and weights that the estimator cannot learn."""
