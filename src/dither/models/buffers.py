@@ -70,12 +70,14 @@ def packed(parts: Sequence[Array], places: Mapping[tuple[int, ...], Array], room
     return copies
 
 
-def check(rows: Rows, *, slots: int | None) -> None:
-    """Refuse a buffer that no data can lead to, as of a file that something else wrote."""
+def check(rows: Rows, *, slots: int | None, ring: bool = True) -> None:
+    """Refuse a buffer that no data can lead to, as of a file that something else wrote; ring: it keeps the latest."""
     alike = {A.shape for A in (rows.r, rows.weight, rows.ended, rows.arm) if A is not None}
     if alike != {rows.X.shape[:-1]}:
         raise ValueError("its buffer has arrays with different numbers of rows")
     if int(rows.count.min()) < 0 or float(rows.weight.min(initial=0.0)) < 0:
         raise ValueError("its buffer has a count or a weight below 0")
+    if not ring and int(rows.count.max()) > rows.r.shape[-1]:
+        raise ValueError("its buffer counts rows that are not there")
     if rows.arm is not None and slots is not None and int(rows.arm.max(initial=0)) >= slots:
         raise ValueError(f"its buffer has rows of arms beyond {slots}")

@@ -23,7 +23,7 @@ from dither.models import adapting, buffers, digits
 from dither.models.model import PAGE, Model, abilities_of, finite, given_up
 
 
-def _of_each(name: str) -> Any:
+def _inner(name: str) -> Any:
     """The part of that name which the model of each slot has."""
     return property(lambda slots: getattr(slots.each, name))
 
@@ -58,11 +58,11 @@ class Disjoint(Model):
         """The model of each slot, with all its parts."""
         return adapting.adapted(self.model)
 
-    lam = _of_each("lam")
-    half_life = _of_each("half_life")
-    function = _of_each("function")
-    heaviest = _of_each("heaviest")
-    support = _of_each("support")
+    lam = _inner("lam")
+    half_life = _inner("half_life")
+    function = _inner("function")
+    heaviest = _inner("heaviest")
+    support = _inner("support")
 
     @functools.cached_property
     def abilities(self) -> frozenset[str]:
@@ -90,60 +90,38 @@ class Disjoint(Model):
         """V = λI, θ̂ = 0 in all slots, with leading axes `batch`."""
         return _apart(self.each, self.each.init(dim, batch=(*batch, self.slots), needs=needs, xp=xp, device=device))
 
-    def update(
-        self,
-        state: Any,
-        x: Array,
-        r: Array,
-        *,
-        arm: Array,
-        weight: Array | None = None,
-        at: Array | None = None,
-        own: bool = False,
-    ) -> Any:
-        """One more observation in slot `arm` (...): x (..., d), r (...), weight (...), at (...).
+    def update(self, state: Any, x: Array, r: Array, *, arm: Array, own: bool = False, **settings: Any) -> Any:
+        """One more observation in slot `arm` (...): x (..., d), r (...), weight=None (...), at=None (...).
 
         own : the caller gives the old state up, and its arrays may be overwritten (copying K slots to change one is
             most of the cost when d is large); where this raises, the old state is as it was
         """
-        more = given_up(self.each) if own else {}
-        if at is not None:
-            state, more["at"] = self.advanced(state, at), at
-        slot = _slot(state, arm, batch=r.ndim)
-        if weight is not None:
-            adapting.weighs(self.each)
-            more["weight"] = weight
-        slot = self.each.update(slot, x, r, **more)
+        settings = self._of_each(settings)
+        if "at" in settings:
+            state = self.advanced(state, settings["at"])
+        slot, more = _slot(state, arm, batch=r.ndim), given_up(self.each) if own else {}
+        slot = self.each.update(slot, x, r, **settings, **more)
         if own and not finite(slot):
             raise errors.overflow()  # before the old state is written to
         return _filled(state, arm, slot, batch=r.ndim, own=own)
 
-    def update_many(
-        self,
-        state: Any,
-        X: Array,
-        r: Array,
-        *,
-        arm: Array,
-        weight: Array | None = None,
-        at: Array | None = None,
-        own: bool = False,
-    ) -> Any:
+    def update_many(self, state: Any, X: Array, r: Array, *, arm: Array, own: bool = False, **settings: Any) -> Any:
         """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,), at (n,); no leading axes."""
-        xp = arrays.namespace(X)
-        if at is not None and at.shape[0]:
-            state = self.advanced(state, xp.max(at, axis=-1))
-        if weight is not None:
-            adapting.weighs(self.each)
+        xp, settings = arrays.namespace(X), self._of_each(settings)
+        if "at" in settings and X.shape[0]:
+            state = self.advanced(state, xp.max(settings["at"], axis=-1))
         for k in xp.unique_values(arm):
             rows = xp.nonzero(arm == k)[0]
-            slot = _slot(state, k, batch=0)
-            shown, paid = xp.take(X, rows, axis=0), xp.take(r, rows, axis=0)
-            each = {"weight": weight, "at": at}
-            more = {name: xp.take(A, rows, axis=0) for name, A in each.items() if A is not None}
-            slot = self.each.update_many(slot, shown, paid, **more)
+            slot, of_slot = _slot(state, k, batch=0), {name: xp.take(A, rows, axis=0) for name, A in settings.items()}
+            slot = self.each.update_many(slot, xp.take(X, rows, axis=0), xp.take(r, rows, axis=0), **of_slot)
             state = _filled(state, k, slot, batch=0)
         return state
+
+    def _of_each(self, settings: dict[str, Array | None]) -> dict[str, Array]:
+        """What each slot is told besides. Raises TypeError for a weight that its model does not take."""
+        if settings.get("weight") is not None:
+            adapting.weighs(self.each)
+        return {name: A for name, A in settings.items() if A is not None}
 
     def advanced(self, state: Any, at: Array) -> Any:
         """All slots at the time at (...), without an observation."""

@@ -32,6 +32,13 @@ def update(state: Moments, x: np.ndarray, weight: Array | None = None) -> Moment
     return Moments(mean, state.square + share * off * (x - mean), n)
 
 
+def update_many(state: Moments, X: np.ndarray, weight: np.ndarray) -> Moments:
+    """The moments with n more rows: X (..., n, d), weight (..., n)."""
+    for k in range(weight.shape[-1]):
+        state = update(state, X[..., k, :], weight[..., k])
+    return Moments(*map(np.array, state))  # arrays for one bandit too, which may be written into
+
+
 def spread(state: Moments) -> np.ndarray:
     """The sd of each feature, (..., d): 1 before the second row, 0 for a column that has not varied."""
     n = state.count[..., None]

@@ -165,31 +165,18 @@ class GLM(Forgetting, LinearModel):
             state, weight = forgotten.aged(self, state, r, weight, at)
         return learn.learn(self, state, x, r, weight, own=own)
 
-    def update_many(
-        self,
-        state: GLMState,
-        X: Array,
-        r: Array,
-        *,
-        weight: Array | None = None,
-        at: Array | None = None,
-        own: bool = False,
-    ) -> GLMState:
+    def update_many(self, state: GLMState, X: Array, r: Array, *, own: bool = False, **settings: Any) -> GLMState:
         """n observations at once: X (..., n, d), r, weight, at (..., n); read once, not n times."""
-        xp, n = arrays.namespace(X), X.shape[-2]
-        r = xp.asarray(r, dtype=xp.float64)
-        each = {name: A for name, A in (("weight", weight), ("at", at)) if A is not None}
-        if n > 1 and self.solver not in ("online", "counts"):
-            first, last = ({name: A[..., part] for name, A in each.items()} for part in (slice(-1), -1))
-            if self.forgets:
-                state = forgotten.taken(self, state, X[..., :-1, :], r[..., :-1], **first)
-            else:
-                state = learn.taken(state, X[..., :-1, :], r[..., :-1], first.get("weight"))
-            return self.update(state, X[..., -1, :], r[..., -1], **last, own=True)
-        for k in range(n):  # the old one outlives a refusal
-            part = {name: A[..., k] for name, A in each.items()}
-            state = self.update(state, X[..., k, :], r[..., k], **part, own=k > 0)
-        return state
+        r = arrays.namespace(X).asarray(r, dtype=arrays.namespace(X).float64)
+        if X.shape[-2] < 2 or self.solver in ("online", "counts"):
+            return super().update_many(state, X, r, **settings)
+        each = {name: A for name, A in settings.items() if A is not None}
+        first, last = ({name: A[..., part] for name, A in each.items()} for part in (slice(-1), -1))
+        if self.forgets:
+            state = forgotten.taken(self, state, X[..., :-1, :], r[..., :-1], **first)
+        else:
+            state = learn.taken(state, X[..., :-1, :], r[..., :-1], first.get("weight"))
+        return self.update(state, X[..., -1, :], r[..., -1], **last, own=True)
 
     def advanced(self, state: GLMState, at: Array) -> GLMState:
         """The state at the time at (...), without an observation (`half_life` alone)."""

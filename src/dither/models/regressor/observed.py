@@ -1,27 +1,24 @@
 """The observations that a regressor is fitted on, in the order in which they came; beyond `count` all is zero."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from dither.base.arrays import Array
 from dither.models import buffers
 from dither.models.buffers import Rows
 
 
-class Run(NamedTuple):
-    """Some rows of one replication."""
-
-    X: Array  # (n, d)
-    r: Array  # (n,)
-    weight: Array  # (n,)
-    arm: np.ndarray | None  # (n,)
-
-
-def run(rows: Rows, i: int, *, first: int = 0, last: int | None = None) -> Run:
+def run(rows: Rows, i: int, *, first: int = 0, last: int | None = None) -> Rows:
     """Rows `first` to `last` of replication i, as views; last None: to the last row in use."""
     last = int(rows.count.reshape(-1)[i]) if last is None else last
-    return Run(*(None if A is None else _of(rows, A, i)[first:last] for A in rows[:4]))
+    X, r, weight, arm = (None if A is None else _of(rows, A, i) for A in rows[:4])
+    return part(Rows(X, r, weight, arm, rows.count), slice(first, last))
+
+
+def part(run: Rows, which: Any) -> Rows:
+    """Some rows of one replication: X (n, d), r, weight and arm (n,)."""
+    X, r, weight, arm = (None if A is None else A[which] for A in run[:4])
+    return Rows(X, r, weight, arm, run.count)
 
 
 def ends(rows: Rows, i: int) -> list[int]:
@@ -64,13 +61,6 @@ def marked(rows: Rows, i: int, after: list[int]) -> None:
 def omit(rows: Rows, i: int, which: np.ndarray) -> None:
     """Give the rows `which` of replication i weight 0, in place: from now on they do not count."""
     _of(rows, rows.weight, i)[which] = 0
-
-
-def check(rows: Rows, *, slots: int | None) -> None:
-    """Refuse a buffer that no data can lead to, as of a file that something else wrote."""
-    buffers.check(rows, slots=slots)
-    if int(rows.count.max()) > rows.r.shape[-1]:
-        raise ValueError("its buffer counts rows that are not there")
 
 
 def _of(rows: Rows, A: Any, i: int) -> Any:

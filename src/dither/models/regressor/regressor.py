@@ -105,7 +105,7 @@ class Regressor(Answering):
 
     def check(self, state: RegressorState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
-        observed.check(state.buffer, slots=self.slots)
+        buffers.check(state.buffer, slots=self.slots, ring=False)
         if np.any(state.seen > state.buffer.count) or np.any(state.key < 0):
             raise ValueError("its fit has seen rows that are not there")
         for i, seen in enumerate(state.seen.reshape(-1)):
@@ -166,7 +166,7 @@ class Regressor(Answering):
         self._takes(r, weight)
         count = state.buffer.count
         new = state._replace(buffer=observed.extended(state.buffer, X, r, weight, arm, own=own))
-        made, seen, touched = [], training.numbers(state.seen), []
+        estimators, seen, touched = [], training.numbers(state.seen), []
         try:
             for i, last in enumerate(training.numbers(new.buffer.count)):
                 due = training.due(self, new, i, last - r.shape[-1])
@@ -175,7 +175,7 @@ class Regressor(Answering):
                     touched.append(i)
                 elif due and self.partial:
                     estimator = adapter.fresh(estimator, trained=True)
-                made.append(training.made(self, new, i, estimator, due))
+                estimators.append(training.fitted(self, new, i, estimator, due))
                 if due:
                     observed.marked(new.buffer, i, due)
                     seen[i] = due[-1]
@@ -184,23 +184,20 @@ class Regressor(Answering):
                 state.fitted.seen[j] = -1  # it may have learnt a part: it is made again where it is asked next
             try:
                 if own and isinstance(reason, ValueError):
-                    W = suspects.before(self, new, i, due, first=training.numbers(count)[i])
+                    W = suspects.spoiling(self, new, i, due, first=training.numbers(count)[i])
                     if W.size:
                         raise suspects.left_out(state, i, W, reason=reason) from reason
                 raise
             finally:
                 observed.forget(new.buffer, count)
-        kept = state.moments
-        for j in range(r.shape[-1] if kept is not None else 0):
-            kept = moments.update(kept, X[..., j, :], weight[..., j])
-        kept = kept and moments.Moments(*map(np.array, kept))  # arrays for one bandit too: `suspects` writes into them
-        fitted = training.Fitted(made, seen, before=None if own else state.fitted)
-        return new._replace(seen=np.reshape(seen, state.seen.shape), moments=kept, fitted=fitted)
+        more = None if state.moments is None else moments.update_many(state.moments, X, weight)
+        fitted = training.Fitted(estimators, seen, before=None if own else state.fitted)
+        return new._replace(seen=np.reshape(seen, state.seen.shape), moments=more, fitted=fitted)
 
     def refitted(self, state: RegressorState) -> RegressorState:
         """The state fitted on all rows now. Raises ValueError where that fails; rows are left out as in `update`."""
         buffer = state.buffer._replace(ended=state.buffer.ended.copy())
-        made, seen = [], training.numbers(state.seen)
+        estimators, seen = [], training.numbers(state.seen)
         for i in range(_runs(state)):
             count = training.numbers(state.buffer.count)[i]
             if count == 0 or (due := training.able(self, state, i)) is None or due > count:
@@ -212,18 +209,17 @@ class Regressor(Answering):
             if count > seen[i]:
                 estimator = adapter.fresh(estimator, trained=True) if self.partial else None
                 try:
-                    estimator, seen[i] = training.made(self, state, i, estimator, [count]), count
+                    estimator, seen[i] = training.fitted(self, state, i, estimator, [count]), count
                 except ValueError as reason:
-                    W = suspects.found(self, state, i, [count])
+                    W = suspects.spoiling(self, state, i, [count])
                     weighted = np.count_nonzero(observed.run(state.buffer, i).weight)
                     if W.size in (0, weighted):  # all: there may be too few
                         raise
                     raise suspects.left_out(state, i, W, reason=reason) from reason
                 observed.marked(buffer, i, [count])
-            made.append(estimator)
-        return state._replace(
-            buffer=buffer, seen=np.reshape(seen, state.seen.shape), fitted=training.Fitted(made, seen)
-        )
+            estimators.append(estimator)
+        fitted = training.Fitted(estimators, seen)
+        return state._replace(buffer=buffer, seen=np.reshape(seen, state.seen.shape), fitted=fitted)
 
     def answers(self, state: RegressorState, X: np.ndarray, *, slots: int | None) -> np.ndarray:
         """f̂ of rows (..., K, d), with one call of predict for each run: (..., K)."""

@@ -17,22 +17,26 @@ from dither.models.regressor import adapter, observed, training
 TRIALS = 64  # fits at most in which rows are put back: k bad rows of n need about 2 k log2(n)
 
 
-def found(model: Any, state: Any, i: int, due: list[int]) -> np.ndarray:
+def spoiling(model: Any, state: Any, i: int, due: list[int], *, first: int | None = None) -> np.ndarray:
     """Rows of run i without which the fits `due` work.
 
     All rows since its last fit where the bad ones cannot be told apart; none where the fit fails without all of these
     too, since then they are not the reason.
+    first : of the first rows alone, which were there before the new ones came; none where a new row spoils the fit
     """
     seen = training.numbers(state.seen)[i]
+    if first is not None and not (due and np.any(observed.run(state.buffer, i, first=seen, last=first).weight > 0)):
+        return np.zeros(0, np.int64)
     W = seen + np.flatnonzero(observed.run(state.buffer, i, first=seen, last=due[-1]).weight > 0)
     if seen and not _works(model, state, i, due, without=W):
         return W[:0]
     while len(W) > 1:
-        spoilt = next((half for half in np.array_split(W, 2) if _works(model, state, i, due, without=half)), None)
-        if spoilt is None:
-            return _told_apart(model, state, i, due, W)
-        W = spoilt
-    return W
+        half = next((half for half in np.array_split(W, 2) if _works(model, state, i, due, without=half)), None)
+        if half is None:
+            W = _told_apart(model, state, i, due, W)
+            break
+        W = half
+    return W if first is None else W[: np.searchsorted(W, first)]
 
 
 def _told_apart(model: Any, state: Any, i: int, due: list[int], W: np.ndarray) -> np.ndarray:
@@ -48,15 +52,6 @@ def _told_apart(model: Any, state: Any, i: int, due: list[int], W: np.ndarray) -
         elif len(part) > 1:
             parts = [*np.array_split(part, 2), *parts]
     return W
-
-
-def before(model: Any, state: Any, i: int, due: list[int], *, first: int) -> np.ndarray:
-    """`found` among the first rows, which were there before the new ones came; none where a new row spoils the fit."""
-    waiting = observed.run(state.buffer, i, first=training.numbers(state.seen)[i], last=first)
-    if not due or not np.any(waiting.weight > 0):
-        return np.zeros(0, np.int64)
-    W = found(model, state, i, due)
-    return W[: np.searchsorted(W, first)]
 
 
 def left_out(state: Any, i: int, W: np.ndarray, *, reason: ValueError) -> ValueError:
@@ -83,7 +78,7 @@ def _works(model: Any, state: Any, i: int, due: list[int], *, without: np.ndarra
         return False
     present = training.current(model, state, i)
     try:
-        training.made(model, trial, i, adapter.fresh(present, trained=True) if model.partial else None, due)
+        training.fitted(model, trial, i, adapter.fresh(present, trained=True) if model.partial else None, due)
     except ValueError:
         return False
     return True
@@ -93,8 +88,6 @@ def _again(state: Any, i: int) -> None:
     """Make the moments of run i again, in place, from the rows that count."""
     at = () if state.seen.ndim == 0 else (i,)
     run = observed.run(state.buffer, i)
-    kept = moments.init((), run.X.shape[-1])
-    for x, weight in zip(run.X, run.weight, strict=True):
-        kept = moments.update(kept, x, weight)
-    for old, new in zip(state.moments, kept, strict=True):
+    again = moments.update_many(moments.init((), run.X.shape[-1]), run.X, run.weight)
+    for old, new in zip(state.moments, again, strict=True):
         old[at] = new

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dither.base import trees
+from dither.models.buffers import Rows
 from dither.models.regressor import adapter, encoding, observed
 
 
@@ -33,25 +34,25 @@ class Fitted(trees.Opaque):
 
 def current(model: Any, state: Any, i: int) -> Any:
     """The estimator of run i, made again where the one at hand has seen other rows; None before the first fit."""
-    fitted, seen = state.fitted, numbers(state.seen)[i]
-    if not fitted.find(i, seen):
+    held, seen = state.fitted, numbers(state.seen)[i]
+    if not held.find(i, seen):
         before = state._replace(seen=np.zeros_like(state.seen))
         begun = _begun(model, state, i) if model.trained and seen == 0 else None
-        fitted.estimators[i] = made(model, before, i, begun, observed.ends(state.buffer, i))
-        fitted.seen[i] = seen
-    return fitted.estimators[i]
+        held.estimators[i] = fitted(model, before, i, begun, observed.ends(state.buffer, i))
+        held.seen[i] = seen
+    return held.estimators[i]
 
 
-def made(model: Any, state: Any, i: int, estimator: Any, due: list[int]) -> Any:
+def fitted(model: Any, state: Any, i: int, estimator: Any, due: list[int]) -> Any:
     """The estimator of run i after fits at `due` rows. partial_fit works on `estimator` itself; None: on a new one."""
     if not due:
         return estimator
     if model.partial:
         estimator = _begun(model, state, i) if estimator is None else estimator
         for first, last in zip([numbers(state.seen)[i], *due], due, strict=False):
-            part = observed.run(state.buffer, i, first=first, last=last)
-            if np.any(part.weight > 0):
-                _fit(model, estimator, part)
+            rows = observed.run(state.buffer, i, first=first, last=last)
+            if np.any(rows.weight > 0):
+                _fit(model, estimator, rows)
     else:
         seed = adapter.seed(int(state.key.reshape(-1)[i]), due[-1])
         estimator = adapter.seeded(adapter.fresh(model.estimator), seed)
@@ -59,7 +60,7 @@ def made(model: Any, state: Any, i: int, estimator: Any, due: list[int]) -> Any:
     run = observed.run(state.buffer, i, first=numbers(state.seen)[i], last=due[-1])
     latest = np.flatnonzero(run.weight > 0)[-1:]
     if latest.size:  # if it cannot answer, the reward is refused now, rather than the next choice
-        adapter.answer(estimator, _encoded(model, observed.Run(*(A if A is None else A[latest] for A in run))))
+        adapter.answer(estimator, _encoded(model, observed.part(run, latest)))
     return estimator
 
 
@@ -105,9 +106,9 @@ def _begun(model: Any, state: Any, i: int) -> Any:
     return adapter.seeded(bare, adapter.seed(int(state.key.reshape(-1)[i]), 0))
 
 
-def _fit(model: Any, estimator: Any, run: observed.Run) -> None:
+def _fit(model: Any, estimator: Any, run: Rows) -> None:
     adapter.learn(estimator, _encoded(model, run), run.r, run.weight, partial=model.partial)
 
 
-def _encoded(model: Any, run: observed.Run) -> np.ndarray:
+def _encoded(model: Any, run: Rows) -> np.ndarray:
     return encoding.of_arms(run.X, run.arm, slots=model.slots, encode=model.encode)
