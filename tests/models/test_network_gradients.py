@@ -93,7 +93,7 @@ def test_forward_is_the_module(shape, dtype):
     own = case.X.reshape(3, K, -1)
     case.arm = np.tile(np.arange(K), 3)
     wanted = case.module(case.rows()).detach().numpy()[:, 0].reshape(3, K)
-    case.close(perceptron.forward(case.net, case.theta, own, own=True), wanted)
+    case.close(perceptron.forward(case.net, case.theta, own, by_slot=True), wanted)
     hidden = np.stack([case.module[:-1](case.rows(k)).detach().numpy() for k in range(K)], axis=1)
     case.close(perceptron.last_hidden(case.net, case.theta, case.X), hidden)
 

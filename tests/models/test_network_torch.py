@@ -37,7 +37,7 @@ def test_every_arm_is_the_image_in_its_channel(dtype):
     close(modules.forward(net, theta, X[0]), each[0], dtype)  # one request
     own = np.random.default_rng(1).standard_normal((2, 4, K, H * W)).astype(dtype)
     wanted = plain(placed(own.reshape(-1, H * W), np.tile(np.arange(K), 8))).detach().numpy().reshape(2, 4, K)
-    close(modules.forward(net, theta, own, own=True), wanted, dtype)
+    close(modules.forward(net, theta, own, by_slot=True), wanted, dtype)
     # seen red: the patches upside down; without the ReLU of the stages
 
 
@@ -131,7 +131,7 @@ def test_runs_in_lockstep_are_the_runs_alone():
 
     together = (
         modules.forward(net, theta, X[:, 0]),
-        modules.forward(net, theta, own, own=True),
+        modules.forward(net, theta, own, by_slot=True),
         *modules.gradient(net, theta, X, arm, pull),
         *modules.gradient_arms(net, theta, X, pull),
         *modules.gradient_norms(net, theta, X[:, 0], u),
@@ -142,7 +142,7 @@ def test_runs_in_lockstep_are_the_runs_alone():
     for i in range(3):
         alone = (
             modules.forward(net, theta[i], X[i, 0]),
-            modules.forward(net, theta[i], own[i], own=True),
+            modules.forward(net, theta[i], own[i], by_slot=True),
             *modules.gradient(net, theta[i], X[i], arm[i], lambda f, i=i: f * scale[i]),
             *modules.gradient_arms(net, theta[i], X[i], lambda f, i=i: f * scale[i]),
             *modules.gradient_norms(net, theta[i], X[i, 0], u[i]),
@@ -179,7 +179,7 @@ def test_work_is_cut_into_pieces(monkeypatch):
     own = np.repeat(X[:, None], K, axis=1)
     calls = (
         lambda: modules.forward(net, theta, X),
-        lambda: modules.forward(net, theta, own, own=True),
+        lambda: modules.forward(net, theta, own, by_slot=True),
         lambda: np.stack(modules.gradient_norms(net, theta, X, u)),
         lambda: np.stack(modules.gradient_norms(net, theta, X, inputs=True)),
     )

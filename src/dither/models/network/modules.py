@@ -94,14 +94,14 @@ def fingerprint(module: torch.nn.Module) -> str:
     return f"{cls.__module__}.{cls.__qualname__} [{', '.join(parts)}] sha256 {digest.hexdigest()}"
 
 
-def forward(net: Any, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
-    """f of every arm, (..., K): X (..., K, d); with slots the context (..., d), or with own=True a row each slot."""
+def forward(net: Any, theta: np.ndarray, X: np.ndarray, *, by_slot: bool = False) -> np.ndarray:
+    """f of every arm, (..., K): X (..., K, d); with slots the context (..., d), or by_slot a row for each."""
     if theta.ndim > 1:
-        return np.stack([forward(net, *one, own=own) for one in zip(theta, X, strict=True)])
+        return np.stack([forward(net, *one, by_slot=by_slot) for one in zip(theta, X, strict=True)])
     parts = net.parts(_tensor(theta, net))
     with torch.no_grad():
-        if net.slots is None or own:
-            rows, arm = _rows(net, X, own=own)
+        if net.slots is None or by_slot:
+            rows, arm = _rows(net, X, by_slot=by_slot)
             f = [net.answers(parts, *part) for part in _pieces(net, rows, arm)]
             return _array(torch.cat(f)).reshape(X.shape[:-1])
         contexts = _tensor(X.reshape(-1, net.d), net)
@@ -185,11 +185,11 @@ def _backward(net: Any, theta: np.ndarray, answers, pull) -> tuple[np.ndarray, n
     return f, g
 
 
-def _rows(net: Any, X: np.ndarray, *, own: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _rows(net: Any, X: np.ndarray, *, by_slot: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The rows of all answers, (N, d), and their slots (N,): X as for `forward`."""
     if net.slots is None:
         return _tensor(X.reshape(-1, net.d), net), None
-    rows = _tensor((X if own else np.repeat(X[..., None, :], net.slots, axis=-2)).reshape(-1, net.d), net)
+    rows = _tensor((X if by_slot else np.repeat(X[..., None, :], net.slots, axis=-2)).reshape(-1, net.d), net)
     return rows, torch.arange(net.slots, device=rows.device).repeat(len(rows) // net.slots)
 
 

@@ -255,11 +255,11 @@ class Network(Trained):
 
     def mean(self, state: NetworkState, X: Array) -> Array:
         """m_i = f(x_i), before a sigmoid or softmax: X (..., K, d), with slots (..., d) -> (..., K)."""
-        return self._forward(state, X, own=False)
+        return self._forward(state, X, by_slot=False)
 
     def mean_at(self, state: NetworkState, X: Array) -> Array:
         """f at one row for each arm, with slots too: X (..., K, d) -> (..., K)."""
-        return self._forward(state, X, own=self.slots is not None)
+        return self._forward(state, X, by_slot=self.slots is not None)
 
     def mean_everywhere(self, state: NetworkState, X: Array, step: Array) -> Array:
         """f at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
@@ -305,10 +305,10 @@ class Network(Trained):
         """For each arm the first one with the same row; None where no answer needs it, as with slots."""
         return None if self.slots is not None else copies.first(X, f)
 
-    def _forward(self, state: NetworkState, X: Array, *, own: bool) -> np.ndarray:
-        """f of all arms, and the same of equal ones; own: X has a row for each slot."""
+    def _forward(self, state: NetworkState, X: Array, *, by_slot: bool) -> np.ndarray:
+        """f of all arms, and the same of equal ones; by_slot: X has a row for each slot."""
         engine, net = self._net(X.shape[-1])
-        f = _answer(engine.forward(net, state.theta, self._cast(X, "X"), own=own))
+        f = _answer(engine.forward(net, state.theta, self._cast(X, "X"), by_slot=by_slot))
         return copies.of_first(f, self._copies(X, f))
 
     def _norms(self, state: NetworkState, X: Array, u: Any, *, inputs: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,11 +45,11 @@ class Room(NamedTuple):
     each: Any  # (all rows,)  0, 1, 2, ...
 
 
-def forward(net: Layout, theta: np.ndarray, X: np.ndarray, *, own: bool = False) -> np.ndarray:
-    """f of every arm, (..., K): X (..., K, d); with slots the context (..., d), or with own=True a row each slot."""
+def forward(net: Layout, theta: np.ndarray, X: np.ndarray, *, by_slot: bool = False) -> np.ndarray:
+    """f of every arm, (..., K): X (..., K, d); with slots the context (..., d), or by_slot a row for each."""
     layers = net.views(theta)
-    z, shape = _inputs(net, layers[0], X, own=own, lead=theta.ndim - 1)
-    return _restored(_rest(layers, z).f, shape)
+    z, restored = _inputs(net, layers[0], X, by_slot=by_slot, lead=theta.ndim - 1)
+    return restored(_rest(layers, z).f)
 
 
 def jittered(net: Layout, theta: np.ndarray, X: np.ndarray, eta: np.ndarray, scale) -> np.ndarray:
@@ -73,8 +74,8 @@ def jittered(net: Layout, theta: np.ndarray, X: np.ndarray, eta: np.ndarray, sca
 def last_hidden(net: Layout, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
     """φ = a_{L-1} of every arm: X as for `forward` -> (..., K, h)."""
     layers = net.views(theta)
-    z, shape = _inputs(net, layers[0], X, lead=theta.ndim - 1)
-    return _restored(_rest(layers, z).acts[-1], shape, rank=1)
+    z, restored = _inputs(net, layers[0], X, lead=theta.ndim - 1)
+    return restored(_rest(layers, z).acts[-1])
 
 
 def gradient_norms(
@@ -85,7 +86,7 @@ def gradient_norms(
     inputs=True : f and ‖∇_x f‖ instead, where ∇_x is over the arm's own d features
     """
     layers, lead = net.views(theta), theta.ndim - 1
-    z, shape = _inputs(net, layers[0], X, lead=lead)
+    z, restored = _inputs(net, layers[0], X, lead=lead)
     done = _rest(layers, z)
     weight = None if u is None else net.views(u)
     total, delta = np.zeros_like(done.f), np.ones_like(done.f)[..., None]
@@ -101,7 +102,7 @@ def gradient_norms(
         total += np.sum(inner * square, axis=-1)
     if inputs:
         total = _input_norms(net, layers[0], delta, lead=lead)
-    return _restored(done.f, shape), np.sqrt(_restored(total, shape))
+    return restored(done.f), np.sqrt(restored(total))
 
 
 def add_squares(
@@ -172,34 +173,27 @@ def _placed(room: Room, X: np.ndarray, arm: np.ndarray | None) -> np.ndarray:
     return room.rows
 
 
-def _inputs(net: Layout, first: Layer, X: np.ndarray, *, lead: int, own: bool = False) -> tuple[np.ndarray, tuple]:
-    """z_1 as rows (..., N, m), and what `_restored` needs to bring answers back to (..., K): (kind, leading shape)."""
-    if net.slots is None:
-        if lead:
-            return X @ first.W + first.b[..., None, :], ("as", ())
-        return X.reshape(-1, net.d) @ first.W + first.b, ("rows", X.shape[:-1])
+def _inputs(
+    net: Layout, first: Layer, X: np.ndarray, *, lead: int, by_slot: bool = False
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """z_1 as rows (..., N, m), and the rule that brings answers of rows, (..., N) or (..., N, h), back to (..., K)."""
     if lead:
-        rows = X[..., None, :] if own else X[..., None, None, :]
+        if net.slots is None:
+            return X @ first.W + first.b[..., None, :], lambda f: f
+        rows = X[..., None, :] if by_slot else X[..., None, None, :]
         z = (rows @ first.W)[..., 0, :]
         z += first.b[..., None, :]
-        return z, ("as", ())
-    before = X.shape[:-2] if own else X.shape[:-1]
-    rows = X.reshape(-1, net.slots, net.d).swapaxes(0, 1) if own else X.reshape(1, -1, net.d)
+        return z, lambda f: f
+    if net.slots is None:
+        return X.reshape(-1, net.d) @ first.W + first.b, lambda f: f.reshape(*X.shape[:-1], *f.shape[1:])
+    before = (*(X.shape[:-2] if by_slot else X.shape[:-1]), net.slots)
+    rows = X.reshape(-1, net.slots, net.d).swapaxes(0, 1) if by_slot else X.reshape(1, -1, net.d)
     z = rows @ first.W + first.b  # (K, B, m): one product an arm
-    return z.reshape(-1, z.shape[-1]), ("arms", (*before, net.slots))
 
+    def restored(f: np.ndarray) -> np.ndarray:
+        return np.swapaxes(f.reshape(*z.shape[:2], *f.shape[1:]), 0, 1).reshape(*before, *f.shape[1:])
 
-def _restored(f: np.ndarray, shape: tuple, *, rank: int = 0) -> np.ndarray:
-    """Rows back to (..., K), or with rank 1 (..., K, m)."""
-    kind, before = shape
-    tail = f.shape[f.ndim - rank :]
-    if kind == "as":
-        return f
-    if kind == "rows":
-        return f.reshape(*before, *tail)
-    *before, K = before
-    B = int(np.prod(before, dtype=np.int64))
-    return np.swapaxes(f.reshape(K, B, *tail), 0, 1).reshape(*before, K, *tail)
+    return z.reshape(-1, z.shape[-1]), restored
 
 
 def _rest(layers: list[Layer], z: np.ndarray) -> ForwardPass:
