@@ -260,8 +260,8 @@ class NeuralLinear(Trained):
         W = layout(X.shape[-1], self.slots, self._widths).views(network.theta)[0].W
         shared, phi = network.theta[W.size :], np.empty((len(X), self.ambient(X.shape[-1])))
         for k in np.unique(arm):
-            own = arm == k
-            phi[own] = one.embedding(network._replace(theta=np.concatenate([W[k].reshape(-1), shared])), X[own])
+            rows, theta = arm == k, np.concatenate([W[k].reshape(-1), shared])
+            phi[rows] = one.embedding(network._replace(theta=theta), X[rows])
         return phi
 
 

@@ -25,7 +25,7 @@ from dither.propensity.logistic import MOST as MOST_CURVES
 from dither.propensity.logistic import curves
 from dither.propensity.logistic import scores as of_curves
 from dither.propensity.ranks import listed, listed_at, ranks
-from dither.propensity.settled import Sets, Slack, given, settle
+from dither.propensity.settled import Sets, Slack, rounded, settle
 from dither.propensity.upper import Corners, corners
 
 __all__ = [

@@ -30,7 +30,7 @@ def decide(
     move it to the top, where another width is near the arm's, or where a corner may move because another width is near
     that of the line beyond the corner.
     """
-    slack = slack or settled.given(m, w)
+    slack = slack or settled.rounded(m, w)
     s = m + z * w
     arm = int(s.argmax())
     gain, gap = w - w[arm], s[arm] - s
@@ -44,18 +44,18 @@ def decide(
     pace = gain / gap
     i, j = int(pace.argmin()), int(pace.argmax())
     # The corners are computed from m and w themselves, because s is rounded and has lost some of their digits.
-    own, slower, faster = m.item(arm), gain.item(i), gain.item(j)
+    height, slower, faster = m.item(arm), gain.item(i), gain.item(j)
     near = max(APART * reach / (len(m) * (1 + abs(z))), CLEAR * w.item(arm))
     if (-near < slower < 0 or 0 < faster < near) and not _apart(w, (i, j), slack):
         return None
-    low = (own - m.item(i)) / slower if slower < 0 else -math.inf
-    high = (own - m.item(j)) / faster if faster > 0 else math.inf
+    low = (height - m.item(i)) / slower if slower < 0 else -math.inf
+    high = (height - m.item(j)) / faster if faster > 0 else math.inf
     return (arm, law.mass(low, high)) if low < z < high else None
 
 
 def alone(m: np.ndarray, w: np.ndarray, arm: int, *, law: noise.Law, slack: Slack | None = None) -> float | None:
     """The probability of one arm of one request, m, w (K,). None: lines may be one, so `chosen` must tell."""
-    slack = slack or settled.given(m, w)
+    slack = slack or settled.rounded(m, w)
     if not _apart(w, (arm,), slack):
         return None
     rise, steeper = m[arm] - m, w - w[arm]
@@ -72,7 +72,7 @@ def confirm(
     m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Law, u: float, slack: Slack | None = None
 ) -> tuple[int, float]:
     """What `decide` answers, by the general way: the settled line whose interval has z, and its share of the mass."""
-    slack = settled.rows(slack or settled.given(m, w), slice(None), m.shape)
+    slack = settled.rows(slack or settled.rounded(m, w), slice(None), m.shape)
     sets = settled.settle(m[None], w[None], slack=slack)
     hull = upper.corners(sets.m, sets.w)
     piece = int(np.searchsorted(hull.low, z, side="right")) - 1
@@ -94,7 +94,7 @@ def drawn(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: A
     The scores decide most requests; the intervals of the settled lines (points: their scores) decide the others.
     """
     xp, shape = arrays.namespace(m), m.shape
-    slack = slack or settled.given(m, w, mask)
+    slack = slack or settled.rounded(m, w, mask)
     arm, unsure = _leading(m, w, z, slack=slack, mask=mask)
     if not unsure.any():
         return arm
@@ -104,9 +104,9 @@ def drawn(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: A
     z, u = (arrays.numpy(part).reshape(-1)[some] for part in (z, u))
     slack = settled.rows(slack, some, shape)
     sets = settled.settle(m, w, slack=slack, mask=offered)
-    found = arrays.numpy(arm).reshape(-1).copy()
-    found[some] = arrays.nth(settled.top(sets, z, slack=slack) if points else highest(sets, z), u)
-    return xp.asarray(found.reshape(shape[:-1]), device=arrays.device(arm))
+    arms = arrays.numpy(arm).reshape(-1).copy()
+    arms[some] = arrays.nth(settled.top(sets, z, slack=slack) if points else highest(sets, z), u)
+    return xp.asarray(arms.reshape(shape[:-1]), device=arrays.device(arm))
 
 
 def _leading(m: Any, w: Any, z: Any, *, slack: Slack, mask: Any) -> tuple[Any, np.ndarray]:
@@ -125,7 +125,7 @@ def _leading(m: Any, w: Any, z: Any, *, slack: Slack, mask: Any) -> tuple[Any, n
 
 def shared_at(m: np.ndarray, w: np.ndarray, z: Any, *, slack: Slack | None = None, mask: Any = None) -> np.ndarray:
     """The probabilities with which `drawn` answers at one of finitely many z (...). m, w, mask (..., K) -> (..., K)"""
-    slack, shape = slack or settled.given(m, w, mask), m.shape
+    slack, shape = slack or settled.rounded(m, w, mask), m.shape
     z = np.broadcast_to(np.asarray(z, dtype=float), shape[:-1])
     arm, unsure = _leading(m, w, z, slack=slack, mask=mask)
     share, flat = np.zeros((math.prod(shape[:-1]), shape[-1])), (-1, shape[-1])
@@ -133,9 +133,9 @@ def shared_at(m: np.ndarray, w: np.ndarray, z: Any, *, slack: Slack | None = Non
     some = np.flatnonzero(unsure)
     if len(some):
         offered = None if mask is None else np.broadcast_to(mask, shape).reshape(flat)[some]
-        known = settled.rows(slack, some, shape)
-        sets = settled.settle(m.reshape(flat)[some], w.reshape(flat)[some], slack=known, mask=offered)
-        tied = settled.top(sets, z.reshape(-1)[some], slack=known)
+        of_some = settled.rows(slack, some, shape)
+        sets = settled.settle(m.reshape(flat)[some], w.reshape(flat)[some], slack=of_some, mask=offered)
+        tied = settled.top(sets, z.reshape(-1)[some], slack=of_some)
         share[some] = tied / np.sum(tied, axis=-1, keepdims=True)
     return share.reshape(shape)
 
@@ -168,7 +168,7 @@ def chosen(
     log: bool = False,
 ) -> np.ndarray:
     """The probability of `arm` (...) under a continuous z. m, w (..., K), mask (..., K) -> (...)"""
-    slack = slack or settled.given(m, w, mask)
+    slack = slack or settled.rounded(m, w, mask)
     rise, steeper = against(m, w, arm)
     low, high = between(rise, steeper, rivals=True if mask is None else mask)
     p = noise.log_mass(law, low, high) if log else noise.mass(law, low, high)
@@ -209,7 +209,7 @@ def envelope(
     shape, K = m.shape, m.shape[-1]
     if not m.size:
         return np.zeros(shape)
-    slack = settled.rows(slack or settled.given(m, w, mask), slice(None), shape)
+    slack = settled.rows(slack or settled.rounded(m, w, mask), slice(None), shape)
     m, w = np.reshape(m, (-1, K)), np.reshape(w, (-1, K))
     mask = None if mask is None else np.reshape(np.broadcast_to(mask, shape), (-1, K))
     if not (np.isfinite(m).all() and np.isfinite(w).all()):
@@ -242,7 +242,7 @@ def decide_points(
     m: np.ndarray, w: np.ndarray, z: float, *, law: noise.Points, slack: Slack | None = None
 ) -> tuple[int, float] | None:
     """`decide` for z of finitely many values: one pass over the scores at all of them; None where scores nearly tie."""
-    slack = slack or settled.given(m, w)
+    slack = slack or settled.rounded(m, w)
     s = m + law.column * w  # (J, K)
     best = s.argmax(axis=1)
     reach = slack.reach(m, w, law.reach)
@@ -262,7 +262,7 @@ def points(
     log: bool = False,
 ) -> np.ndarray:
     """The probabilities of all arms when z takes finitely many values. m, w (..., K), mask (..., K) -> (..., K)"""
-    slack = slack or settled.given(m, w, mask)
+    slack = slack or settled.rounded(m, w, mask)
     p = np.zeros(m.shape)
     for z, weight in zip(law.points, law.weights, strict=True):
         if weight:

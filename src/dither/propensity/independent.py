@@ -33,12 +33,12 @@ def drawn_apart(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, m
     still = w <= arrays.ROUNDING * xp.max(size, axis=-1, keepdims=True)
     s = m + z * w
     if arrays.some(still):  # among arms that do not move, those that tie for the best get one score, the others -inf
-        own = still if mask is None else still & mask
-        any_still = xp.any(own, axis=-1, keepdims=True)
-        among = xp.where(any_still, own, xp.ones_like(own))
-        tied = own & arrays.top(m, error=None if slack is None else slack.m, mask=among)
+        idle = still if mask is None else still & mask
+        any_still = xp.any(idle, axis=-1, keepdims=True)
+        among = xp.where(any_still, idle, xp.ones_like(idle))
+        tied = idle & arrays.top(m, error=None if slack is None else slack.m, mask=among)
         height = xp.max(xp.where(tied, m, -xp.inf), axis=-1, keepdims=True)
-        s = xp.where(tied, height, xp.where(own, -xp.inf, s))
+        s = xp.where(tied, height, xp.where(idle, -xp.inf, s))
     return arrays.argmax(s, u=u, error=0.0, mask=mask)
 
 
@@ -57,11 +57,11 @@ def uncoupled(
     """
     rule: Any = _of_points if isinstance(law, noise.Points) else _of_density
     p = np.zeros(m.shape)
-    known = None if slack is None else Slack(*(np.broadcast_to(e, m.shape) for e in (slack.m, 1.0, slack.omega)))
+    whole = None if slack is None else Slack(*(np.broadcast_to(e, m.shape) for e in (slack.m, 1.0, slack.omega)))
     for row in np.ndindex(m.shape[:-1]):
         offered = slice(None) if mask is None else np.flatnonzero(mask[row])
-        own = None if known is None else Slack(*(part[row][offered] for part in known))
-        p[row][offered] = rule(m[row][offered], w[row][offered], law, own)
+        of_row = None if whole is None else Slack(*(part[row][offered] for part in whole))
+        p[row][offered] = rule(m[row][offered], w[row][offered], law, of_row)
     return arrays.log(p) if log else p
 
 
@@ -145,7 +145,7 @@ def _of_points(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | N
     size = max(1, 2**20 // len(m))
     for k in range(0, len(first), size):
         a, b = first[k : k + size], last[k : k + size]
-        columns = [(np.searchsorted(own, a), np.searchsorted(own, b, side="right")) for own in s.T]
+        columns = [(np.searchsorted(scores, a), np.searchsorted(scores, b, side="right")) for scores in s.T]
         before = np.array([F[low, j] for j, (low, _) in enumerate(columns)]).T
         at = np.array([F[high, j] - F[low, j] for j, (low, high) in enumerate(columns)]).T
         crowd = np.count_nonzero(at, axis=1)

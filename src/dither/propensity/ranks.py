@@ -28,7 +28,7 @@ def listed_at(
     m, w, mask (..., K), z (...), u (..., k) -> (..., k) integers
     """
     shape, K, k = m.shape, m.shape[-1], u.shape[-1]
-    slack = settled.rows(slack or settled.given(m, w, mask), slice(None), shape)
+    slack = settled.rows(slack or settled.rounded(m, w, mask), slice(None), shape)
     m, w, z, u = np.reshape(m, (-1, K)), np.reshape(w, (-1, K)), np.reshape(z, -1), np.reshape(u, (-1, k))
     mask = None if mask is None else np.broadcast_to(mask, shape).reshape(-1, K)
     sets = settled.settle(m, w, slack=slack, mask=mask)
@@ -45,7 +45,7 @@ def listed(
     draws there with equal chance (...): 1 where no two lines are one.
     """
     shape, K = m.shape, m.shape[-1]
-    slack = settled.rows(slack or settled.given(m, w, mask), slice(None), shape)
+    slack = settled.rows(slack or settled.rounded(m, w, mask), slice(None), shape)
     offered = None if mask is None else np.broadcast_to(mask, shape).reshape(-1, K)
     sets = settled.settle(np.reshape(m, (-1, K)), np.reshape(w, (-1, K)), slack=slack, mask=offered)
     m, w, of = (np.reshape(part, shape) for part in (sets.m, sets.w, sets.of))

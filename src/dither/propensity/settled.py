@@ -67,7 +67,7 @@ def _size(x: Any) -> float:
     return math.sqrt(square) if 1e-280 < square < math.inf else float(np.abs(x).max())
 
 
-def given(m: np.ndarray, w: np.ndarray, mask: np.ndarray | None = None) -> Slack:
+def rounded(m: np.ndarray, w: np.ndarray, mask: np.ndarray | None = None) -> Slack:
     """The errors of lines about which only one thing is known: they are rounded."""
     return Slack(arrays.spread(m, mask=mask), 1.0, arrays.RELATIVE + arrays.ROUNDING)
 

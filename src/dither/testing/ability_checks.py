@@ -46,10 +46,10 @@ def predict(case: Trial) -> None:
         b = case.bandit(learnt=learnt)
         if "predict" not in case.model.abilities:
             return
-        found = b.predict(case.asked(8))
+        answer = b.predict(case.asked(8))
         require(
-            np.all((found >= low) & (found <= high)),
-            f"the predicted rewards reach from {found.min():.4g} to {found.max():.4g}, and `support` says "
+            np.all((answer >= low) & (answer <= high)),
+            f"the predicted rewards reach from {answer.min():.4g} to {answer.max():.4g}, and `support` says "
             f"[{low:g}, {high:g}]",
             cure="`predict` gives expected rewards, `mean` may be on another scale",
         )
@@ -61,19 +61,19 @@ def scores(case: Trial) -> None:
         return
     model, state, X = asked = _known(case, {"scores"})
     theta = asked.theta
-    found, wanted = model.scores(theta, X), model.mean(state, X)
+    answer, wanted = model.scores(theta, X), model.mean(state, X)
     require(
-        close(found, wanted, rtol=case.rtol, atol=case.rtol),
-        f"scores(state.theta, X) is not mean(state, X): {farthest(found, wanted)}",
+        close(answer, wanted, rtol=case.rtol, atol=case.rtol),
+        f"scores(state.theta, X) is not mean(state, X): {farthest(answer, wanted)}",
         cure="`scores` must read the θ that it is given, and `mean` is `scores` of state.theta",
     )
     other = np.random.default_rng(6).normal(size=theta.shape)
     if other.shape[-1] != X.shape[-1]:
         return
-    found, wanted = model.scores(other, X), other @ X if case.slots is not None else X @ other
+    answer, wanted = model.scores(other, X), other @ X if case.slots is not None else X @ other
     require(
-        close(found, wanted, rtol=case.rtol, atol=case.rtol),
-        f"scores(θ, X) is not x'θ: {farthest(found, wanted)}",
+        close(answer, wanted, rtol=case.rtol, atol=case.rtol),
+        f"scores(θ, X) is not x'θ: {farthest(answer, wanted)}",
         cure="Leave `scores` out of `abilities` where the mean is no product x'θ: `Disjoint` multiplies in its place",
     )
 
@@ -93,10 +93,10 @@ def sample(case: Trial) -> None:
     if not {"sample", "scores", "width"} <= set(case.model.abilities):
         return
     moved = [model.scores(model.sample(state, eta), X) for eta in np.eye(case.ambient)]
-    found, wanted = np.sqrt(np.sum(np.square(moved), axis=0)), model.width(state, X)
+    answer, wanted = np.sqrt(np.sum(np.square(moved), axis=0)), model.width(state, X)
     require(
-        close(found, wanted, rtol=RTOL, atol=case.rtol),
-        f"with L the matrix of `sample`, √(x'LL'x) is not the width: {farthest(found, wanted)}",
+        close(answer, wanted, rtol=RTOL, atol=case.rtol),
+        f"with L the matrix of `sample`, √(x'LL'x) is not the width: {farthest(answer, wanted)}",
         cure="LL' = V⁻¹: with V = CC' and C of np.linalg.cholesky, L is the inverse of C' (of C it is another matrix)",
     )
 
@@ -107,10 +107,10 @@ def logdet(case: Trial) -> None:
         return
     for learnt in (False, True):
         model, state, _ = _known(case, {"logdet"}, learnt=learnt)
-        found = np.asarray(model.logdet(state))
+        answer = np.asarray(model.logdet(state))
         require(
-            found.shape == () and (found > case.rtol if learnt else np.abs(found) <= case.rtol),
-            f"logdet {'after' if learnt else 'before'} the first rewards is {np.round(found, 9).tolist()}",
+            answer.shape == () and (answer > case.rtol if learnt else np.abs(answer) <= case.rtol),
+            f"logdet {'after' if learnt else 'before'} the first rewards is {np.round(answer, 9).tolist()}",
             cure="It must be one number for each entry of the leading axes, 0 before the first reward and above 0 "
             "after it: log det V - d log λ",
         )

@@ -242,10 +242,10 @@ def slots(case: Trial) -> None:
     if case.slots is None:
         alone = Bandit(case.model, case.policy, dim=case.dim, seed=case.seed)
         alone.update(X[1], r[1], **case.timed(1))
-        own, slot = alone.mean(X[2:4]), np.stack([a.mean(x)[1] for x in X[2:4]])
+        single, slot = alone.mean(X[2:4]), np.stack([a.mean(x)[1] for x in X[2:4]])
         require(
-            close(slot, own, rtol=1e-6, atol=1e-9) or case.whole.draw is not None,
-            f"slot 1 of {name} is not what the model alone is: mean {farthest(slot, own)}",
+            close(slot, single, rtol=1e-6, atol=1e-9) or case.whole.draw is not None,
+            f"slot 1 of {name} is not what the model alone is: mean {farthest(slot, single)}",
             cure="Write `update` and `mean` for `...` leading axes: each slot is an entry of the last of them. Slots "
             "fill the shorter histories with rows of zeros: keep a count or a weight for each row, and ignore rows "
             "where it is 0",
@@ -263,10 +263,10 @@ def lockstep(case: Trial) -> None:
         f"a run depends on what runs beside it: regret {farthest(alone, whole[2:])}",
         cure="Compute each run from its own entries: the leading axes are the runs",
     )
-    own = case.live(SPREADING)
+    live = case.live(SPREADING)
     require(
-        close(whole[0], own, rtol=1e-6, atol=1e-9),
-        f"run 0 in lockstep and a live bandit part: regret {farthest(whole[0], own)}",
+        close(whole[0], live, rtol=1e-6, atol=1e-9),
+        f"run 0 in lockstep and a live bandit part: regret {farthest(whole[0], live)}",
         cure="Write the model for `...` leading axes: none for a live bandit, R for R runs in lockstep",
     )
 
@@ -312,10 +312,10 @@ def _same_states(case: Trial) -> None:
     three = _in_lockstep(case, 3)
     for what, other, rtol in (("alone", _in_lockstep(case, 1), 1e-12), ("live", _in_lockstep(case, None), 1e-6)):
         for name, A in other.items():
-            found, wanted = three[name][0], A if what == "live" else A[0]
+            of_three, wanted = three[name][0], A if what == "live" else A[0]
             require(
-                close(found, wanted, rtol=rtol, atol=1e-3 * rtol),
-                f"{name} of run 0 of three is not that of run 0 {what}: {farthest(found, wanted)}",
+                close(of_three, wanted, rtol=rtol, atol=1e-3 * rtol),
+                f"{name} of run 0 of three is not that of run 0 {what}: {farthest(of_three, wanted)}",
                 cure="Compute each run from its own entries: the leading axes are the runs, none for a live bandit",
             )
 
@@ -327,11 +327,11 @@ def _in_lockstep(case: Trial, runs: int | None) -> dict[str, np.ndarray]:
     state, rngs = case.fresh(() if runs is None else (runs,)), [np.random.default_rng(10 + k) for k in range(3)]
     for t in range(3):
         some = 0 if runs is None else slice(runs)
-        given = case.slot(np.arange(t, t + 3)[some])
+        settings = case.slot(np.arange(t, t + 3)[some])
         if case.whole.draw is not None:
             drawn = zip(*(case.whole.draw(rng, 1) for rng in rngs), strict=True)
-            given["chance"] = tuple(np.concatenate(kind)[some] for kind in drawn)
-        state = case.model.update(state, X[some, t], np.asarray(r[some, t]), **given)
+            settings["chance"] = tuple(np.concatenate(kind)[some] for kind in drawn)
+        state = case.model.update(state, X[some, t], np.asarray(r[some, t]), **settings)
     return leaves(state)
 
 
@@ -373,10 +373,10 @@ def _agree(case: Trial, a: Bandit, b: Bandit, what: str, *, cure: str) -> None:
         off, spread = np.max(np.atleast_2d(a.bound) + np.atleast_2d(b.bound), axis=0)
         widest = max(float(np.max(one.width(case.asked(8)))) for one in (a, b)) if np.isfinite(off) else 0.0
         atol += float(off * widest * np.exp(spread) + np.expm1(spread))
-    for name, found in _answers(a, case.asked(8)).items():
+    for name, answer in _answers(a, case.asked(8)).items():
         wanted = _answers(b, case.asked(8))[name]
         require(
-            close(found, wanted, rtol=case.rtol, atol=atol),
-            f"{what}: {name} is {farthest(found, wanted)}",
+            close(answer, wanted, rtol=case.rtol, atol=atol),
+            f"{what}: {name} is {farthest(answer, wanted)}",
             cure=cure,
         )

@@ -10,16 +10,16 @@ from dither.theory.radii import plain
 def widths(X: np.ndarray, lam: float) -> np.ndarray:
     """‖x_t‖_{V_t⁻¹} for t = 1..T, with V_t = λI + Σ_{s<t} x_s x_s': X (..., T, d) -> (..., T)."""
     d = X.shape[-1]
-    F = np.zeros((*X.shape[:-2], d, d)) + np.eye(d) / np.sqrt(lam)  # V⁻¹ = F F', as in models/ridge.py
-    found = np.empty(X.shape[:-1])
+    F = np.zeros((*X.shape[:-2], d, d)) + np.eye(d) / np.sqrt(lam)  # V⁻¹ = F F', as in models/recursion.py
+    w = np.empty(X.shape[:-1])
     for t in range(X.shape[-2]):
         p = (X[..., t, None, :] @ F)[..., 0, :]
         square = np.vecdot(p, p)
-        found[..., t] = np.sqrt(square)
+        w[..., t] = np.sqrt(square)
         s = (1 + square)[..., None]
         u = (F @ p[..., None])[..., 0]
         F = F - (u / (s + np.sqrt(s)))[..., :, None] * p[..., None, :]
-    return found
+    return w
 
 
 def potential(X: np.ndarray, lam: float) -> Any:
@@ -34,8 +34,8 @@ def potential_bound(T: Any, *, d: int, lam: Any, R: float = 1.0) -> Any:
 
 def count(X: np.ndarray, lam: float, *, c: float = 1.0) -> Any:
     """|{t: ‖x_t‖_{V_t⁻¹} > c}|, the left-hand side of the count lemma: X (..., T, d) -> (...)."""
-    found = np.count_nonzero(widths(X, lam) > c, axis=-1)
-    return int(found) if np.ndim(found) == 0 else found
+    times = np.count_nonzero(widths(X, lam) > c, axis=-1)
+    return int(times) if np.ndim(times) == 0 else times
 
 
 def count_bound(*, d: int, lam: Any, R: float = 1.0, c: float = 1.0) -> Any:

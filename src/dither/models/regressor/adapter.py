@@ -105,13 +105,13 @@ def learn(estimator: Any, X: np.ndarray, r: np.ndarray, weight: np.ndarray, *, p
     """Fit the estimator in place: X (n, D), r, weight (n,). Rows of weight 0 are left out."""
     there = weight > 0
     X, r, weight = X[there], r[there], weight[there]  # copies: the estimator may write into them
-    given: dict[str, Any] = {} if (weight == 1).all() else {"sample_weight": weight}
+    settings: dict[str, Any] = {} if (weight == 1).all() else {"sample_weight": weight}
     y = r.astype(np.int64) if classifies(estimator) else r
     if partial and classifies(estimator):
-        given["classes"] = CLASSES
+        settings["classes"] = CLASSES
     rule = "partial_fit" if partial else "fit"
     try:
-        getattr(estimator, rule)(X, y, **given)
+        getattr(estimator, rule)(X, y, **settings)
     except Exception as reason:
         raise ValueError(f"{title(estimator)}.{rule} failed on {len(X)} observations: {reason}") from reason
 

@@ -16,18 +16,18 @@ PROBES = 64  # rows that a trained estimator is asked about
 
 def fingerprint(estimator: Any, *, trained: bool = False) -> str:
     """What a file says of an estimator: class and settings, and with trained=True a hash of what it has learnt."""
-    known = _attributes(estimator)
-    settings = estimator.get_params() if hasattr(estimator, "get_params") else _plain(known, learnt=False)
+    attributes = _attributes(estimator)
+    settings = estimator.get_params() if hasattr(estimator, "get_params") else _plain(attributes, learnt=False)
     text = f"{_place(type(estimator))}({', '.join(f'{k}={_said(settings[k])}' for k in sorted(settings))})"
-    return text + (f" trained {_hash(_said(_plain(known, learnt=True)) + _answers(estimator))}" if trained else "")
+    return text + (f" trained {_hash(_said(_plain(attributes, learnt=True)) + _answers(estimator))}" if trained else "")
 
 
 def function_name(function: Any) -> str:
     """What a file says of a function: where it is defined. Of a method of an estimator it tells the estimator too."""
     owner = getattr(function, "__self__", None)
     name = _place(function if hasattr(function, "__qualname__") else type(function))
-    known = owner is not None and not inspect.ismodule(owner) and hasattr(owner, "fit")
-    return f"{name} of {fingerprint(owner, trained=True)}" if known else name
+    fitted = owner is not None and not inspect.ismodule(owner) and hasattr(owner, "fit")
+    return f"{name} of {fingerprint(owner, trained=True)}" if fitted else name
 
 
 def _answers(estimator: Any) -> str:
