@@ -245,7 +245,7 @@ def test_too_long_a_row_is_refused_and_nothing_has_changed():
             bandit.update([1e12, 1e12], 1.0)
         for name, A in trees.leaves(bandit.state, "state").items():
             np.testing.assert_array_equal(A, before[name])
-    # seen red: without `kept.cleared`
+    # seen red: without `window.cleared`
 
 
 def test_by_the_clock_rows_count_by_their_age_in_whatever_order_they_come():

@@ -1,8 +1,8 @@
 """Rows that a model keeps to learn from again, in arrays with room for more.
 
-`grown` makes room in any array of rows. `Rows` is the buffer of the models that keep NumPy arrays: a network trains on
-it (`network/recent.py`), and a regressor is fitted on it (`regressor/observed.py`). A linear model keeps sums for each
-row instead, which `history.py` does.
+`grown` makes room in any array of rows. `BufferRows` is the buffer of the models that keep NumPy arrays: a network
+trains on it (`network/recent.py`), and a regressor is fitted on it (`regressor/observed.py`). A linear model keeps sums
+for each row instead, which `history.py` does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from dither.base.arrays import Array
 ROOM = 128  # rows that a buffer has room for at first
 
 
-class Rows(NamedTuple):
+class BufferRows(NamedTuple):
     """N rows of observations. The shape (...) is that of the replications; it is () for one bandit."""
 
     X: Array  # (..., N, d)  the features of the arm that was shown; with slots, the context
@@ -36,20 +36,20 @@ def blank(like: Array, *shape: int, dtype: Any = None) -> Array:
 
 def init(
     batch: tuple[int, ...], d: int, *, slots: bool, room: int | None = None, dtype: Any = np.float64, ended=False
-) -> Rows:
+) -> BufferRows:
     """A buffer without observations, with room for so many; ended: it notes where fits were made."""
     shape = (*batch, room or ROOM)
     arm = np.zeros(shape, np.int64) if slots else None
     r, weight = (np.zeros(shape, dtype) for _ in range(2))
     marks = np.zeros(shape, bool) if ended else None
-    return Rows(np.zeros((*shape, d), dtype), r, weight, arm, np.zeros(batch, np.int64), marks)
+    return BufferRows(np.zeros((*shape, d), dtype), r, weight, arm, np.zeros(batch, np.int64), marks)
 
 
-def roomier(rows: Rows, size: int) -> Rows:
+def roomier(rows: BufferRows, size: int) -> BufferRows:
     """A copy with room for `size` rows; the new rows are zeros."""
     axes = rows.r.ndim
     parts = (None if A is None else grown(A, size, rank=A.ndim - axes) for A in rows._replace(count=None))
-    return Rows(*parts)._replace(count=rows.count.copy())
+    return BufferRows(*parts)._replace(count=rows.count.copy())
 
 
 def grown(A: Array, size: int, *, rank: int) -> Array:
@@ -70,7 +70,7 @@ def packed(parts: Sequence[Array], places: Mapping[tuple[int, ...], Array], room
     return copies
 
 
-def check(rows: Rows, *, slots: int | None, ring: bool = True) -> None:
+def check(rows: BufferRows, *, slots: int | None, ring: bool = True) -> None:
     """Refuse a buffer that no data can lead to, as of a file that something else wrote; ring: it keeps the latest."""
     alike = {A.shape for A in (rows.r, rows.weight, rows.ended, rows.arm) if A is not None}
     if alike != {rows.X.shape[:-1]}:

@@ -24,9 +24,9 @@ import numpy as np
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import buffers, digits, factor, forgetting, kept
-from dither.models.kept import Kept
+from dither.models import buffers, digits, factor, forgetting, window
 from dither.models.model import of_one
+from dither.models.window import WindowRows
 
 MOST = 1e-5  # of ω (as of `digits`), above which the sums are not factored
 
@@ -40,11 +40,11 @@ class FadingState(NamedTuple):
     lost: Array  # (..., 3)  additions that A stands for; D and q as of `digits`, with κ for κ
     norms: Array | None  # (..., 2)  Σ ω ‖x‖², Σ ω ‖x‖ |r|, where a policy asked for them and there is no window
     now: Array | None  # (...)  the time, where there is a clock
-    history: Kept | None  # the rows of a window
+    history: WindowRows | None  # the rows of a window
     noise: Array | None = None  # (..., d, d)  Σ ω² xx', where a policy asked for it and there is no window
 
 
-class Sums(NamedTuple):
+class FadingSums(NamedTuple):
     """The sums after n rows, and what else a factor can be made of where they have lost too many digits."""
 
     lam: float
@@ -53,7 +53,7 @@ class Sums(NamedTuple):
     left: Array | float  # (...)  what all that was known counts from now on
     F: Array  # (..., d, d)  the factor before
     lost: Array  # (..., 3)  what had been lost before
-    rows: Kept | None  # those of a window
+    rows: WindowRows | None  # those of a window
     X: Array  # (..., n, d)  the new rows
     weight: Array | None  # (..., n)
 
@@ -62,12 +62,12 @@ class Sums(NamedTuple):
         """λI + the x part of A: (..., d, d)."""
         return self.A[..., :-1, :-1] + factor.identity(self.A[..., :-1, 0], self.lam)
 
-    def run(self, i: tuple[int, ...]) -> "Sums":
+    def run(self, i: tuple[int, ...]) -> "FadingSums":
         """Those of one run."""
-        rows = None if self.rows is None else kept.run(self.rows, i)
+        rows = None if self.rows is None else window.run(self.rows, i)
         left, weight = self.left if isinstance(self.left, float) else self.left[i], self.weight
         parts = (self.F[i], self.lost[i], rows, self.X[i], None if weight is None else weight[i])
-        return Sums(self.lam, self.A[i], self.steps[i], left, *parts)
+        return FadingSums(self.lam, self.A[i], self.steps[i], left, *parts)
 
 
 def init(model: Any, zeros: Array, F: Array, *, needs: frozenset[str]) -> FadingState:
@@ -81,7 +81,7 @@ def init(model: Any, zeros: Array, F: Array, *, needs: frozenset[str]) -> Fading
         buffers.blank(zeros, 3) + begun,
         buffers.blank(zeros, 2) if "lipschitz" in needs and unbounded else None,
         None if model.half_life is None else buffers.blank(zeros) + forgetting.BEFORE,
-        None if unbounded else kept.init(buffers.blank(zeros, d + 1)),
+        None if unbounded else window.init(buffers.blank(zeros, d + 1)),
         buffers.blank(zeros, d, d) if "noise_width" in needs and unbounded else None,
     )
 
@@ -104,7 +104,7 @@ def _quickly(model: Any, state: FadingState, x: np.ndarray, r: Any, *, own: bool
     if left < 1:
         A = arrays.dger()(1.0, y, y, 1, 1, (left * state.A).T, 1, 1, 1).T
         steps = left * state.lost.item(0) + 1
-    elif rows is None or not own or (slid := kept.one(rows, state.A, y, window=model.window, lam=model.lam)) is None:
+    elif rows is None or not own or (slid := window.one(rows, state.A, y, window=model.window, lam=model.lam)) is None:
         return None
     else:
         A, rows, steps = slid
@@ -137,14 +137,14 @@ def update_many(
     if state.history is None:
         A, steps = _times(left, state.A) + _gram(Y, weight), left * state.lost[..., 0] + n
         norms = None if state.norms is None else _times(left, state.norms) + _norms(X, r, weight)
-        F, theta, lost = _factored(Sums(model.lam, A, steps, left, state.F, state.lost, None, X, weight))
+        F, theta, lost = _factored(FadingSums(model.lam, A, steps, left, state.F, state.lost, None, X, weight))
         return FadingState(F, _finite(theta), A, lost, norms, now, None, noise)
-    A, rows, steps = kept.slid(state.history, state.A, Y, weight, window=model.window, lam=model.lam, own=own)
+    A, rows, steps = window.slid(state.history, state.A, Y, weight, window=model.window, lam=model.lam, own=own)
     try:
-        F, theta, lost = _factored(Sums(model.lam, A, steps, 1.0, state.F, state.lost, rows, X, weight))
+        F, theta, lost = _factored(FadingSums(model.lam, A, steps, 1.0, state.F, state.lost, rows, X, weight))
         return FadingState(F, _finite(theta), A, lost, None, None, rows)
     except BaseException:
-        kept.cleared(rows, state.history)
+        window.cleared(rows, state.history)
         raise
 
 
@@ -154,7 +154,7 @@ def advanced(model: Any, state: FadingState, at: Array) -> FadingState:
     left = forgetting.halved(model, now - state.now)
     A, steps = _times(left, state.A), left * state.lost[..., 0] + 1
     nothing = buffers.blank(state.theta, 1, state.theta.shape[-1])
-    F, theta, lost = _factored(Sums(model.lam, A, steps, left, state.F, state.lost, None, nothing, None))
+    F, theta, lost = _factored(FadingSums(model.lam, A, steps, left, state.F, state.lost, None, nothing, None))
     norms = None if state.norms is None else _times(left, state.norms)
     noise = state.noise
     if noise is not None:
@@ -199,7 +199,7 @@ def lipschitz(model: Any, state: FadingState, S: float) -> Array:
     """L_t = Σ ω ‖x‖ (S‖x‖ + |r|) for ‖θ‖ <= S, (...)."""
     xp, norms = arrays.namespace(state.A), state.norms  # type: Any, Any
     if state.history is not None:
-        each = [_norms(Y[:, :-1], Y[:, -1], count) for Y, count in kept.each(state.history)]
+        each = [_norms(Y[:, :-1], Y[:, -1], count) for Y, count in window.each(state.history)]
         norms = xp.reshape(xp.stack(each), (*state.A.shape[:-2], 2))
     return S * norms[..., 0] + norms[..., 1]
 
@@ -215,7 +215,7 @@ def perturb(state: FadingState, eta: Array) -> Array:
 
 def history(state: Any) -> Any:
     """Every distinct x of a window with its count and its sum of rewards: `history.History`."""
-    return kept.distinct(state.history)
+    return window.distinct(state.history)
 
 
 def check(state: FadingState) -> None:
@@ -224,7 +224,7 @@ def check(state: FadingState) -> None:
     if float(xp.min(xp.linalg.diagonal(state.A))) < 0 or float(xp.min(state.lost)) < 0:
         raise ValueError("its A is no sum of squares")
     if state.history is not None:
-        kept.check(state.history)
+        window.check(state.history)
 
 
 def _times(left: Array | float, A: Array) -> Array:
@@ -250,7 +250,7 @@ def _norms(X: Array, r: Array, weight: Array | None) -> Array:
     return xp.sum(both if weight is None else weight[..., None] * both, axis=-2)
 
 
-def _factored(sums: Sums) -> tuple[Array, Array, Array]:
+def _factored(sums: FadingSums) -> tuple[Array, Array, Array]:
     """F, θ̂ and what is lost, after n rows."""
     A, batch = sums.A, sums.A.shape[:-2]
     if type(A) is np.ndarray and not batch:
@@ -294,7 +294,7 @@ def _by_sums(lam: float, A: np.ndarray, steps: float) -> tuple[np.ndarray, np.nd
     return F, theta, np.array([steps, D, math.sqrt(steps * kappa) * (math.sqrt(A[d, d]) + length)])
 
 
-def _by_rows(sums: Sums) -> tuple[Array, Array, Array]:
+def _by_rows(sums: FadingSums) -> tuple[Array, Array, Array]:
     """The same by QR of the rows of a window, or of the earlier factor and the new rows."""
     xp, V, A, X = arrays.namespace(sums.A), sums.V, sums.A, sums.X
     eye = factor.identity(A[..., :-1, 0])
@@ -305,7 +305,7 @@ def _by_rows(sums: Sums) -> tuple[Array, Array, Array]:
         R = _triangle([earlier, fresh, X if sums.weight is None else xp.sqrt(sums.weight)[..., None] * X])
     else:
         root, before = sums.lam**0.5 * eye[(0,) * (eye.ndim - 2)], xp.zeros_like(A[..., 0, 0])
-        each = [_triangle([root, xp.sqrt(count)[:, None] * Y[:, :-1]]) for Y, count in kept.each(sums.rows)]
+        each = [_triangle([root, xp.sqrt(count)[:, None] * Y[:, :-1]]) for Y, count in window.each(sums.rows)]
         R = xp.reshape(xp.stack(each), V.shape)
     F = xp.linalg.solve(R, eye)
     kappa = xp.sum(xp.linalg.diagonal(V) * xp.vecdot(F, F), axis=-1)
@@ -318,7 +318,7 @@ def _by_rows(sums: Sums) -> tuple[Array, Array, Array]:
     return F, theta, xp.stack([lost[..., 0], xp.hypot(before, xp.sqrt(kappa)), lost[..., 2]], axis=-1)
 
 
-def _estimated(sums: Sums, F: Array, V: Array) -> tuple[Array, Array]:
+def _estimated(sums: FadingSums, F: Array, V: Array) -> tuple[Array, Array]:
     """θ̂ and what is lost, as the lines for one run in `_by_sums`."""
     xp, A = arrays.namespace(sums.A), sums.A
     sizes = xp.linalg.diagonal(V)

@@ -25,7 +25,7 @@ import numpy as np
 from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, digits, statistics
-from dither.models.buffers import Rows
+from dither.models.buffers import BufferRows
 from dither.models.network import Network, NetworkState, recent
 from dither.models.network.layout import layout
 from dither.models.network.network import Trained
@@ -42,7 +42,7 @@ class NeuralLinearState(NamedTuple):
 
     network: NetworkState
     ridge: RidgeState  # of φ (..., h)
-    buffer: Rows | None  # all observations, where the network keeps fewer
+    buffer: BufferRows | None  # all observations, where the network keeps fewer
 
     @property
     def theta(self) -> np.ndarray:
@@ -196,7 +196,7 @@ class NeuralLinear(Trained):
     def _widths(self) -> tuple[int, ...]:
         return cast(tuple[int, ...], self.network.hidden)  # which has read them
 
-    def _past(self, state: NeuralLinearState) -> Rows:
+    def _past(self, state: NeuralLinearState) -> BufferRows:
         """The whole history."""
         return state.network.buffer if state.buffer is None else state.buffer
 
@@ -217,7 +217,7 @@ class NeuralLinear(Trained):
             trees.put(ridge, [i], trees.map_arrays(lambda A: A[None], self._fitted(*one)))
         return state._replace(ridge=ridge)
 
-    def _fitted(self, network: NetworkState, past: Rows, old: RidgeState) -> RidgeState:
+    def _fitted(self, network: NetworkState, past: BufferRows, old: RidgeState) -> RidgeState:
         """The regression of one run on its whole history, by the network as it is; old says what policies asked for."""
         h, lam = old.theta.shape[-1], float(self.lam)
         V, b, paid = lam * np.eye(h), np.zeros(h), 0.0
@@ -237,7 +237,7 @@ class NeuralLinear(Trained):
         lost = digits.factored(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
         return RidgeState(F, theta, logdet, None, lost)
 
-    def _fitted_by_rows(self, network: NetworkState, past: Rows, old: RidgeState) -> RidgeState:
+    def _fitted_by_rows(self, network: NetworkState, past: BufferRows, old: RidgeState) -> RidgeState:
         """The same by QR of the rows, ten times as slow: V itself cannot hold a λ so small beside them."""
         needs = frozenset() if old.logdet is None else frozenset({"logdet"})
         ridge = self.ridge.init(old.theta.shape[-1], needs=needs)
@@ -245,7 +245,7 @@ class NeuralLinear(Trained):
             ridge = self.ridge.update_many(ridge, phi, r, weight=weight)
         return ridge._replace(theta=_finite(ridge.theta))
 
-    def _blocks(self, network: NetworkState, past: Rows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _blocks(self, network: NetworkState, past: BufferRows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """φ, r and weight of the history of one run, block by block."""
         for start in range(0, int(past.count), BLOCK):
             some = slice(start, min(start + BLOCK, int(past.count)))

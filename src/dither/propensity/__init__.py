@@ -26,6 +26,7 @@ from dither.propensity.logistic import curves
 from dither.propensity.logistic import scores as of_curves
 from dither.propensity.ranks import listed, listed_at, ranks
 from dither.propensity.settled import Sets, Slack, rounded, settle
+from dither.propensity.settled import rounded as given
 from dither.propensity.upper import Corners, corners
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "of_curves",
     "points",
     "ranks",
+    "rounded",
     "settle",
     "shared_at",
     "uncoupled",

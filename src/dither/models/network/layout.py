@@ -23,7 +23,7 @@ class Layer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class WeightLayout:
     """A perceptron for d features, with hidden layers of these widths and one output."""
 
     d: int
@@ -75,6 +75,6 @@ class Layout:
 
 
 @functools.lru_cache(maxsize=64)
-def layout(d: int, slots: int | None, hidden: tuple[int, ...]) -> Layout:
+def layout(d: int, slots: int | None, hidden: tuple[int, ...]) -> WeightLayout:
     """The layout, made once."""
-    return Layout(d, slots, hidden)
+    return WeightLayout(d, slots, hidden)

@@ -21,7 +21,7 @@ from dither import links
 from dither.base import errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, moments
-from dither.models.buffers import Rows
+from dither.models.buffers import BufferRows
 from dither.models.model import Model, abilities_of
 from dither.models.network import adam, copies, losses, perceptron, recent
 from dither.models.network.layout import layout
@@ -45,7 +45,7 @@ class NetworkState(NamedTuple):
     steps: Array  # (...)  steps taken; int64
     uinv: Array | None  # (..., p)  1/U of NeuralUCB and NeuralTS, U = λ + Σ (∂f/∂θ)² of the arms shown
     moments: Any  # `moments.Moments` where a policy asked for the spread of each feature
-    buffer: Rows  # what training sees
+    buffer: BufferRows  # what training sees
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,7 @@ class Network(Trained):
         return modules, modules.network(self, dim)
 
     def _gradient(
-        self, engine: Any, net: Any, theta: np.ndarray, buffer: Rows, count: int | None, z: Any
+        self, engine: Any, net: Any, theta: np.ndarray, buffer: BufferRows, count: int | None, z: Any
     ) -> np.ndarray:
         """The gradient of the mean loss over one batch; z (..., kinds * batch) is the chance of this step."""
         part = recent.batch(buffer, count, special.ndtr(z[..., : self.batch]) if self._samples else None)

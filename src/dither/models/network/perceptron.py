@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.models.network import scratch
-from dither.models.network.layout import Layer, Layout
+from dither.models.network.layout import Layer, WeightLayout
 
 ZERO = np.zeros((), np.float32)  # an array, since NumPy converts a Python number anew in every call
 PLACED = 1024  # K d up to which rows of Kd numbers are quicker than a product for each arm
@@ -45,14 +45,14 @@ class Room(NamedTuple):
     each: Any  # (all rows,)  0, 1, 2, ...
 
 
-def forward(net: Layout, theta: np.ndarray, X: np.ndarray, *, by_slot: bool = False) -> np.ndarray:
+def forward(net: WeightLayout, theta: np.ndarray, X: np.ndarray, *, by_slot: bool = False) -> np.ndarray:
     """f of every arm, (..., K): X (..., K, d); with slots the context (..., d), or by_slot a row for each."""
     layers = net.views(theta)
     z, restored = _inputs(net, layers[0], X, by_slot=by_slot, lead=theta.ndim - 1)
     return restored(_rest(layers, z).f)
 
 
-def jittered(net: Layout, theta: np.ndarray, X: np.ndarray, eta: np.ndarray, scale) -> np.ndarray:
+def jittered(net: WeightLayout, theta: np.ndarray, X: np.ndarray, eta: np.ndarray, scale) -> np.ndarray:
     """f of one request under n jitters of each arm's own features: X (K, d), with slots (d,); eta (n, K, r) -> (n, K).
 
     The jitter is drawn in the width h of the first layer. W'(x + Dζ) has the law of W'x + N(0, (DW)'(DW)). With DW = QR
@@ -71,7 +71,7 @@ def jittered(net: Layout, theta: np.ndarray, X: np.ndarray, eta: np.ndarray, sca
     return f.reshape(len(z), -1).T
 
 
-def last_hidden(net: Layout, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+def last_hidden(net: WeightLayout, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
     """φ = a_{L-1} of every arm: X as for `forward` -> (..., K, h)."""
     layers = net.views(theta)
     z, restored = _inputs(net, layers[0], X, lead=theta.ndim - 1)
@@ -79,7 +79,7 @@ def last_hidden(net: Layout, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 def gradient_norms(
-    net: Layout, theta: np.ndarray, X: np.ndarray, u: np.ndarray | None = None, *, inputs: bool = False
+    net: WeightLayout, theta: np.ndarray, X: np.ndarray, u: np.ndarray | None = None, *, inputs: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """f and √Σ_p (∂f/∂θ_p)² u_p of every arm, (..., K) each: X as for `forward`, u (..., p) positive.
 
@@ -106,7 +106,7 @@ def gradient_norms(
 
 
 def add_squares(
-    net: Layout, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None, uinv: np.ndarray, weight: Any = 1.0
+    net: WeightLayout, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None, uinv: np.ndarray, weight: Any = 1.0
 ) -> None:
     """Update `uinv` = 1/U in place, where U grows by ω (∂f/∂θ)² at one row of each run.
 
@@ -128,7 +128,7 @@ def add_squares(
         parts[0].W[np.arange(len(arm)), arm] = block
 
 
-def gradient(net: Layout, theta: np.ndarray, X: np.ndarray, arm: Any, pull) -> tuple[np.ndarray, np.ndarray]:
+def gradient(net: WeightLayout, theta: np.ndarray, X: np.ndarray, arm: Any, pull) -> tuple[np.ndarray, np.ndarray]:
     """f (..., B) of a batch and Σ_b pull_b ∂f_b/∂θ (..., p): X (..., B, d), arm (..., B) with slots.
 
     The gradient lies in borrowed memory (`scratch`). pull : from f (..., B) to what multiplies the gradients, (..., B)
@@ -150,7 +150,7 @@ def gradient(net: Layout, theta: np.ndarray, X: np.ndarray, arm: Any, pull) -> t
     return f, room.g
 
 
-def gradient_arms(net: Layout, theta: np.ndarray, X: np.ndarray, pull) -> tuple[np.ndarray, np.ndarray]:
+def gradient_arms(net: WeightLayout, theta: np.ndarray, X: np.ndarray, pull) -> tuple[np.ndarray, np.ndarray]:
     """As `gradient`, with all K arms of a context in its loss: X (..., B, d); pull maps (..., B, K) to (..., B, K)."""
     K, B, lead = net.slots or 1, X.shape[-2], theta.shape[:-1]
     layers, room = net.views(theta), _room(net, (*lead, K * B), theta.dtype)
@@ -174,7 +174,7 @@ def _placed(room: Room, X: np.ndarray, arm: np.ndarray | None) -> np.ndarray:
 
 
 def _inputs(
-    net: Layout, first: Layer, X: np.ndarray, *, lead: int, by_slot: bool = False
+    net: WeightLayout, first: Layer, X: np.ndarray, *, lead: int, by_slot: bool = False
 ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     """z_1 as rows (..., N, m), and the rule that brings answers of rows, (..., N) or (..., N, h), back to (..., K)."""
     if lead:
@@ -207,7 +207,7 @@ def _rest(layers: list[Layer], z: np.ndarray) -> ForwardPass:
     return ForwardPass(acts, z[..., 0])
 
 
-def _room(net: Layout, shape: tuple[int, ...], dtype) -> Room:
+def _room(net: WeightLayout, shape: tuple[int, ...], dtype) -> Room:
     """The room for a batch of this shape, (..., B)."""
 
     def make() -> Room:
@@ -258,7 +258,7 @@ def _shrink(W: np.ndarray, b: np.ndarray, a: np.ndarray, square: np.ndarray) -> 
     b /= 1 + square * b
 
 
-def _input_norms(net: Layout, first: Layer, delta: np.ndarray, *, lead: int) -> np.ndarray:
+def _input_norms(net: WeightLayout, first: Layer, delta: np.ndarray, *, lead: int) -> np.ndarray:
     """‖W_1 δ_1‖² for every row (..., N)."""
     if net.slots is None:
         g = delta @ first.W.mT

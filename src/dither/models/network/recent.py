@@ -10,7 +10,7 @@ import numpy as np
 
 from dither.base.arrays import Array
 from dither.models import buffers
-from dither.models.buffers import Rows
+from dither.models.buffers import BufferRows
 
 
 class Minibatch(NamedTuple):
@@ -28,7 +28,7 @@ def alike(count: np.ndarray) -> int | None:
     return first if count.size == 1 or (count == first).all() else None
 
 
-def roomy(rows: Rows, *, window: int | None) -> Rows:
+def roomy(rows: BufferRows, *, window: int | None) -> BufferRows:
     """The buffer, with room for one more observation where all are kept."""
     N = rows.r.shape[-1]
     if window is not None or int(np.max(rows.count)) < N:
@@ -36,7 +36,7 @@ def roomy(rows: Rows, *, window: int | None) -> Rows:
     return buffers.roomier(rows, 2 * N)
 
 
-def place(rows: Rows, count: int | None) -> tuple:
+def place(rows: BufferRows, count: int | None) -> tuple:
     """The index of the next row; count is that of all runs, or None where they differ."""
     N = rows.r.shape[-1]
     if count is not None:
@@ -44,20 +44,20 @@ def place(rows: Rows, count: int | None) -> tuple:
     return np.arange(len(rows.count)), rows.count % N
 
 
-def read(rows: Rows, at: tuple) -> tuple:
+def read(rows: BufferRows, at: tuple) -> tuple:
     """A copy of the observation in that place, as `write` takes it."""
     arm = None if rows.arm is None else rows.arm[at].copy()
     return rows.X[at].copy(), rows.r[at].copy(), rows.weight[at].copy(), arm
 
 
-def write(rows: Rows, at: tuple, x: Array, r: Array, weight: Array, arm: Array | None) -> None:
+def write(rows: BufferRows, at: tuple, x: Array, r: Array, weight: Array, arm: Array | None) -> None:
     """Put an observation into the buffer, in place. `rows.count` does not count it yet."""
     rows.X[at], rows.r[at], rows.weight[at] = x, r, weight
     if rows.arm is not None:
         rows.arm[at] = arm
 
 
-def batch(rows: Rows, count: int | None, u: np.ndarray | None) -> Minibatch:
+def batch(rows: BufferRows, count: int | None, u: np.ndarray | None) -> Minibatch:
     """The rows of one step: all rows in use (u None), or those that u (..., B) picks, uniform on [0, 1).
 
     count : how many observations all runs have had; None where their numbers differ

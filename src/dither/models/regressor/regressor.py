@@ -24,7 +24,7 @@ import numpy as np
 from dither.base import errors
 from dither.base.arrays import Array
 from dither.models import buffers, moments
-from dither.models.buffers import Rows
+from dither.models.buffers import BufferRows
 from dither.models.model import of_one
 from dither.models.regressor import adapter, encoding, fingerprints, observed, suspects, training
 from dither.models.regressor.answering import Answering
@@ -33,7 +33,7 @@ from dither.models.regressor.answering import Answering
 class RegressorState(NamedTuple):
     """What is known: shapes (...) are replications, none for one bandit."""
 
-    buffer: Rows  # all that was learnt
+    buffer: BufferRows  # all that was learnt
     seen: np.ndarray  # (...)  rows that the current fit has seen; int64
     key: np.ndarray  # (...)  what seeds of estimators are made of; int64
     moments: Any  # Moments: the spread of each feature, where a policy asked for it

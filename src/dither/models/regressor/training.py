@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dither.base import trees
-from dither.models.buffers import Rows
+from dither.models.buffers import BufferRows
 from dither.models.regressor import adapter, encoding, observed
 
 
@@ -106,9 +106,9 @@ def _begun(model: Any, state: Any, i: int) -> Any:
     return adapter.seeded(bare, adapter.seed(int(state.key.reshape(-1)[i]), 0))
 
 
-def _fit(model: Any, estimator: Any, run: Rows) -> None:
+def _fit(model: Any, estimator: Any, run: BufferRows) -> None:
     adapter.learn(estimator, _encoded(model, run), run.r, run.weight, partial=model.partial)
 
 
-def _encoded(model: Any, run: Rows) -> np.ndarray:
+def _encoded(model: Any, run: BufferRows) -> np.ndarray:
     return encoding.of_arms(run.X, run.arm, slots=model.slots, encode=model.encode)

@@ -24,7 +24,7 @@ ROOM = 64  # rows that there is room for at first
 SHOWN = 1e3
 
 
-class Kept(NamedTuple):
+class WindowRows(NamedTuple):
     """Rows in the order in which they came."""
 
     Y: Array  # (..., N, d+1)
@@ -34,14 +34,16 @@ class Kept(NamedTuple):
     peak: Array  # (..., d+1)  the largest diagonal of the sum since then
 
 
-def init(zeros: Array) -> Kept:
+def init(zeros: Array) -> WindowRows:
     """No rows, for y like zeros (..., d+1)."""
     d, int64 = zeros.shape[-1], arrays.namespace(zeros).int64
     Y, count, books, peak = (buffers.blank(zeros, *shape) for shape in ((ROOM, d), (ROOM,), (3,), (d,)))
-    return Kept(Y, count, buffers.blank(zeros, 2, dtype=int64), books, peak)
+    return WindowRows(Y, count, buffers.blank(zeros, 2, dtype=int64), books, peak)
 
 
-def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) -> tuple[np.ndarray, Kept, float] | None:
+def one(
+    rows: WindowRows, A: np.ndarray, y: np.ndarray, *, window: int, lam: float
+) -> tuple[np.ndarray, WindowRows, float] | None:
     """`slid` for one row of weight 1 of one run in NumPy, at once; None where it takes more than that."""
     first, end = rows.places.tolist()
     gone, total, since = rows.books.tolist()
@@ -65,13 +67,13 @@ def one(rows: Kept, A: np.ndarray, y: np.ndarray, *, window: int, lam: float) ->
     if since >= window:
         A, since, shown = _sum(rows.Y[first : end + 1], rows.count[first : end + 1]), 0.0, 1.0
         peak = A.diagonal().copy()
-    new = Kept(rows.Y, rows.count, np.array([first, end + 1]), np.array([gone, total, since]), peak)
+    new = WindowRows(rows.Y, rows.count, np.array([first, end + 1]), np.array([gone, total, since]), peak)
     return A, new, since * shown * shown + end + 1 - first
 
 
 def slid(
-    rows: Kept, A: Array, Y: Array, weight: Array | None, *, window: int, lam: float, own: bool
-) -> tuple[Array, Kept, Array]:
+    rows: WindowRows, A: Array, Y: Array, weight: Array | None, *, window: int, lam: float, own: bool
+) -> tuple[Array, WindowRows, Array]:
     """After rows Y (..., n, d+1), weight (..., n): the sum, the rows, and the roundings that the sum stands for (...).
 
     A : (..., d+1, d+1) the sum before
@@ -97,10 +99,10 @@ def slid(
 
     fields = (whole(field) for field in list(zip(*each, strict=True))[2:])
     counts = xp.asarray(steps, dtype=A.dtype, device=array_api_compat.device(A))
-    return whole(sums), Kept(rows.Y, rows.count, *fields), xp.reshape(counts, batch)
+    return whole(sums), WindowRows(rows.Y, rows.count, *fields), xp.reshape(counts, batch)
 
 
-def each(rows: Kept) -> Iterator[tuple[Array, Array]]:
+def each(rows: WindowRows) -> Iterator[tuple[Array, Array]]:
     """The rows that count of each run, Y (m, d+1), and their weights (m,)."""
     for i in np.ndindex(tuple(rows.places.shape[:-1])):
         one = run(rows, i)
@@ -111,7 +113,7 @@ def each(rows: Kept) -> Iterator[tuple[Array, Array]]:
         yield one.Y[first:end, :], counts
 
 
-def distinct(rows: Kept) -> History:
+def distinct(rows: WindowRows) -> History:
     """Every distinct x of the rows that count, with its count and its sum of rewards, sorted by x."""
     batch, parts = rows.places.shape[:-1], []
     for Y, count in each(rows):
@@ -132,12 +134,12 @@ def _like(A: np.ndarray, like: Array) -> Array:
     return arrays.namespace(like).asarray(A, device=array_api_compat.device(like))
 
 
-def run(rows: Kept, i: tuple[int, ...]) -> Kept:
+def run(rows: WindowRows, i: tuple[int, ...]) -> WindowRows:
     """One run of several."""
-    return Kept(*(part[(*i, ...)] for part in rows))
+    return WindowRows(*(part[(*i, ...)] for part in rows))
 
 
-def cleared(rows: Kept, before: Kept) -> None:
+def cleared(rows: WindowRows, before: WindowRows) -> None:
     """Undo in place what a refused `slid` wrote behind the rows of `before`, where it wrote there."""
     if rows.Y is before.Y:
         for i in np.ndindex(tuple(rows.places.shape[:-1])):
@@ -146,7 +148,7 @@ def cleared(rows: Kept, before: Kept) -> None:
             rows.count[(*i, behind)] = 0.0
 
 
-def check(rows: Kept) -> None:
+def check(rows: WindowRows) -> None:
     """Refuse rows that no data can lead to, as of a file that something else wrote."""
     Y, count, places, books, _ = rows
     first, end = places[..., 0], places[..., 1]
@@ -157,17 +159,17 @@ def check(rows: Kept) -> None:
 
 
 def _slid(
-    rows: Kept, A: Array, Y: Array, weight: Array | None, *, window: int, lam: float
-) -> tuple[Array, Kept, Array]:
+    rows: WindowRows, A: Array, Y: Array, weight: Array | None, *, window: int, lam: float
+) -> tuple[Array, WindowRows, Array]:
     """The same for one run, whose arrays have room."""
-    xp, kept, count = arrays.namespace(A), rows.Y, rows.count
+    xp, buffer, count = arrays.namespace(A), rows.Y, rows.count
     if weight is not None and bool(xp.any(weight == 0)):  # rows that never count are not kept
         used = xp.nonzero(weight)[0]
         Y, weight = xp.take(Y, used, axis=0), xp.take(weight, used, axis=0)
     n, device = Y.shape[0], array_api_compat.device(A)
     first, end = int(rows.places[0]), int(rows.places[1])
     gone, total, since = (float(book) for book in rows.books)
-    kept[end : end + n, :] = Y
+    buffer[end : end + n, :] = Y
     count[end : end + n] = 1.0 if weight is None else weight
     total += n if weight is None else float(xp.sum(weight))
     end, since, start = end + n, since + n, first
@@ -180,19 +182,19 @@ def _slid(
         if cut == left:
             first, gone = first + 1, 0.0
     if n == 1 and weight is None and cuts == [1.0]:
-        old = kept[start, :]
+        old = buffer[start, :]
         A = A + xp.stack([Y[0, :], old]).mT @ xp.stack([Y[0, :], -old])
         peak = xp.maximum(rows.peak, xp.linalg.diagonal(A))
     else:
         A = A + _sum(Y, count[end - n : end])
         peak = xp.maximum(rows.peak, xp.linalg.diagonal(A))
         if cuts:
-            A = A - _sum(kept[start : start + len(cuts), :], xp.asarray(cuts, dtype=A.dtype, device=device))
+            A = A - _sum(buffer[start : start + len(cuts), :], xp.asarray(cuts, dtype=A.dtype, device=device))
     size = xp.abs(xp.linalg.diagonal(A))
     shown = float(xp.max(peak[:-1] / (size[:-1] + lam)))
     places, books = [first, end], [gone, total, since]
-    new = Kept(
-        *(kept, count, xp.asarray(places, dtype=xp.int64, device=device)),
+    new = WindowRows(
+        *(buffer, count, xp.asarray(places, dtype=xp.int64, device=device)),
         *(xp.asarray(books, dtype=A.dtype, device=device), peak),
     )
     if since < window and shown <= SHOWN and float(peak[-1]) <= SHOWN * float(size[-1]):
@@ -208,7 +210,7 @@ def _sum(Y: Array, weight: Array) -> Array:
     return (weight[:, None] * Y).mT @ Y
 
 
-def _moved(rows: Kept, n: int) -> Kept:
+def _moved(rows: WindowRows, n: int) -> WindowRows:
     """The rows that count at the beginning of new arrays, with room for three times as many again and for n more."""
     xp, first, end = arrays.namespace(rows.Y), rows.places[..., 0], rows.places[..., 1]
     ends = {i: (int(first[i]), int(end[i])) for i in np.ndindex(tuple(first.shape))}
