@@ -109,7 +109,7 @@ def test_gradient_is_autograd(shape, dtype, output):
         loss = functional.binary_cross_entropy_with_logits(answers, r, reduction="sum")
     case.close(f, answers.detach().numpy())
     case.close(g, flat(torch.autograd.grad(loss, list(case.module.parameters()))))
-    value = losses.value(output, f, case.r)
+    value = (f - case.r) ** 2 if output == "identity" else np.logaddexp(0, f) - case.r * f  # the loss itself
     case.close(np.sum(value), loss.detach().numpy())
 
 

@@ -19,9 +19,9 @@ PARTS = tuple(name for name in vars(Model) if not name.startswith("_"))
 
 
 class Adapted(Model):
-    """A model of a user's class: the parts that it has, and those of `Model` for the others.
+    """A model of a user's class. It has the parts that the class has, and those of `Model` in place of the others.
 
-    What else the model has, a policy of the user's finds here too. In errors and to `isinstance` it is what it was.
+    A policy of the user's finds here whatever else the model has. `isinstance` and errors take it for the user's class.
     """
 
     init: Any = None  # as `update` and `mean`, the model's own, in every instance
@@ -46,7 +46,7 @@ class Adapted(Model):
 
 
 def adapted(model: object) -> Model:
-    """The model with all parts. One that stands on `Model` is returned as it is."""
+    """The model with all parts. A model that stands on `Model` has them, and is returned as it is."""
     kind: Any = type(model)
     return model if isinstance(model, Model) else _kind(kind)(model)
 
@@ -90,13 +90,13 @@ def faults(model: Any) -> list[str]:
 
 
 def abilities(model: Any) -> frozenset[str]:
-    """The names that it gives; none where `faults` says that these are no names."""
+    """The abilities that a model names; none where `faults` says that these are no names."""
     names = getattr(model, "abilities", None)
     return frozenset(names) if isinstance(names, (frozenset, set)) else frozenset()
 
 
 def unnamed(model: Any, abilities: list[str]) -> list[str]:
-    """Those of some abilities, which it does not name, for which it has a method."""
+    """Those of the abilities for which the model has a method, though it does not name them."""
     return [name for name in abilities if callable(getattr(model, name, None))]
 
 

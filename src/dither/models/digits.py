@@ -37,9 +37,11 @@ class Rounding(NamedTuple):
 
 
 def init(zeros: Array, *, lam: float) -> Array:
-    """Before the first observation: (tr V, tr V⁻¹, D, D then, q, q then), (..., 6), for θ̂ = zeros (..., d).
+    """Before the first observation, for θ̂ = zeros (..., d): tr V, tr V⁻¹, D, D_then, q and q_then, (..., 6).
 
-    "D then" is the largest D tr V that the present D may still stand for, and "q then" the like of q √tr V.
+    D_then is D where each loss is multiplied by the tr V of the moment at which it was counted, and q_then is q where
+    it is multiplied by √tr V. V has grown since: so what is left of the losses is at most D_then tr V⁻¹ and
+    q_then √(tr V⁻¹), with the V⁻¹ of now.
     """
     xp, d = arrays.namespace(zeros), zeros.shape[-1]
     start = [d * float(lam), d / float(lam), float(d), d * float(d * lam), 0.0, 0.0]

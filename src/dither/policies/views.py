@@ -178,11 +178,10 @@ class Lines(NamedTuple):
         """The lines with the leading axes `batch`: those of one request are repeated for many draws at once."""
         if self.m.shape[:-1] == batch:
             return self
-        xp, shape = arrays.namespace(self.m), (*batch, self.m.shape[-1])
-        m, w = xp.broadcast_to(self.m, shape), xp.broadcast_to(self.w, shape)
-        if self.slack is None:
-            return self._replace(m=m, w=w)
-        return self._replace(m=m, w=w, slack=self.slack._replace(raw=xp.broadcast_to(self.slack.raw, shape)))
+        xp, shape, slack = arrays.namespace(self.m), (*batch, self.m.shape[-1]), self.slack
+        if slack is not None:
+            slack = slack._replace(raw=xp.broadcast_to(slack.raw, shape))
+        return self._replace(m=xp.broadcast_to(self.m, shape), w=xp.broadcast_to(self.w, shape), slack=slack)
 
     def _kept(self, arms: np.ndarray) -> "Lines":
         """The lines of some arms of one request, where z is known."""

@@ -34,11 +34,6 @@ def pull_arms(f: np.ndarray, arm: np.ndarray, r: np.ndarray) -> np.ndarray:
     return e * np.where(shown, 1.0, -others).astype(f.dtype)
 
 
-def value(output: str, f: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """The loss itself, for identity and sigmoid: f, r (..., B) -> (..., B)."""
-    return (f - r) ** 2 if output == "identity" else np.logaddexp(0, f) - r * f
-
-
 def expected(output: str, f: np.ndarray) -> np.ndarray:
     """The expected rewards of all arms: f (..., K) -> (..., K)."""
     if output == "identity":

@@ -97,7 +97,7 @@ def fingerprint(module: torch.nn.Module) -> str:
 def forward(net: Any, theta: np.ndarray, X: np.ndarray, *, by_slot: bool = False) -> np.ndarray:
     """f of every arm, (..., K): X (..., K, d); with slots the context (..., d), or by_slot a row for each."""
     if theta.ndim > 1:
-        return np.stack([forward(net, *one, by_slot=by_slot) for one in zip(theta, X, strict=True)])
+        return np.stack([forward(net, *run, by_slot=by_slot) for run in zip(theta, X, strict=True)])
     parts = net.parts(_tensor(theta, net))
     with torch.no_grad():
         if net.slots is None or by_slot:
@@ -134,10 +134,9 @@ def gradient_norms(
     inputs=True : f and ‖∇_x f‖ instead, where ∇_x is over the arm's own d features
     """
     if theta.ndim > 1:
-        each = [
-            gradient_norms(net, theta[i], X[i], None if u is None else u[i], inputs=inputs) for i in range(len(theta))
-        ]
-        return np.stack([f for f, _ in each]), np.stack([norm for _, norm in each])
+        of_run = zip(theta, X, [None] * len(theta) if u is None else u, strict=True)
+        f, norm = zip(*(gradient_norms(net, *run, inputs=inputs) for run in of_run), strict=True)
+        return np.stack(f), np.stack(norm)
     parts = net.parts(_tensor(theta, net))
     weights = None if u is None else net.parts(_tensor(u, net))
     answers = []

@@ -20,9 +20,10 @@ TRIALS = 64  # fits at most in which rows are put back: k bad rows of n need abo
 def spoiling(model: Any, state: Any, i: int, due: list[int], *, first: int | None = None) -> np.ndarray:
     """Rows of run i without which the fits `due` work.
 
-    All rows since its last fit where the bad ones cannot be told apart; none where the fit fails without all of these
-    too, since then they are not the reason.
-    first : of the first rows alone, which were there before the new ones came; none where a new row spoils the fit
+    If the bad rows cannot be told apart, all rows since the last fit are returned. If the fit fails even without these
+    rows, they are not the cause: then none is returned.
+    first : return rows among the first ones alone, those that were there before the new ones came; none if a new row
+        spoils the fit
     """
     seen = training.numbers(state.seen)[i]
     if first is not None and not (due and np.any(observed.run(state.buffer, i, first=seen, last=first).weight > 0)):
