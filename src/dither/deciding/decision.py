@@ -25,7 +25,7 @@ import numpy as np
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.deciding import inputs
-from dither.deciding.demands import Demands
+from dither.deciding.request import Request
 from dither.models import model as contract
 from dither.policies.valued import Paid
 
@@ -103,27 +103,21 @@ class Answers(Protocol):
 
 
 REQUIRED = ("needs", "draw", "view")
-MOVED = (  # methods that policies had before, and that views have now
-    *("scores", "best", "in_turn", "decide", "propensities", "log_propensities", "chosen", "z", "redraw", "as_lines"),
-)
 
 
 class Moment(NamedTuple):
-    """What a decision at one moment depends on."""
+    """What a decision at one moment depends on, besides the request."""
 
     policy: Any
     model: Any
     state: Any
     t: int  # the round
-    eps: float  # the share of uniform choices, the policy's own and the floor together
     dim: int  # of θ
-    values: np.ndarray | None = None  # (..., K) of the arms; None: all are 1
-    demands: Demands | None = None  # what is demanded of the choice; eps is in them
 
-    def view(self, X: Array, row: tuple[int, ...] = ()) -> Any:
-        """What the policy sees of X; row: which request of the values X is."""
-        seen = view(self.policy, self.model, self.state, X, t=self.t)
-        return seen if self.values is None else valued(seen, self.values[row], self.model)
+    def view(self, request: Request) -> Any:
+        """What the policy sees of a request."""
+        seen = view(self.policy, self.model, self.state, request.X, t=self.t)
+        return seen if request.values is None else valued(seen, request.values, self.model)
 
 
 def check(policy: Any, model: Any, *, dim: int) -> None:
@@ -155,11 +149,6 @@ def faults(policy: Any) -> list[str]:
         found.append(f"{name} is no policy: it lacks {', '.join(lacking)}")
     if not isinstance(getattr(policy, "needs", frozenset()), (frozenset, set)):
         found.append(f'{name}.needs must be a frozenset of names, as in frozenset({{"mean"}}); got {policy.needs!r}')
-    if moved := [part for part in MOVED if callable(getattr(policy, part, None))]:
-        found.append(
-            f"{name} has {', '.join(moved)}, which the view has now: let {name}.view return a NamedTuple with "
-            f"scores(*chance), or policies.views.Drawn(scores)"
-        )
     return found
 
 
@@ -200,10 +189,9 @@ def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) 
     return chance
 
 
-def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
-    """The share of uniform choices in round t, the policy's own (default: 0) and the floor together."""
-    own = policy.eps(t) if hasattr(policy, "eps") else 0.0
-    return own + floor * (1 - own)
+def share(policy: Any, t: int) -> float:
+    """The policy's own share of uniform choices in round t. Default: 0."""
+    return policy.eps(t) if hasattr(policy, "eps") else 0.0
 
 
 def asks(policy: Any) -> bool:
@@ -255,24 +243,6 @@ def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: 
     ) from cause
 
 
-def choose(view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
-    """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K). -> (...) integers"""
-    arm = best(view, chance, u[..., 0], mask=mask)
-    if not (eps and arrays.some(u[..., 1] < eps)):
-        return arm
-    return mixed(arm, u, eps=eps, arms=scores(view, chance).shape[-1], mask=mask)
-
-
-def decide(
-    view: Any, chance: tuple, u: np.ndarray, *, eps: float, arms: int, mask: np.ndarray | None
-) -> tuple[int, float] | None:
-    """The arm of one request and its probability at once, u (3,). None: `choose` and `chosen` must tell."""
-    if not hasattr(view, "decide") or (eps and u[1] < eps):
-        return None
-    arm, p = view.decide(*chance, u=u[0], mask=mask)
-    return (arm, (1 - eps) * p + eps / (arms if mask is None else int(np.count_nonzero(mask)))) if eps else (arm, p)
-
-
 def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
     """The arms that the policy itself shows: u (...) for ties. -> (...) integers. Default: by score."""
     if chooses(view):
@@ -280,31 +250,19 @@ def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
     return arrays.argmax(scores(view, chance), u=u, mask=mask)
 
 
-def mixed(arm: Array, u: Array, *, eps: float, arms: int, mask: Array | None) -> Array:
-    """The arms shown: `arm` (...), or with probability eps any arm on offer. u (..., 3)"""
-    if not eps:
-        return arm
-    fallen = u[..., 1] < eps
-    if not arrays.some(fallen):
-        return arm
-    xp = arrays.namespace(u)
-    other = xp.astype(xp.floor(u[..., 2] * arms), xp.int64) if mask is None else arrays.nth(mask, u[..., 2])
-    return xp.where(fallen, other, arm)
-
-
 def z(view: Any, chance: tuple) -> Any:
     """The scalar that moved the arms, (...) or a number; (..., K) where each arm has one. Default: None."""
     return view.z(*chance) if hasattr(view, "z") else None
 
 
-def plain(z: Any) -> Any:
-    """A number as a float, an array as it is."""
-    return float(z) if z is not None and np.ndim(z) == 0 else z
-
-
 def lines(view: Any) -> Any:
     """The lines that one z moves. Default: None."""
     return getattr(view, "lines", None)
+
+
+def decides(view: Any) -> bool:
+    """Whether the view tells the arm of one request and its probability at once. Default: no."""
+    return hasattr(view, "decide")
 
 
 def chooses(view: Any) -> bool:
@@ -338,52 +296,28 @@ def exact(view: Any) -> bool:
     return getattr(view, "propensities", None) is not None
 
 
-def propensities(view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The probabilities of all arms (..., K) of a view that is `exact`; shape (..., K)."""
-    p = _whole(view.propensities, mask)
-    return (1 - eps) * p + eps * uniform(shape, mask) if eps else p
-
-
-def log_propensities(view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The logarithms of the probabilities of all arms (..., K) of a view that is `exact`; shape (..., K).
-
-    Default: the logarithms of the probabilities, -inf for those that underflow.
-    """
-    known = hasattr(view, "log_propensities")
-    p = view.log_propensities(mask=mask) if known else arrays.log(view.propensities(mask=mask))
-    return np.logaddexp(p + arrays.log(1 - eps), arrays.log(eps * uniform(shape, mask))) if eps else p
-
-
-def chosen(view: Any, arm: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The probability of `arm` (...) of a view that is `exact`; shape (..., K). Default: taken from `propensities`."""
-    if hasattr(view, "chosen"):
-        p = view.chosen(arm, mask=mask)
-    else:
-        p = arrays.pick(_whole(view.propensities, mask), arm, rank=0)
-    if not eps:
-        return p
-    return (1 - eps) * p + eps * arrays.pick(uniform(shape, mask), arm, rank=0)
-
-
-def _whole(rule: Any, mask: np.ndarray | None) -> np.ndarray:
-    """The probabilities (..., K), refused where they do not sum to 1.
+def propensities(view: Any, *, mask: np.ndarray | None = None) -> np.ndarray:
+    """The probabilities of all arms (..., K) of a view that is `exact`, refused where they do not sum to 1.
 
     Nothing later would notice such a mistake in a user's own policy.
     """
-    p = rule(mask=mask)
+    p = view.propensities(mask=mask)
     total = np.sum(p, axis=-1)
     if not np.all(np.abs(total - 1) < inputs.ROUNDING):
         wrong = float(np.ravel(total)[np.argmax(~(np.abs(np.ravel(total) - 1) < inputs.ROUNDING))])
-        name = getattr(rule, "__qualname__", "propensities")
+        name = getattr(view.propensities, "__qualname__", "propensities")
         raise ValueError(f"{name} must sum to 1 over the arms on offer, got a sum of {wrong:g}: divide by it ({PAGE})")
     return p
 
 
-def uniform(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
-    """1/(number on offer) for the arms on offer, (..., K)."""
-    return np.full(shape, 1 / shape[-1]) if mask is None else mask / np.sum(mask, axis=-1, keepdims=True)
+def log_propensities(view: Any, *, mask: np.ndarray | None = None) -> np.ndarray:
+    """Their logarithms, (..., K). Default: those of the probabilities, -inf for those that underflow."""
+    known = hasattr(view, "log_propensities")
+    return view.log_propensities(mask=mask) if known else arrays.log(view.propensities(mask=mask))
 
 
-def offered(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
-    """How many arms are on offer, (...)."""
-    return np.full(shape[:-1], shape[-1]) if mask is None else np.sum(mask, axis=-1)
+def chosen(view: Any, arm: np.ndarray, *, mask: np.ndarray | None = None) -> np.ndarray:
+    """The probability of `arm` (...) of a view that is `exact`. Default: taken from `propensities`."""
+    if hasattr(view, "chosen"):
+        return view.chosen(arm, mask=mask)
+    return arrays.pick(propensities(view, mask=mask), arm, rank=0)
