@@ -129,11 +129,14 @@ class Bandit:
         self, X: Any, mask: Any = None, *, values: Any = None, minimum: Any = None, baseline: Any = None
     ) -> Request:
         """Check what is asked, once; the arguments are those of `choose`. Nothing changes."""
-        settings = dict(dim=self.dim, slots=self.slots, columns=self.columns)
-        request = requests.read(X, mask, **settings)
+        request = self.read(X, mask)
         if values is None and minimum is None and baseline is None and self.baseline is None:
             return request
         return self.demanding(request, values=values, minimum=minimum, baseline=baseline)
+
+    def read(self, X: Any, mask: Any = None) -> Request:
+        """A request of which nothing is demanded, checked as `choose` checks it. Nothing changes."""
+        return requests.read(X, mask, dim=self.dim, slots=self.slots, columns=self.columns)
 
     def demanding(self, request: Request, *, values: Any, minimum: Any, baseline: Any) -> Request:
         """A request with what is demanded of it, checked; the arguments are those of `choose`."""
@@ -160,6 +163,13 @@ class Bandit:
             except BaseException:
                 self._go_back(before)
                 raise
+
+    def restated(self, chosen: Choice) -> Choice:
+        """A decision that was made earlier, with what this bandit knows now: its lines and its probabilities."""
+        chosen.now, chosen.streams = self._now(), self._sources()
+        floor = chosen.demands.uniform
+        chosen.demands = self._demands(chosen.request)._replace(uniform=floor)
+        return chosen
 
     def _decided(self, request: Request, demanded: Demands, outcome: Any = choice.ONE) -> Choice:
         """The choice, after which the bandit goes on. If it fails, where scores ask the model, nothing was drawn."""
@@ -217,7 +227,9 @@ class Bandit:
             request = self._plain("list_propensities", X, mask, single=True)
             ranking.fits(k, request)
             demanded, rng = self._demands(request), self._aside()
-            return ranking.propensities(self._now(), request, demanded, k=k, rng=rng, n=draws, lists=lists)
+            answer = ranking.propensities(self._now(), request, demanded, k=k, rng=rng, n=draws, lists=lists)
+            self.columns = request.columns
+            return answer
 
     def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> explain.Explanation:
         """Why an arm is shown, for one request: each arm's line m + z w, and the interval of z that chooses the arm.
@@ -228,7 +240,9 @@ class Bandit:
         """
         with self._lock:
             request = self._plain("explain", X, mask, single=True)
-            return explain.explain(self._now(), request, self._demands(request), z=z)
+            explanation = explain.explain(self._now(), request, self._demands(request), z=z)
+            self.columns = request.columns
+            return explanation
 
     def propensities(
         self,
@@ -264,10 +278,10 @@ class Bandit:
     ) -> tuple[np.ndarray, np.ndarray | None, str]:
         """`propensities` of a request that was checked: p, their standard errors, their kind."""
         with self._lock:
-            now = self._now()
-            view = now.view(request)
+            now, demanded = self._now(), self._demands(request)
+            answer = choice.probabilities(now, now.view(request), request, demanded, self._aside, n=draws, log=log)
             self.columns = request.columns
-            return choice.probabilities(now, view, request, self._demands(request), self._aside, n=draws, log=log)
+            return answer
 
     def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None, at: Any = None) -> None:
         """Learn one reward, x (d,) and r a number, or n at once, x (n, d) and r (n,), in any order and however late.
@@ -370,7 +384,8 @@ class Bandit:
         Raises ValueError for another configuration. Nothing has changed then.
         """
         with other._lock:
-            learnt = other.model, other.state, other.observations, other.columns
+            columns = other.columns or self.columns
+            learnt = other.model, other.state, other.observations, columns
             if (other.dim, other.policy) != (self.dim, self.policy) or type(other.model) is not type(self.model):
                 raise ValueError(f"a bandit follows one of its own configuration: {other!r} is not that of {self!r}")
         with self._lock:
@@ -459,21 +474,20 @@ class Bandit:
         if ability not in self.model.abilities:
             raise errors.lacks(self.model, ability, policy=self.policy)
         with self._lock:
-            request = self.request(X) if self.baseline is None else self._read(X, None)
+            request = self.read(X)
+            answer = operator.methodcaller(ability, self.state, request.X)(self.model)
             self.columns = request.columns
-            return operator.methodcaller(ability, self.state, request.X)(self.model)
-
-    def _read(self, X: Any, mask: Any) -> Request:
-        """A request of which nothing is demanded."""
-        return requests.read(X, mask, dim=self.dim, slots=self.slots, columns=self.columns)
+            return answer
 
     def _plain(self, call: str, X: Any, mask: Any, *, single: bool = False) -> Request:
         """A request for a call that knows no baseline; single : and no batch."""
         if self.baseline is not None:
             raise baselines.unknown_to(call)
-        request = self._read(X, mask)
+        request = self.read(X, mask)
         if single and not request.single:
-            raise ValueError(f"X must be one request, without a batch axis; got {request.X.shape}: ask for one at a time")
+            raise ValueError(
+                f"X must be one request, without a batch axis; got {request.X.shape}: ask for one at a time"
+            )
         return request
 
     def _now(self) -> decision.Moment:

@@ -1,9 +1,9 @@
 """`Choice`: what was decided, with all that its row in a log needs. One driver for one request, a batch and a list.
 
-    view      what the policy sees of the request, before chance enters
-    chance    z, and uniforms that decide among arms that tie and that share what is uniform
-    demands   the floor, minima, a baseline: they may move the choice
-    p         the probability of what is shown: from the view, else from decisions that are drawn again, else unknown
+view      what the policy sees of the request, before chance enters
+chance    z, and uniforms that decide among arms that tie and that share what is uniform
+demands   the floor, minima, a baseline: they may move the choice
+p         the probability of what is shown: from the view, else from decisions that are drawn again, else unknown
 """
 
 from collections.abc import Callable
@@ -92,19 +92,20 @@ ONE = Arm()
 class Choice:
     """What was decided of a request. It is valid until the bandit learns more."""
 
-    __slots__ = ("arm", "demands", "kind", "now", "p", "request", "se", "streams", "view", "z")
+    __slots__ = ("arm", "demands", "kind", "now", "p", "parts", "request", "se", "streams", "view", "z")
 
     def __init__(
         self,
         request: Request,
         demands: Demands,
-        shown: tuple[Any, Any, str, Any, Any],
+        shown: tuple[Any, ...],
         now: Moment | None = None,
         view: Any = None,
         streams: Streams | None = None,
     ) -> None:
         """shown : arm, propensity, kind, standard error, z; now, view, streams : None where it was made elsewhere."""
         self.request, self.demands, self.now, self.view, self.streams = request, demands, now, view, streams
+        self.parts: list[Choice] = []  # of a batch whose requests were decided in turn
         self.arm, self.p, self.kind, self.se, self.z = shown
 
     @property
@@ -118,13 +119,18 @@ class Choice:
         alone = None if self.kind == "exact" else self.demands.alone
         if alone is None:
             return [self.kind] * self.request.size
-        return ["exact" if one else self.kind for one in np.atleast_1d(alone).tolist()]
+        certain = np.ravel(alone & (np.asarray(self.p) == 1))
+        return ["exact" if one else self.kind for one in certain.tolist()]
 
     def probabilities(self, *, draws: int = 10_000) -> tuple[np.ndarray, np.ndarray | None, str]:
         """Of all arms, from the view that chose: p (..., K), their standard errors or None, and their kind."""
+        if self.parts:
+            p, se, kinds = zip(*(part.probabilities(draws=draws) for part in self.parts), strict=True)
+            return np.stack(p), None if None in se else np.stack(se), kinds[0]
         if self.now is None or self.streams is None:
             raise TypeError("the probabilities of a decision that was made elsewhere are not known here")
-        return probabilities(self.now, self.view, self.request, self.demands, self.streams.aside, n=draws)
+        view = self.now.view(self.request) if self.view is None else self.view
+        return probabilities(self.now, view, self.request, self.demands, self.streams.aside, n=draws)
 
 
 def decide(
@@ -158,9 +164,10 @@ def decide(
         p, kind = np.full(request.shape[:-1], np.nan), "none"
     if alone is not None:
         p, se = np.where(alone, 1.0, p), None if se is None else np.where(alone, 0.0, se)
+    answer: tuple[Any, ...] = (shown, p, kind, se, z)
     if single:
-        shown, p, se, z = int(shown), float(p), None if se is None else float(se), _plain(z)
-    return Choice(request, demands, (shown, p, kind, se, z), now, view, streams)
+        answer = (int(shown), float(p), kind, None if se is None else float(se), _plain(z))
+    return Choice(request, demands, answer, now, view, streams)
 
 
 def _quick(view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> tuple[int, float] | None:
@@ -212,26 +219,22 @@ def joined(choices: list[Choice], request: Request) -> Choice:
     se = np.array([one.se or 0.0 for one in choices]) if kind == "monte_carlo" else None
     z = None if choices[0].z is None else np.array([one.z for one in choices])
     arm = np.array([one.arm for one in choices], dtype=np.int64)
-    return Choice(request, _stacked([one.demands for one in choices], request), (arm, p, kind, se, z))
-
-
-def _stacked(demands: list[Demands], request: Request) -> Demands:
-    """The demands of single requests as those of a batch."""
-    first = demands[0]
-
-    def stack(parts: list[Any], absent: Any = None) -> Any:
-        if all(part is None for part in parts):
-            return None
-        return np.stack([absent if part is None else part for part in parts])
-
-    return Demands(
-        request.shape,
-        stack([one.mask for one in demands], np.ones(request.shape[1:], dtype=bool)),
-        first.uniform,
-        stack([one.outright for one in demands]),
-        stack([one.safe for one in demands]),
-        stack([one.baseline for one in demands]),
+    masks = _stacked([one.demands.mask for one in choices], absent=np.ones(request.shape[1:], dtype=bool))
+    outright, safe, baseline = (
+        _stacked(list(parts))
+        for parts in zip(*((d.outright, d.safe, d.baseline) for d in (one.demands for one in choices)), strict=True)
     )
+    demands = Demands(request.shape, masks, choices[0].demands.uniform, outright, safe, baseline)
+    whole = Choice(request._replace(mask=masks), demands, (arm, p, kind, se, z))
+    whole.parts = choices
+    return whole
+
+
+def _stacked(parts: list[Any], absent: Any = None) -> Any:
+    """Arrays of single requests as one of a batch; absent : for a request without one. None where all are without."""
+    if all(part is None for part in parts):
+        return None
+    return np.stack([absent if part is None else part for part in parts])
 
 
 def _plain(z: Any) -> Any:

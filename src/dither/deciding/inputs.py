@@ -52,7 +52,9 @@ def storable(id: str, *, what: str = "id") -> str:
     return id
 
 
-def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
+def features(
+    X: Any, *, name: str, dim: int, columns: tuple[str, ...] | None
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """X as float64 (..., dim) in C order, and its column names. X is not copied where it is that already.
 
     The order matters, because products round differently in another order. In C order equal values give equal bits, in
@@ -174,7 +176,7 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def column_names(X: Any) -> list[str] | None:
+def column_names(X: Any) -> tuple[str, ...] | None:
     """The column names of a data frame, or the labels of a pandas row; None for anything else."""
     names = getattr(X, "column_names", None)  # of Arrow, where `columns` are the data
     if names is None:
@@ -183,10 +185,12 @@ def column_names(X: Any) -> list[str] | None:
         names = X.index  # of a pandas Series, which is one arm
         if all(not isinstance(name, str) for name in names):
             return None
-    return None if names is None or callable(names) else [str(name) for name in names]
+    return None if names is None or callable(names) else tuple(str(name) for name in names)
 
 
-def _in_order(X: Any, names: list[str], *, name: str, columns: list[str] | None) -> tuple[np.ndarray, list[str]]:
+def _in_order(
+    X: Any, names: tuple[str, ...], *, name: str, columns: tuple[str, ...] | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """The values of a data frame in the order of `columns`, and `columns`; None: they are the names of this frame.
 
     narwhals is used only where a frame cannot turn itself into NumPy, because it takes twice (Polars) to eight times
@@ -194,10 +198,10 @@ def _in_order(X: Any, names: list[str], *, name: str, columns: list[str] | None)
     """
     columns = columns or names
     if len(set(names)) < len(names):
-        raise ValueError(f"{name} has two columns of one name: {names}")
+        raise ValueError(f"{name} has two columns of one name: {list(names)}")
     if sorted(names) != sorted(columns):
         odd = sorted(set(names) ^ set(columns))
-        raise ValueError(f"{name} must have the columns {columns}, the first that were seen; {odd} differ")
+        raise ValueError(f"{name} must have the columns {list(columns)}, the first that were seen; {odd} differ")
     place = {label: i for i, label in enumerate(names)}
     order = [place[label] for label in columns]
     if not hasattr(X, "to_numpy"):

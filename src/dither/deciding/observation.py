@@ -9,8 +9,8 @@ from dither.models import model as contract
 
 
 def observation(
-    model: Any, x: Any, r: Any, *, arm: Any, weight: Any, at: Any, dim: int, columns: list[str] | None
-) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], list[str] | None]:
+    model: Any, x: Any, r: Any, *, arm: Any, weight: Any, at: Any, dim: int, columns: tuple[str, ...] | None
+) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], tuple[str, ...] | None]:
     """Check one observation or n. -> x, r, the other arguments of the model's `update`, the column names."""
     X, columns = features(x, name="x", dim=dim, columns=columns)
     if X.ndim > 2:

@@ -202,7 +202,9 @@ def propensities(
     if exact(view, monte_carlo.sample(now, arms=K)):
         return _known(view, demands, k=k, lists=lists)
     seen = now.view(request.batched())
-    return _estimated(frequencies(now, seen, rng, List(k), demands._replace(uniform=0.0), n=n), demands, k=k, lists=lists)
+    return _estimated(
+        frequencies(now, seen, rng, List(k), demands._replace(uniform=0.0), n=n), demands, k=k, lists=lists
+    )
 
 
 def _known(view: Any, demands: Demands, *, k: int, lists: bool) -> ListPropensities:

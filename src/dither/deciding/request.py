@@ -46,12 +46,14 @@ class Request(NamedTuple):
 
     def row(self, i: int) -> "Request":
         """Request i of a batch, by itself."""
-        cut = {name: None if part is None else part[i] for name, part in self._of_requests().items()}
+        cut: dict[str, Any] = {name: None if part is None else part[i] for name, part in self._of_requests().items()}
         return self._replace(X=self.X[i], shape=self.shape[1:], **cut)
 
     def batched(self) -> "Request":
         """One request as a batch of one."""
-        grown = {name: None if part is None else part[None] for name, part in self._of_requests().items()}
+        grown: dict[str, Any] = {
+            name: None if part is None else part[None] for name, part in self._of_requests().items()
+        }
         return self._replace(X=self.X[None], shape=(1, *self.shape), **grown)
 
     def _of_requests(self) -> dict[str, np.ndarray | None]:
@@ -78,10 +80,10 @@ def read(X: Any, mask: Any, *, dim: int, slots: int | None, columns: tuple[str, 
         mask = inputs.offered(mask, shape=shape)
     rows = None if slots is not None else mask
     inputs.finite(X, name="X", mask=rows)
-    return Request(X if rows is None else _readable(X, rows), mask, shape, columns)
+    return Request(X if rows is None else readable(X, rows), mask, shape, columns)
 
 
-def _readable(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def readable(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """X, where a row on offer stands in place of every row that is not. So no model reads what such a row holds."""
     if X.ndim == 2:
         X = X.copy()

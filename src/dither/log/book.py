@@ -5,7 +5,6 @@ disk. Threads that call at the same time share one transaction (`database.commit
 """
 
 import contextlib
-import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dither import _version
-from dither.bandit.bandit import Decision
 from dither.base import errors, forks
 from dither.deciding import inputs
-from dither.log import flushing, ledger, schema, storage, terms
+from dither.deciding.choice import Decision, Decisions
+from dither.log import flushing, ledger, record, schema, storage, terms
 from dither.log.logged import Logged
-from dither.log.record import Maker, id_text
-from dither.log.writer import Recorded
+from dither.log.record import Recorded, RecordedMany, Recorder, id_text
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -94,20 +92,73 @@ class Ledger:
         self.rewards, self.horizon, self.default, self.late, self.parts = agreed
         self._committer = committing.Committer(self._home, self.rules)
         self._flush = None if wait else flushing.Flush(self._home, flush_seconds)
+        self._columns: tuple[str, ...] | None = None
+        self._slots: tuple[str, ...] | None = None
+        self.look()
         forks.tell(self)
 
-    def record(self, made: Decision, **given: Any) -> Recorded:
-        """Record a decision before it is shown. `given` is what `Log.record` takes: X, id, time, mask, arms, extra.
+    def record(
+        self,
+        made: Decision | Decisions,
+        *,
+        X: Any = None,
+        id: Any = None,
+        time: Any = None,
+        mask: Any = None,
+        arms: Any = None,
+        extra: Mapping[str, Any] | None = None,
+        probabilities: Any = None,
+        floor: float | None = None,
+    ) -> Recorded | RecordedMany:
+        """Record a decision before it is shown. The arguments are those of `Log.record`.
 
         Raises what `Log.record` raises, and OSError where the database refuses. Nothing is recorded then.
         """
         constants = {"policy": None, "preset": None, "version": _version.__version__, "z_law": None}
-        maker = Maker(None, given.get("X") is not None, False, False, given.get("X") is None, constants)
-        rows = maker.rows(made, **given)
+        recorder = Recorder(X is not None, False, False, X is None, constants)
+        request = record.asked(made, X=X, mask=mask, arms=arms, probabilities=probabilities, columns=self._columns)
+        request = request._replace(ids=None if arms is None else record.ids(arms, request.shape[-1]))
+        chosen, more = record.stated(made, request, floor=floor), dict(id=id, time=time, extra=extra)
+        columns = self.columns(request.columns)
+        rows = recorder.rows(chosen, columns=columns, probabilities=probabilities, **more)
         self.enter(rows)
-        names = tuple(row["id"] for row in rows)
-        known = {f.name: getattr(made, f.name) for f in dataclasses.fields(Decision)}
-        return Recorded(**known, id=names[0] if np.ndim(made.arm) == 0 else names)
+        return record.recorded(chosen, [row["id"] for row in rows])
+
+    def columns(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The names of the features, in the order that all rows have; names : of features that are to be entered.
+
+        The first names that are said are those of the ledger, for all processes.
+        """
+        if self._columns is None and names is not None:
+            self._columns = self.fact("names", names)
+        return self._columns
+
+    def slot_ids(self, ids: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The ids of disjoint slots; ids : as a call has them. The first that are said stay, for all processes."""
+        if self._slots is None and ids is not None:
+            self._slots = self.fact("slots", ids)
+        return self._slots
+
+    def fact(self, name: str, value: Iterable[str]) -> tuple[str, ...]:
+        """A fact of the ledger that the first one to say it settles."""
+        from dither.log.database import keeping, lessons
+
+        with self.holding() as connection:
+            lessons.hold(connection)
+            about = keeping.settings(connection).get("about", {})
+            if name not in about:
+                keeping.put(connection, "about", about | {name: list(value)})
+            return tuple(about.get(name, value))
+
+    def look(self) -> None:
+        """See the names of features and the ids of slots that another process may have given."""
+        from dither.log.database import keeping
+
+        if self._columns is None or self._slots is None:
+            with self._home.reading() as connection:
+                about = keeping.settings(connection).get("about", {})
+            self._columns = tuple(about["names"]) if about.get("names") else None
+            self._slots = tuple(about["slots"]) if about.get("slots") else None
 
     def enter(self, rows: Iterable[Mapping[str, Any]], more: Iterable[Mapping[str, Any]] | None = None) -> None:
         """Record rows that `record.Maker` made. They are all there when this returns, or none is.

@@ -1,4 +1,4 @@
-"""The rows of decisions: what is recorded of one decision, or of a batch."""
+"""The rows of decisions: what is recorded of one choice, or of a batch, and what its rewards teach."""
 
 import functools
 import hashlib
@@ -11,19 +11,40 @@ from typing import Any
 import numpy as np
 
 from dither import noise
-from dither.bandit.bandit import Bandit, Decision
 from dither.base import errors
-from dither.deciding import decision as deciding
+from dither.deciding import decision as policies
 from dither.deciding import inputs
+from dither.deciding.choice import Choice, Decision, Decisions
+from dither.deciding.demands import Demands
+from dither.deciding.request import Request
 from dither.log import schema
 from dither.log.check import ROUNDING
 
 
-@dataclass(frozen=True)
-class Maker:
-    """Makes the rows. The settings are those of `Log`."""
+@dataclass(frozen=True, slots=True)
+class Recorded(Decision):
+    """A decision that is in the log: a `Decision` with the id that its reward needs."""
 
-    bandit: Bandit | None
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMany(Decisions):
+    """Decisions that are in the log, with the ids that their rewards need."""
+
+    id: tuple[str, ...] = ()  # (B,)
+
+
+def recorded(choice: Choice, ids: list[str]) -> Recorded | RecordedMany:
+    """A choice that is in the log, as a user gets it."""
+    shown = choice.arm, choice.p, choice.kind, choice.se, choice.z
+    return Recorded(*shown, id=ids[0]) if choice.request.single else RecordedMany(*shown, id=tuple(ids))
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Which columns a log has of a decision. The settings are those of `Log`."""
+
     features: bool
     lines: bool
     probabilities: bool
@@ -39,115 +60,160 @@ class Maker:
         """A row with nothing but the constants."""
         return dict.fromkeys(schema.DECISION) | dict(self.constants)
 
-    @property
-    def names(self) -> list[str] | None:
-        """The names of the features that are logged, where the bandit knows them."""
-        return None if self.bandit is None or not self.features else self.bandit._columns
-
-    @property
-    def encoded_by(self) -> str | None:
-        """The fingerprint of the `Features` that made the features which are logged, where the bandit has them."""
-        known = None if self.bandit is None or not self.features else self.bandit.features
-        return None if known is None else known.fingerprint
-
     def rows(
         self,
-        decision: Decision,
+        choice: Choice,
         *,
-        X: Any = None,
+        columns: tuple[str, ...] | None = None,
         id: Any = None,
         time: Any = None,
-        mask: Any = None,
-        arms: Any = None,
         extra: Mapping[str, Any] | None = None,
         probabilities: Any = None,
         floor: float | None = None,
     ) -> list[dict[str, Any]]:
-        """The rows of one decision, or of a batch. The arguments are those of `Log.record`."""
-        single = type(decision.arm) is int or np.ndim(decision.arm) == 0
-        B = 1 if single else len(np.asarray(decision.arm))
-        features, K = self._features(X, single, B, arms, mask, probabilities)
-        offered = None if mask is None else np.broadcast_to(inputs.offered(mask, shape=(B, K)), (B, K))
-        names = None if arms is None else ids(arms, K)
-        if probabilities is None and self.probabilities:
-            if self.bandit is not None and self.bandit.baseline is not None:
-                raise ValueError(
-                    "a bandit that keeps a baseline has other probabilities after it has chosen: ask for them before, "
-                    "and pass probabilities=; Log.decide and Live do so"
-                )
-            probabilities = self._of_bandit("probabilities").propensities(X, mask=mask)
-            _agreed(decision, np.reshape(probabilities, (B, K)))
-        lists = {} if probabilities is None else {"probabilities": _each(probabilities, (B, K), single)}
-        if self.lines and features is not None:
-            filled = features if offered is None or features.ndim == 2 else np.where(offered[..., None], features, 0.0)
-            lists |= {
-                name: line for name, line in zip("mw", self._lines(filled, B, K), strict=True) if line is not None
-            }
-        if floor is None and self.bandit is not None:
-            floor = self.bandit.floor if self.bandit.baseline is None else 0.0  # what is not safe has no floor
-        at, kind = schema.moment(time), decision.propensity_kind
-        common = self._blank | {"time": at, "propensity_kind": kind, "floor": floor}
-        _possible(decision, B)
-        p, se, z = [_column(getattr(decision, name, None), B) for name in ("propensity", "propensity_se", "z")]
-        texts, more, arm = _texts(id, single, B), _extras(extra, single, B), _whole(decision.arm, single)
-        rows = []
+        """The rows of a choice, one for each request.
+
+        columns : (d,) names of the features in the order that the log has; None: in that of the request
+        id, time, extra, probabilities, floor : as for `Log.record`; None: those of the choice
+        """
+        request, single = choice.request, choice.request.single
+        B, K = request.size, request.shape[-1]
+        X = None if request.X is None else placed(request, columns)
+        X = X[None] if X is not None and single else X
+        mask = None if request.mask is None else np.reshape(request.mask, (B, K))
+        lists = self._lists(choice, (B, K), probabilities)
+        _possible(choice)
+        sure = choice.demands.floor if floor is None else np.full(B, floor)
+        p, se, z, floors = [_column(one, B) for one in (choice.p, choice.se, choice.z, sure)]
+        texts, more, arms, kinds = _texts(id, single, B), _extras(extra, single, B), _arms(choice.arm), choice.kinds
+        common, rows = self._blank | {"time": schema.moment(time)}, []
         for i in range(B):
-            on, n, place = _offer(arm[i], K, None if offered is None else offered[i])
+            on, n, place = _offer(arms[i], K, None if mask is None else mask[i])
             if place is None:
-                raise ValueError(f"arm {arm[i]} is not on offer among {K} arms" + f" (request {i})" * (not single))
-            row = common | {"propensity": p[i], "propensity_se": se[i], "z": z[i]}
-            row |= {"id": texts[i], "arm": place, "K": n, "arms": _listed(names, on, offered)}
+                raise ValueError(f"arm {arms[i]} is not on offer among {K} arms" + f" (request {i})" * (not single))
+            row = common | {"propensity": p[i], "propensity_kind": kinds[i], "z": z[i], "floor": floors[i]}
+            row |= {
+                "propensity_se": se[i] if kinds[i] == choice.kind else None,  # else it is certain, beside others
+                "id": texts[i],
+                "arm": place,
+                "K": n,
+            }
+            row["arms"] = _listed(request.ids, on, mask)
             if more is not None:
                 row |= more[i]
-            for name, values in lists.items():
-                row[name] = np.array(values[i][on])
-            if features is not None:
-                shown = features[i][on] if features.ndim == 3 else features[i][None]
+            for name, numbers in lists.items():
+                row[name] = np.array(numbers[i][on])
+            if X is not None:
+                shown = X[i][on] if X.ndim == 3 else X[i][None]
                 row["arm_set"] = digest(shown) if self.arm_set else None
                 row["features"] = np.array(shown) if self.features else None  # a copy: the caller's may change
             rows.append(row)
         return rows
 
-    def _features(
-        self, X: Any, single: bool, B: int, arms: Any, mask: Any, probabilities: Any
-    ) -> tuple[np.ndarray | None, int]:
-        """The features as (B, K, d), or (B, d) of disjoint slots, and K."""
-        slots = None if self.bandit is None else self.bandit.slots
-        if X is None:
-            if self.features or self.lines:
-                raise ValueError("X must be given where features or lines are logged: Log(..., features=False)")
-            known = [slots] if slots else [np.shape(a)[-1] for a in (arms, mask, probabilities) if a is not None]
-            if not known:
-                raise ValueError("give X, arms, mask or probabilities: the log must know how many arms were on offer")
-            return None, int(known[0])
-        if self.bandit is not None:
-            array, _ = inputs.features(X, name="X", dim=self.bandit.dim, columns=self.bandit._columns)
-        else:
-            array = inputs.numbers(X, name="X")
-        array = array[None] if single else array
-        if array.ndim != (2 if slots else 3) or len(array) != B:
+    def _lists(self, choice: Choice, shape: tuple[int, int], probabilities: Any) -> dict[str, np.ndarray]:
+        """Numbers of all arms by column, (B, K) each."""
+        lists = {}
+        if probabilities is not None:
+            lists["probabilities"] = _each(probabilities, shape, choice.request.single)
+        elif self.probabilities:
+            lists["probabilities"] = np.reshape(choice.probabilities()[0], shape)
+        if self.lines and choice.request.X is not None:
+            now = choice.now
+            if now is None:
+                raise needs_bandit("lines")
+            lists["m"] = np.reshape(now.model.mean(now.state, choice.request.X), shape)
+            if "width" in now.model.abilities:
+                lists["w"] = np.reshape(now.model.width(now.state, choice.request.X), shape)
+        return lists
+
+
+def lessons(choice: Choice, *, columns: tuple[str, ...] | None, slots: bool, batch: int) -> list[dict[str, Any]]:
+    """What the rewards of a choice teach, one for each request; batch : what the bandit had learnt.
+
+    slots : whether arms are disjoint slots, so that a reward teaches the context and not the arm's own features
+    """
+    X, arms = placed(choice.request, columns), _arms(choice.arm)
+    X = X[None] if choice.request.single else X
+    return [
+        {
+            "x": X[i] if slots else X[i, arm],
+            "slot": int(arm) if slots else None,
+            "batch": batch,
+            "width": X.shape[-1],
+        }
+        for i, arm in enumerate(arms)
+    ]
+
+
+def placed(request: Request, columns: tuple[str, ...] | None) -> np.ndarray:
+    """The features of a request in the order of the columns that a log has.
+
+    Raises ValueError where the log has other columns.
+    """
+    names = request.columns
+    if columns is None or names is None or columns == names:
+        return request.X
+    if set(columns) != set(names):
+        odd = sorted(set(columns) ^ set(names))
+        raise ValueError(f"X must have the columns {list(columns)}, which the log has; {odd} differ")
+    return request.X[..., [names.index(name) for name in columns]]
+
+
+def stated(made: Decision | Decisions, request: Request, *, floor: float | None) -> Choice:
+    """A decision that was made elsewhere, as a choice; floor : the share of uniform choices, None: it is not known."""
+    shown = (made.arm, made.propensity, made.propensity_kind, made.propensity_se, getattr(made, "z", None))
+    lead = () if np.ndim(made.arm) == 0 else (len(np.asarray(made.arm)),)
+    if request.shape[:-1] != lead:
+        of = f"{request.size} request{'s' * (request.size != 1)}"
+        B = lead[0] if lead else 1
+        raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got {of}")
+    return Choice(request, Demands(request.shape, request.mask, np.nan if floor is None else floor), shown)
+
+
+def asked(
+    made: Decision | Decisions,
+    *,
+    X: Any = None,
+    mask: Any = None,
+    arms: Any = None,
+    probabilities: Any = None,
+    slots: int | None = None,
+    columns: tuple[str, ...] | None = None,
+) -> Request:
+    """The request of a decision that was made elsewhere. The arguments are those of `Log.record`.
+
+    slots : K, where arms are disjoint slots; columns : of the log
+    """
+    lead = () if np.ndim(made.arm) == 0 else (len(np.asarray(made.arm)),)
+    array = None
+    if X is not None:
+        names = inputs.column_names(X)
+        width = len(names) if names is not None else np.shape(X)[-1] if np.ndim(X) else 0
+        array, columns = inputs.features(X, name="X", dim=width, columns=columns)
+        if array.ndim != len(lead) + (1 if slots else 2) or array.shape[: len(lead)] != lead:
+            B = lead[0] if lead else 1
             raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got shape {np.shape(X)}")
-        return array, slots or array.shape[1]
-
-    def _lines(self, X: np.ndarray, B: int, K: int) -> list[np.ndarray | None]:
-        """m and w, (B, K) each, where the model has them."""
-        bandit = self._of_bandit("lines")
-        width = bandit.width(X).reshape(B, K) if "width" in bandit.model.abilities else None
-        return [bandit.mean(X).reshape(B, K), width]
-
-    def _of_bandit(self, what: str) -> Bandit:
-        if self.bandit is None:
-            raise ValueError(f"{what}=True needs the bandit: Log(path, bandit=...)")
-        return self.bandit
+        K = slots or array.shape[-2]
+    else:
+        sizes = [slots] if slots else [np.shape(part)[-1] for part in (arms, mask, probabilities) if part is not None]
+        if not sizes:
+            raise ValueError("give X, arms, mask or probabilities: the log must know how many arms were on offer")
+        K = int(sizes[0])
+    offered = None if mask is None else inputs.offered(mask, shape=(*lead, K))
+    return Request(array, offered, (*lead, K), columns)  # type: ignore[arg-type]
 
 
-def _possible(decision: Decision, B: int) -> None:
+def needs_bandit(what: str) -> ValueError:
+    """The error of a log that is to hold what a bandit alone knows."""
+    return ValueError(f"{what}=True needs the bandit: Log(path, bandit=...)")
+
+
+def _possible(choice: Choice) -> None:
     """Raise ValueError for a propensity that an arm which was shown cannot have."""
-    if decision.propensity_kind == "none":
+    if choice.kind == "none" or (type(choice.p) is float and 0 < choice.p <= 1 + ROUNDING):
         return
-    if B == 1 and type(decision.propensity) is float and 0 < decision.propensity <= 1 + ROUNDING:
-        return
-    p = np.reshape(np.asarray(decision.propensity, dtype=np.float64), (B,))
+    B = choice.request.size
+    p = np.reshape(np.asarray(choice.p, dtype=np.float64), (B,))
     wrong = ~((p > 0) & (p <= 1 + ROUNDING))
     if wrong.any():
         i = int(np.argmax(wrong))
@@ -158,19 +224,20 @@ def _possible(decision: Decision, B: int) -> None:
         )
 
 
-def _agreed(decision: Decision, P: np.ndarray) -> None:
+def agreed(choice: Choice, P: np.ndarray) -> None:
     """Raise ValueError if the bandit gives the arm another probability than the decision has: X is another one then."""
-    if decision.propensity_kind != "exact":
+    if choice.kind != "exact":
         return
-    arm, p = np.atleast_1d(np.asarray(decision.arm)), np.atleast_1d(np.asarray(decision.propensity, dtype=float))
-    inside = (arm >= 0) & (arm < P.shape[1])  # the others are refused below
-    own = P[np.arange(len(P)), np.where(inside, arm, 0)]
-    off = inside & (abs(own - p) > ROUNDING)
+    P = np.reshape(P, (choice.request.size, -1))
+    arm, p = np.atleast_1d(np.asarray(choice.arm)), np.atleast_1d(np.asarray(choice.p, dtype=float))
+    inside = (arm >= 0) & (arm < P.shape[1])  # the others are refused with their row
+    now = P[np.arange(len(P)), np.where(inside, arm, 0)]
+    off = inside & (abs(now - p) > ROUNDING)
     if off.any():
         i = int(np.argmax(off))
         raise ValueError(
             f"X must be that of the decision, recorded before the bandit learns more: arm {arm[i]} was chosen with "
-            f"propensity {p[i]:.6g}, and the bandit now gives it {own[i]:.6g} among the arms of X"
+            f"propensity {p[i]:.6g}, and the bandit now gives it {now[i]:.6g} among the arms of X"
         )
 
 
@@ -180,11 +247,11 @@ def digest(X: np.ndarray) -> str:
     return hashlib.blake2b(shape + np.ascontiguousarray(X + 0.0).tobytes(), digest_size=16).hexdigest()
 
 
-def ids(arms: Any, K: int) -> list[str]:
+def ids(arms: Any, K: int) -> tuple[str, ...]:
     """The ids of K arms as text. Raises ValueError unless they are K different ids, each a text or a number."""
     if isinstance(arms, (str, bytes)):
         raise ValueError(f"arms must be a list of ids, got {arms!r}: arms=[{arms!r}]")
-    names = [id_text(arm) for arm in arms]
+    names = tuple(id_text(arm) for arm in arms)
     if len(names) != K or len(set(names)) != K:
         raise ValueError(
             f"arms must be {K} different ids, one for each arm, got {len(names)} ({len(set(names))} different)"
@@ -192,9 +259,9 @@ def ids(arms: Any, K: int) -> list[str]:
     return names
 
 
-def _whole(arm: Any, single: bool) -> list[Any]:
-    """The arms of a decision as numbers."""
-    return [arm] if single else np.asarray(arm).tolist()
+def _arms(arm: Any) -> list[Any]:
+    """The arms of a choice as numbers."""
+    return [arm] if np.ndim(arm) == 0 else np.asarray(arm).tolist()
 
 
 def _offer(arm: int, K: int, offered: np.ndarray | None) -> tuple[Any, int, int | None]:
@@ -206,7 +273,7 @@ def _offer(arm: int, K: int, offered: np.ndarray | None) -> tuple[Any, int, int 
     return on, len(on), place if place < len(on) and on[place] == arm else None
 
 
-def _listed(names: list[str] | None, on: Any, offered: np.ndarray | None) -> list[str] | None:
+def _listed(names: tuple[str, ...] | None, on: Any, offered: np.ndarray | None) -> list[str] | None:
     """The ids of the arms on offer; None where all positions are on offer and have no other ids."""
     if names is None:
         return None if offered is None else [str(i) for i in on]
@@ -285,7 +352,7 @@ def _plain(value: Any) -> Any:
 
 def law(policy: Any) -> str | None:
     """The kind of law that z has; None for a law that this library does not know."""
-    found = deciding.law(policy)
-    if isinstance(found, noise.Points):
+    kind = policies.law(policy)
+    if isinstance(kind, noise.Points):
         return "points"
-    return "continuous" if isinstance(found, (noise.Gaussian, noise.Ball, noise.Custom)) else None
+    return "continuous" if isinstance(kind, (noise.Gaussian, noise.Ball, noise.Custom)) else None

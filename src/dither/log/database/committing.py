@@ -16,7 +16,12 @@ TRIES = 5  # of a transaction that crosses another one
 
 
 class Teacher(Protocol):
-    """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written."""
+    """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written.
+
+    It takes part where there are rewards, and where the time `due` has come.
+    """
+
+    due: float  # by time.monotonic()
 
     def before(self, connection: sa.Connection, *, rewards: bool) -> int | None:
         """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
@@ -53,6 +58,7 @@ class Committer:
     def __init__(self, home: Home, rules: rewarding.Rules) -> None:
         self._home, self._rules = home, rules
         self.teacher: Teacher | None = None
+        self._taught = False  # whether it takes part in the transaction
         self.forget()
 
     def forget(self) -> None:
@@ -88,7 +94,7 @@ class Committer:
             self._alone(requests)
             return
         number = self._home.written
-        if self.teacher is not None:
+        if self._taught and self.teacher is not None:
             self.teacher.after()  # outside the tries: the rows are there
         for request, (result, error) in zip(requests, ended, strict=True):
             request.end((result, number), error)
@@ -116,10 +122,12 @@ class Committer:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
         new = [request.asked.rows for request in requests if isinstance(request.asked, Entering)]
         paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, Rewarding)]
+        teacher = self.teacher if paid or (self.teacher is not None and time.monotonic() >= self.teacher.due) else None
+        self._taught = teacher is not None
         with self._home.writing(later=True) as connection:
             batch, taught = None, []
-            if self.teacher is not None:
-                batch = self.teacher.before(connection, rewards=bool(paid))
+            if teacher is not None:
+                batch = teacher.before(connection, rewards=bool(paid))
             for i, request in enumerate(requests):  # first, as they lock
                 if isinstance(request.asked, Deciding):
                     ended[i] = self._decided(connection, request.asked)
@@ -137,8 +145,8 @@ class Committer:
                         ended[i] = [judge.answer(one) for one in sent], None
                 rewarding.insert(connection, self._home, judge.rows, batch)
                 taught = judge.taught
-            if self.teacher is not None:
-                self.teacher.within(connection, taught)
+            if teacher is not None:
+                teacher.within(connection, taught)
         return ended
 
     def _decided(self, connection: sa.Connection, asked: Deciding) -> tuple[Any, Exception | None]:
