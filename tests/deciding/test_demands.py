@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
 from dither import log, models, ope, policies
-from dither.deciding.demands import Demands, of_request
-from dither.deciding.request import Request
+from dither.deciding.demands import Demands
 
 X = np.eye(5) + 0.3 * np.random.default_rng(4).normal(size=(5, 5))
 LEAST = np.array([0.0, 0.15, 0.02, 0.3, 0.0])
@@ -185,8 +184,7 @@ def test_lists_have_no_minimum():
 
 def test_outright_of_a_batch():
     on = np.array([[True, True, True], [True, False, True]])
-    even = of_request(Request(None, on, (2, 3)), floor=0.3, share=0.5)
-    E = even.uniform * even.even
+    E = Demands((2, 3), on, 0.65).with_minimum(np.zeros((2, 3)), floor=0.3, share=0.5).outright
     assert_allclose(E, [[0.65 / 3] * 3, [0.325, 0, 0.325]])
 
 

@@ -170,7 +170,7 @@ def test_a_row_comes_back_as_it_was(home):
     probabilities = [0.25, 0.5, 0.25]
     arms = ["ä", "b", "c"]
     given = {"time": noon, "arms": arms, "extra": extra, "probabilities": probabilities, "floor": 0.1}
-    rows = maker(policy="p", version="1", z_law="points").rows(decision(1), X=X, id="é", **given)
+    rows = rows_of(decision(1), X, id="é", constants={"policy": "p", "version": "1", "z_law": "points"}, **given)
     made.enter(rows)
     made.record(decision(1), X=[[1.0, 2, 3], [4, 5, 6]], id="other", mask=[False, True])
     frame = made.read().frame
@@ -270,7 +270,7 @@ def test_a_write_that_fails_leaves_nothing_half_done(tmp_path, kind, fail, mend,
     X = np.ones((2, 2000))  # more than the room that is left in a page
     several = [decision() for _ in range(3)]
     with pytest.raises(OSError, match=f"could not be written.*{words}.*nothing of the call"):
-        made.enter([row for i, d in enumerate(several) for row in maker().rows(d, X=X, id=f"new{i}", time=moment(1))])
+        made.enter([row for i, d in enumerate(several) for row in rows_of(d, X, id=f"new{i}", time=moment(1))])
     if words == "readonly":
         with pytest.raises(OSError, match=words):
             made.reward("d1", 1.0, moment(6))
@@ -283,15 +283,19 @@ def test_a_write_that_fails_leaves_nothing_half_done(tmp_path, kind, fail, mend,
     assert len(made) == 3
 
 
-def maker(**constants):
-    constants = dict.fromkeys(("policy", "preset", "version", "z_law")) | constants
-    return log.writer.Maker(None, True, False, False, False, constants)
+def rows_of(made, X, *, arms=None, floor=None, constants=(), **more):
+    """The rows of a decision that was made elsewhere."""
+    constants = dict.fromkeys(("policy", "preset", "version", "z_law")) | dict(constants)
+    recorder = record.Recorder(True, False, False, False, constants)
+    request = record.asked(made, X=X)
+    request = request._replace(ids=None if arms is None else record.ids(arms, request.shape[-1]))
+    return recorder.rows(record.stated(made, request, floor=floor), **more)
 
 
 def test_requests_of_one_transaction_fail_each_alone(home):
     """Thread by thread they would not share one, so the group is called with all of them."""
     made = entered(home)
-    rows = [maker().rows(decision(), X=features(0), id=id, time=moment(0)) for id in ("a", "d0", "b", "a")]
+    rows = [rows_of(decision(), features(0), id=id, time=moment(0)) for id in ("a", "d0", "b", "a")]
     asked = [committing.Entering([entering.values(row, horizon=made.ticks) for row in one]) for one in rows]
     at = entering.micros(moment(9))
     sent = [[("b", 1.0), ("d1", 2.0)], [("b", 3.0)], [("nobody", 1.0), ("d2", 9.0)], [("b", 1.0)]]

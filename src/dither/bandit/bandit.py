@@ -19,7 +19,7 @@ import numpy as np
 from dither.bandit import saving
 from dither.base import errors, forks, streams, trees
 from dither.deciding import baseline as baselines
-from dither.deciding import choice, decision, demands, explain, observation, ranking
+from dither.deciding import choice, decision, explain, observation, ranking
 from dither.deciding import request as requests
 from dither.deciding.baseline import Baseline, RoundSums
 from dither.deciding.choice import Choice, Decision, Decisions
@@ -129,7 +129,7 @@ class Bandit:
         self, X: Any, mask: Any = None, *, values: Any = None, minimum: Any = None, baseline: Any = None
     ) -> Request:
         """Check what is asked, once; the arguments are those of `choose`. Nothing changes."""
-        request = self.read(X, mask)
+        request = requests.read(X, mask, dim=self.dim, slots=self.slots, columns=self.columns)
         if values is None and minimum is None and baseline is None and self.baseline is None:
             return request
         return self.demanding(request, values=values, minimum=minimum, baseline=baseline)
@@ -152,17 +152,32 @@ class Bandit:
             request = request._replace(minimum=requests.minimum(minimum, **of_arms))
         return request
 
-    def decide(self, request: Request) -> Choice:
-        """Choose for a request that was checked. With a baseline, a request of a batch comes after those before it."""
+    def decide(self, request: Request, outcome: choice.Outcome = choice.ONE) -> Choice:
+        """Choose for a request that was checked. With a baseline, a request of a batch comes after those before it.
+
+        outcome : what is chosen, an arm or a list
+
+        If a decision fails where scores ask the model, or where a baseline is kept, nothing was drawn.
+        """
         with self._lock:
-            if request.baseline is None or request.single:
-                return self._decided(request, self._demands(request))
-            before = self._marks()
+            marks = self._marks() if self._gives_back else None
             try:
-                return choice.joined([self.decide(request.row(i)) for i in range(request.size)], request)
+                if request.baseline is not None and len(request.shape) > 1:
+                    rows = [self.decide(request.row(i)) for i in range(request.shape[0])]
+                    return choice.joined(rows, request)
+                now = decision.Moment(self.policy, self.model, self.state, self.observations + 1, self._ambient)
+                streams = choice.Streams(self._chance, self._ties, self._aside)
+                demanded = self._demands(request)
+                chosen = choice.decide(now, request, demanded, streams, draws=self.monte_carlo, outcome=outcome)
+                if self.baseline is not None and self.kept is not None:
+                    self.kept = self.baseline.after(self.kept, request, chosen.arm)
             except BaseException:
-                self._go_back(before)
+                if marks is not None:
+                    self._go_back(marks)
                 raise
+            self.columns = request.columns
+            self.decisions += 1 if len(request.shape) == 1 else request.shape[0]
+            return chosen
 
     def restated(self, chosen: Choice) -> Choice:
         """A decision that was made earlier, with what this bandit knows now: its lines and its probabilities."""
@@ -171,27 +186,12 @@ class Bandit:
         chosen.demands = self._demands(chosen.request)._replace(uniform=floor)
         return chosen
 
-    def _decided(self, request: Request, demanded: Demands, outcome: Any = choice.ONE) -> Choice:
-        """The choice, after which the bandit goes on. If it fails, where scores ask the model, nothing was drawn."""
-        before = self._marks() if self._gives_back else None
-        try:
-            chosen = choice.decide(
-                self._now(), request, demanded, self._sources(), draws=self.monte_carlo, outcome=outcome
-            )
-            if request.baseline is not None and self.baseline is not None and self.kept is not None:
-                self.kept = self.baseline.after(self.kept, request, chosen.arm)
-        except Exception:
-            if before is not None:
-                self._go_back(before)
-            raise
-        self.columns = request.columns
-        self.decisions += request.size
-        return chosen
-
     def _demands(self, request: Request) -> Demands:
         """What is demanded of the choice."""
-        share = decision.share(self.policy, self.t)
-        demanded = demands.of_request(request, floor=self.floor, share=share)
+        share = decision.share(self.policy, self.observations + 1)
+        demanded = Demands(request.shape, request.mask, share + self.floor * (1 - share))
+        if request.minimum is not None:
+            demanded = demanded.with_minimum(request.minimum, floor=self.floor, share=share)
         if request.baseline is None or self.baseline is None or self.kept is None:
             return demanded
         safe = self.baseline.safe(self.model, self.state, self.kept, request)
@@ -209,7 +209,7 @@ class Bandit:
             request = self._plain("choose_list", X, mask)
             ranking.fits(k, request)
             many = request.batched() if request.single else request
-            chosen = self._decided(many, self._demands(many), ranking.List(int(k)))
+            chosen = self.decide(many, ranking.List(int(k)))
             return ranking.answer(chosen, single=request.single)
 
     def list_propensities(

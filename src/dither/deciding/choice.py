@@ -52,7 +52,9 @@ class Streams(NamedTuple):
 class Outcome(Protocol):
     """What is shown: one arm (`ONE`), or a list of k arms (`ranking.List`)."""
 
-    uniforms: int  # how many a request spends
+    @property
+    def uniforms(self) -> int:
+        """How many a request spends."""
 
     def shown(self, view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> np.ndarray:
         """What is shown: u (..., uniforms) -> (...), or (..., k)."""
@@ -111,7 +113,8 @@ class Choice:
     @property
     def decision(self) -> Decision | Decisions:
         """As a user gets it."""
-        return (Decision if self.request.single else Decisions)(self.arm, self.p, self.kind, self.se, self.z)
+        kind = Decision if len(self.request.shape) == 1 else Decisions
+        return kind(self.arm, self.p, self.kind, self.se, self.z)
 
     @property
     def kinds(self) -> list[str]:
@@ -141,7 +144,8 @@ def decide(
     draws : how many decisions are drawn again for a propensity that the view does not tell; 0: it is not known then
     outcome : what is chosen: an arm, or a list (for a batch, or for one request as a batch of one)
     """
-    view, size, single = now.view(request), request.size, request.single
+    view, single = now.view(request), len(request.shape) == 1
+    size = 1 if single else request.shape[0]
     chance = decision.draw(now.policy, streams.chance, size, arms=request.shape[-1], dim=now.dim)
     u = streams.ties.random(outcome.uniforms if single else (size, outcome.uniforms))
     if single:
@@ -149,7 +153,7 @@ def decide(
         quick = _quick(view, chance, u, demands)
         if quick is not None:
             z = decision.z(view, chance)
-            return Choice(request, demands, (*quick, "exact", None, _plain(z)), now, view, streams)
+            return Choice(request, demands, (*quick, "exact", None, z), now, view, streams)
     shown, z = outcome.shown(view, chance, u, demands), decision.z(view, chance)
     p, se, kind = outcome.exact(now, view, chance, shown, demands), None, "exact"
     alone = demands.alone
@@ -166,7 +170,7 @@ def decide(
         p, se = np.where(alone, 1.0, p), None if se is None else np.where(alone, 0.0, se)
     answer: tuple[Any, ...] = (shown, p, kind, se, z)
     if single:
-        answer = (int(shown), float(p), kind, None if se is None else float(se), _plain(z))
+        answer = (int(shown), float(p), kind, None if se is None else float(se), z)
     return Choice(request, demands, answer, now, view, streams)
 
 
@@ -197,6 +201,7 @@ def probabilities(
         return of(rule(view, mask=request.mask)), None, "exact"
     alone, se = demands.alone, None
     if alone is not None and np.all(alone):
+        monte_carlo.counts(now, view, aside(), request, None, n=1)  # what the model refuses is refused here too
         p, kind = np.asarray(demands.possible, dtype=np.float64), "exact"
     elif decision.knowable(now.policy):
         p, se = monte_carlo.estimate(now, view, aside(), request, demands, n=n)
@@ -235,8 +240,3 @@ def _stacked(parts: list[Any], absent: Any = None) -> Any:
     if all(part is None for part in parts):
         return None
     return np.stack([absent if part is None else part for part in parts])
-
-
-def _plain(z: Any) -> Any:
-    """A number as a float, an array as it is."""
-    return float(z) if z is not None and np.ndim(z) == 0 else z

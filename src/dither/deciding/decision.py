@@ -251,8 +251,9 @@ def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
 
 
 def z(view: Any, chance: tuple) -> Any:
-    """The scalar that moved the arms, (...) or a number; (..., K) where each arm has one. Default: None."""
-    return view.z(*chance) if hasattr(view, "z") else None
+    """The scalar that moved the arms, a float or (...); (..., K) where each arm has one. Default: None."""
+    z = view.z(*chance) if hasattr(view, "z") else None
+    return float(z) if z is not None and np.ndim(z) == 0 else z
 
 
 def lines(view: Any) -> Any:

@@ -20,7 +20,6 @@ import numpy as np
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.deciding import inputs
-from dither.deciding.request import Request
 
 
 class Demands(NamedTuple):
@@ -41,6 +40,21 @@ class Demands(NamedTuple):
             None if part is None else part[row] for part in (self.mask, self.outright, self.safe, self.baseline)
         )
         return Demands(self.shape[-1:], mask, self.uniform, outright, safe, baseline)
+
+    def with_minimum(self, minimum: np.ndarray, *, floor: float, share: float) -> "Demands":
+        """These, and minima (..., K); floor, share : of which `uniform` is made, the floor and the policy's own.
+
+        Raises ValueError where the minima and the floor together ask for more than 1.
+        """
+        even = self.even
+        least = np.maximum(minimum, floor * even)
+        total = np.sum(least, axis=-1, keepdims=True)
+        if np.any(total > 1 + inputs.EXACT):
+            raise ValueError(
+                f"minimum and floor={floor:g} together ask for {np.max(total):.6g} of the choices, more than all of "
+                f"them: each arm on offer needs the larger one of its minimum and floor/n. Lower one of them"
+            )
+        return self._replace(outright=least + np.maximum(1 - total, 0.0) * share * even)
 
     # What is shown
 
@@ -148,23 +162,3 @@ class Demands(NamedTuple):
         on = np.ones(self.shape, dtype=bool) if self.mask is None else self.mask
         sure = self.moved(self.uniform * self.even if self.outright is None else self.outright)
         return np.min(np.where(on, sure, np.inf), axis=-1) * np.sum(on, axis=-1)
-
-
-def of_request(request: Request, *, floor: float, share: float) -> Demands:
-    """The demands of a request: its minima, the floor, and the policy's own share of uniform choices.
-
-    Raises ValueError where the minima and the floor together ask for more than 1.
-    """
-    shape, mask = request.shape, request.mask
-    demands = Demands(shape, mask, share + floor * (1 - share))
-    if request.minimum is None:
-        return demands
-    even = demands.even
-    least = np.maximum(request.minimum, floor * even)
-    total = np.sum(least, axis=-1, keepdims=True)
-    if np.any(total > 1 + inputs.EXACT):
-        raise ValueError(
-            f"minimum and floor={floor:g} together ask for {np.max(total):.6g} of the choices, more than all of them: "
-            f"each arm on offer needs the larger one of its minimum and floor/n. Lower one of them"
-        )
-    return demands._replace(outright=least + np.maximum(1 - total, 0.0) * share * even)

@@ -195,6 +195,7 @@ def propensities(
     """All lists of one request; n of them are drawn from rng where they are not known."""
     K, view, alone = request.shape[-1], now.view(request), demands.alone
     if alone is not None:
+        monte_carlo.counts(now, view, rng, request, None, n=1)  # what the model refuses is refused here too
         arms = np.flatnonzero(demands.possible)[None]
         return ListPropensities(demands.possible * 1.0, arms, np.ones(1), 0.0, "exact", None, None)
     if not decision.knowable(now.policy):

@@ -86,6 +86,11 @@ class Learner:
         """The last batch that was learnt."""
         return self.stands.batch
 
+    @property
+    def arms(self) -> int:
+        """The version of the catalogue of which this process has heard."""
+        return self._changes.arms
+
     def _first(self) -> bytes:
         """The bandit as it began."""
         with self.ledger.database.reading() as connection:

@@ -105,7 +105,7 @@ class Live:
         if bandit is not None:
             opening.bandit("bandit", bandit)
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
-        self._refreshing, self._rule = threading.Lock(), beside.rule
+        self._refreshing = threading.Lock()
         self.ledger = Ledger(
             home, horizon=horizon, default=default, late=late, parts=parts, wait=wait, flush_seconds=flush_seconds
         )
@@ -197,13 +197,19 @@ class Live:
                 f"Live(home, parts=[...]) says of which parts a new ledger's rewards are the sum"
             )
         answer = self.ledger.reward(id, r, time, part=part)
-        self._decider.follow()
+        self._follow()
         return answer
+
+    def _follow(self) -> None:
+        """Decide from what this process has learnt, and with the arms of which it has heard."""
+        self._decider.follow()
+        if self._keeper is not None and self._keeper.catalogue.version < self._learner.arms:
+            self._keeper.look()
 
     def learn(self) -> int:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
         batches = self._learner.learn()
-        self._decider.follow()
+        self._follow()
         return batches
 
     def expire(self, now: Any = None) -> int:
@@ -343,8 +349,8 @@ class Live:
     def _forked(self) -> None:
         """In the child of a fork: locks of its own, and draws of its own."""
         self._refreshing = threading.Lock()
-        if self._rule is not None:
-            self._rule.reseed()
+        if self._decider.rule is not None:
+            self._decider.rule.reseed()
 
 
 def _shown(choice: Choice, ids: list[str]) -> Shown | ShownMany:
