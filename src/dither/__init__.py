@@ -10,7 +10,7 @@ from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes, load
 from dither.deciding.baseline import Baseline
 from dither.deciding.budget import Budget
-from dither.deciding.choice import Decision, Decisions
+from dither.deciding.decision import Decision, Decisions
 from dither.deciding.explain import Explanation
 from dither.deciding.ranking import ListDecision, ListDecisions, ListPropensities
 from dither.features import Catalogue, Features

@@ -108,9 +108,8 @@ def test_a_log_refuses_other_names(frames, tmp_path):
         with pytest.raises(ValueError, match="differ"):
             log.record(dither.Decision(0, 0.5, "exact", None), X=pd.DataFrame({"good": [1.0], "odd": [0.0]}))
         assert len(log) == before
-    with Log(tmp_path, bandit=fresh()) as log:
-        with pytest.raises(ValueError, match="differ"):
-            log.decide(pd.DataFrame({"good": [1.0], "odd": [0.0]}))
+    with Log(tmp_path, bandit=fresh()) as log, pytest.raises(ValueError, match="differ"):
+        log.decide(pd.DataFrame({"good": [1.0], "odd": [0.0]}))
 
 
 # A ledger, and `Live`

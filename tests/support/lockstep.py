@@ -1,8 +1,8 @@
 """What a view and its chance show, for runs in lockstep: as `simulate` does it."""
 
 from dither.deciding import decision
-from dither.deciding.choice import ONE
 from dither.deciding.demands import Demands
+from dither.deciding.one_arm import ONE
 
 
 def choose(view, chance, u, *, eps=0.0, mask=None):

@@ -19,11 +19,12 @@ import numpy as np
 from dither.bandit import saving
 from dither.base import errors, forks, streams, trees
 from dither.deciding import baseline as baselines
-from dither.deciding import choice, decision, explain, observation, ranking
+from dither.deciding import decision, explain, observation, one_arm, ranking
 from dither.deciding import request as requests
 from dither.deciding.baseline import Baseline, RoundSums
-from dither.deciding.choice import Choice, Decision, Decisions
+from dither.deciding.decision import Choice, Decision, Decisions
 from dither.deciding.demands import Demands
+from dither.deciding.policy import check
 from dither.deciding.ranking import ListDecision, ListDecisions
 from dither.deciding.request import Request
 from dither.features import Features
@@ -72,7 +73,7 @@ class Bandit:
         errors.at_least("dim", dim, 1)
         errors.within("floor", floor, 0, 1)
         errors.at_least("monte_carlo", monte_carlo, 0)
-        decision.check(policy, model, dim=dim)
+        check(policy, model, dim=dim)
         self.model, self.policy = model, policy
         self.dim, self.floor, self.monte_carlo = int(dim), float(floor), int(monte_carlo)
         self.seed = streams.entropy(seed)
@@ -152,7 +153,7 @@ class Bandit:
             request = request._replace(minimum=requests.minimum(minimum, **of_arms))
         return request
 
-    def decide(self, request: Request, outcome: choice.Outcome = choice.ONE) -> Choice:
+    def decide(self, request: Request, outcome: decision.Outcome = one_arm.ONE) -> Choice:
         """Choose for a request that was checked. With a baseline, a request of a batch comes after those before it.
 
         outcome : what is chosen, an arm or a list
@@ -164,11 +165,17 @@ class Bandit:
             try:
                 if request.baseline is not None and len(request.shape) > 1:
                     rows = [self.decide(request.row(i)) for i in range(request.shape[0])]
-                    return choice.joined(rows, request)
-                now = decision.Moment(self.policy, self.model, self.state, self.observations + 1, self._ambient)
-                streams = choice.Streams(self._chance, self._ties, self._aside)
-                demanded = self._demands(request)
-                chosen = choice.decide(now, request, demanded, streams, draws=self.monte_carlo, outcome=outcome)
+                    return one_arm.joined(rows, request)
+                chosen = decision.decide(
+                    self._now(),
+                    request,
+                    self._demands(request),
+                    outcome,
+                    chance=self._chance,
+                    ties=self._ties,
+                    aside=self._aside,
+                    draws=self.monte_carlo,
+                )
                 if self.baseline is not None and self.kept is not None:
                     self.kept = self.baseline.after(self.kept, request, chosen.arm)
             except BaseException:
@@ -181,7 +188,8 @@ class Bandit:
 
     def restated(self, chosen: Choice) -> Choice:
         """A decision that was made earlier, with what this bandit knows now: its lines and its probabilities."""
-        chosen.now, chosen.streams = self._now(), self._sources()
+        now = self._now()
+        chosen.basis = decision.Basis(now, now.view(chosen.request), one_arm.ONE, self._aside)
         floor = chosen.demands.uniform
         chosen.demands = self._demands(chosen.request)._replace(uniform=floor)
         return chosen
@@ -192,7 +200,7 @@ class Bandit:
         demanded = Demands(request.shape, request.mask, share + self.floor * (1 - share))
         if request.minimum is not None:
             demanded = demanded.with_minimum(request.minimum, floor=self.floor, share=share)
-        if request.baseline is None or self.baseline is None or self.kept is None:
+        if self.baseline is None or request.baseline is None or self.kept is None:
             return demanded
         safe = self.baseline.safe(self.model, self.state, self.kept, request)
         return demanded._replace(safe=safe, baseline=request.baseline)
@@ -209,7 +217,7 @@ class Bandit:
             request = self._plain("choose_list", X, mask)
             ranking.fits(k, request)
             many = request.batched() if request.single else request
-            chosen = self.decide(many, ranking.List(int(k)))
+            chosen = self.decide(many, ranking.RankedList(int(k)))
             return ranking.answer(chosen, single=request.single)
 
     def list_propensities(
@@ -279,7 +287,8 @@ class Bandit:
         """`propensities` of a request that was checked: p, their standard errors, their kind."""
         with self._lock:
             now, demanded = self._now(), self._demands(request)
-            answer = choice.probabilities(now, now.view(request), request, demanded, self._aside, n=draws, log=log)
+            view = now.view(request)
+            answer = one_arm.ONE.probabilities(now, view, request, demanded, self._aside, draws, log=log)
             self.columns = request.columns
             return answer
 
@@ -357,7 +366,7 @@ class Bandit:
                 raise TypeError("this bandit has no disjoint slots: any number of arms can be on offer")
             errors.at_least("slots", slots, self.slots)
             model = contract.with_slots(self.model, int(slots))
-            decision.check(self.policy, model, dim=self.dim)
+            check(self.policy, model, dim=self.dim)
             state = model.grown(self.state, self._begun(model))
             self.model, self.state, self.slots = model, state, int(slots)
             self._ambient = contract.ambient(model, self.dim)
@@ -492,11 +501,7 @@ class Bandit:
 
     def _now(self) -> decision.Moment:
         """What the next decision depends on."""
-        return decision.Moment(self.policy, self.model, self.state, self.t, self._ambient)
-
-    def _sources(self) -> choice.Streams:
-        """Where the chance of a decision comes from."""
-        return choice.Streams(self._chance, self._ties, self._aside)
+        return decision.Moment(self.policy, self.model, self.state, self.observations + 1, self._ambient)
 
     def _aside(self) -> np.random.Generator:
         """A stream for Monte Carlo that belongs to this moment. It spends none of the bandit's chance."""

@@ -1,108 +1,31 @@
-"""One decision, for one request or for many at once. And what a policy is, for users who write their own.
+"""One decision, for one request or for many at once. One driver serves a request, a batch and a list.
 
-    class Mine:  # a frozen dataclass of its settings
-        needs = frozenset({"mean"})                            # the abilities that it asks of a model, by name
-        def draw(self, rng, n, *, arms, dim): ...              # all chance of n requests
-        def view(self, model, state, X, *, t): ...             # what there is before chance enters
+    view      what the policy sees of the request, before chance enters
+    chance    all that the policy draws, and uniforms that decide among arms that tie and share what is uniform
+    demands   the floor, minima, a baseline: they may move the choice
+    p         the probability of what is shown: from the view, else from decisions that are drawn again, else unknown
 
-    class Seen(NamedTuple):  # the view, or one of those in `policies.views`
-        m: Array
-        def scores(self, *chance): ...                         # the arm of the highest score is shown
-
-A decision is these three steps. What `draw` makes does not depend on what was learnt, and nothing else draws. A view is
-made once, for one request or for many. It answers all that is asked about the choice: the scores, and the probabilities
-where it can tell them.
-
-`Policy` and `View` are the required parts, `Settings` and `Answers` the optional ones. The functions of this file are
-the only place that looks whether an optional part is there, and each function states the default. `check` refuses what
-does not fit, before anything is drawn or learnt.
+What `draw` makes does not depend on what was learnt, and nothing else draws. A view is made once, for one request or
+for many. It answers all that is asked about the choice. What is shown is an `Outcome`: one arm (`one_arm`), or a list
+(`ranking`). A `Choice` is what was decided, with all that its row in a log needs.
 """
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither.base import arrays, errors
+from dither.base import arrays
 from dither.base.arrays import Array
 from dither.deciding import inputs
+from dither.deciding.demands import Demands
+from dither.deciding.policy import PAGE
 from dither.deciding.request import Request
 from dither.models import model as contract
 from dither.policies.valued import Paid
 
-PAGE = "docs/adding-a-policy.md"
-UNIFORMS = 3  # what a request spends: one for ties, one for the coin of eps, one for the uniform arm
-
-
-class Policy(Protocol):
-    """The required part. Shapes: d features, K arms, `...` the requests or the replications."""
-
-    needs: frozenset[str]  # names of abilities, as `models.model.Able` lists them
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """The chance of n requests among K = arms: a tuple of arrays whose first axis is n; () for none.
-
-        dim is the dimension of θ. n requests at once draw what n requests in turn draw.
-        """
-
-    def view(self, model: Any, state: Any, X: Array, *, t: int) -> Any:
-        """What there is before chance enters, in round t: X (..., K, d), or one context (..., d) with slots."""
-
-
-class View(Protocol):
-    """The required part of a view: what `Policy.view` returns, a NamedTuple."""
-
-    def scores(self, *chance: Array) -> Array:
-        """The scores of the arms, (..., K): chance as `draw` made it, with `...` in place of the leading n."""
-
-
-class Settings(Protocol):
-    """The optional parts of a policy."""
-
-    asks: bool  # True: the scores ask the model, which may refuse what was drawn; then the draws are given back
-    spent: bool  # True: the chance is spent in training, so no draw of a decision shows its probability
-
-    def eps(self, t: int) -> float:
-        """The share of uniform choices in round t."""
-
-    def refuse(self, model: Any, *, dim: int) -> str | None:
-        """Why the policy cannot run on a model that gives all it needs, with d = dim features; None: it can."""
-
-
-class Answers(Protocol):
-    """The optional parts of a view. mask (..., K), True: on offer; u are uniforms that decide among tied arms."""
-
-    lines: Any  # `policies.views.Lines` m + z w that one z of a known law moves; None where there are none
-    numbers: int  # how many numbers one arm takes while it is scored
-
-    def best(self, *chance: Array, u: Array, mask: Array | None = None) -> Array:
-        """The arms shown: u (...) -> (...) integers."""
-
-    def in_turn(self, *chance: Array, u: Array, mask: Array | None = None) -> Array:
-        """The k arms of a list in order: u (..., k) -> (..., k) integers."""
-
-    def decide(self, *chance: Array, u: Array, mask: Array | None = None) -> tuple[int, float]:
-        """The arm of one request and its probability at once: the same as `best` and `chosen`, quicker."""
-
-    def propensities(self, *, mask: Array | None = None) -> Array:
-        """The exact choice probabilities, (..., K), 0 where not on offer."""
-
-    def log_propensities(self, *, mask: Array | None = None) -> Array:
-        """Their logarithms, right where the probabilities underflow."""
-
-    def chosen(self, arm: Array, *, mask: Array | None = None) -> Array:
-        """The probability of `arm` (...), where that is cheaper than the probabilities of all arms: (...)."""
-
-    def z(self, *chance: Array) -> Array:
-        """The scalar that moved all arms (...), or one for each arm (..., K). It becomes `Decision.z`."""
-
-    def valued(self, v: Array, link: Any) -> Any:
-        """The view where the arms have values v (..., K): the highest v μ(score) is shown, μ that of the link."""
-
-    def redraw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> Array:
-        """The scores (n, K) of n decisions on the view of one request, where that is cheaper than to draw them."""
-
-
-REQUIRED = ("needs", "draw", "view")
+UNIFORMS = 3  # what a request for one arm spends: for ties, for the coin of what is uniform, for the uniform arm
 
 
 class Moment(NamedTuple):
@@ -120,42 +43,168 @@ class Moment(NamedTuple):
         return seen if request.values is None else valued(seen, request.values, self.model)
 
 
-def check(policy: Any, model: Any, *, dim: int) -> None:
-    """Refuse what is no policy or no model, and a policy that asks for what the model does not give.
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What `choose` answers to one request."""
 
-    Raises TypeError that lists all that is missing; ValueError where nothing is missing and the policy refuses.
+    arm: int
+    propensity: float  # P(arm) at the moment of the decision; NaN where the kind is "none"
+    propensity_kind: str  # "exact", "monte_carlo", "estimated" or "none"
+    propensity_se: float | None  # standard error; None where exact
+    z: float | np.ndarray | None = None  # what was drawn: one number for all arms, or one for each arm, (K,)
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What `choose` answers to B requests."""
+
+    arm: np.ndarray  # (B,) int
+    propensity: np.ndarray  # (B,)  NaN where it is not known
+    propensity_kind: str  # as of `Decision`, of all that are not certain: an arm that alone can be shown has 1
+    propensity_se: np.ndarray | None  # (B,)  0 where certain; None where exact
+    z: np.ndarray | None = None  # (B,) or (B, K)
+
+
+Aside = Callable[[], np.random.Generator]  # gives a stream for Monte Carlo: of this moment, and of no later one
+
+
+class Basis(NamedTuple):
+    """What a choice was made from."""
+
+    now: Moment
+    view: Any
+    outcome: "Outcome"
+    aside: Aside
+
+
+class Outcome(Protocol):
+    """What is shown: one arm (`one_arm.ONE`), or a list of k arms (`ranking.RankedList`)."""
+
+    @property
+    def uniforms(self) -> int:
+        """How many a request spends."""
+
+    def shown(self, view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> np.ndarray:
+        """What is shown: u (..., uniforms) -> (...), or (..., k)."""
+
+    def exact(self, now: Moment, view: Any, chance: tuple, shown: np.ndarray, demands: Demands) -> np.ndarray | None:
+        """The probability of what is shown, (...); None where the view does not tell it."""
+
+    def drawn_again(
+        self, now: Moment, view: Any, rng: Any, request: Request, shown: Any, demands: Demands, n: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The probability of what is shown by n decisions that are drawn again, and its standard error, (...) each."""
+
+    def probabilities(
+        self, now: Moment, view: Any, request: Request, demands: Demands, aside: Aside, n: int
+    ) -> tuple[np.ndarray, np.ndarray | None, str]:
+        """The probabilities of all arms (..., K), their standard errors or None, and their kind."""
+
+
+class Choice:
+    """What was decided of a request. It is valid until the bandit learns more."""
+
+    __slots__ = ("arm", "basis", "demands", "kind", "p", "parts", "request", "se", "z")
+
+    def __init__(
+        self,
+        request: Request,
+        demands: Demands,
+        shown: tuple[Any, ...],
+        basis: Basis | None = None,
+        parts: Sequence["Choice"] = (),
+    ) -> None:
+        """What is shown: arm, propensity, kind, standard error, z.
+
+        basis : None where it was made elsewhere; parts : of a batch whose requests were decided in turn
+        """
+        self.request, self.demands, self.basis, self.parts = request, demands, basis, parts
+        self.arm, self.p, self.kind, self.se, self.z = shown
+
+    @property
+    def decision(self) -> Decision | Decisions:
+        """As a user gets it."""
+        kind = Decision if len(self.request.shape) == 1 else Decisions
+        return kind(self.arm, self.p, self.kind, self.se, self.z)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of each propensity, (size,): what is certain is exact, whatever the others are."""
+        alone = None if self.kind == "exact" else self.demands.alone
+        if alone is None:
+            return [self.kind] * self.request.size
+        certain = np.ravel(alone & (np.asarray(self.p) == 1))
+        return ["exact" if one else self.kind for one in certain.tolist()]
+
+    def probabilities(self, *, draws: int = 10_000) -> tuple[np.ndarray, np.ndarray | None, str]:
+        """Of all arms, from the view that chose: p (..., K), their standard errors or None, and their kind."""
+        if self.parts:
+            p, se, kinds = zip(*(part.probabilities(draws=draws) for part in self.parts), strict=True)
+            return np.stack(p), None if None in se else np.stack(se), kinds[0]
+        if self.basis is None:
+            raise TypeError("the probabilities of a decision that was made elsewhere are not known here")
+        now, view, outcome, aside = self.basis
+        return outcome.probabilities(now, view, self.request, self.demands, aside, draws)
+
+
+def decide(
+    now: Moment,
+    request: Request,
+    demands: Demands,
+    outcome: Outcome,
+    *,
+    chance: np.random.Generator,
+    ties: np.random.Generator,
+    aside: Aside,
+    draws: int,
+) -> Choice:
+    """Choose for each request: chance and ties are streams.
+
+    draws : how many decisions are drawn again for a propensity that the view does not tell; 0: it is not known then
+    outcome : what is chosen: an arm, or a list (for a batch, or for one request as a batch of one)
     """
-    of_model, of_policy = contract.faults(model), faults(policy)
-    lacking = [] if isinstance(policy, type) else sorted(_needs(policy) - contract.abilities(model))
-    wrong = [*of_policy, *of_model]
-    if lacking:
-        wrong.append(str(errors.lacks(model, *lacking, policy=policy)))
-    if hidden := [name for name in lacking if callable(getattr(model, name, None))]:
-        wrong.append(f"{type(model).__name__} has the method {', '.join(hidden)}: name it in its `abilities`")
-    if wrong:
-        pages = " and ".join([PAGE] * bool(of_policy) + [contract.PAGE] * bool(of_model or lacking))
-        raise TypeError(f"{'; '.join(wrong)} ({pages})")
-    reason = policy.refuse(model, dim=dim) if hasattr(policy, "refuse") else None
-    if reason is not None:
-        raise ValueError(reason)
+    view, single = now.view(request), len(request.shape) == 1
+    size = 1 if single else request.shape[0]
+    drawn = draw(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
+    u = ties.random(outcome.uniforms if single else (size, outcome.uniforms))
+    if single:
+        drawn = tuple([kind[0] for kind in drawn])
+        quick = _quick(view, drawn, u, demands)
+        if quick is not None:
+            answer: tuple[Any, ...] = (*quick, "exact", None, moved_by(view, drawn))
+            return Choice(request, demands, answer, Basis(now, view, outcome, aside))
+    shown, z = outcome.shown(view, drawn, u, demands), moved_by(view, drawn)
+    p, se, kind = outcome.exact(now, view, drawn, shown, demands), None, "exact"
+    alone = demands.alone
+    if p is None and alone is not None and np.all(alone):
+        p = np.ones(request.shape[:-1])
+    elif p is None and draws and knowable(now.policy):
+        # What was shown counts as one more draw, so no estimate is 0.
+        p, se = outcome.drawn_again(now, view, aside(), request, shown, demands, draws)
+        kind = "monte_carlo"
+    elif p is None:
+        p, kind = np.full(request.shape[:-1], np.nan), "none"
+    if alone is not None:
+        p, se = np.where(alone, 1.0, p), None if se is None else np.where(alone, 0.0, se)
+    answer = (shown, p, kind, se, z)
+    if single:
+        answer = (int(shown), float(p), kind, None if se is None else float(se), z)
+    return Choice(request, demands, answer, Basis(now, view, outcome, aside))
 
 
-def faults(policy: Any) -> list[str]:
-    """The reasons why `policy` is no policy, in words; [] where it is one."""
-    if isinstance(policy, type):
-        return [f"a policy is an instance: pass {policy.__name__}() for {policy.__name__}"]
-    name, found = type(policy).__name__, []
-    if lacking := [part for part in REQUIRED if not hasattr(policy, part)]:
-        found.append(f"{name} is no policy: it lacks {', '.join(lacking)}")
-    if not isinstance(getattr(policy, "needs", frozenset()), (frozenset, set)):
-        found.append(f'{name}.needs must be a frozenset of names, as in frozenset({{"mean"}}); got {policy.needs!r}')
-    return found
+def _quick(view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> tuple[int, float] | None:
+    """The arm of one request and its probability at once; None: they must be found one after the other."""
+    if demands.safe is not None or not decides(view):
+        return None
+    arm, p = view.decide(*chance, u=u[0], mask=demands.mask)
+    if not demands.uniform and demands.outright is None:
+        return arm, p
+    if demands.outright is None and u[1] >= demands.uniform:
+        return arm, float(demands.of_one(p, arm))
+    return (arm, float(demands.of_one(p, arm))) if int(demands.drawn(arm, u)) == arm else None
 
 
-def _needs(policy: Any) -> frozenset[str]:
-    """The abilities that the policy asks for; none where `needs` is no set of names, which `faults` says."""
-    needs = getattr(policy, "needs", None)
-    return frozenset(needs) if isinstance(needs, (frozenset, set)) else frozenset()
+# The parts of a policy and of a view, each with its default
 
 
 def view(policy: Any, model: Any, state: Any, X: Array, *, t: int) -> Any:
@@ -217,32 +266,6 @@ def scores(view: Any, chance: tuple) -> Array:
     return rule(*chance)
 
 
-def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: int) -> None:
-    """Refuse a policy of the user's that does not score every arm of the requests (*lead,). Those of the library do.
-
-    Scores that lack leading axes are the same for all requests.
-    """
-    if type(policy).__module__.partition(".")[0] == "dither":
-        return
-    name, wanted = type(policy).__name__, (*lead, arms)
-    cause: ValueError | None = None
-    try:
-        shape = tuple(scores(view, chance).shape)
-    except ValueError as error:  # as numpy's "operands could not be broadcast together"
-        if "shape" not in str(error) and "dimension" not in str(error):
-            raise
-        cause, said = error, f"they end with {str(error).strip()!r}"
-    else:
-        if len(shape) <= len(wanted) and shape == wanted[len(wanted) - len(shape) :] and shape:
-            return
-        said = f"got shape {shape}"
-    drawn = ", ".join(str(tuple(kind.shape)) for kind in chance)
-    cure = f": draw gave chance of the shapes {drawn}. One number a request is of shape (n,), as rng.random(n)"
-    raise ValueError(
-        f"{name} must score each of the {arms} arms: scores {wanted}, {said}{cure if chance else ''} ({PAGE})"
-    ) from cause
-
-
 def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
     """The arms that the policy itself shows: u (...) for ties. -> (...) integers. Default: by score."""
     if chooses(view):
@@ -250,7 +273,7 @@ def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
     return arrays.argmax(scores(view, chance), u=u, mask=mask)
 
 
-def z(view: Any, chance: tuple) -> Any:
+def moved_by(view: Any, chance: tuple) -> Any:
     """The scalar that moved the arms, a float or (...); (..., K) where each arm has one. Default: None."""
     z = view.z(*chance) if hasattr(view, "z") else None
     return float(z) if z is not None and np.ndim(z) == 0 else z

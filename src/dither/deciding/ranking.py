@@ -20,8 +20,7 @@ import numpy as np
 from dither import noise, propensity
 from dither.base import arrays, errors
 from dither.deciding import decision, monte_carlo
-from dither.deciding.choice import Choice
-from dither.deciding.decision import Moment
+from dither.deciding.decision import Aside, Choice, Moment
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 
@@ -73,7 +72,7 @@ def fits(k: Any, request: Request) -> None:
         raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")
 
 
-class List(NamedTuple):
+class RankedList(NamedTuple):
     """What is shown is a list of the k best arms in order. The floor is the share of lists that are uniform."""
 
     k: int
@@ -108,13 +107,24 @@ class List(NamedTuple):
         known = decision.knowable(now.policy) and exact(view, chance)
         return chosen(view, shown, demands) if known else None
 
-    def hits(self, now: Moment, view: Any, rng: Any, request: Request, shown: Any, demands: Demands, n: int) -> Any:
-        """How often n lists, drawn again, are the same, (...)."""
+    def drawn_again(
+        self, now: Moment, view: Any, rng: Any, request: Request, shown: Any, demands: Demands, n: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The probability of the lists by n lists that are drawn again, and its standard error, (...) each."""
         counts = [
             np.sum(np.all(frequencies(now, seen, rng, self, demands.row(row), n=n) == shown[row], axis=-1))
             for row, _, seen in monte_carlo.each(now, view, request)
         ]
-        return np.array(counts)
+        hits = np.array(counts)
+        return (1 + hits) / (1 + n), monte_carlo.standard_error(hits, n=n)
+
+    def probabilities(
+        self, now: Moment, view: Any, request: Request, demands: Demands, aside: Aside, n: int
+    ) -> tuple[np.ndarray, np.ndarray | None, str]:
+        """How probable each arm is on the list of one request, (1, K); their standard errors or None; their kind."""
+        every = propensities(now, request.row(0), demands.row((0,)), k=self.k, rng=aside(), n=n, lists=False)
+        se = None if every.membership_se is None else every.membership_se[None]
+        return every.membership[None], se, every.kind
 
 
 def _by_score(s: np.ndarray, u: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
@@ -204,7 +214,7 @@ def propensities(
         return _known(view, demands, k=k, lists=lists)
     seen = now.view(request.batched())
     return _estimated(
-        frequencies(now, seen, rng, List(k), demands._replace(uniform=0.0), n=n), demands, k=k, lists=lists
+        frequencies(now, seen, rng, RankedList(k), demands._replace(uniform=0.0), n=n), demands, k=k, lists=lists
     )
 
 
@@ -275,7 +285,7 @@ def _spelt(places: Places, k: int) -> Iterator[tuple[tuple[int, ...], float]]:
         yield tuple(itertools.chain.from_iterable(parted)), share
 
 
-def frequencies(now: Moment, view: Any, rng: Any, outcome: List, demands: Demands, *, n: int) -> np.ndarray:
+def frequencies(now: Moment, view: Any, rng: Any, outcome: RankedList, demands: Demands, *, n: int) -> np.ndarray:
     """n lists of one request, (n, k), of which the demands' share is uniform."""
     arms, parts = demands.shape[-1], []
     rule = decision.ordered(view, arms=arms)

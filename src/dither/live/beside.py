@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dither.base import errors
-from dither.deciding.choice import Choice
+from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from dither import _version
 from dither.bandit.bandit import Bandit
 from dither.base import errors
-from dither.deciding.choice import Choice
+from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.features import Catalogue
 from dither.live import beside, requests

@@ -10,7 +10,7 @@ import numpy as np
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
-from dither.deciding.choice import Choice
+from dither.deciding.decision import Choice
 from dither.features import Catalogue
 from dither.live import opening, settling, turns
 from dither.live.deciding import Kept

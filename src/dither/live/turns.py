@@ -18,11 +18,11 @@ import numpy as np
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors
-from dither.deciding import choice as choices
+from dither.deciding import one_arm
 from dither.deciding import request as of_request
 from dither.deciding.baseline import RoundSums, position
 from dither.deciding.budget import Budgets, checked, described, of_description
-from dither.deciding.choice import Choice
+from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.live import beside, requests
 from dither.live.deciding import Decider, Entry
@@ -102,7 +102,7 @@ class Turns:
             for budget in self.budgets.get(names[part.arm], ()):
                 key = names[part.arm], (budget.ticks, budget.start(now))
                 changed[key] = spent[key] = spent.get(key, 0.0) + float(price[part.arm])
-        return (parts[0] if request.single else choices.joined(parts, request)), changed
+        return (parts[0] if request.single else one_arm.joined(parts, request)), changed
 
     def _costs(self, costs: Any, request: Request) -> np.ndarray:
         """What a show of each arm costs, (..., K)."""

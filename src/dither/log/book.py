@@ -17,7 +17,7 @@ import numpy as np
 from dither import _version
 from dither.base import errors, forks
 from dither.deciding import inputs
-from dither.deciding.choice import Decision, Decisions
+from dither.deciding.decision import Decision, Decisions
 from dither.log import flushing, ledger, record, schema, storage, terms
 from dither.log.logged import Logged
 from dither.log.record import Recorded, RecordedMany, Recorder, id_text

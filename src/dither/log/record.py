@@ -14,7 +14,7 @@ from dither import noise
 from dither.base import errors
 from dither.deciding import decision as policies
 from dither.deciding import inputs
-from dither.deciding.choice import Choice, Decision, Decisions
+from dither.deciding.decision import Choice, Decision, Decisions
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 from dither.log import schema
@@ -118,9 +118,9 @@ class Recorder:
         elif self.probabilities:
             lists["probabilities"] = np.reshape(choice.probabilities()[0], shape)
         if self.lines and choice.request.X is not None:
-            now = choice.now
-            if now is None:
+            if choice.basis is None:
                 raise needs_bandit("lines")
+            now = choice.basis.now
             lists["m"] = np.reshape(now.model.mean(now.state, choice.request.X), shape)
             if "width" in now.model.abilities:
                 lists["w"] = np.reshape(now.model.width(now.state, choice.request.X), shape)

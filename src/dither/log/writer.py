@@ -19,7 +19,7 @@ from typing import Any
 from dither import _version
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
-from dither.deciding.choice import Choice, Decision, Decisions
+from dither.deciding.decision import Choice, Decision, Decisions
 from dither.deciding.ranking import ListDecision, ListDecisions
 from dither.log import claim, ledger, record, schema, storage
 from dither.log.logged import Logged

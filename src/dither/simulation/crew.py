@@ -13,8 +13,9 @@ import numpy as np
 from dither.base import arrays, trees
 from dither.base.arrays import Array
 from dither.deciding import decision
-from dither.deciding.choice import ONE
+from dither.deciding import policy as policy_contract
 from dither.deciding.demands import Demands
+from dither.deciding.one_arm import ONE
 from dither.models import model as contract
 from dither.simulation.world import Rounds, World
 
@@ -136,7 +137,7 @@ class Agent:
         view = decision.view(self.policy, self.model, self.state, X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
         if t == 1:
-            decision.look(self.policy, view, chance, lead=(len(self.rngs),), arms=self.world.arms)
+            policy_contract.look(self.policy, view, chance, lead=(len(self.rngs),), arms=self.world.arms)
         demands = Demands((len(self.rngs), self.world.arms), mask, decision.share(self.policy, t))
         arm = ONE.shown(view, chance, self.u[:, j, :], demands)
         self.shown.append(arm)

@@ -8,8 +8,8 @@ import numpy as np
 from dither import envs, links, models, policies
 from dither.base import arrays
 from dither.deciding import decision
-from dither.deciding.choice import ONE
 from dither.deciding.demands import Demands
+from dither.deciding.one_arm import ONE
 from dither.simulation.world import World
 
 CHUNK = 64  # rounds drawn at once
