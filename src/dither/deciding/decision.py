@@ -128,6 +128,12 @@ class Choice:
         return kind(self.arm, self.p, self.kind, self.se, self.z)
 
     @property
+    def floor(self) -> Any:
+        """The largest f for which every arm on offer surely has f/n: a number, or (...)."""
+        demands = self.demands
+        return demands.uniform if demands.outright is None and demands.safe is None else demands.floor
+
+    @property
     def kinds(self) -> list[str]:
         """The kind of each propensity, (size,): what is certain is exact, whatever the others are."""
         alone = None if self.kind == "exact" else self.demands.alone

@@ -157,8 +157,6 @@ class Demands(NamedTuple):
     @property
     def floor(self) -> np.ndarray:
         """The largest f for which every arm on offer surely has f/n: (...). It is what a log calls the floor."""
-        if self.outright is None and self.safe is None:
-            return np.full(self.shape[:-1], self.uniform)
         on = np.ones(self.shape, dtype=bool) if self.mask is None else self.mask
         sure = self.moved(self.uniform * self.even if self.outright is None else self.outright)
         return np.min(np.where(on, sure, np.inf), axis=-1) * np.sum(on, axis=-1)

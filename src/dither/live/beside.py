@@ -63,29 +63,3 @@ class Apprentice:
     def reseed(self) -> None:
         """Draw from fresh entropy."""
         self._rng = np.random.default_rng()
-
-
-def columns(choice: Choice) -> dict[str, Any]:
-    """What a row has of its request and of what was demanded: for B requests a list for each column."""
-    request, demands = choice.request, choice.demands
-    row: dict[str, Any] = {}
-    if request.values is not None:
-        row[VALUES] = on_offer(request.values, request)
-    if request.minimum is not None:
-        row[MINIMUM] = on_offer(request.minimum, request)
-    if demands.safe is not None and demands.baseline is not None:
-        row[SAFE] = on_offer(demands.safe, request)
-        baselines = on_offer(np.arange(request.shape[-1]) == demands.baseline[..., None], request)
-        row[BASELINE] = baselines.index(True) if request.single else [one.index(True) for one in baselines]
-    if request.version is not None:
-        row[CATALOGUE] = request.version if request.single else [request.version] * request.size
-    return row
-
-
-def on_offer(numbers: np.ndarray, request: Request) -> list[Any]:
-    """Those numbers (K,) or (B, K) that belong to arms on offer, in order."""
-    if request.mask is None:
-        return numbers.tolist()
-    if request.single:
-        return numbers[request.mask].tolist()
-    return [row[mask].tolist() for row, mask in zip(numbers, request.mask, strict=True)]

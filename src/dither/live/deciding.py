@@ -6,7 +6,10 @@ So the state is `replay(batch)`, grown to the slots of the row, and `advance(tim
 
 import copy
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from dither import _version
 from dither.bandit.bandit import Bandit
@@ -19,7 +22,6 @@ from dither.live.learner import Learner
 from dither.live.requests import Call
 from dither.live.taught import grow
 from dither.log import Ledger, record, schema
-from dither.log.database import entering
 from dither.log.record import Recorder
 from dither.models import model as contract
 
@@ -87,16 +89,16 @@ class Decider:
             elif self.shadow is not None and stands.shadow is not None:
                 self.shadow.follow(stands.shadow)
             self._version = stands.version
+            judged = [one for one in (self.bandit, self.shadow) if one is not None]
+            self._clocked = [one for one in judged if contract.clocked(one.model)]
 
-    def _stand(self, time: Any) -> None:
+    def _stand(self, time: datetime) -> None:
         """Be what is learnt by now, faded to the time of a decision, where a model has a half_life."""
-        clocked = [one for one in (self.bandit, self.shadow) if one is not None and contract.clocked(one.model)]
-        if clocked:
+        if self._clocked:
             self._version = -1  # from what was learnt, so that no rounding of earlier decisions is left
         self.follow()
-        for one in (self.bandit, self.shadow) if clocked else ():
-            if one is not None and contract.clocked(one.model):
-                one.advance(entering.micros(time) / 1e6)
+        for one in self._clocked:
+            one.advance(record.micros(time) / 1e6)
 
     @property
     def lock(self) -> Any:
@@ -107,25 +109,40 @@ class Decider:
 
     def decide(self, call: Call) -> Entry:
         """One request, or B."""
-        time, request = schema.moment(call.time), self.early(call)
+        time, request = self.time(call), self.early(call)
         with self._learner.lock:
             return self.entry(self.choose(self.request(request, call, time)), call, time)
+
+    def time(self, call: Call) -> datetime:
+        """The time of the decision: now, where none is given."""
+        return datetime.now(UTC) if call.time is None else schema.moment(call.time)
 
     def early(self, call: Call) -> Request | None:
         """The request, before any lock, as the ledger may be asked for names; None where there is a catalogue."""
         if self.catalogue is not None:
             return None
-        request = requests.read(self.bandit, None, call)
-        columns = self._ledger.columns(request.columns)
-        if columns != request.columns and columns is not None:  # another process was the first to name them
-            self.bandit.columns = columns
-            request = requests.read(self.bandit, None, call)
-        return request._replace(ids=self._slot_ids(request.ids))
+        request = self._read(call)
+        if request.columns is not None:
+            columns = self._ledger.columns(request.columns)
+            if columns != request.columns:  # another process was the first to name them
+                self.bandit.columns = columns
+                request = self._read(call)
+        if self.bandit.slots is not None:
+            request = request._replace(ids=self._slot_ids(request.ids))
+        return request
+
+    def _read(self, call: Call) -> Request:
+        """The request, where there is no catalogue: most often X itself."""
+        if self.bandit.features is None and call.arms is None:
+            return self.bandit.read(call.context, call.mask)
+        return requests.read(self.bandit, None, call)
 
     def request(self, early: Request | None, call: Call, time: Any) -> Request:
         """The whole request. What was learnt is locked, since the bandit may grow and stands at the time from here."""
         self._stand(time)
         request = early or requests.read(self.bandit, self.catalogue, call)
+        if call.values is None and call.minimum is None and call.baseline is None and self.bandit.baseline is None:
+            return request
         return requests.demanding(self.bandit, self.catalogue, request, call)
 
     def choose(self, request: Request) -> Choice:
@@ -135,19 +152,18 @@ class Decider:
     def entry(self, choice: Choice, call: Call, time: Any) -> Entry:
         """The choice with its rows."""
         extra = self._extra(choice, call.extra)
-        columns, batch = self._ledger.columns(choice.request.columns), self._learner.stands.batch
-        rows = self._recorder.rows(choice, columns=columns, id=call.id, time=time, extra=extra)
-        slots = self.bandit.slots is not None
-        return Entry(choice, rows, record.lessons(choice, columns=columns, slots=slots, batch=batch))
+        rows = self._recorder.rows(choice, id=call.id, time=time, extra=extra)
+        slots, batch = self.bandit.slots is not None, self._learner.stands.batch
+        return Entry(choice, rows, record.lessons(choice, slots=slots, batch=batch))
 
     def _extra(self, choice: Choice, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The user's columns, what was demanded, and what the policy that is judged would do."""
-        request, columns = choice.request, beside.columns(choice)
+        request, columns = choice.request, _columns(choice)
         judged = self.bandit if self.rule is not None else self.shadow
         if judged is not None:
             grow(judged, self.bandit.slots)
             p, _, _ = judged.probabilities(request._replace(baseline=None))
-            columns[beside.JUDGED] = beside.on_offer(p, request)
+            columns[beside.JUDGED] = _on_offer(p, request)
         if judged is self.shadow and judged is not None:
             columns[beside.SHADOW] = self._number if request.single else [self._number] * request.size
         taken = [name for name in extra or {} if name in columns]
@@ -157,8 +173,6 @@ class Decider:
 
     def _slot_ids(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """The ids of the arms. A disjoint slot keeps its id, since what it learnt is of that arm."""
-        if self.bandit.slots is None:
-            return names
         slots = self._ledger.slot_ids(names)
         if names is not None and names != slots:
             raise ValueError(
@@ -166,3 +180,29 @@ class Decider:
                 f"its id, since what it learnt is of that arm: pass them in this order, with mask= for those on offer"
             )
         return slots
+
+
+def _columns(choice: Choice) -> dict[str, Any]:
+    """What a row has of its request and of what was demanded: for B requests a list for each column."""
+    request, demands = choice.request, choice.demands
+    row: dict[str, Any] = {}
+    if request.values is not None:
+        row[beside.VALUES] = _on_offer(request.values, request)
+    if request.minimum is not None:
+        row[beside.MINIMUM] = _on_offer(request.minimum, request)
+    if demands.safe is not None and demands.baseline is not None:
+        row[beside.SAFE] = _on_offer(demands.safe, request)
+        baselines = _on_offer(np.arange(request.shape[-1]) == demands.baseline[..., None], request)
+        row[beside.BASELINE] = baselines.index(True) if request.single else [one.index(True) for one in baselines]
+    if request.version is not None:
+        row[beside.CATALOGUE] = request.version if request.single else [request.version] * request.size
+    return row
+
+
+def _on_offer(numbers: np.ndarray, request: Request) -> list[Any]:
+    """Those numbers (K,) or (B, K) that belong to arms on offer, in order."""
+    if request.mask is None:
+        return numbers.tolist()
+    if request.single:
+        return numbers[request.mask].tolist()
+    return [row[mask].tolist() for row, mask in zip(numbers, request.mask, strict=True)]

@@ -179,7 +179,7 @@ class Live:
             raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
         else:
             entry = self._decider.decide(call)
-            self.ledger.enter(entry.rows, entry.lessons)
+            self.ledger.committer.enter(entry.rows, entry.lessons)
         return _shown(entry.choice, [row["id"] for row in entry.rows])
 
     def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
@@ -283,7 +283,7 @@ class Live:
 
         Raises ValueError for a batch that the ledger has not.
         """
-        self.ledger.begun()
+        self.ledger.committer.begun()
         bandit = _which(self._learner.replay(batch), of)
         if batch is None and bandit.baseline is not None:
             with self.ledger.database.reading() as connection:
@@ -333,7 +333,7 @@ class Live:
 
     def _look(self) -> None:
         """Look now and then for what other processes have changed; in a process that does not learn, for a snapshot."""
-        if self.ledger.closed or clock.monotonic() < self._next:  # a closed one refuses what is asked of it
+        if clock.monotonic() < self._next or self.ledger.closed:  # a closed one refuses what is asked of it
             return
         if self._refreshing.acquire(blocking=False):
             try:

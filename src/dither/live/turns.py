@@ -27,8 +27,8 @@ from dither.deciding.request import Request
 from dither.live import beside, requests
 from dither.live.deciding import Decider, Entry
 from dither.live.requests import Call
-from dither.log import Ledger, schema
-from dither.log.database import entering, keeping, lessons, spending
+from dither.log import Ledger, record, schema
+from dither.log.database import keeping, lessons, spending
 
 BUDGETS = "budgets"  # the setting that holds them
 Spent = dict[tuple[str, spending.Place], float]  # (id, period) -> what is spent
@@ -53,15 +53,13 @@ class Turns:
     def __init__(self, ledger: Ledger, decider: Decider, budgets: Budgets, began: RoundSums | None) -> None:
         """began : what the rounds of the bandit added up to as it began."""
         self.ledger, self.decider, self.budgets, self._began = ledger, decider, budgets, began
-
-    @property
-    def needed(self) -> bool:
-        """Whether decisions depend on those of others."""
-        return bool(self.budgets) or self.decider.bandit.baseline is not None
+        self.needed = (
+            bool(budgets) or decider.bandit.baseline is not None
+        )  # whether decisions depend on those of others
 
     def decide(self, call: Call) -> Entry:
         """One request, or B. It is stored when this returns."""
-        time, early = schema.moment(call.time), self.decider.early(call)
+        time, early = self.decider.time(call), self.decider.early(call)
         home, bandit = self.ledger.database, self.decider.bandit
 
         def decided(connection: Any) -> tuple[Any, ...]:
@@ -71,7 +69,7 @@ class Turns:
                 erased = 0
                 if bandit.baseline is not None:
                     erased, bandit.kept = self._rounds(connection)
-                choice, amounts = self._in_turn(connection, request, call, entering.micros(time))
+                choice, amounts = self._in_turn(connection, request, call, record.micros(time))
                 entry = self.decider.entry(choice, call, time)
                 sums = bandit.kept
 
@@ -83,7 +81,7 @@ class Turns:
             return entry.rows, entry.lessons, entry, write
 
         ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
-        return self.ledger.enter_decided(decided, [str(one) for one in ids])
+        return self.ledger.committer.enter_decided(decided, [str(one) for one in ids])
 
     def _in_turn(self, connection: Any, request: Request, call: Call, now: int) -> tuple[Choice, Spent]:
         """The choices of all requests, one after the other, and what is then spent of the budgets that changed."""
@@ -120,7 +118,7 @@ class Turns:
 
     def spent(self, now: Any = None) -> dict[str, tuple[float, ...]]:
         """What is spent of each budget in its period at a time, by id."""
-        at = entering.micros(schema.moment(now))
+        at = record.micros(schema.moment(now))
         places = {(one.ticks, one.start(at)) for budgets in self.budgets.values() for one in budgets}
         with self.ledger.database.reading() as connection:
             amounts = spending.spent(connection, self.ledger.database, places)

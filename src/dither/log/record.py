@@ -2,10 +2,13 @@
 
 import functools
 import hashlib
+import json
+import math
 import os
 import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -15,10 +18,16 @@ from dither.base import errors
 from dither.deciding import decision as policies
 from dither.deciding import inputs
 from dither.deciding.decision import Choice, Decision, Decisions
-from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 from dither.log import schema
 from dither.log.check import ROUNDING
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+_LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
+_ARRAYS = ("features", "m", "w", "probabilities", "x")
+_FLOAT = np.dtype("<f8")
+_NOTHING = dict.fromkeys((*schema.DECISION, "width", "extra", "x", "slot", "batch", "deadline")) | {"closed": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +74,8 @@ class Recorder:
         choice: Choice,
         *,
         columns: tuple[str, ...] | None = None,
+        time: datetime,
         id: Any = None,
-        time: Any = None,
         extra: Mapping[str, Any] | None = None,
         probabilities: Any = None,
         floor: float | None = None,
@@ -74,7 +83,7 @@ class Recorder:
         """The rows of a choice, one for each request.
 
         columns : (d,) names of the features in the order that the log has; None: in that of the request
-        id, time, extra, probabilities, floor : as for `Log.record`; None: those of the choice
+        id, extra, probabilities, floor : as for `Log.record`; None: those of the choice
         """
         request, single = choice.request, choice.request.single
         B, K = request.size, request.shape[-1]
@@ -83,10 +92,11 @@ class Recorder:
         mask = None if request.mask is None else np.reshape(request.mask, (B, K))
         lists = self._lists(choice, (B, K), probabilities)
         _possible(choice)
-        sure = choice.demands.floor if floor is None else np.full(B, floor)
-        p, se, z, floors = [_column(one, B) for one in (choice.p, choice.se, choice.z, sure)]
+        sure = choice.floor if floor is None else floor
+        p, se, z = [_column(one, B) for one in (choice.p, choice.se, choice.z)]
+        floors = _column(sure if B == 1 else np.broadcast_to(sure, (B,)), B)
         texts, more, arms, kinds = _texts(id, single, B), _extras(extra, single, B), _arms(choice.arm), choice.kinds
-        common, rows = self._blank | {"time": schema.moment(time)}, []
+        common, rows = self._blank | {"time": time}, []
         for i in range(B):
             on, n, place = _offer(arms[i], K, None if mask is None else mask[i])
             if place is None:
@@ -127,12 +137,12 @@ class Recorder:
         return lists
 
 
-def lessons(choice: Choice, *, columns: tuple[str, ...] | None, slots: bool, batch: int) -> list[dict[str, Any]]:
+def lessons(choice: Choice, *, slots: bool, batch: int) -> list[dict[str, Any]]:
     """What the rewards of a choice teach, one for each request; batch : what the bandit had learnt.
 
     slots : whether arms are disjoint slots, so that a reward teaches the context and not the arm's own features
     """
-    X, arms = placed(choice.request, columns), _arms(choice.arm)
+    arms, X = _arms(choice.arm), choice.request.X
     X = X[None] if choice.request.single else X
     return [
         {
@@ -143,6 +153,78 @@ def lessons(choice: Choice, *, columns: tuple[str, ...] | None, slots: bool, bat
         }
         for i, arm in enumerate(arms)
     ]
+
+
+def micros(time: datetime) -> int:
+    """Microseconds since 1970."""
+    return (time - EPOCH) // _TICK
+
+
+def stored(row: Mapping[str, Any], *, horizon: int | None, lesson: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the table of a database holds of a row that `Recorder` made, by name.
+
+    horizon : microseconds after which a reward is late; None: never
+    lesson : x, slot and batch, where a learner needs them; x is taken from the features where they are there
+
+    Raises ValueError for a column of the user's that JSON cannot hold.
+    """
+    extra = None
+    if not row.keys() <= schema.COLUMNS.keys():
+        extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
+        row = {name: value for name, value in row.items() if name in schema.COLUMNS}
+    values = {**_NOTHING, **row, **(lesson or {})}
+    values["extra"] = None if extra is None else _json(extra)
+    values["time"] = micros(row["time"])
+    if row["arms"] is not None:
+        values["arms"] = json.dumps(row["arms"])
+    features = row.get("features")
+    if features is not None:
+        values["width"] = features.shape[1]
+        if values["x"] is None:
+            values["x"] = features[row["arm"] if len(features) == row["K"] else 0]
+    for name in _ARRAYS:
+        if values[name] is not None:
+            values[name] = np.asarray(values[name], dtype=_FLOAT).tobytes()
+    if horizon is not None:
+        values["deadline"] = min(values["time"] + horizon, _LAST)
+    return values
+
+
+def _json(extra: dict[str, Any]) -> str:
+    for name, value in extra.items():
+        if isinstance(value, dict):
+            raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {name}={value!r}")
+    try:
+        return _encodable(_dumped(extra))
+    except UnicodeEncodeError:
+        raise ValueError(f"extra must be Unicode, and half of a surrogate pair is in {extra!r}") from None
+
+
+def _encodable(text: str) -> str:
+    """The JSON itself. Raises UnicodeEncodeError where a text in it can never be written."""
+    if "\\ud" in text:  # rare: what is beyond 16 bits, in a pair, or half of one
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    return text
+
+
+def _dumped(extra: dict[str, Any]) -> str:
+    try:
+        return json.dumps(extra, default=as_json, allow_nan=False)
+    except ValueError:  # NaN, which JSON has not: missing
+        return json.dumps({name: None if _nan(value) else value for name, value in extra.items()}, default=as_json)
+
+
+def _nan(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def as_json(value: Any) -> Any:
+    """What JSON has for a value that it does not know."""
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {value!r}")
 
 
 def placed(request: Request, columns: tuple[str, ...] | None) -> np.ndarray:
@@ -157,50 +239,6 @@ def placed(request: Request, columns: tuple[str, ...] | None) -> np.ndarray:
         odd = sorted(set(columns) ^ set(names))
         raise ValueError(f"X must have the columns {list(columns)}, which the log has; {odd} differ")
     return request.X[..., [names.index(name) for name in columns]]
-
-
-def stated(made: Decision | Decisions, request: Request, *, floor: float | None) -> Choice:
-    """A decision that was made elsewhere, as a choice; floor : the share of uniform choices, None: it is not known."""
-    shown = (made.arm, made.propensity, made.propensity_kind, made.propensity_se, getattr(made, "z", None))
-    lead = () if np.ndim(made.arm) == 0 else (len(np.asarray(made.arm)),)
-    if request.shape[:-1] != lead:
-        of = f"{request.size} request{'s' * (request.size != 1)}"
-        B = lead[0] if lead else 1
-        raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got {of}")
-    return Choice(request, Demands(request.shape, request.mask, np.nan if floor is None else floor), shown)
-
-
-def asked(
-    made: Decision | Decisions,
-    *,
-    X: Any = None,
-    mask: Any = None,
-    arms: Any = None,
-    probabilities: Any = None,
-    slots: int | None = None,
-    columns: tuple[str, ...] | None = None,
-) -> Request:
-    """The request of a decision that was made elsewhere. The arguments are those of `Log.record`.
-
-    slots : K, where arms are disjoint slots; columns : of the log
-    """
-    lead = () if np.ndim(made.arm) == 0 else (len(np.asarray(made.arm)),)
-    array = None
-    if X is not None:
-        names = inputs.column_names(X)
-        width = len(names) if names is not None else np.shape(X)[-1] if np.ndim(X) else 0
-        array, columns = inputs.features(X, name="X", dim=width, columns=columns)
-        if array.ndim != len(lead) + (1 if slots else 2) or array.shape[: len(lead)] != lead:
-            B = lead[0] if lead else 1
-            raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got shape {np.shape(X)}")
-        K = slots or array.shape[-2]
-    else:
-        sizes = [slots] if slots else [np.shape(part)[-1] for part in (arms, mask, probabilities) if part is not None]
-        if not sizes:
-            raise ValueError("give X, arms, mask or probabilities: the log must know how many arms were on offer")
-        K = int(sizes[0])
-    offered = None if mask is None else inputs.offered(mask, shape=(*lead, K))
-    return Request(array, offered, (*lead, K), columns)  # type: ignore[arg-type]
 
 
 def needs_bandit(what: str) -> ValueError:
@@ -221,23 +259,6 @@ def _possible(choice: Choice) -> None:
             f"the propensity of an arm that was shown must lie in (0, 1], got {p[i]:g}"
             + f" (request {i})" * (B > 1)
             + ": record what the policy gave it, or the kind 'none' where that is not known"
-        )
-
-
-def agreed(choice: Choice, P: np.ndarray) -> None:
-    """Raise ValueError if the bandit gives the arm another probability than the decision has: X is another one then."""
-    if choice.kind != "exact":
-        return
-    P = np.reshape(P, (choice.request.size, -1))
-    arm, p = np.atleast_1d(np.asarray(choice.arm)), np.atleast_1d(np.asarray(choice.p, dtype=float))
-    inside = (arm >= 0) & (arm < P.shape[1])  # the others are refused with their row
-    now = P[np.arange(len(P)), np.where(inside, arm, 0)]
-    off = inside & (abs(now - p) > ROUNDING)
-    if off.any():
-        i = int(np.argmax(off))
-        raise ValueError(
-            f"X must be that of the decision, recorded before the bandit learns more: arm {arm[i]} was chosen with "
-            f"propensity {p[i]:.6g}, and the bandit now gives it {now[i]:.6g} among the arms of X"
         )
 
 
@@ -281,12 +302,15 @@ def _listed(names: tuple[str, ...] | None, on: Any, offered: np.ndarray | None) 
 
 
 def id_text(id: Any) -> str:
-    """The id of a decision as the log holds it: a text; a number is written as text."""
+    """The id of a decision as the log holds it: a text; a number is written as text.
+
+    Raises ValueError for what is neither, and for a text that not every home of a log can hold.
+    """
     if hasattr(id, "propensity"):
         raise TypeError(f"id must be the id of a decision, and not the decision itself: pass its field id, got {id!r}")
     if isinstance(id, (list, tuple, set, dict, np.ndarray)) or id is None or id != id:
         raise ValueError(f"id must be a text or a number, got {id!r}")
-    return id if isinstance(id, str) else str(_plain(id))
+    return inputs.storable(id if isinstance(id, str) else str(_plain(id)))
 
 
 def new_id() -> str:

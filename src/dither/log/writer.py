@@ -21,7 +21,7 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.decision import Choice, Decision, Decisions
 from dither.deciding.ranking import ListDecision, ListDecisions
-from dither.log import claim, ledger, record, schema, storage
+from dither.log import claim, ledger, record, schema, stated, storage
 from dither.log.logged import Logged
 from dither.log.record import Recorded, RecordedMany, Recorder, id_text
 
@@ -169,12 +169,12 @@ class Log:
         """A decision that was made elsewhere; with a bandit, what it knows now."""
         bandit = self.bandit
         if bandit is None:
-            return record.stated(made, record.asked(made, X=X, mask=mask, columns=self._columns, **more), floor=floor)
+            return stated.choice(made, stated.request(made, X=X, mask=mask, columns=self._columns, **more), floor=floor)
         if floor is None:
             floor = bandit.floor if bandit.baseline is None else 0.0  # what is not safe has no floor
         if X is None:
-            return record.stated(made, record.asked(made, mask=mask, slots=bandit.slots, **more), floor=floor)
-        return bandit.restated(record.stated(made, bandit.request(X, mask), floor=floor))
+            return stated.choice(made, stated.request(made, mask=mask, slots=bandit.slots, **more), floor=floor)
+        return bandit.restated(stated.choice(made, bandit.request(X, mask), floor=floor))
 
     def _agreed(self, chosen: Choice) -> Any:
         """The probabilities that the bandit gives now. Raises ValueError where they are not those of the decision."""
@@ -186,16 +186,16 @@ class Log:
                 "and pass probabilities=; Log.decide and Live do so"
             )
         P = self.bandit.probabilities(chosen.request)[0]
-        record.agreed(chosen, P)
+        stated.agreed(chosen, P)
         return P
 
-    def _record(self, chosen: Choice, arms: Any, **more: Any) -> Recorded | RecordedMany:
+    def _record(self, chosen: Choice, arms: Any, *, time: Any, **more: Any) -> Recorded | RecordedMany:
         """Record a choice. arms : ids of the rows of X, or of the slots"""
         slots = self._slot_ids(arms)
         ids = slots if slots or arms is None else record.ids(arms, chosen.request.shape[-1])
         chosen.request = chosen.request._replace(ids=ids)
         columns = self._columns or (chosen.request.columns if self._recorder.features else None)
-        rows = self._recorder.rows(chosen, columns=columns, **more)
+        rows = self._recorder.rows(chosen, columns=columns, time=schema.moment(time), **more)
         if rows:
             self._same(rows[0])
         names, at, before = [], len(self._rows), (self._slots, self._columns)
