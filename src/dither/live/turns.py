@@ -12,7 +12,7 @@ later ones, and to refuse the batch would favour some draws. Under the lock noth
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,19 @@ from dither.log import Ledger, record, schema
 from dither.log.database import keeping, lessons, spending
 
 BUDGETS = "budgets"  # the setting that holds them
+_ROUNDING = 1e-12  # a sum of costs may be above the budget by this share of it
 Spent = dict[tuple[str, spending.Place], float]  # (id, period) -> what is spent
+
+
+class Limit(NamedTuple):
+    """A budget, as decisions need it."""
+
+    ticks: int  # the length of its periods in microseconds; 0: one for ever
+    most: float
+
+    def place(self, now: int) -> spending.Place:
+        """The period in which a time lies, in microseconds since 1970."""
+        return self.ticks, now // self.ticks if self.ticks else 0
 
 
 def budgets_of(ledger: Ledger, budgets: Mapping[Any, Any] | None) -> Budgets:
@@ -53,9 +65,12 @@ class Turns:
     def __init__(self, ledger: Ledger, decider: Decider, budgets: Budgets, began: RoundSums | None) -> None:
         """began : what the rounds of the bandit added up to as it began."""
         self.ledger, self.decider, self.budgets, self._began = ledger, decider, budgets, began
-        self.needed = (
-            bool(budgets) or decider.bandit.baseline is not None
-        )  # whether decisions depend on those of others
+        self._limits = {
+            arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
+            for arm, several in budgets.items()
+        }
+        # whether decisions depend on those of others
+        self.needed = bool(budgets) or decider.bandit.baseline is not None
 
     def decide(self, call: Call) -> Entry:
         """One request, or B. It is stored when this returns."""
@@ -88,7 +103,7 @@ class Turns:
         K = request.shape[-1]
         names = tuple(map(str, range(K))) if request.ids is None else request.ids
         costs = self._costs(call.costs, request)
-        places = {(one.ticks, one.start(now)) for name in names for one in self.budgets.get(name, ())}
+        places = {one.place(now) for name in names for one in self._limits.get(name, ())}
         spent, changed = spending.spent(connection, self.ledger.database, places), Spent()
         parts: list[Choice] = []
         for i in range(request.size):
@@ -97,8 +112,8 @@ class Turns:
             one = _masked(one, np.array(open_arms), names)
             part = self.decider.choose(one)
             parts.append(part)
-            for budget in self.budgets.get(names[part.arm], ()):
-                key = names[part.arm], (budget.ticks, budget.start(now))
+            for limit in self._limits.get(names[part.arm], ()):
+                key = names[part.arm], limit.place(now)
                 changed[key] = spent[key] = spent.get(key, 0.0) + float(price[part.arm])
         return (parts[0] if request.single else one_arm.joined(parts, request)), changed
 
@@ -112,19 +127,18 @@ class Turns:
     def _open(self, name: str, cost: float, spent: Spent, now: int) -> bool:
         """Whether an arm may be shown once more."""
         return all(
-            budget.allows(spent.get((name, (budget.ticks, budget.start(now))), 0.0), cost)
-            for budget in self.budgets.get(name, ())
+            spent.get((name, limit.place(now)), 0.0) + cost <= limit.most for limit in self._limits.get(name, ())
         )
 
     def spent(self, now: Any = None) -> dict[str, tuple[float, ...]]:
         """What is spent of each budget in its period at a time, by id."""
         at = record.micros(schema.moment(now))
-        places = {(one.ticks, one.start(at)) for budgets in self.budgets.values() for one in budgets}
+        places = {limit.place(at) for several in self._limits.values() for limit in several}
         with self.ledger.database.reading() as connection:
             amounts = spending.spent(connection, self.ledger.database, places)
         return {
-            arm: tuple(amounts.get((arm, (one.ticks, one.start(at))), 0.0) for one in budgets)
-            for arm, budgets in self.budgets.items()
+            arm: tuple(amounts.get((arm, limit.place(at)), 0.0) for limit in several)
+            for arm, several in self._limits.items()
         }
 
     # The rounds of a baseline
