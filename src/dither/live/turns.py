@@ -64,7 +64,8 @@ class Turns:
 
     def __init__(self, ledger: Ledger, decider: Decider, budgets: Budgets, began: RoundSums | None) -> None:
         """began : what the rounds of the bandit added up to as it began."""
-        self.ledger, self.decider, self.budgets, self._began = ledger, decider, budgets, began
+        self.decider, self.budgets, self._began = decider, budgets, began
+        self._ledger, self._committer, self._home = ledger, ledger.committer, ledger.database
         self._limits = {
             arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
             for arm, several in budgets.items()
@@ -75,7 +76,7 @@ class Turns:
     def decide(self, call: Call) -> Entry:
         """One request, or B. It is stored when this returns."""
         time, early = self.decider.time(call), self.decider.early(call)
-        home, bandit = self.ledger.database, self.decider.bandit
+        home, bandit = self._home, self.decider.bandit
 
         def decided(connection: Any) -> tuple[Any, ...]:
             spending.hold(connection, home)
@@ -96,7 +97,7 @@ class Turns:
             return entry.rows, entry.lessons, entry, write
 
         ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
-        return self.ledger.committer.enter_decided(decided, [str(one) for one in ids])
+        return self._committer.enter_decided(decided, [str(one) for one in ids])
 
     def _in_turn(self, connection: Any, request: Request, call: Call, now: int) -> tuple[Choice, Spent]:
         """The choices of all requests, one after the other, and what is then spent of the budgets that changed."""
@@ -104,7 +105,7 @@ class Turns:
         names = tuple(map(str, range(K))) if request.ids is None else request.ids
         costs = self._costs(call.costs, request)
         places = {one.place(now) for name in names for one in self._limits.get(name, ())}
-        spent, changed = spending.spent(connection, self.ledger.database, places), Spent()
+        spent, changed = spending.spent(connection, self._home, places), Spent()
         parts: list[Choice] = []
         for i in range(request.size):
             one, price = (request, costs) if request.single else (request.row(i), costs[i])
@@ -134,8 +135,8 @@ class Turns:
         """What is spent of each budget in its period at a time, by id."""
         at = record.micros(schema.moment(now))
         places = {limit.place(at) for several in self._limits.values() for limit in several}
-        with self.ledger.database.reading() as connection:
-            amounts = spending.spent(connection, self.ledger.database, places)
+        with self._home.reading() as connection:
+            amounts = spending.spent(connection, self._home, places)
         return {
             arm: tuple(amounts.get((arm, limit.place(at)), 0.0) for limit in several)
             for arm, several in self._limits.items()
@@ -147,15 +148,15 @@ class Turns:
         """What the rounds add up to by now. Where decisions were erased, it is made again from all others."""
         if self.decider.bandit.baseline is None:
             return None
-        with self.ledger.turn, self.ledger.holding() as connection:
-            spending.hold(connection, self.ledger.database)
+        with self._ledger.turn, self._ledger.holding() as connection:
+            spending.hold(connection, self._home)
             erased, sums = self._rounds(connection)
-            spending.put_rounds(connection, self.ledger.database, erased, _array(sums))
+            spending.put_rounds(connection, self._home, erased, _array(sums))
         return sums
 
     def _rounds(self, connection: Any) -> tuple[int, RoundSums]:
         """The last erasure, and what the rounds add up to without what was erased. Nobody else decides meanwhile."""
-        erased, sums = spending.rounds(connection, self.ledger.database)
+        erased, sums = spending.rounds(connection, self._home)
         if sums is None:
             return erased, self.recount(connection)
         *z, g, rounds, shown = sums.tolist()
