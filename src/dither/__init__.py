@@ -8,11 +8,11 @@ from dither._version import __version__
 from dither.algorithms import ALGORITHMS, Algorithm
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes, load
+from dither.deciding.answers import Decision, Decisions, ListDecision, ListDecisions
 from dither.deciding.baseline import Baseline
 from dither.deciding.budget import Budget
-from dither.deciding.decision import Decision, Decisions
 from dither.deciding.explain import Explanation
-from dither.deciding.ranking import ListDecision, ListDecisions, ListPropensities
+from dither.deciding.ranking import ListPropensities
 from dither.features import Catalogue, Features
 from dither.simulation.simulate import Results, simulate
 

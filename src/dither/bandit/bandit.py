@@ -12,7 +12,7 @@ belong to one process: after a fork, the child draws from fresh entropy (docs/pr
 import copy
 import operator
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -21,15 +21,29 @@ from dither.base import errors, forks, streams, trees
 from dither.deciding import baseline as baselines
 from dither.deciding import decision, explain, observation, one_arm, ranking
 from dither.deciding import request as requests
+from dither.deciding.answers import (
+    AnyShape,
+    Batch,
+    Decision,
+    Decisions,
+    Kind,
+    ListDecision,
+    ListDecisions,
+    Numbers,
+    Vector,
+    Wishes,
+)
 from dither.deciding.baseline import Baseline, RoundSums
-from dither.deciding.decision import Choice, Decision, Decisions
+from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
 from dither.deciding.policy import check
-from dither.deciding.ranking import ListDecision, ListDecisions
 from dither.deciding.request import Request
 from dither.features import Features
 from dither.features.encoder import checked
 from dither.models import model as contract
+
+if TYPE_CHECKING:
+    from dither.deciding.answers import ListOneOrMany, OneOrMany
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
 COUNTS = ("decisions", "observations")
@@ -107,6 +121,14 @@ class Bandit:
         """The round: rewards learnt so far, plus 1."""
         return self.observations + 1
 
+    @overload
+    def choose(self, X: AnyShape, **wishes: Unpack[Wishes]) -> "OneOrMany": ...
+    @overload
+    def choose(self, X: Vector, **wishes: Unpack[Wishes]) -> Decision: ...
+    @overload
+    def choose(self, X: Batch, **wishes: Unpack[Wishes]) -> Decisions: ...
+    @overload
+    def choose(self, X: Any, **wishes: Unpack[Wishes]) -> "OneOrMany": ...
     def choose(
         self, X: Any, *, mask: Any = None, values: Any = None, minimum: Any = None, baseline: Any = None
     ) -> Decision | Decisions:
@@ -205,6 +227,14 @@ class Bandit:
         safe = self.baseline.safe(self.model, self.state, self.kept, request)
         return demanded._replace(safe=safe, baseline=request.baseline)
 
+    @overload
+    def choose_list(self, X: AnyShape, *, k: int, mask: Any = None) -> "ListOneOrMany": ...
+    @overload
+    def choose_list(self, X: Vector, *, k: int, mask: Any = None) -> ListDecision: ...
+    @overload
+    def choose_list(self, X: Batch, *, k: int, mask: Any = None) -> ListDecisions: ...
+    @overload
+    def choose_list(self, X: Any, *, k: int, mask: Any = None) -> "ListOneOrMany": ...
     def choose_list(self, X: Any, *, k: int, mask: Any = None) -> ListDecision | ListDecisions:
         """Choose the k best arms in order, for one request or for B at once. The chance is drawn as in `choose`.
 
@@ -252,6 +282,14 @@ class Bandit:
             self.columns = request.columns
             return explanation
 
+    @overload
+    def propensities(
+        self, X: Any, *, detail: Literal[False] = False, draws: int = ..., log: bool = ..., **wishes: Unpack[Wishes]
+    ) -> Numbers: ...
+    @overload
+    def propensities(
+        self, X: Any, *, detail: Literal[True], draws: int = ..., log: bool = ..., **wishes: Unpack[Wishes]
+    ) -> tuple[Numbers, Numbers | None, Kind]: ...
     def propensities(
         self,
         X: Any,
@@ -283,7 +321,7 @@ class Bandit:
 
     def probabilities(
         self, request: Request, *, draws: int = 10_000, log: bool = False
-    ) -> tuple[np.ndarray, np.ndarray | None, str]:
+    ) -> tuple[Numbers, Numbers | None, Kind]:
         """`propensities` of a request that was checked: p, their standard errors, their kind."""
         with self._lock:
             now, demanded = self._now(), self._demands(request)

@@ -11,7 +11,6 @@ for many. It answers all that is asked about the choice. What is shown is an `Ou
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.deciding import inputs
+from dither.deciding.answers import Decision, Decisions, Kind
 from dither.deciding.demands import Demands
 from dither.deciding.policy import PAGE
 from dither.deciding.request import Request
@@ -41,28 +41,6 @@ class Moment(NamedTuple):
         """What the policy sees of a request."""
         seen = view(self.policy, self.model, self.state, request.X, t=self.t)
         return seen if request.values is None else valued(seen, request.values, self.model)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What `choose` answers to one request."""
-
-    arm: int
-    propensity: float  # P(arm) at the moment of the decision; NaN where the kind is "none"
-    propensity_kind: str  # "exact", "monte_carlo", "estimated" or "none"
-    propensity_se: float | None  # standard error; None where exact
-    z: float | np.ndarray | None = None  # what was drawn: one number for all arms, or one for each arm, (K,)
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """What `choose` answers to B requests."""
-
-    arm: np.ndarray  # (B,) int
-    propensity: np.ndarray  # (B,)  NaN where it is not known
-    propensity_kind: str  # as of `Decision`, of all that are not certain: an arm that alone can be shown has 1
-    propensity_se: np.ndarray | None  # (B,)  0 where certain; None where exact
-    z: np.ndarray | None = None  # (B,) or (B, K)
 
 
 Aside = Callable[[], np.random.Generator]  # gives a stream for Monte Carlo: of this moment, and of no later one
@@ -97,7 +75,7 @@ class Outcome(Protocol):
 
     def probabilities(
         self, now: Moment, view: Any, request: Request, demands: Demands, aside: Aside, n: int
-    ) -> tuple[np.ndarray, np.ndarray | None, str]:
+    ) -> tuple[np.ndarray, np.ndarray | None, Kind]:
         """The probabilities of all arms (..., K), their standard errors or None, and their kind."""
 
 
@@ -142,7 +120,7 @@ class Choice:
         certain = np.ravel(alone & (np.asarray(self.p) == 1))
         return ["exact" if one else self.kind for one in certain.tolist()]
 
-    def probabilities(self, *, draws: int = 10_000) -> tuple[np.ndarray, np.ndarray | None, str]:
+    def probabilities(self, *, draws: int = 10_000) -> tuple[np.ndarray, np.ndarray | None, Kind]:
         """Of all arms, from the view that chose: p (..., K), their standard errors or None, and their kind."""
         if self.parts:
             p, se, kinds = zip(*(part.probabilities(draws=draws) for part in self.parts), strict=True)

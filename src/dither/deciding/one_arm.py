@@ -6,6 +6,7 @@ import numpy as np
 
 from dither.base import arrays
 from dither.deciding import decision, monte_carlo
+from dither.deciding.answers import Kind
 from dither.deciding.decision import Aside, Choice, Moment
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
@@ -40,15 +41,16 @@ class OneArm:
 
     def probabilities(
         self, now: Moment, view: Any, request: Request, demands: Demands, aside: Aside, n: int, *, log: bool = False
-    ) -> tuple[np.ndarray, np.ndarray | None, str]:
+    ) -> tuple[np.ndarray, np.ndarray | None, Kind]:
         """The probabilities of all arms (..., K), or their logarithms; their standard errors or None; their kind."""
         if decision.exact(view):
             rule, of = (decision.log_propensities, demands.of_logs) if log else (decision.propensities, demands.of)
             return of(rule(view, mask=request.mask)), None, "exact"
         alone, se = demands.alone, None
+        kind: Kind = "exact"
         if alone is not None and np.all(alone):
             monte_carlo.counts(now, view, aside(), request, None, n=1)  # what the model refuses is refused here too
-            p, kind = np.asarray(demands.possible, dtype=np.float64), "exact"
+            p = np.asarray(demands.possible, dtype=np.float64)
         elif decision.knowable(now.policy):
             p, se = monte_carlo.estimate(now, view, aside(), request, demands, n=n)
             kind = "monte_carlo"

@@ -20,6 +20,7 @@ import numpy as np
 from dither import noise, propensity
 from dither.base import arrays, errors
 from dither.deciding import decision, monte_carlo
+from dither.deciding.answers import Kind, ListDecision, ListDecisions
 from dither.deciding.decision import Aside, Choice, Moment
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
@@ -27,28 +28,6 @@ from dither.deciding.request import Request
 MOST = 100_000  # at most so many lists are spelt out
 Share = Callable[[np.ndarray], np.ndarray]  # which arms are left (..., K) -> how probable each is as the first
 Places = list[np.ndarray]  # the arms in order; arms that tie are one array; the last array reaches the k-th place
-
-
-@dataclass(frozen=True, slots=True)
-class ListDecision:
-    """What `choose_list` answers to one request."""
-
-    arms: np.ndarray  # (k,) int  the first is the best
-    propensity: float  # P(this ordered list); NaN where the kind is "none"
-    propensity_kind: str  # "exact", "monte_carlo" or "none"
-    propensity_se: float | None  # standard error; None where exact
-    z: float | np.ndarray | None = None  # as of `Decision`
-
-
-@dataclass(frozen=True, slots=True)
-class ListDecisions:
-    """What `choose_list` answers to B requests."""
-
-    arms: np.ndarray  # (B, k) int  the first of each is the best
-    propensity: np.ndarray  # (B,)
-    propensity_kind: str  # as of `Decisions`
-    propensity_se: np.ndarray | None  # (B,)
-    z: np.ndarray | None = None  # as of `Decisions`
 
 
 @dataclass(frozen=True)
@@ -59,7 +38,7 @@ class ListPropensities:
     lists: np.ndarray  # (L, k) int  the lists that the policy itself draws, the most probable first
     propensity: np.ndarray  # (L,)  their probabilities
     other: float  # P of any one list that is not in `lists`: uniform choices alone show it
-    kind: str  # "exact", "monte_carlo" or "none": the numbers are NaN
+    kind: Kind  # of "none", the numbers are NaN
     membership_se: np.ndarray | None  # (K,)  standard errors; None where exact
     propensity_se: np.ndarray | None  # (L,)
 
@@ -120,7 +99,7 @@ class RankedList(NamedTuple):
 
     def probabilities(
         self, now: Moment, view: Any, request: Request, demands: Demands, aside: Aside, n: int
-    ) -> tuple[np.ndarray, np.ndarray | None, str]:
+    ) -> tuple[np.ndarray, np.ndarray | None, Kind]:
         """How probable each arm is on the list of one request, (1, K); their standard errors or None; their kind."""
         every = propensities(now, request.row(0), demands.row((0,)), k=self.k, rng=aside(), n=n, lists=False)
         se = None if every.membership_se is None else every.membership_se[None]
@@ -306,7 +285,7 @@ def _estimated(drawn: np.ndarray, demands: Demands, *, k: int, lists: bool) -> L
 
 
 def _answer(
-    membership: np.ndarray, shares: dict[tuple[int, ...], float], demands: Demands, *, k: int, kind: str, n: int = 0
+    membership: np.ndarray, shares: dict[tuple[int, ...], float], demands: Demands, *, k: int, kind: Kind, n: int = 0
 ) -> ListPropensities:
     """shares : of the lists, without uniform ones; n : how many were drawn, 0: none."""
     eps, offered = demands.uniform, demands.possible

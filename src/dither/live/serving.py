@@ -3,13 +3,15 @@
 import dataclasses
 import threading
 import time as clock
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import numpy as np
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
+from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.decision import Choice
 from dither.features import Catalogue
 from dither.live import opening, settling, turns
@@ -19,20 +21,52 @@ from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
 from dither.log.database import lessons
+from dither.log.ledger import Answer, Many
+
+One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+class Details(Wishes, total=False):
+    """What may be said of a choice besides context and arms; `Live.choose` says what each means."""
+
+    costs: Any
+    id: Any
+    time: datetime | str | float | None
+    extra: Mapping[str, Any] | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Shown(Recorded):
-    """A decision that is in the ledger. `arm` is the id of the arm where ids were given, else its position."""
+    """A decision that is in the ledger."""
 
+    arm: Any  # the id of the arm where ids were given, else its position
     place: int = -1  # the position of the arm in the request; with disjoint slots its slot
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class ShownMany(RecordedMany):
-    """Decisions that are in the ledger. `arm` has the ids of the arms where ids were given, else positions."""
+    """Decisions that are in the ledger."""
 
+    arm: Any  # (B,) as of `Shown`
     place: Any = None  # (B,) as of `Shown`
+
+
+if TYPE_CHECKING:
+
+    class ShownById(Shown):
+        """Of a request with ids."""
+
+        arm: str
+
+    class ShownOneOrMany(Shown, ShownMany):
+        """What the type of the context leaves open."""
+
+        arm: Any
+        propensity: Any
+        propensity_se: Any
+        z: Any
+        id: Any
+        place: Any
 
 
 class Live:
@@ -143,6 +177,18 @@ class Live:
         self._decider.follow()
         return self._decider.shadow
 
+    @overload
+    def choose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
+    @overload
+    def choose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    @overload
+    def choose(self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    @overload
+    def choose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
+    @overload
+    def choose(self, context: Batch | Sequence[Record], arms: Any = None, **more: Unpack[Details]) -> ShownMany: ...
+    @overload
+    def choose(self, context: Any, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
     def choose(
         self,
         context: Any = None,
@@ -182,7 +228,11 @@ class Live:
             self.ledger.committer.enter(entry.rows, entry.lessons)
         return _shown(entry.choice, [row["id"] for row in entry.rows])
 
-    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
+    @overload
+    def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
+    @overload
+    def reward(self, id: Many, r: Any, time: Any = None, *, part: str | None = None) -> list[Answer]: ...
+    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Answer | list[Answer]:
         """Take a reward, from any process, however late: 'counted', 'known', 'conflict' or 'late'.
 
         id, r, time, part : as for `log.Ledger.reward`; lists are taken, and learnt, together

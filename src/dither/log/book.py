@@ -9,21 +9,24 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
 from dither import _version
 from dither.base import errors, forks
-from dither.deciding.decision import Decision, Decisions
+from dither.deciding.answers import Decision, Decisions
 from dither.log import flushing, ledger, record, schema, stated, storage, terms
+from dither.log.ledger import Answer, Many
 from dither.log.logged import Logged
-from dither.log.record import Recorded, RecordedMany, Recorder, id_text
+from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder, id_text
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
+    from dither.deciding.answers import OneOrMany
     from dither.log.database import committing
+    from dither.log.record import RecordedOneOrMany
 
 _TOGETHER = 10_000  # pending decisions that are read together
 
@@ -94,6 +97,12 @@ class Ledger:
         self.look()
         forks.tell(self)
 
+    @overload
+    def record(self, made: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
+    @overload
+    def record(self, made: Decision, **more: Unpack[AboutRecord]) -> Recorded: ...
+    @overload
+    def record(self, made: Decisions, **more: Unpack[AboutRecord]) -> RecordedMany: ...
     def record(
         self,
         made: Decision | Decisions,
@@ -157,7 +166,11 @@ class Ledger:
             self._columns = tuple(about["names"]) if about.get("names") else None
             self._slots = tuple(about["slots"]) if about.get("slots") else None
 
-    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
+    @overload
+    def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
+    @overload
+    def reward(self, id: Many, r: Any, time: Any = None, *, part: str | None = None) -> list[Answer]: ...
+    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Answer | list[Answer]:
         """Take a reward for a decision, however late, from any process.
 
         id, r : a text and a number, or a list of texts and one of numbers, which are taken together or not at all

@@ -9,7 +9,7 @@ import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from dither import noise
 from dither.base import errors
 from dither.deciding import decision as policies
 from dither.deciding import inputs
-from dither.deciding.decision import Choice, Decision, Decisions
+from dither.deciding.answers import Decision, Decisions
+from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.log import schema
 from dither.log.check import ROUNDING
@@ -30,18 +31,48 @@ _FLOAT = np.dtype("<f8")
 _NOTHING = dict.fromkeys((*schema.DECISION, "width", "extra", "x", "slot", "batch", "deadline")) | {"closed": False}
 
 
-@dataclass(frozen=True, slots=True)
+class About(TypedDict, total=False):
+    """What is recorded with a decision; `Log.decide` says what each means."""
+
+    time: datetime | str | float | None
+    mask: Any
+    arms: Any
+    extra: Mapping[str, Any] | None
+
+
+class AboutRecord(About, total=False):
+    """What is recorded with a decision that was made elsewhere; `Log.record` says what each means."""
+
+    X: Any
+    id: Any
+    probabilities: Any
+    floor: float | None
+
+
+@dataclass(frozen=True)
 class Recorded(Decision):
     """A decision that is in the log: a `Decision` with the id that its reward needs."""
 
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedMany(Decisions):
     """Decisions that are in the log, with the ids that their rewards need."""
 
     id: tuple[str, ...] = ()  # (B,)
+
+
+if TYPE_CHECKING:
+
+    class RecordedOneOrMany(Recorded, RecordedMany):
+        """What the type of X leaves open."""
+
+        arm: Any
+        propensity: Any
+        propensity_se: Any
+        z: Any
+        id: Any
 
 
 def recorded(choice: Choice, ids: list[str]) -> Recorded | RecordedMany:

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from dither.deciding import inputs
-from dither.deciding.decision import Choice, Decision, Decisions
+from dither.deciding.answers import Decision, Decisions
+from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 from dither.log.check import ROUNDING

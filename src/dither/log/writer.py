@@ -14,16 +14,21 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from dither import _version
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
-from dither.deciding.decision import Choice, Decision, Decisions
-from dither.deciding.ranking import ListDecision, ListDecisions
+from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, ListDecision, ListDecisions, Vector
+from dither.deciding.decision import Choice
 from dither.log import claim, ledger, record, schema, stated, storage
+from dither.log.ledger import Answer
 from dither.log.logged import Logged
-from dither.log.record import Recorded, RecordedMany, Recorder, id_text
+from dither.log.record import About, AboutRecord, Recorded, RecordedMany, Recorder, id_text
+
+if TYPE_CHECKING:
+    from dither.deciding.answers import OneOrMany
+    from dither.log.record import RecordedOneOrMany
 
 
 class Log:
@@ -99,6 +104,14 @@ class Log:
                 raise
         forks.tell(self)
 
+    @overload
+    def decide(self, X: AnyShape, id: Any = None, **more: Unpack[About]) -> "RecordedOneOrMany": ...
+    @overload
+    def decide(self, X: Vector, id: Any = None, **more: Unpack[About]) -> Recorded: ...
+    @overload
+    def decide(self, X: Batch, id: Any = None, **more: Unpack[About]) -> RecordedMany: ...
+    @overload
+    def decide(self, X: Any, id: Any = None, **more: Unpack[About]) -> "RecordedOneOrMany": ...
     def decide(
         self,
         X: Any,
@@ -128,6 +141,12 @@ class Log:
             floor = None if self.bandit.baseline is None else 0.0  # what is not safe has no floor
             return self._record(chosen, arms, id=id, time=time, extra=extra, floor=floor)
 
+    @overload
+    def record(self, made: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
+    @overload
+    def record(self, made: Decision, **more: Unpack[AboutRecord]) -> Recorded: ...
+    @overload
+    def record(self, made: Decisions, **more: Unpack[AboutRecord]) -> RecordedMany: ...
     def record(
         self,
         made: Decision | Decisions,
@@ -221,7 +240,7 @@ class Log:
                 self._put_rewards()
         return record.recorded(chosen, names)
 
-    def reward(self, id: Any, r: float, time: Any = None, *, part: str | None = None) -> str:
+    def reward(self, id: Any, r: float, time: Any = None, *, part: str | None = None) -> Answer:
         """Take a reward for a decision, however late. Returns 'counted', 'known' (the same value again) or 'conflict'.
 
         A conflict is another value for a part that has one. It is kept, and does not count.

@@ -16,7 +16,7 @@ from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import arrays, errors, streams, trees
 from dither.deciding import policy as policy_contract
-from dither.deciding.decision import Decision, Decisions
+from dither.deciding.answers import Decision, Decisions
 from dither.envs import base
 from dither.models import model as contract
 from dither.simulation.simulate import simulate
