@@ -408,7 +408,7 @@ def _shown(choice: Choice, ids: list[str]) -> Shown | ShownMany:
     names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z)
     if choice.request.single:
         place = int(choice.arm)
-        return Shown(place if names is None else names[place], *more, ids[0], place)  # type: ignore[arg-type]
+        return Shown(place if names is None else names[place], *more, ids[0], place)
     arms = choice.arm if names is None else np.array([names[arm] for arm in choice.arm])
     return ShownMany(arms, *more, tuple(ids), choice.arm)
 
