@@ -77,7 +77,7 @@ def _loaded(
             raise ValueError(f"its columns {columns!r} are not {bandit.dim} names")
         if features is not None and names != list(features.columns):
             raise ValueError("its columns are not those of its features")
-        bandit._columns = columns
+        bandit.columns = None if columns is None else tuple(columns)
         bandit.state = saving.filled(bandit.state, content)
         contract.check(bandit.model, bandit.state)
         bandit.state = contract.restored(bandit.model, bandit.state)

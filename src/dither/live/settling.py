@@ -5,7 +5,7 @@ from typing import Any
 
 from dither.bandit import saving
 from dither.bandit.bandit import Bandit
-from dither.live.taught import BEGAN, SHADOW, Shadow, shadow_of
+from dither.live.taught import BEGAN, SHADOW, ShadowFacts, shadow_of
 from dither.log import Ledger
 from dither.log.database import keeping, lessons
 
@@ -64,9 +64,9 @@ def shadow(ledger: Ledger, given: Bandit | None, *, learns: bool) -> None:
             )
 
 
-def put_shadow(connection: Any, given: Bandit | None, *, learns: bool) -> Shadow:
+def put_shadow(connection: Any, given: Bandit | None, *, learns: bool) -> ShadowFacts:
     """The shadow of the ledger from now on; None: there is none. The lease is locked."""
-    made = Shadow(shadow_of(connection).number + 1, learns, None if given is None else given.to_bytes())
+    made = ShadowFacts(shadow_of(connection).number + 1, learns, None if given is None else given.to_bytes())
     about = {"number": made.number, "learns": learns, "model": None if given is None else repr(given.model)}
     keeping.put(connection, SHADOW, about, made.first)
     lessons.changed(connection, shadow=made.number)
@@ -83,22 +83,6 @@ def fits(given: Bandit, first: Bandit, now: Bandit) -> None:
         )
     if given.features is not None and now.features is not None:
         now.features.check(given.features, what="the shadow's features", whose="the bandit")
-
-
-def facts(ledger: Ledger) -> dict[str, Any]:
-    """What the ledger says of itself: names of features, ids of slots."""
-    with ledger.database.reading() as connection:
-        return keeping.settings(connection).get("about", {})
-
-
-def fact(ledger: Ledger, name: str, value: Any) -> tuple[Any, ...]:
-    """A fact of the ledger that the first one to say it settles."""
-    with ledger.turn, ledger.holding() as connection:
-        lessons.hold(connection)
-        about = keeping.settings(connection).get("about", {})
-        if name not in about:
-            keeping.put(connection, "about", about | {name: list(value)})
-        return tuple(about.get(name, value))
 
 
 def _same(given: Bandit, data: bytes, where: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dither.log import ledger, schema, storage
+from dither.deciding import inputs
+from dither.log import ledger, record, schema, storage
 
 ROWS = 10_000  # read together
 PART = 100_000  # rows of an exported file
@@ -55,9 +56,11 @@ def _take(book: Any, connection: Any, folder: Path) -> int:
         frame = decisions.slice(at, ROWS)
         there = entering.taken(connection, frame["id"].to_list())
         rows = [_row(row) for row in frame.iter_rows(named=True) if row["id"] not in there]
+        for id in [text for row in rows for text in (row["id"], *(row["arms"] or ()))]:
+            inputs.storable(id)
         slots = held.about.get("slots")
-        made = [entering.values(row, horizon=book.ticks, more=_lesson(row, slots)) for row in rows]
-        entering.enter(connection, book.database, made)
+        values = [entering.IN_ORDER(record.stored(row, horizon=book.ticks, lesson=_lesson(row, slots))) for row in rows]
+        book.database.many(connection, entering.INSERT, entering.COLUMNS, values)
         new |= {row["id"] for row in rows}
     frames = [storage.read_part(path) for _, _, path in received.parts]
     frames += [] if received.tail is None else [received.tail]
@@ -67,7 +70,7 @@ def _take(book: Any, connection: Any, folder: Path) -> int:
             mine = [event for event in events if event.id in new or not event.conflict]
             judge = rewarding.Judge(connection, book.database, book.rules, [event.id for event in mine])
             for event in mine:
-                judge.answer(rewarding.Sent(event.id, event.reward, event.part, entering.micros(event.time)))
+                judge.answer(rewarding.Sent(event.id, event.reward, event.part, record.micros(event.time)))
             rewarding.insert(connection, book.database, judge.rows)
     return len(new)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from dither.algorithms import Algorithm, Spec
 from dither.base import arrays, errors, parts, streams, workers
-from dither.deciding import decision
+from dither.deciding import policy as policy_contract
 from dither.models import adapting
 from dither.models.model import Model, begin
 from dither.simulation.crew import Agent, Team, in_cache, teams
@@ -110,7 +110,7 @@ def simulate(
         for label, what in entries(algorithms).items()
     }
     for model, policy in agents.values():
-        decision.check(policy, model, dim=env.dim)
+        policy_contract.check(policy, model, dim=env.dim)
     agents = {label: (_placed(model, device), policy) for label, (model, policy) in agents.items()}
     for model, policy in agents.values():
         if model.slots != (env.arms if env.disjoint else None):

@@ -7,7 +7,7 @@ from typing import Any
 from dither.algorithms import Spec, alone, specs
 from dither.algorithms.algorithm import UNSTATED
 from dither.base import errors, parts
-from dither.deciding import decision
+from dither.deciding import policy as policy_contract
 from dither.simulation.simulate import check_environment, check_rewards, configured
 from dither_bench.define import glm_figures, linear_figures, networks, neural_figures
 from dither_bench.define.environments import build, defaults
@@ -67,7 +67,7 @@ def _fitting(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
     """The model and the policy. Raises TypeError where the policy needs another model."""
     model, policy = configured(spec, env, rounds=rounds)
     try:
-        decision.check(policy, model, dim=env.dim)
+        policy_contract.check(policy, model, dim=env.dim)
     except TypeError as error:
         if spec.algorithm.perturbs != UNSTATED:
             raise

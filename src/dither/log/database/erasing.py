@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dither.log import record
 from dither.log.database import entering, lessons, sql_tables
 from dither.log.database.home import Home
 
@@ -62,4 +63,4 @@ def _by_column(connection: sa.Connection, by: str, sought: list[Any]) -> list[in
 
 
 def _key(value: Any) -> str:
-    return json.dumps(value, default=entering.held)
+    return json.dumps(value, default=record.as_json)
