@@ -16,7 +16,6 @@ from numpy.testing import assert_allclose
 
 import dither
 from dither.bandit import saving
-from dither.models import model as contract
 from properties import exactly, paid
 
 FOLDER = Path(__file__).parent / "files"
@@ -49,7 +48,7 @@ def answers(bandit):
     return {
         "kind": kind,
         "p": None if kind == "none" else p.tolist(),
-        "predict": bandit.predict(X).tolist() if "predict" in contract.abilities(bandit.model) else None,
+        "predict": bandit.predict(X).tolist() if "predict" in bandit.model.abilities else None,
         "arms": [int(bandit.choose(X).arm) for _ in range(12)],
         "decisions": bandit.decisions,
         "observations": bandit.observations,

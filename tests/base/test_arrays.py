@@ -92,10 +92,10 @@ def test_models_reach_the_same_state(lib, model, batch):
         ours = model.update_many(ours, X, R, **({"arm": arm} if disjoint else {}))
         theirs = model.update_many(theirs, lib.array(X), lib.array(R), **({"arm": lib.array(arm)} if disjoint else {}))
     at = rng.normal(size=(*batch, d) if disjoint else (*batch, 5, d))
-    eta = rng.normal(size=(*batch, 2 * contract.ambient(model, d)))
+    eta = rng.normal(size=(*batch, 2 * model.ambient(d)))
     for answer in (model.mean, model.width):
         assert_allclose(lib.back(answer(theirs, lib.array(at))), answer(ours, at), rtol=1e-9, atol=1e-12)
-    half = eta[..., : contract.ambient(model, d)]
+    half = eta[..., : model.ambient(d)]
     assert_allclose(lib.back(model.sample(theirs, lib.array(half))), model.sample(ours, half), rtol=1e-9, atol=1e-9)
     found = lib.back(model.perturb(theirs, lib.array(eta)))  # the factor of the Gram matrix is free up to a rotation
     assert found.shape == model.perturb(ours, eta).shape
@@ -127,7 +127,7 @@ def test_policies_make_the_same_choices(lib, name, preset):
     ours, theirs = begun(), begun(xp=lib.xp)
     for t in range(1, T + 1):
         X, u = rng.normal(size=(R, K, d)), rng.random((R, decision.UNIFORMS))
-        chance = policy.draw(rng, R, arms=K, dim=contract.ambient(model, d))
+        chance = policy.draw(rng, R, arms=K, dim=model.ambient(d))
         a = lockstep.choose(decision.view(policy, model, ours, X, t=t), chance, u, eps=decision.share(policy, t))
         b = lockstep.choose(
             decision.view(policy, model, theirs, lib.array(X), t=t),

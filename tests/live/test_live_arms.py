@@ -14,6 +14,7 @@ import dither
 from dither import log
 from dither.features import Category, Numeric
 from dither.log.database import arm_events, sql_tables
+from dither.models import adapting
 
 pytestmark = pytest.mark.usefixtures("closing")
 ARMS = {"a1": {"topic": "art", "words": 1.0}, "a2": {"topic": "war", "words": 2.0}}
@@ -243,10 +244,8 @@ def test_a_model_that_cannot_grow_takes_no_further_arm(home):
     def cannot(model, slots):
         raise TypeError("its slots cannot grow")
 
-    from dither.models import model as contract
-
     with pytest.MonkeyPatch.context() as broken:
-        broken.setattr(contract, "with_slots", cannot)
+        broken.setattr(adapting, "with_slots", cannot)
         with pytest.raises(TypeError, match="cannot grow"):
             live.catalogue.add("c")
     assert live.catalogue.ids == ("a", "b")

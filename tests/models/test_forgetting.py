@@ -15,7 +15,6 @@ import oracles
 from dither import testing
 from dither.base import trees
 from dither.models import Diagonal, Disjoint, Ridge, fading
-from dither.models import model as contract
 from libraries import Library
 
 NEEDS = frozenset({"logdet", "lipschitz", "perturb"})
@@ -378,7 +377,7 @@ def test_in_a_window_the_history_is_that_of_its_rows():
     ids=repr,
 )
 def test_it_keeps_the_rules_of_models(model):
-    late = {} if contract.clocked(model) else {"order": "what came last counts most"}
+    late = {} if model.half_life is not None else {"order": "what came last counts most"}
     testing.check_model(model, expected_failed_checks=late)
 
 
@@ -411,9 +410,9 @@ def test_settings_that_make_no_sense_are_refused():
 
 def test_a_radius_counts_what_is_not_forgotten():
     for model, seen in ((Ridge(discount=0.9), 10.0), (Ridge(window=7), 7.0), (Disjoint(Ridge(window=7), 3), 21.0)):
-        assert_allclose(contract.seen(model, 10_000), seen, rtol=1e-9)
-        assert contract.seen(model, 1) == 1.0
-    assert contract.seen(Ridge(), 50) == contract.seen(Ridge(half_life=2.0), 50) == 50
+        assert_allclose(model.seen(10_000), seen, rtol=1e-9)
+        assert model.seen(1) == 1.0
+    assert Ridge().seen(50) == Ridge(half_life=2.0).seen(50) == 50
     spans = [dither.LinUCB(dim=2, seed=0, **how) for how in ({}, {"discount": 0.9})]
     radii = [dither.policies.optimism.radius(b.policy, b.model, b.state, 10_000, d=2) for b in spans]
     assert_allclose(radii[1], dither.theory.ucb(10.0, d=2, delta=1e-4), rtol=1e-12)

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oracles
 from dither.models import Diagonal, Disjoint, Ridge
-from dither.models import model as contract
 from properties import same_arrays
 
 ALL = frozenset({"mean", "width", "sample", "logdet", "lipschitz", "perturb", "gram_width", "history", "predict"})
@@ -124,8 +123,8 @@ def test_leading_axes_are_a_loop(model, batch):
     needs = ALL - {"history"}
     steps = [(rng.normal(size=(*batch, d)), rng.normal(size=batch), rng.integers(3, size=batch)) for _ in range(7)]
     at = rng.normal(size=(*batch, d) if disjoint else (*batch, 5, d))
-    eta = rng.normal(size=(*batch, contract.ambient(model, d)))
-    more = rng.normal(size=(*batch, 2 * contract.ambient(model, d)))
+    eta = rng.normal(size=(*batch, model.ambient(d)))
+    more = rng.normal(size=(*batch, 2 * model.ambient(d)))
     state = model.init(d, batch=batch, needs=needs)
     for x, r, arm in steps:
         state = model.update(state, x, r, **({"arm": arm} if disjoint else {}))

@@ -13,7 +13,6 @@ from sklearn.linear_model import LinearRegression
 import dither
 import lockstep
 from dither.models import GLM, Diagonal, Disjoint, Network, Ridge
-from dither.models import model as contract
 from dither.noise import Ball, Gaussian
 from dither.policies import GeneralFeaturePerturbation as General
 
@@ -309,7 +308,7 @@ def test_choices_are_the_same_in_every_array_library(name, settings):
     policy, g = General(**settings), np.random.default_rng(0)
     for model in (Ridge(0.5), Disjoint(Ridge(0.5), 5), GLM()):
         X = g.normal(size=(4, 3) if model.slots else (4, 5, 3))
-        chance, u = policy.draw(g, 4, arms=5, dim=contract.ambient(model, 3)), g.random((4, 3))
+        chance, u = policy.draw(g, 4, arms=5, dim=model.ambient(3)), g.random((4, 3))
         x, r = g.normal(size=(4, 3)), np.array([0.0, 1, 1, 0])
         arm = {"arm": np.array([0, 1, 2, 3])} if model.slots else {}
         ours = model.update(model.init(3, batch=(4,), needs=policy.needs), x, r, **arm)

@@ -11,7 +11,6 @@ import dither
 import oracles
 from dither import noise
 from dither.models import Disjoint, Ridge
-from dither.models import model as contract
 from dither.policies import (
     UCB,
     EpsGreedy,
@@ -83,9 +82,9 @@ def test_the_vector_form_is_the_scalar_form_with_z_its_projection(kind, disjoint
     state = model.init(d)
     for t in range(200):
         X = rng.normal(size=(1, d) if disjoint else (1, K, d))
-        zeta = kind.vectors(rng, 1, contract.ambient(model, d))
+        zeta = kind.vectors(rng, 1, model.ambient(d))
         theta = model.flat(state)
-        u = theta / np.linalg.norm(theta) if t else np.eye(contract.ambient(model, d))[0]
+        u = theta / np.linalg.norm(theta) if t else np.eye(model.ambient(d))[0]
         seen = vector.view(model, state, X, t=t + 1)
         s = scalar.view(model, state, X, t=t + 1).scores(zeta @ u)
         assert_allclose(seen.scores(zeta), s, rtol=1e-12, atol=1e-12)

@@ -9,7 +9,6 @@ import lockstep
 from dither import envs
 from dither.base import streams, trees
 from dither.models import GLM, Ridge, history
-from dither.models import model as contract
 from dither.policies import FeaturePerturbation, PerturbedRewards
 from properties import NETWORKS, able
 from worlds import DIGITS, ENV, FAMILIES, GLMS, LINEAR, T, each_family, equal, run
@@ -138,7 +137,7 @@ def by_hand(env, seed, number, delay, model=None, policy=None, rounds=T):
             eps = env.reward_noise(noise, 1)
             reward = mean if eps is None else mean + eps[0]
         view = policy.view(model, state, X, t=t + 1)
-        z = policy.draw(chance, 1, arms=env.arms, dim=contract.ambient(model, env.dim))
+        z = policy.draw(chance, 1, arms=env.arms, dim=model.ambient(env.dim))
         arm = int(lockstep.choose(view, z, ties.random((1, 3)), eps=0.0)[0])
         regret += mean.max() - mean[arm]
         x = X[0] if env.disjoint else X[0, arm]

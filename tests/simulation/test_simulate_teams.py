@@ -77,7 +77,7 @@ def test_other_libraries_and_fitted_estimators_learn_alone(sizes):
     dither.simulate(LINEAR, ["LinFP", "LinTS"], runs=2, rounds=3, xp=array_api)
     fitted = models.Regressor(pytest.importorskip("sklearn.linear_model").Ridge(), refit=1)
     dither.simulate(LINEAR, {"a": (fitted, policies.Greedy()), "b": (fitted, policies.Greedy())}, runs=2, rounds=3)
-    assert set(sizes) == {1}  # seen red: without `contract.together`
+    assert set(sizes) == {1}  # seen red: without `Model.together`
 
 
 def test_a_refusal_for_one_is_a_refusal():

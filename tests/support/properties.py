@@ -39,12 +39,12 @@ EXCUSED = {  # algorithm -> property -> why it does not have it
     },
 }
 ALL = {name: algorithm.configure(2) for name, algorithm in dither.ALGORITHMS.items()}  # -> model, policy
-NETWORKS = [name for name, (model, _) in ALL.items() if contract.draws(model)]  # whose training is chance
+NETWORKS = [name for name, (model, _) in ALL.items() if model.draw is not None]  # whose training is chance
 
 
 def exact(model, policy):
     """Whether the probabilities are known: a view of three arms, or of one context, says so."""
-    slots = contract.slots(model)
+    slots = model.slots
     state = contract.begin(model, 2, needs=policy.needs, rng=lambda: np.random.default_rng(0))
     X = np.ones((3, 2)) if slots is None else np.ones(2)
     return decision.exact(decision.view(policy, model, state, X, t=1))
@@ -120,7 +120,7 @@ def brief(model, policy, n):
     """n rounds, or fewer where a round reads the history once, for every draw, or for every arm; where it is a step of
     training or an integral.
     """
-    if contract.draws(model):
+    if model.draw is not None:
         return -(-n // (5 if integrates(model, policy) else 3))
     if "bound" not in model.abilities:
         return n

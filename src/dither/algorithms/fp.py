@@ -15,7 +15,7 @@ from typing import Any
 from dither import policies
 from dither.algorithms.algorithm import Algorithm, Maker, fields
 from dither.bandit.bandit import Bandit
-from dither.models import model as contract
+from dither.models import adapting
 from dither.models.regressor import Fixed, Regressor
 
 
@@ -67,7 +67,7 @@ def _instance(given: Any) -> None:
 def _kind(given: Any) -> Any:
     """The class that makes a model of what is given; None where it is a model already."""
     _instance(given)
-    if contract.is_model(given):
+    if adapting.is_model(given):
         return None
     if hasattr(given, "predict") or hasattr(given, "fit"):
         return Regressor  # it says what an estimator lacks

@@ -10,6 +10,7 @@ belong to one process: after a fork, the child draws from fresh entropy (docs/pr
 """
 
 import copy
+import math
 import operator
 import threading
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -40,7 +41,8 @@ from dither.deciding.policy import check
 from dither.deciding.request import Request
 from dither.features import Features
 from dither.features.encoder import checked
-from dither.models import model as contract
+from dither.models import adapting
+from dither.models.model import begin, estimate, finite
 
 if TYPE_CHECKING:
     from dither.deciding.answers import ListOneOrMany, OneOrMany
@@ -88,10 +90,11 @@ class Bandit:
         errors.within("floor", floor, 0, 1)
         errors.at_least("monte_carlo", monte_carlo, 0)
         check(policy, model, dim=dim)
-        self.model, self.policy = model, policy
+        self._model: Any = adapting.adapted(model)  # with all the parts of a `Model`
+        self.policy = policy
         self.dim, self.floor, self.monte_carlo = int(dim), float(floor), int(monte_carlo)
         self.seed = streams.entropy(seed)
-        self.slots = contract.slots(model)
+        self.slots = self._model.slots
         self.baseline = baseline
         self.kept: RoundSums | None = None  # what the rounds so far add up to
         if baseline is not None:
@@ -102,19 +105,29 @@ class Bandit:
             baseline.check(model, slots=self.slots)
             self.kept = baseline.begin(self.dim)
         self.state = self._begun()
-        if contract.of_user(model):
-            contract.look(model, self.state, dim=self.dim)
+        if adapting.of_user(model):
+            adapting.look(self._model, self.state, dim=self.dim)
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         self.features = features
         names = None if features is None else checked(features).fits(self.dim, slots=self.slots)
         self.columns = None if names is None else tuple(names)  # (d,) names of the features; None: they go by place
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
-        self._training = self._stream("training") if contract.draws(model) else None  # the model's own chance
-        self._ambient = contract.ambient(model, self.dim)  # the dimension of θ
+        self._training = None if self._model.draw is None else self._stream("training")  # the model's own chance
+        self._ambient = self._model.ambient(self.dim)  # the dimension of θ
         self._gives_back = decision.asks(policy) or baseline is not None  # draws, where a decision fails after them
         self._lock = threading.RLock()
         forks.tell(self)
+
+    @property
+    def model(self) -> Any:
+        """The model that was passed."""
+        return adapting.original(self._model)
+
+    @property
+    def clocked(self) -> bool:
+        """Whether the model forgets by the clock (`half_life`), so that every observation has a time."""
+        return self._model.half_life is not None
 
     @property
     def t(self) -> int:
@@ -224,7 +237,7 @@ class Bandit:
             demanded = demanded.with_minimum(request.minimum, floor=self.floor, share=share)
         if self.baseline is None or request.baseline is None or self.kept is None:
             return demanded
-        safe = self.baseline.safe(self.model, self.state, self.kept, request)
+        safe = self.baseline.safe(self._model, self.state, self.kept, request)
         return demanded._replace(safe=safe, baseline=request.baseline)
 
     @overload
@@ -344,13 +357,15 @@ class Bandit:
         """
         with self._lock:
             more = dict(arm=arm, weight=weight, at=at, dim=self.dim, columns=self.columns)
-            X, r, settings, columns = observation.observation(self.model, x, r, **more)
+            X, r, settings, columns = observation.observation(self._model, x, r, **more)
             state = self._learnt(X, r, settings)
             if type(state) is not type(self.state):
-                own, new = type(self.state).__name__, type(state).__name__
-                raise TypeError(f"{type(self.model).__name__}.update must return the new state, {own}; got {new}")
-            if not contract.finite(state):
-                raise errors.overflow(type(self.model).__name__ if contract.of_user(self.model) else None)
+                names = type(self.model).__name__, type(self.state).__name__, type(state).__name__
+                raise TypeError("{}.update must return the new state, {}; got {}".format(*names))
+            theta = getattr(state, "theta", None)
+            usual = type(theta) is np.ndarray and np.vdot(theta, theta) < math.inf
+            if not usual and not finite(state):
+                raise errors.overflow(type(self.model).__name__ if adapting.of_user(self.model) else None)
             self.state, self.columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
 
@@ -362,26 +377,25 @@ class Bandit:
         Raises TypeError for a model without a half_life; ValueError for what is no finite number.
         """
         with self._lock:
-            self.state = self.model.advanced(self.state, observation.times(at, (), self.model))
+            self.state = self._model.advanced(self.state, observation.times(at, (), self._model))
 
     def _begun(self, model: Any = None) -> Any:
         """The first state of the model, or of another one in its place."""
-        return contract.begin(
-            model or self.model, self.dim, needs=self.policy.needs, rng=lambda: self._stream("weights")
-        )
+        model = self._model if model is None else model
+        return begin(model, self.dim, needs=self.policy.needs, rng=lambda: self._stream("weights"))
 
     def _learnt(self, X: np.ndarray, r: np.ndarray, settings: dict[str, Any]) -> Any:
         """The state after these observations. If the model refuses them, the stream of its own chance goes back."""
-        settings |= contract.given_up(self.model)
-        if self._training is None and X.ndim == 1:
-            return self.model.update(self.state, X, r, **settings)
+        if self._model.owns:
+            settings["own"] = True
+        learn = self._model.update if X.ndim == 1 else self._model.update_many
         if self._training is None:
-            return contract.update_many(self.model, self.state, X, r, **settings)
+            return learn(self.state, X, r, **settings)
         with streams.given_back(self._training):
-            chance = self.model.draw(self._training, 1 if X.ndim == 1 else len(X))
+            chance = self._model.draw(self._training, 1 if X.ndim == 1 else len(X))
             if X.ndim == 1:
-                return self.model.update(self.state, X, r, chance=tuple([k[0] for k in chance]), **settings)
-            return contract.update_many(self.model, self.state, X, r, chance=chance, **settings)
+                chance = tuple([kind[0] for kind in chance])
+            return learn(self.state, X, r, chance=chance, **settings)
 
     def refit(self) -> None:
         """Fit the model on all that was learnt, now, without waiting for its schedule (`models.Regressor`).
@@ -389,7 +403,7 @@ class Bandit:
         Raises TypeError for a model that learns every reward as it comes; ValueError where the fit fails.
         """
         with self._lock:
-            self.state = contract.refitted(self.model, self.state)
+            self.state = self._model.refitted(self.state)
 
     def grow(self, slots: int) -> None:
         """Have more disjoint slots. Those that are there keep what they learnt; the new ones have learnt nothing.
@@ -403,11 +417,11 @@ class Bandit:
             if self.slots is None:
                 raise TypeError("this bandit has no disjoint slots: any number of arms can be on offer")
             errors.at_least("slots", slots, self.slots)
-            model = contract.with_slots(self.model, int(slots))
+            model = adapting.with_slots(self._model, int(slots))
             check(self.policy, model, dim=self.dim)
             state = model.grown(self.state, self._begun(model))
-            self.model, self.state, self.slots = model, state, int(slots)
-            self._ambient = contract.ambient(model, self.dim)
+            self._model, self.state, self.slots = model, state, int(slots)
+            self._ambient = model.ambient(self.dim)
 
     def reseed(self, seed: int | None = None) -> None:
         """Draw from new streams from now on. A copy that decides beside its original must do so.
@@ -432,13 +446,12 @@ class Bandit:
         """
         with other._lock:
             columns = other.columns or self.columns
-            learnt = other.model, other.state, other.observations, columns
+            learnt = other._model, other.state, other.observations, columns
             if (other.dim, other.policy) != (self.dim, self.policy) or type(other.model) is not type(self.model):
                 raise ValueError(f"a bandit follows one of its own configuration: {other!r} is not that of {self!r}")
         with self._lock:
-            self.model, self.state, self.observations, self.columns = learnt
-            self.slots = contract.slots(self.model)
-            self._ambient = contract.ambient(self.model, self.dim)
+            self._model, self.state, self.observations, self.columns = learnt
+            self.slots, self._ambient = self._model.slots, self._model.ambient(self.dim)
 
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.
@@ -466,7 +479,7 @@ class Bandit:
                 **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
             }
             arrays = {name: np.asarray(array) for name, array in trees.leaves(self.state, "state").items()}
-            if contract.of_user(self.model):
+            if adapting.of_user(self.model):
                 saving.fits(self._begun(), arrays, model=self.model)
             if self.baseline is not None and self.kept is not None:
                 header["baseline"] = saving.pack(self.baseline)
@@ -476,7 +489,7 @@ class Bandit:
     @property
     def theta(self) -> np.ndarray:
         """θ̂, (d,); with disjoint slots (K, d). Raises TypeError for a model without a θ."""
-        return contract.theta(self.model, self.state).copy()
+        return estimate(self._model, self.state).copy()
 
     def mean(self, X: Any) -> np.ndarray:
         """m_i = x_i'θ̂, before the link where there is one: X as for `choose` -> (K,) or (B, K)."""
@@ -489,9 +502,9 @@ class Bandit:
     @property
     def bound(self) -> np.ndarray:
         """How exact θ̂ and Ĥ are, for models that know (`models.GLM.bound`): (2,); with disjoint slots (K, 2)."""
-        if "bound" not in self.model.abilities:
+        if "bound" not in self._model.abilities:
             raise errors.lacks(self.model, "bound", policy=self.policy)
-        return self.model.bound(self.state).copy()
+        return self._model.bound(self.state).copy()
 
     def width(self, X: Any) -> np.ndarray:
         """w_i, the standard deviation of x_i'θ̂ (noise of sd 1, or the link's): X as for `choose` -> (K,) or (B, K)."""
@@ -518,11 +531,11 @@ class Bandit:
         return f"Bandit({self.model}, {self.policy}, {settings}, t={self.t})"
 
     def _ask(self, ability: str, X: Any) -> np.ndarray:
-        if ability not in self.model.abilities:
+        if ability not in self._model.abilities:
             raise errors.lacks(self.model, ability, policy=self.policy)
         with self._lock:
             request = self.read(X)
-            answer = operator.methodcaller(ability, self.state, request.X)(self.model)
+            answer = operator.methodcaller(ability, self.state, request.X)(self._model)
             self.columns = request.columns
             return answer
 
@@ -539,7 +552,7 @@ class Bandit:
 
     def _now(self) -> decision.Moment:
         """What the next decision depends on."""
-        return decision.Moment(self.policy, self.model, self.state, self.observations + 1, self._ambient)
+        return decision.Moment(self.policy, self._model, self.state, self.observations + 1, self._ambient)
 
     def _aside(self) -> np.random.Generator:
         """A stream for Monte Carlo that belongs to this moment. It spends none of the bandit's chance."""

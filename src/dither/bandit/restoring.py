@@ -9,7 +9,6 @@ from dither.bandit.bandit import COUNTS, SETTINGS, Bandit
 from dither.base import errors, streams
 from dither.deciding import baseline as baselines
 from dither.features import Features
-from dither.models import model as contract
 
 
 def load(
@@ -79,8 +78,8 @@ def _loaded(
             raise ValueError("its columns are not those of its features")
         bandit.columns = None if columns is None else tuple(columns)
         bandit.state = saving.filled(bandit.state, content)
-        contract.check(bandit.model, bandit.state)
-        bandit.state = contract.restored(bandit.model, bandit.state)
+        bandit._model.check(bandit.state)
+        bandit.state = bandit._model.restored(bandit.state)
         return bandit
 
     bandit = content.build(build, known=table, own=model is not None)

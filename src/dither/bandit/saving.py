@@ -24,7 +24,7 @@ import numpy as np
 from dither import _version, models, noise, policies
 from dither.base import files, trees
 from dither.deciding import baseline
-from dither.models import model as contract
+from dither.models import adapting
 
 FORMAT = 2  # 2: states carry what rounding has done to them
 UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {}  # n -> turns format n into n + 1
@@ -260,8 +260,8 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 def pack(value: Any) -> Any:
     """A configuration as JSON: a dataclass as its class's name and its fields."""
-    if (known := contract.fingerprint(value)) is not None:
-        return {"given": known}
+    if (fingerprint := adapting.fingerprint(value)) is not None:
+        return {"given": fingerprint}
     if dataclasses.is_dataclass(value):
         return {"class": _name(type(value))} | {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, tuple):
@@ -285,7 +285,7 @@ def given(value: Any, model: Any, known: Mapping[str, type]) -> Any:
         return unpack(value, known)
     if model is None:
         raise WrongModel(f"the model is one that a file cannot hold, {saved}: pass it again, load(path, model=...)")
-    if (got := contract.fingerprint(model)) != saved:
+    if (got := adapting.fingerprint(model)) != saved:
         raise WrongModel(f"model= is not the model that was saved: it is {got}, and {saved} was saved")
     return model
 

@@ -22,7 +22,8 @@ from dither.deciding.answers import Decision, Decisions, Kind
 from dither.deciding.demands import Demands
 from dither.deciding.policy import PAGE
 from dither.deciding.request import Request
-from dither.models import model as contract
+from dither.models.adapting import adapted
+from dither.models.model import link
 from dither.policies.valued import Paid
 
 UNIFORMS = 3  # what a request for one arm spends: for ties, for the coin of what is uniform, for the uniform arm
@@ -195,6 +196,7 @@ def view(policy: Any, model: Any, state: Any, X: Array, *, t: int) -> Any:
     """What the policy sees in round t. Where the model makes features, that is the linear model `beneath` them."""
     if "beneath" in model.abilities:
         model, state, X = model.beneath(state, X)
+        model = adapted(model)
     return policy.view(model, state, X, t=t)
 
 
@@ -203,14 +205,13 @@ def valued(view: Any, values: np.ndarray, model: Any) -> Any:
 
     Raises TypeError where the scores do not say what is shown, or where rewards are no link of the scores.
     """
-    if getattr(model, "output", None) == "softmax":
+    if not model.separate:
         raise TypeError("values need expected rewards of each arm by itself, and a softmax is over all: take 'sigmoid'")
-    link = contract.link(model)
     if hasattr(view, "valued"):
-        return view.valued(values, link)
+        return view.valued(values, link(model))
     if chooses(view):
         raise TypeError(f"{type(view).__name__} chooses by a rule of its own: give it valued(v, link) ({PAGE})")
-    return Paid(view, values, link)
+    return Paid(view, values, link(model))
 
 
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:

@@ -125,7 +125,7 @@ def explain(now: Moment, request: Request, demands: Demands, *, z: float | None)
 def of_lines(lines: Lines, *, p: np.ndarray, uniform: float, z: float | None, mask: np.ndarray | None) -> Explanation:
     """The explanation of lines (K,) with the probabilities p (K,), of which a share is uniform."""
     m, w, slack, law, *_ = lines
-    sets = propensity.settle(m[None], w[None], slack=slack or propensity.given(m, w, mask), mask=_row(mask))
+    sets = propensity.settle(m[None], w[None], slack=slack or propensity.rounded(m, w, mask), mask=_row(mask))
     hull = propensity.corners(sets.m, sets.w, mask=_row(mask))
     low, high, of = np.full(m.shape, np.nan), np.full(m.shape, np.nan), sets.of[0]
     for arm, a, b in zip(hull.arm, hull.low, hull.high, strict=True):

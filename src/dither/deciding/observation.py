@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 
 from dither.deciding.inputs import LARGEST, features, finite, numbers, whole
-from dither.models import model as contract
+from dither.models import adapting
+from dither.models.model import Model, link
 
 
 def observation(
-    model: Any, x: Any, r: Any, *, arm: Any, weight: Any, at: Any, dim: int, columns: tuple[str, ...] | None
+    model: Model, x: Any, r: Any, *, arm: Any, weight: Any, at: Any, dim: int, columns: tuple[str, ...] | None
 ) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], tuple[str, ...] | None]:
     """Check one observation or n. -> x, r, the other arguments of the model's `update`, the column names."""
     X, columns = features(x, name="x", dim=dim, columns=columns)
@@ -20,24 +21,23 @@ def observation(
     supported(r, model)
     more: dict[str, Any] = {}
     if weight is not None:
-        contract.weighs(model)
-        more["weight"] = weights(weight, X.shape[:-1], most=contract.heaviest(model))
-    if at is not None or contract.clocked(model):
+        adapting.weighs(model)
+        more["weight"] = weights(weight, X.shape[:-1], most=model.heaviest)
+    if at is not None or model.half_life is not None:
         more["at"] = times(at, X.shape[:-1], model)
-    slots = contract.slots(model)
-    if slots is None and arm is None:
+    if model.slots is None and arm is None:
         return X, r, more, columns
-    if slots is None:
+    if model.slots is None:
         raise ValueError("arm is for disjoint slots alone; here x is the features of the arm that was shown")
     if arm is None:
         raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
-    more["arm"] = whole(arm, name="arm", below=slots, shape=X.shape[:-1])
+    more["arm"] = whole(arm, name="arm", below=model.slots, shape=X.shape[:-1])
     return X, r, more, columns
 
 
-def times(at: Any, shape: tuple[int, ...], model: Any) -> np.ndarray | np.float64:
+def times(at: Any, shape: tuple[int, ...], model: Model) -> np.ndarray | np.float64:
     """The times of observations, a number or one for each. Raises TypeError where the model has no clock, or no at."""
-    if not contract.clocked(model):
+    if model.half_life is None:
         raise TypeError(f"{type(model).__name__} has no clock, so it takes no at=: leave it out, or set half_life=")
     if at is None:
         raise TypeError(
@@ -63,9 +63,9 @@ def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray | np.float64:
     return r
 
 
-def supported(r: np.ndarray | np.float64, model: Any) -> None:
+def supported(r: np.ndarray | np.float64, model: Model) -> None:
     """Raise ValueError for rewards that the model's link cannot have."""
-    low, high = contract.support(model)
+    low, high = model.support
     if low == -np.inf and high == np.inf:
         return
     wrong = (r < low) | (r > high)
@@ -75,7 +75,7 @@ def supported(r: np.ndarray | np.float64, model: Any) -> None:
     what = f"not be below {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
     value = float(np.ravel(r)[np.argmax(wrong)])
     raise ValueError(
-        f"r must {what}, where rewards of the {contract.link(model).name} link are; got {value!r}{where}: "
+        f"r must {what}, where rewards of the {link(model).name} link are; got {value!r}{where}: "
         f"rescale the rewards or choose another link"
     )
 

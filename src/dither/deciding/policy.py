@@ -20,7 +20,8 @@ import numpy as np
 
 from dither.base import errors
 from dither.base.arrays import Array
-from dither.models import model as contract
+from dither.models import adapting
+from dither.models.model import PAGE as MODEL_PAGE
 
 PAGE = "docs/adding-a-policy.md"
 REQUIRED = ("needs", "draw", "view")
@@ -100,17 +101,17 @@ def check(policy: Any, model: Any, *, dim: int) -> None:
 
     Raises TypeError that lists all that is missing; ValueError where nothing is missing and the policy refuses.
     """
-    of_model, of_policy = contract.faults(model), faults(policy)
-    lacking = [] if isinstance(policy, type) else sorted(_needs(policy) - contract.abilities(model))
+    of_model, of_policy = adapting.faults(model), faults(policy)
+    lacking = [] if isinstance(policy, type) else sorted(_needs(policy) - adapting.abilities(model))
     wrong = [*of_policy, *of_model]
     if lacking:
         wrong.append(str(errors.lacks(model, *lacking, policy=policy)))
-    if hidden := [name for name in lacking if callable(getattr(model, name, None))]:
-        wrong.append(f"{type(model).__name__} has the method {', '.join(hidden)}: name it in its `abilities`")
+    if unnamed := adapting.unnamed(model, lacking):
+        wrong.append(f"{type(model).__name__} has the method {', '.join(unnamed)}: name it in its `abilities`")
     if wrong:
-        pages = " and ".join([PAGE] * bool(of_policy) + [contract.PAGE] * bool(of_model or lacking))
+        pages = " and ".join([PAGE] * bool(of_policy) + [MODEL_PAGE] * bool(of_model or lacking))
         raise TypeError(f"{'; '.join(wrong)} ({pages})")
-    reason = policy.refuse(model, dim=dim) if hasattr(policy, "refuse") else None
+    reason = policy.refuse(adapting.adapted(model), dim=dim) if hasattr(policy, "refuse") else None
     if reason is not None:
         raise ValueError(reason)
 

@@ -227,7 +227,7 @@ def _orders(view: Any, offered: np.ndarray, k: int) -> Iterator[tuple[float, Pla
         for weight, share in _at_points(lines):
             yield weight, _ranked(share, offered, k)
         return
-    sets = propensity.settle(m[None], w[None], slack=slack or propensity.given(m, w, offered), mask=offered[None])
+    sets = propensity.settle(m[None], w[None], slack=slack or propensity.rounded(m, w, offered), mask=offered[None])
     of = sets.of[0]
     groups = [np.flatnonzero(of == i) for i in range(len(sets.size))]
     first = np.array([group[0] for group in groups])

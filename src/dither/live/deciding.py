@@ -23,7 +23,6 @@ from dither.live.requests import Call
 from dither.live.taught import grow
 from dither.log import Ledger, record, schema
 from dither.log.record import Recorder
-from dither.models import model as contract
 
 STORED = ("all", "shown")
 
@@ -90,7 +89,7 @@ class Decider:
                 self.shadow.follow(stands.shadow)
             self._version = stands.version
             judged = [one for one in (self.bandit, self.shadow) if one is not None]
-            self._clocked = [one for one in judged if contract.clocked(one.model)]
+            self._clocked = [one for one in judged if one.clocked]
 
     def _stand(self, time: datetime) -> None:
         """Be what is learnt by now, faded to the time of a decision, where a model has a half_life."""

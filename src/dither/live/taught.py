@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.log.database import keeping, lessons
-from dither.models import model as contract
+from dither.models import adapting
 
 BEGAN, SHADOW = "bandit", "shadow"  # the settings that hold them as they began
 
@@ -110,7 +110,7 @@ class Taught:
         """Raise TypeError where one of them cannot have so many slots."""
         for bandit in (self.bandit, self.shadow):
             if bandit is not None and bandit.slots is not None and bandit.slots < slots:
-                contract.with_slots(bandit.model, slots)
+                adapting.with_slots(adapting.adapted(bandit.model), slots)
 
 
 def grow(bandit: Bandit, slots: int | None) -> None:
@@ -143,5 +143,5 @@ def teach(bandit: Bandit, batch: lessons.Batch) -> int:
 
 def _update(bandit: Bandit, batch: lessons.Batch, rows: Any) -> None:
     arm = None if batch.slots is None else batch.slots[rows]
-    at = batch.at[rows] if contract.clocked(bandit.model) else None
+    at = batch.at[rows] if bandit.clocked else None
     bandit.update(batch.x[rows], batch.r[rows], arm=arm, at=at)

@@ -12,7 +12,6 @@ from dither.deciding import inputs
 from dither.log import reader, schema
 from dither.log.check import Report
 from dither.log.logged import Logged
-from dither.models import model as contract
 
 
 class RewardWarning(UserWarning):
@@ -76,7 +75,7 @@ def warm_start(
                 )
             if bandit.slots is not None:
                 settings["arm"] = _slots(use, slots)
-            if contract.clocked(bandit.model):
+            if bandit.clocked:
                 settings["at"] = use.seconds
             use = use.aligned(bandit)
             x = use.x if use.names is None else inputs.Named(use.x, use.names)

@@ -100,14 +100,19 @@ def unnamed(model: Any, abilities: list[str]) -> list[str]:
     return [name for name in abilities if callable(getattr(model, name, None))]
 
 
-def with_slots(model: Model, slots: int) -> Any:
+def with_slots(model: Model, slots: int) -> Model:
     """The model with more slots. Raises TypeError for one whose slots cannot grow."""
     if model.grown is None:
         raise TypeError(
             f"the slots of {type(model).__name__} cannot grow, only those of models.Disjoint: make a bandit with "
             f"disjoint={slots}, and learn again from the log"
         )
-    return dataclasses.replace(original(model), slots=slots)
+    return adapted(dataclasses.replace(original(model), slots=slots))
+
+
+def fingerprint(thing: Any) -> str | None:
+    """What a file says of a thing that it cannot hold; None for what is no model, and where a file holds all of it."""
+    return adapted(thing).fingerprint() if is_model(thing) else None
 
 
 def weighs(model: Model) -> None:

@@ -57,6 +57,7 @@ class Admissible(LinearModel):
     M: float = BEND  # bound on |μ''|
     horizon: int | None = None  # T, for δ = 1/T; None: t
     function = LOGIT  # μ and its kin
+    support = function.support  # between which the rewards lie
     heaviest = 1e15  # weight that float64 can hold beside those of other observations
 
     def __post_init__(self) -> None:

@@ -16,11 +16,6 @@ from dither.models.model import Model
 class LinearModel(Model):
     """A model whose state has θ and a factor of the matrix of its widths; V = A unless it says otherwise."""
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """Between which the rewards lie."""
-        return self.function.support
-
     def flat(self, state: Any) -> Array:
         """θ as one vector: (..., d)."""
         return state.theta

@@ -41,6 +41,7 @@ class Model(abc.ABC):
     owns: Any = False  # `update` takes own=True where the caller gives the old state up, and may overwrite its arrays
     half_life: Any = None  # where it forgets by the clock: `update` then takes at= (...), and there is `advanced`
     widest: Any = 1  # numbers that one arm takes while it is scored
+    separate: Any = True  # the expected reward of an arm is its own; False: it depends on the other arms, as a softmax
     draw: Any = None  # draw(rng, n): the chance that n observations spend, a tuple of arrays with n leading. A model
     #   that has it gets rng= in `init`, a Generator or a list of one for each run, and chance= in `update`
     grown: Any = None  # grown(state, fresh): the state that goes on from one with fewer slots; fresh: of `init`
@@ -238,20 +239,18 @@ def abilities_of(kind: type) -> frozenset[str]:
 
 def link(model: Model) -> Link:
     """μ and its kin. The identity where `function` is something else, as of `models.Fixed`."""
-    model = _of(model)
     return model.function if isinstance(model.function, Link) else IDENTITY
 
 
 def begin(model: Model, dim: int, *, needs: frozenset[str], rng: Callable[[], Any], **settings: Any) -> Any:
     """The first state; a model with chance of its own gets a Generator, or one for each run, from rng()."""
-    model = _of(model)
     chance = {} if model.draw is None else {"rng": rng()}
     return model.init(dim, needs=needs, **settings, **chance)
 
 
 def given_up(model: Model) -> dict[str, bool]:
     """What to pass to `update` where nobody keeps the old state: own=True, if the model `owns`."""
-    return {"own": True} if _of(model).owns else {}
+    return {"own": True} if model.owns else {}
 
 
 def of_one(rule: Callable[..., Any], x: Array, r: Array, settings: dict[str, Any], **more: Any) -> Any:
@@ -260,12 +259,12 @@ def of_one(rule: Callable[..., Any], x: Array, r: Array, settings: dict[str, Any
     return rule(x[..., None, :], r[..., None], **each, **more)
 
 
-def theta(model: Model, state: Any) -> Array:
+def estimate(model: Model, state: Any) -> Array:
     """θ̂. Raises TypeError where the state has none."""
-    estimate = getattr(state, "theta", None)
-    if estimate is None:
+    theta = getattr(state, "theta", None)
+    if theta is None:
         raise TypeError(f"the state of {type(model).__name__} has no theta: ask mean(X), what it thinks of arms")
-    return estimate
+    return theta
 
 
 def finite(state: Any) -> bool:
@@ -275,108 +274,3 @@ def finite(state: Any) -> bool:
         return True  # the usual case, at once
     every = trees.leaves(state, "state").values() if theta is None else (theta,)
     return all(bool(arrays.namespace(A).all(arrays.namespace(A).isfinite(A))) for A in every)
-
-
-# What other rooms still call, until they ask the model itself.
-
-
-def _of(model: Any) -> Any:
-    from dither.models import adapting
-
-    return model if isinstance(model, Model) else adapting.adapted(model)
-
-
-def update_many(model: Any, state: Any, X: Array, r: Array, **settings: Any) -> Any:
-    """`Model.update_many`."""
-    return _of(model).update_many(state, X, r, **settings)
-
-
-def weighs(model: Any) -> None:
-    """`adapting.weighs`."""
-    from dither.models import adapting
-
-    adapting.weighs(_of(model))
-
-
-def look(model: Any, state: Any, *, dim: int) -> None:
-    """`adapting.look`."""
-    from dither.models import adapting
-
-    adapting.look(_of(model), state, dim=dim)
-
-
-def clocked(model: Any) -> bool:
-    """Whether it has a half_life."""
-    return _of(model).half_life is not None
-
-
-def heaviest(model: Any) -> float:
-    """`Model.heaviest`."""
-    return _of(model).heaviest
-
-
-def draws(model: Any) -> bool:
-    """Whether it has `draw`."""
-    return _of(model).draw is not None
-
-
-def slots(model: Any) -> int | None:
-    """`Model.slots`."""
-    return _of(model).slots
-
-
-def with_slots(model: Any, slots: int) -> Any:
-    """`adapting.with_slots`."""
-    from dither.models import adapting
-
-    return adapting.with_slots(_of(model), slots)
-
-
-def ambient(model: Any, dim: int) -> int:
-    """`Model.ambient`."""
-    return _of(model).ambient(dim)
-
-
-def support(model: Any) -> tuple[float, float]:
-    """`Model.support`."""
-    return _of(model).support
-
-
-def seen(model: Any, t: int) -> float:
-    """`Model.seen`."""
-    return _of(model).seen(t)
-
-
-def widest(model: Any) -> int:
-    """`Model.widest`."""
-    return _of(model).widest
-
-
-def check(model: Any, state: Any) -> None:
-    """`Model.check`."""
-    _of(model).check(state)
-
-
-def restored(model: Any, state: Any) -> Any:
-    """`Model.restored`."""
-    return _of(model).restored(state)
-
-
-def refitted(model: Any, state: Any) -> Any:
-    """`Model.refitted`."""
-    return _of(model).refitted(state)
-
-
-def fingerprint(model: Any) -> str | None:
-    """`Model.fingerprint`; None for what is no model."""
-    from dither.models import adapting
-
-    return _of(model).fingerprint() if adapting.is_model(model) else None
-
-
-def __getattr__(name: str) -> Any:
-    from dither.models import adapting
-
-    if name in ("faults", "abilities", "of_user", "is_model", "takes"):
-        return getattr(adapting, name)
-    raise AttributeError(name)

@@ -29,8 +29,7 @@ from dither.models.buffers import BufferRows
 from dither.models.network import Network, NetworkState, recent
 from dither.models.network.layout import layout
 from dither.models.network.network import Trained
-from dither.models.recursion import RidgeState
-from dither.models.ridge import Ridge
+from dither.models.ridge import Ridge, RidgeState
 
 BLOCK = 1024  # rows of the history that are embedded and learnt at once: they stay in the cache
 STEEP = 1e8  # trace of V over λ up to which V is factored: θ̂ loses so many of its 1e16

@@ -22,8 +22,7 @@ from dither import links, theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models.linear import LinearModel, penalty
-from dither.models.recursion import RidgeState
-from dither.models.ridge import Ridge
+from dither.models.ridge import Ridge, RidgeState
 
 CLOSE = 1e-12  # of a length to S, relative, where the projection is done
 STEPS = 100  # of Newton's method that a projection may take; it took 8 at most
@@ -79,6 +78,11 @@ class OnlineNewton(LinearModel):
     def function(self) -> links.Link:
         """μ and its kin."""
         return links.find(self.link)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Between which the rewards lie."""
+        return self.function.support
 
     @property
     def slope(self) -> float:

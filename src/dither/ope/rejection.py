@@ -16,7 +16,7 @@ from dither.base import errors
 from dither.deciding import observation
 from dither.log.logged import Logged
 from dither.log.schema import KINDS
-from dither.models import model as contract
+from dither.models import adapting
 from dither.ope.bounded import Bounded
 from dither.ope.contributions import Contributions
 from dither.ope.result import Estimate, estimate
@@ -57,11 +57,11 @@ def replay(
         p = Propensities(log.p, np.empty((0, 0)), KINDS[max(KINDS.index(kind) for kind in set(log.kinds))], 0)
         at = log.seconds if _clocked(bandit) else None
     kind, p = (p.kind, p.p) if isinstance(p, Propensities) else ("exact", p)
-    slots = contract.slots(bandit)
+    slots = adapting.adapted(bandit).slots
     played = with_arms(r, a, p, X, mask, weight, slots=slots)
     x, r, arms, p, s, n = played.x, played.r, played.a, played.p, played.s, len(played.r)
     if _clocked(bandit):
-        at = observation.times(at, (n,), bandit.model)
+        at = observation.times(at, (n,), adapting.adapted(bandit.model))
     elif at is not None:
         raise TypeError("at is for a bandit whose model has a half_life: leave it out")
     with np.errstate(divide="ignore"):
@@ -96,4 +96,4 @@ def replay(
 
 def _clocked(bandit: Any) -> bool:
     """Whether what the bandit has learnt fades by the clock."""
-    return isinstance(bandit, Bandit) and contract.clocked(bandit.model)
+    return isinstance(bandit, Bandit) and bandit.clocked

@@ -23,7 +23,6 @@ from dither.base import errors
 from dither.log import reader
 from dither.log.logged import Logged
 from dither.log.warm import warm_start
-from dither.models import model as contract
 from dither.ope.candidates import Saved
 from dither.ope.contributions import certain_gap
 from dither.ope.estimators import contributions
@@ -226,7 +225,7 @@ def _taught(spec: Spec, log: Logged, *, dim: int, slots: int | None, floor: floa
 
 def _judged(bandit: Bandit, log: Logged, estimator: str, *, draws: int, level: float) -> tuple[Estimate, float]:
     """What the bandit, as it is, would have earned; and how many arms it shows, in effect."""
-    if contract.clocked(bandit.model):
+    if bandit.clocked:
         bandit.advance(np.min(log.seconds))
     Q = np.asarray(Saved("bandit", bandit, draws=draws).shown(log).Q)
     log = log.aligned(bandit)

@@ -17,7 +17,6 @@ import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.models import model as contract
 from dither.noise import Ball, Custom, Gaussian
 from dither.policies import scale, views
 
@@ -62,7 +61,7 @@ class FeaturePerturbation:
         """The lines m + z c_t w, and u where ζ must be projected on it."""
         by = self.sigma * self.c if type(self.c) is float else scale.value(self, model, state, t, d=X.shape[-1])
         # Only the law of a ball depends on the dimension.
-        d = contract.ambient(model, X.shape[-1]) if isinstance(self.noise, Ball) else 1
+        d = model.ambient(X.shape[-1]) if isinstance(self.noise, Ball) else 1
         along = direction(model.flat(state)) if self.form == "vector" else None
         law = self.noise.marginal(d)
         return views.lines(model, state, X, by=by, law=law, coupled=self.coupled, along=along)

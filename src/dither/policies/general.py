@@ -25,7 +25,6 @@ import numpy as np
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import model as contract
 from dither.noise import Ball, Gaussian
 
 SCHEDULES = ("1/t", "constant", "spread")
@@ -94,7 +93,7 @@ class GeneralFeaturePerturbation:
 
     def view(self, model, state, X: Array, *, t: int) -> "MovedFeatures":
         """The features and how far they are moved."""
-        return MovedFeatures(self, model, state, X, self._scaled(model, state, t, d=X.shape[-1]), contract.slots(model))
+        return MovedFeatures(self, model, state, X, self._scaled(model, state, t, d=X.shape[-1]), model.slots)
 
     def _scaled(self, model, state, t: int, *, d: int) -> Root:
         if callable(self.Sigma):
@@ -118,7 +117,7 @@ class MovedFeatures(NamedTuple):
     @property
     def numbers(self) -> int:
         """How many numbers one arm takes while it is scored."""
-        return contract.widest(self.model)
+        return self.model.widest
 
     def scores(self, g: Array) -> Array:
         """f̂(x̃_i): (..., K)."""

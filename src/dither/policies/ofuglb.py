@@ -13,7 +13,7 @@ import numpy as np
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import model as contract
+from dither.models.model import link
 from dither.policies import optimism, views
 
 TOLERANCE = 1e-6  # of SLSQP
@@ -37,18 +37,14 @@ class OFUGLB:
         xp, (K, d) = arrays.namespace(X), X.shape[-2:]
         W = optimism.likelihood_radius(model, state, t, d=d, S=self.S, T=self.horizon or t)
         W = np.broadcast_to(arrays.numpy(W), X.shape[:-2])
-        link, arms, theta = (
-            contract.link(model),
-            arrays.numpy(X),
-            np.broadcast_to(arrays.numpy(state.theta), (*X.shape[:-2], d)),
-        )
+        arms, theta = arrays.numpy(X), np.broadcast_to(arrays.numpy(state.theta), (*X.shape[:-2], d))
         history = model.rows(state)
         scores = np.empty((*X.shape[:-2], K))
         for row in np.ndindex(X.shape[:-2]):
             run = row if history.rows.ndim else ()
             n = int(history.rows[run])
             rows = tuple(arrays.numpy(part)[run][:n] for part in history[:3])
-            scores[row] = _highest(arms[row], rows, theta[row], level=float(W[row]) ** 2, S=self.S, link=link)
+            scores[row] = _highest(arms[row], rows, theta[row], level=float(W[row]) ** 2, S=self.S, link=link(model))
         return views.plain(xp.asarray(scores, device=arrays.device(X)))
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from dither import theory
 from dither.base import errors
 from dither.base.arrays import Array
-from dither.models import model as contract
+from dither.models.model import link
 from dither.policies import views
 
 RADII = ("constant", "oful", "ucb-glm", "d-linucb", "ofuglb")
@@ -58,7 +58,7 @@ class UCB:
 
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores m + β w (..., K)."""
-        by = radius(self, model, state, t, d=contract.ambient(model, X.shape[-1]))
+        by = radius(self, model, state, t, d=model.ambient(X.shape[-1]))
         return views.optimistic(views.lines(model, state, X, by=by, norm=norm(self)))
 
 
@@ -83,7 +83,7 @@ class GLMUCB:
 
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores μ(m) + ρ w (..., K)."""
-        d, T = contract.ambient(model, X.shape[-1]), self.horizon or t
+        d, T = model.ambient(X.shape[-1]), self.horizon or t
         rho = self.rho
         if rho is None:
             rho = theory.glm_ucb(T, d=d, delta=1 / T, k_mu=self.k_mu, c_mu=self.c_mu, R=self.R)
@@ -131,18 +131,18 @@ def radius(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
     T = policy.horizon or t
     S = math.sqrt(d) if policy.S is None else policy.S
     if policy.radius == "constant":
-        return theory.ucb(contract.seen(model, T), d=d, lam=policy.Lam, S=S, R=policy.sigma, delta=1 / T) * twice
+        return theory.ucb(model.seen(T), d=d, lam=policy.Lam, S=S, R=policy.sigma, delta=1 / T) * twice
     if policy.radius == "ucb-glm":
-        return theory.ucb_glm(contract.seen(model, T), d=d, sigma=policy.sigma, kappa=policy.kappa, delta=1 / T) * twice
+        return theory.ucb_glm(model.seen(T), d=d, sigma=policy.sigma, kappa=policy.kappa, delta=1 / T) * twice
     if policy.radius == "ofuglb":
         W = likelihood_radius(model, state, t, d=d, S=S, T=T)
-        return theory.ofuglb_e(W, S=S, M=contract.link(model).concordance(S)) * twice
+        return theory.ofuglb_e(W, S=S, M=link(model).concordance(S)) * twice
     logdet = model.logdet(state) if policy.radius == "oful" else model.noise_logdet(state)
     return theory.self_normalised(logdet, lam=model.lam, S=S, R=policy.sigma, delta=1 / T) * twice
 
 
 def likelihood_radius(model: Any, state: Any, t: int, *, d: int, S: float, T: int) -> Any:
     """W_t of OFUGLB, where the loss may exceed its least value by W_t² at level 1/T: a number or (...)."""
-    logit = contract.link(model).name == "logit"
-    L = (1 + S / 2) * contract.seen(model, t - 1) if logit else model.lipschitz(state, S)
+    logit = link(model).name == "logit"
+    L = (1 + S / 2) * model.seen(t - 1) if logit else model.lipschitz(state, S)
     return theory.W(t, d=d, S=S, L=L, delta=1 / T)

@@ -14,7 +14,6 @@ import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.models import model as contract
 from dither.policies import scale
 
 
@@ -61,5 +60,5 @@ class ThompsonSampling:
         d = X.shape[-1]
         if self.c != "anytime":
             return Posterior(model, state, X, scale.value(self, model, state, t, d=d))
-        d, delta = contract.ambient(model, d), self.delta or 1 / (self.horizon or t)
+        d, delta = model.ambient(d), self.delta or 1 / (self.horizon or t)
         return Posterior(model, state, X, self.sigma * math.sqrt(9 * d * math.log(max(2.0, t / delta))))

@@ -19,7 +19,6 @@ import numpy as np
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import model as contract
 from dither.policies import views
 
 
@@ -95,9 +94,9 @@ class PseudoSuccesses:
 
     def refuse(self, model: Any, *, dim: int) -> str | None:
         """Why it cannot run: it adds successes and failures, so rewards must lie in [0, 1]; None: it can."""
-        if contract.support(model) == (0.0, 1.0):
+        if model.support == (0.0, 1.0):
             return None
-        return f"LogPHE adds successes and failures: rewards must lie in [0, 1], not {contract.support(model)}"
+        return f"LogPHE adds successes and failures: rewards must lie in [0, 1], not {model.support}"
 
     def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
         """x_i'θ̃ of what is drawn."""

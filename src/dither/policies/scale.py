@@ -14,7 +14,7 @@ from typing import Any
 
 from dither import theory
 from dither.base import errors
-from dither.models import model as contract
+from dither.models.model import link
 
 Scale = float | str | Callable[[int], float]
 NAMES = ("oful", "theory")
@@ -56,9 +56,9 @@ def value(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
         return policy.sigma * at_t
     if not isinstance(c, str):
         return policy.sigma * c
-    d, T = contract.ambient(model, d), policy.horizon or t
+    d, T = model.ambient(d), policy.horizon or t
     if c == "oful":
-        return theory.oful(contract.seen(model, t), d=d, lam=model.lam, S=policy.S, R=policy.sigma, T=T)
-    L, M = model.lipschitz(state, policy.S), contract.link(model).concordance(policy.S)
+        return theory.oful(model.seen(t), d=d, lam=model.lam, S=policy.S, R=policy.sigma, T=T)
+    L, M = model.lipschitz(state, policy.S), link(model).concordance(policy.S)
     delta = min(policy.delta or 1 / T, 0.5) / (4 * T)
     return theory.beta(t, d=d, lam=model.lam, S=policy.S, M=M, L=L, delta=delta, R=policy.sigma)

@@ -19,7 +19,6 @@ import numpy as np
 from dither import theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import model as contract
 from dither.policies import views
 
 Tied = Callable[[Array | None], Array]  # mask (..., K) or None -> (..., K) bool
@@ -135,7 +134,7 @@ class SquareCB:
 
     def view(self, model, state, X: Array, *, t: int) -> Stated:
         """Inverse gap weighting of the predicted rewards."""
-        d = contract.ambient(model, X.shape[-1])
+        d = model.ambient(X.shape[-1])
         rule = functools.partial(self._law, t=t, d=d)
         return Stated(model.predict(state, X), views.means(model, state, X).tied, rule)
 

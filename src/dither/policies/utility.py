@@ -12,7 +12,6 @@ import numpy as np
 
 from dither import noise
 from dither.base.arrays import Array
-from dither.models import model as contract
 from dither.policies import optimism, views
 
 
@@ -49,7 +48,7 @@ class RandUCB:
 
     def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines m + a β w."""
-        d = contract.ambient(model, X.shape[-1])
+        d = model.ambient(X.shape[-1])
         by, norm = optimism.radius(self, model, state, t, d=d), optimism.norm(self)
         return views.lines(model, state, X, by=by, norm=norm, law=self._marginal(d), coupled=self.coupled)
 

@@ -26,7 +26,6 @@ from dither.propensity.logistic import curves
 from dither.propensity.logistic import scores as of_curves
 from dither.propensity.ranks import listed, listed_at, ranks
 from dither.propensity.settled import Sets, Slack, rounded, settle
-from dither.propensity.settled import rounded as given
 from dither.propensity.upper import Corners, corners
 
 __all__ = [
@@ -44,7 +43,6 @@ __all__ = [
     "drawn",
     "drawn_apart",
     "envelope",
-    "given",
     "listed",
     "listed_at",
     "of_curves",

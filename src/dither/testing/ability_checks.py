@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither.models.model import theta
+from dither.models.model import estimate
 from dither.testing.checking import close, farthest, require
 from dither.testing.trial import Trial
 
@@ -23,7 +23,7 @@ class _Asked(NamedTuple):
     @property
     def theta(self) -> np.ndarray:
         """θ̂."""
-        return np.asarray(theta(self.model, self.state))
+        return np.asarray(estimate(self.model, self.state))
 
 
 def width(case: Trial) -> None:

@@ -264,7 +264,7 @@ def _played(case: Trial, seed: int) -> list[int]:
 def _view(case: Trial, X: np.ndarray) -> Any:
     """What the policy sees of these requests, once something is learnt."""
     b = case.bandit()
-    return decision.view(case.policy, b.model, b.state, X, t=b.t)
+    return decision.view(case.policy, case.whole, b.state, X, t=b.t)
 
 
 def _shared(policy: Any) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dither.theory.radii import plain
 def widths(X: np.ndarray, lam: float) -> np.ndarray:
     """‖x_t‖_{V_t⁻¹} for t = 1..T, with V_t = λI + Σ_{s<t} x_s x_s': X (..., T, d) -> (..., T)."""
     d = X.shape[-1]
-    F = np.zeros((*X.shape[:-2], d, d)) + np.eye(d) / np.sqrt(lam)  # V⁻¹ = F F', as in models/recursion.py
+    F = np.zeros((*X.shape[:-2], d, d)) + np.eye(d) / np.sqrt(lam)  # V⁻¹ = F F', as in models/ridge.py
     w = np.empty(X.shape[:-1])
     for t in range(X.shape[-2]):
         p = (X[..., t, None, :] @ F)[..., 0, :]

@@ -106,6 +106,11 @@ class GLM(Forgetting, LinearModel):
         return links.find(self.link)
 
     @property
+    def support(self) -> tuple[float, float]:
+        """Between which the rewards lie."""
+        return self.function.support
+
+    @property
     def rho(self) -> float:
         """The λ of the objective."""
         return self.lam if self.ridge is None else self.ridge

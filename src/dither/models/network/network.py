@@ -66,6 +66,11 @@ class Trained(Model):
     weight_decay: float = 0.0  # κ of κ‖θ‖²/2, added to the loss
     owns = True  # update takes own=
 
+    @property
+    def separate(self) -> bool:
+        """Whether the expected reward of an arm is its own."""
+        return self.output != "softmax"
+
 
 @dataclass(frozen=True)
 class Network(Trained):
