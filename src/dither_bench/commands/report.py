@@ -34,7 +34,8 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
         raise ValueError(f"{folder} holds no finished results yet: run the command that began them again")
     filters = {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
     plotly = template.plotly() if any(part["sketch"] for part in sections) else ""
-    text = template.page("report.html.jinja", filters=filters, sections=sections, log=log, plotly=plotly)
+    content: dict[str, Any] = dict(sections=sections, log=log, plotly=plotly)
+    text = template.page("report.html.jinja", filters=filters, package="dither_bench.commands", **content)
     return files.text(path, text)
 
 
