@@ -12,15 +12,16 @@ train      steps/every times: forward and backward over `batch` rows (three pass
 gradients  of all arms: one pass backward, and U over all p weights; NeuralUCB and NeuralTS need them
 """
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dither import models
 from dither.algorithms import Spec
+from dither.algorithms.algorithm import fields
 from dither.simulation.simulate import configured
-from dither_bench.define import networks
 from dither_bench.define.environments import Outline, outline
 from dither_bench.define.panels import Panel
 
@@ -51,7 +52,7 @@ def drawing(env: Outline, *, rounds: int) -> float:
 
 def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
     """About how many microseconds all rounds of one run take on one core."""
-    if networks.settings(spec):
+    if "hidden" in fields(spec.algorithm.model):
         return rounds * _network(env, spec)
     d = env.dim
     step = 10 + (0.0012 * env.arms * d**2 if env.disjoint else 0.002 * env.arms * d)
@@ -71,8 +72,8 @@ def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
 
 def _network(env: Outline, spec: Spec) -> float:
     """Microseconds of a round of a network."""
-    net, K = networks.settings(spec), env.arms
-    layers = list(_layers(env.dim, networks.widths(net["hidden"]), networks.widths(net.get("convolutions", ()))))
+    net, K = network(spec), env.arms
+    layers = list(_layers(env.dim, _widths(net["hidden"]), _widths(net.get("convolutions", ()))))
     products = sum(layer.products for layer in layers)
     weights = sum(layer.weights + layer.biases for layer in layers)
     weights += (K - 1 if env.disjoint else 0) * layers[0].weights
@@ -81,6 +82,21 @@ def _network(env: Outline, spec: Spec) -> float:
     if _gradients(spec):
         cost += BESIDE + PRODUCT * products * 2 * K + WEIGHT / 2 * weights
     return cost
+
+
+def network(spec: Spec) -> dict[str, Any]:
+    """The settings of an algorithm's network, without the network: neither torch nor the data are needed."""
+    preset = spec.algorithm.presets[spec.preset]
+    settings = (dict(preset) if isinstance(preset, Mapping) else {}) | dict(spec.settings)
+    model: Any = spec.algorithm.model
+    return {field.name: settings.get(field.name, field.default) for field in dataclasses.fields(model)}
+
+
+def _widths(layers: Any) -> tuple[int, ...]:
+    """(50, 50) of 50, "50x50" or a tuple."""
+    if isinstance(layers, str):
+        return tuple(map(int, layers.split("x")))
+    return tuple(layers) if isinstance(layers, Iterable) else (int(layers),)
 
 
 class _Layer(NamedTuple):
