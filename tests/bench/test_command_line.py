@@ -61,7 +61,7 @@ def test_a_mistake_of_ours_is_not_hidden(dither, monkeypatch):
 @pytest.mark.parametrize("package", ["typer", "polars"])
 def test_a_missing_extra_is_named(dither, monkeypatch, package):
     for name in list(sys.modules):
-        if name.startswith(("dither.experiments", "dither.cli.")):
+        if name.startswith(("dither.experiments", "dither_bench", "dither.cli.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     code, _, err = dither("--help")

@@ -141,7 +141,7 @@ def test_requests_of_before_can_be_read(tmp_path):
     asked.record(tmp_path, FIG3, seed=0)
     path = next((tmp_path / asked.FOLDER).iterdir())
     path.write_text(json.dumps({"seed": 0, "figure": data}), encoding="utf-8")
-    assert asked.figures(tmp_path) == [asked.Request(old, 0, {})]
+    assert asked.figures(tmp_path) == [asked.FigureRequest(old, 0, {})]
 
 
 # Settings that all share

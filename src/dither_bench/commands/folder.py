@@ -15,19 +15,19 @@ def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 
     """Read every file of a folder of results: is it whole, in its place, and no run there twice with other values?"""
     console = terminal.console()
     with terminal.progress("check") as tell:
-        found = folders.check(folder, tell=tell)
-    table = terminal.table(f"{folder}: {found.files:,} files, {found.cells:,} cells")
+        checked = folders.check(folder, tell=tell)
+    table = terminal.table(f"{folder}: {checked.files:,} files, {checked.cells:,} cells")
     table.add_column("code")
     table.add_column("runs", justify="right")
     table.add_column("last made")
     table.add_column("of")
-    for code, algorithms, runs, last in found.codes:
+    for code, algorithms, runs, last in checked.codes:
         table.add_row(code if code != UNRECORDED else "not recorded", f"{runs:,}", last[:16], errors.listed(algorithms))
     console.print(table)
-    terminal.said(console, (f"{files:,} files from {machine}" for machine, files in found.machines.most_common()))
-    terminal.said(console, found.wrong)
-    if found.wrong:
-        terminal.said(console, [f"Not right: {len(found.wrong):,} of {found.files:,} files."])
+    terminal.said(console, (f"{files:,} files from {machine}" for machine, files in checked.machines.most_common()))
+    terminal.said(console, checked.wrong)
+    if checked.wrong:
+        terminal.said(console, [f"Not right: {len(checked.wrong):,} of {checked.files:,} files."])
         raise typer.Exit(1)
     terminal.said(console, ["Every file is whole and in its place. No run is there twice with other values."])
 
@@ -42,8 +42,6 @@ def merge(
     *sources, into = places
     if not sources:
         raise ValueError(f"name at least two folders: those to take from, and last the one to merge into; got {into}")
-    found = folders.merge(sources, into)
-    terminal.said(
-        terminal.console(),
-        [f"{into}: {found.copied:,} files copied, {found.there:,} were there already."],
-    )
+    merged = folders.merge(sources, into)
+    sentence = f"{into}: {merged.copied:,} files copied, {merged.there:,} were there already."
+    terminal.said(terminal.console(), [sentence])

@@ -35,9 +35,8 @@ def gallery(
         if not requests:
             raise ValueError(f"{results} holds no figures: make some with 'dither reproduce NAME --out {results}'")
         for request in requests:
-            found = summaries.of_request(
-                request, Store(results / STORE), processor=processor or platform.processor() or platform.machine()
-            )
-            if found is not None:
-                paths.append(summaries.write(found, out))
+            here = processor or platform.processor() or platform.machine()
+            summary = summaries.of_request(request, Store(results / STORE), processor=here)
+            if summary is not None:
+                paths.append(summaries.write(summary, out))
     terminal.written(console, [*paths, *gallery.write(out)])

@@ -68,8 +68,8 @@ def page() -> str:
 
 def _classes(package: Any, used: Iterable[Any]) -> list[tuple[str, str]]:
     """The classes that a package exports, and the others that algorithms use, each with its first sentence."""
-    found = {name: getattr(package, name) for name in package.__all__} | {kind.__name__: kind for kind in used}
-    return [(name, _first(kind)) for name, kind in sorted(found.items())]
+    kinds = {name: getattr(package, name) for name in package.__all__} | {kind.__name__: kind for kind in used}
+    return [(name, _first(kind)) for name, kind in sorted(kinds.items())]
 
 
 def _settings(kind: Callable[..., Any]) -> str:

@@ -1,6 +1,6 @@
 """The best setting of each algorithm: what a search found, and how it lies beside the other settings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +9,7 @@ import polars as pl
 from dither.algorithms import Spec
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import tables
-from dither_bench.judge.tried import Tried, tried
+from dither_bench.judge.tried import TriedSettings, tried
 
 Gap = tuple[float, float | None, float | None]  # mean, and the ends of its 95 % interval
 
@@ -18,7 +18,7 @@ Gap = tuple[float, float | None, float | None]  # mean, and the ends of its 95 %
 class Choice:
     """The setting of one algorithm that the search found."""
 
-    of: Tried
+    of: TriedSettings
     winner: Spec
     mean: float  # regret at the horizon, on the runs of the search
     se: float | None
@@ -27,17 +27,17 @@ class Choice:
 
     @property
     def alike(self) -> tuple[Spec, ...]:
-        """The settings that cannot be told apart from the winner: the interval is missing or reaches 0."""
-        return tuple(spec for spec, (_, low, _) in self.gaps.items() if low is None or low <= 0)
+        """The settings that cannot be told apart from the winner (`alike`)."""
+        return alike(self.gaps)
 
     @property
     def equal(self) -> tuple[Spec, ...]:
-        """Those with the same regret as the winner."""
+        """The settings with the same regret as the winner."""
         return tuple(spec for spec, (mean, _, _) in self.gaps.items() if mean == 0)
 
 
 @dataclass(frozen=True)
-class Found:
+class Search:
     """What a search found."""
 
     figure: Figure
@@ -59,23 +59,39 @@ def choose(
 
     The first of several with the same mean is taken.
     """
-    at = curves.filter(panel=panel.name, round=panel.rounds)
-    found = []
+    failed, choices = failed or {}, []
     for of in tried(panel.algorithms, figure.varied):
-        regret = {
-            spec: dict(rows.select("run", "regret").iter_rows())
-            for spec in of.specs
-            if str(spec) not in (failed or {}) and not (rows := at.filter(algorithm=str(spec))).is_empty()
-        }
-        if not regret:
-            reasons = "; ".join(f"{name}: {(failed or {}).get(name, 'no runs')}" for name in map(str, of.specs))
+        last = horizon(panel, curves, of.specs, failed=failed)
+        if not last:
+            reasons = "; ".join(f"{name}: {failed.get(name, 'no runs')}" for name in map(str, of.specs))
             raise ValueError(f"no setting of {of.base} came to an end, so there is none to choose ({reasons})")
-        runs = sorted(set.intersection(*(set(runs) for runs in regret.values())))
-        if not runs:
+        winner, gaps = lowest(last)
+        regret = last[winner]
+        if not regret.size:
             raise ValueError(f"the settings of {of.base} share no run, so they cannot be compared: run them anew")
-        last = {spec: np.array([of_runs[run] for run in runs]) for spec, of_runs in regret.items()}
-        winner = min(last, key=lambda spec: float(last[spec].mean()))
-        mean, se = float(last[winner].mean()), tables.standard_error(last[winner])
-        gaps = {spec: tables.interval(x - last[winner]) for spec, x in last.items() if spec != winner}
-        found.append(Choice(of, winner, mean, se, len(runs), gaps))
-    return found
+        mean, se = float(regret.mean()), tables.standard_error(regret)
+        choices.append(Choice(of, winner, mean, se, regret.size, gaps))
+    return choices
+
+
+def horizon(
+    panel: Panel, curves: pl.DataFrame, specs: Iterable[Spec], *, failed: Mapping[str, str]
+) -> dict[Spec, np.ndarray]:
+    """The regrets at the horizon of those that have runs and have not failed, over the runs that all of them have."""
+    regrets = {spec: tables.at(curves, panel, panel.rounds, algorithm=str(spec)) for spec in specs}
+    regrets = {spec: of for spec, of in regrets.items() if of and str(spec) not in failed}
+    runs = sorted(set.intersection(*map(set, regrets.values()))) if regrets else []
+    return {spec: np.array([of[run] for run in runs]) for spec, of in regrets.items()}
+
+
+def lowest(last: Mapping[Spec, np.ndarray], *, level: float = tables.LEVEL) -> tuple[Spec, dict[Spec, Gap]]:
+    """The one with the lowest mean, and how far each other one lies above it, run by run."""
+    if not next(iter(last.values())).size:
+        return next(iter(last)), {}
+    best = min(last, key=lambda spec: float(last[spec].mean()))
+    return best, {spec: tables.interval(x - last[best], level=level) for spec, x in last.items() if spec != best}
+
+
+def alike(gaps: Mapping[Spec, Gap]) -> tuple[Spec, ...]:
+    """Those that cannot be told apart from the lowest: the interval is missing or reaches 0."""
+    return tuple(spec for spec, (_, low, _) in gaps.items() if low is None or low <= 0)

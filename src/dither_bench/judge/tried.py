@@ -1,5 +1,6 @@
 """Which settings of which algorithm a figure tries: its specs in groups, one for each algorithm that is tuned."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,7 @@ SPAN = 20  # values whose largest is so many times their smallest are drawn on a
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedSettings:
     """One algorithm, and what was tried of it."""
 
     base: Spec  # without the settings that vary
@@ -21,16 +22,13 @@ class Tried:
     @cached_property
     def values(self) -> dict[str, tuple[Any, ...]]:
         """The values of each setting that varies, each once: numbers in their order, others as they came."""
-        found = {name: dict.fromkeys(spec.value(name) for spec in self.specs) for name in self.varied}
-        return {name: tuple(sorted(values) if numbers(values) else values) for name, values in found.items()}
+        every = {name: dict.fromkeys(spec.value(name) for spec in self.specs) for name in self.varied}
+        return {name: tuple(sorted(values) if numbers(values) else values) for name, values in every.items()}
 
     @property
     def whole(self) -> bool:
         """Whether every combination of the values was tried."""
-        combinations = 1
-        for values in self.values.values():
-            combinations *= len(values)
-        return combinations == len(self.specs)
+        return math.prod(map(len, self.values.values())) == len(self.specs)
 
     def setting(self, spec: Spec) -> str:
         """What the spec has of what varies: "c = 0.3, lam = 1"."""
@@ -45,15 +43,15 @@ class Tried:
         ]
 
 
-def tried(specs: Iterable[Spec], varied: Iterable[str] = ()) -> tuple[Tried, ...]:
+def tried(specs: Iterable[Spec], varied: Iterable[str] = ()) -> tuple[TriedSettings, ...]:
     """The groups. varied : the settings that tell specs of one group apart; (): those that differ for one name."""
-    found = tuple(specs)
-    names = tuple(varied) or _differing(found)
+    specs = tuple(specs)
+    names = tuple(varied) or _differing(specs)
     groups: dict[Spec, list[Spec]] = {}
-    for spec in found:
+    for spec in specs:
         groups.setdefault(without(spec, names), []).append(spec)
     return tuple(
-        Tried(base, tuple(name for name in names if len({spec.value(name) for spec in of}) > 1), tuple(of))
+        TriedSettings(base, tuple(name for name in names if len({spec.value(name) for spec in of}) > 1), tuple(of))
         for base, of in groups.items()
     )
 
@@ -61,8 +59,8 @@ def tried(specs: Iterable[Spec], varied: Iterable[str] = ()) -> tuple[Tried, ...
 def without(spec: Spec, names: Iterable[str]) -> Spec:
     """The spec without these settings."""
     gone = set(names)
-    kept = tuple((name, value) for name, value in spec.settings if name not in gone)
-    return replace(spec, settings=kept, preset="default" if "preset" in gone else spec.preset)
+    settings = tuple((name, value) for name, value in spec.settings if name not in gone)
+    return replace(spec, settings=settings, preset="default" if "preset" in gone else spec.preset)
 
 
 def numbers(values: Iterable[Any]) -> bool:
@@ -72,8 +70,8 @@ def numbers(values: Iterable[Any]) -> bool:
 
 def logarithmic(values: Iterable[float]) -> bool:
     """Whether the values span so much that an axis of logarithms shows them better."""
-    found = list(values)
-    return min(found) > 0 and max(found) >= SPAN * min(found)
+    values = list(values)
+    return min(values) > 0 and max(values) >= SPAN * min(values)
 
 
 def text(value: Any) -> str:
@@ -83,11 +81,9 @@ def text(value: Any) -> str:
 
 def _differing(specs: tuple[Spec, ...]) -> tuple[str, ...]:
     """The settings in which specs of one algorithm differ, in alphabetical order."""
-    by_name: dict[str, list[Spec]] = {}
-    for spec in specs:
-        by_name.setdefault(spec.name, []).append(spec)
-    found = set()
-    for of in by_name.values():
+    differing = set()
+    for base in {spec.name for spec in specs}:
+        of = [spec for spec in specs if spec.name == base]
         names = {name for spec in of for name, _ in spec.settings} | {"preset"}
-        found |= {name for name in names if len({spec.value(name) for spec in of}) > 1}
-    return tuple(sorted(found))
+        differing |= {name for name in names if len({spec.value(name) for spec in of}) > 1}
+    return tuple(sorted(differing))

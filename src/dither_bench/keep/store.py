@@ -43,9 +43,9 @@ class Store:
     def codes(self, cell: Cell) -> list[str]:
         """The codes that have stored runs of the cell. The code of the newest file comes first."""
         folder = self.folder / cell.key
-        found = {UNRECORDED, *(inner.name for inner in folder.glob("[!.]*") if inner.is_dir())}
-        newest = {code: max((about["created"] for _, about in self._files(cell, code)), default="") for code in found}
-        return sorted(filter(newest.get, found), key=lambda code: (newest[code], code), reverse=True)
+        names = {UNRECORDED, *(inner.name for inner in folder.glob("[!.]*") if inner.is_dir())}
+        newest = {code: max((about["created"] for _, about in self._files(cell, code)), default="") for code in names}
+        return sorted(filter(newest.get, names), key=lambda code: (newest[code], code), reverse=True)
 
     def runs(self, cell: Cell, codes: Sequence[str] | None = None) -> set[int]:
         """The runs of the cell that are stored for these codes; None: for the newest code."""
@@ -56,13 +56,13 @@ class Store:
 
         A run that several of these codes have is taken from the first of them.
         """
-        seen: set[int] = set()
+        taken: set[int] = set()
         frames = [pl.DataFrame(schema=dict.fromkeys(COLUMNS[:2], pl.Int64) | dict.fromkeys(COLUMNS[2:], pl.Float64))]
         for path, about in self._of(cell, codes):
-            new = set(about["runs"]) - seen
+            new = set(about["runs"]) - taken
             if new:
                 frames.append(read_rows(path).filter(pl.col("run").is_in(sorted(new))))
-                seen |= new
+                taken |= new
         return pl.concat(frames)
 
     def about(self, cell: Cell, codes: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ class Store:
         )
         about = {"key": cell.key, "cell": cell.content(), "code": code, "runs": list(runs)} | more
         about |= made_here() if made is None else made
-        path = self.folder / cell.key / code / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
+        path = self.folder / cell.key / code / name_of(runs)
         content = parquet(frame, metadata={METADATA: json.dumps(about)})
         files.replace(path, lambda file: file.write(content), parents=True)
         return path
@@ -112,6 +112,11 @@ class Store:
             if about["code"] != code:
                 raise foreign(path, f"it holds results of the code {about['code']}")
             yield path, about
+
+
+def name_of(runs: Sequence[int]) -> str:
+    """The name of the file of consecutive runs."""
+    return f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
 
 
 def parquet(frame: pl.DataFrame, **more: Any) -> bytes:

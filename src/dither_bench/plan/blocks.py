@@ -52,16 +52,16 @@ def missing(
             for stretch in stretches(runs[panel.name] - store.runs(cell, codes[cell.key]), block=block):
                 wanted.setdefault(stretch, {})[name] = cell
         for stretch in sorted(wanted, key=lambda r: (r.start, r.stop)):
-            found = wanted[stretch]
-            yield Block(panel, found, {cell.key: codes[cell.key] for cell in found.values()}, stretch, size)
+            here = wanted[stretch]
+            yield Block(panel, here, {cell.key: codes[cell.key] for cell in here.values()}, stretch, size)
 
 
 def stretches(runs: set[int], *, block: int) -> list[range]:
     """Consecutive runs, cut at every multiple of `block`."""
-    found: list[range] = []
+    ranges: list[range] = []
     for run in sorted(runs):
-        if found and run == found[-1].stop and run % block:
-            found[-1] = range(found[-1].start, run + 1)
+        if ranges and run == ranges[-1].stop and run % block:
+            ranges[-1] = range(ranges[-1].start, run + 1)
         else:
-            found.append(range(run, run + 1))
-    return found
+            ranges.append(range(run, run + 1))
+    return ranges

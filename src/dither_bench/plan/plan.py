@@ -41,7 +41,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Part:
+class FigurePlan:
     """One figure: what was asked of it, what is stored, and the blocks that are missing."""
 
     figure: Figure
@@ -67,7 +67,7 @@ def of_figures(
     jobs: int = 1,
     accept: bool = False,
     shard: Shard | None = None,
-) -> list[Part]:
+) -> list[FigurePlan]:
     """What these figures need, in the order in which they are given. Nothing is computed or written.
 
     See `run.reproduce` for the arguments. Raises what `figures.check` raises, and ValueError for numbers below the
@@ -93,16 +93,17 @@ def of_figures(
     return parts
 
 
-def _part(figure: Figure, store: Store, runs: Runs, *, seed: int, accept: bool, block: int, size: int) -> Part:
+def _part(figure: Figure, store: Store, runs: Runs, *, seed: int, accept: bool, block: int, size: int) -> FigurePlan:
     now = code.fingerprints(cell for panel in figure.panels for cell in of_panel(panel, seed=seed).values())
-    codes = {key: [found or f"{NAMELESS}-{uuid.uuid4().hex[:8]}"] for key, found in now.items()}
+    codes = {key: [code_now or f"{NAMELESS}-{uuid.uuid4().hex[:8]}"] for key, code_now in now.items()}
     others = _others(figure, store, codes, runs=runs, seed=seed)
     if accept:
-        codes = {key: [*own, *others[key]] for key, own in codes.items()}
+        codes = {key: [*names, *others[key]] for key, names in codes.items()}
     blocks = tuple(missing(figure, store, codes, runs=runs, seed=seed, block=block, size=size))
     asked_for = sum(len(panel.algorithms) * len(runs[panel.name]) for panel in figure.panels)
     there = asked_for - sum(block.counted for block in blocks)
-    return Part(figure, seed, codes, there, blocks, tuple(_of_codes(figure, now, others, seed=seed, accept=accept)))
+    sentences = tuple(_of_codes(figure, now, others, seed=seed, accept=accept))
+    return FigurePlan(figure, seed, codes, there, blocks, sentences)
 
 
 def _shares(chosen: list[Figure], wanted: dict[str, int], *, size: int, shard: Shard) -> dict[str, Runs]:
@@ -110,31 +111,30 @@ def _shares(chosen: list[Figure], wanted: dict[str, int], *, size: int, shard: S
 
     The row of all runs is cut between files, where the estimated cost of what came before passes k/N of the whole.
     """
-    row, costs_before, total = [], [], 0.0
+    row, total = [], 0.0
+    shares: dict[str, Runs] = {figure.name: {panel.name: set() for panel in figure.panels} for figure in chosen}
     for figure in chosen:
         for panel in figure.panels:
             for first in range(0, wanted[figure.name], size):
                 runs = range(first, min(first + size, wanted[figure.name]))
                 cost = costs.seconds(panel, algorithms=panel.algorithms, runs=len(runs))
-                row.append((figure, panel, runs))
-                costs_before.append(total + cost / 2)
+                row.append((shares[figure.name][panel.name], runs, total + cost / 2))
                 total += cost
-    shares: dict[str, Runs] = {figure.name: {panel.name: set() for panel in figure.panels} for figure in chosen}
-    for (figure, panel, runs), middle in zip(row, costs_before, strict=True):
+    for share, runs, middle in row:
         if int(shard.of * middle / total) == shard.number - 1:
-            shares[figure.name][panel.name].update(runs)
+            share.update(runs)
     return shares
 
 
 def _others(figure: Figure, store: Store, codes: asked.Codes, *, runs: Runs, seed: int) -> dict[str, list[str]]:
     """Key of a cell -> other codes that have stored runs which this code lacks; the newest code comes first."""
-    found = {}
+    others = {}
     for panel in figure.panels:
         for cell in of_panel(panel, seed=seed).values():
             lacking = runs[panel.name] - store.runs(cell, codes[cell.key])
-            other = [name for name in store.codes(cell) if name not in codes[cell.key]] if lacking else []
-            found[cell.key] = [name for name in other if lacking & store.runs(cell, [name])]
-    return found
+            names = [name for name in store.codes(cell) if name not in codes[cell.key]] if lacking else []
+            others[cell.key] = [name for name in names if lacking & store.runs(cell, [name])]
+    return others
 
 
 def _of_codes(
@@ -148,7 +148,7 @@ def _of_codes(
 
     if accept and any(others.values()):
         yield f"Stored runs of {of(filter(others.get, others))} were made by other code than this, and are accepted."
-    nameless = [key for key, found in now.items() if found is None]
+    nameless = [key for key, code_now in now.items() if code_now is None]
     if nameless:
         yield f"The source of {of(nameless)} cannot be looked at: {'new' if accept else 'all'} runs are computed anew."
     changed = [key for key, names in others.items() if names and now[key] is not None and not accept]

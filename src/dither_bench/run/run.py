@@ -25,7 +25,7 @@ from dither_bench.keep.cells import of_panel
 from dither_bench.keep.store import STORE, Store
 from dither_bench.plan import blocks, plan
 from dither_bench.plan.blocks import Block
-from dither_bench.plan.plan import Part, Shard
+from dither_bench.plan.plan import FigurePlan, Shard
 from dither_bench.run import computing
 from dither_bench.run.computing import Computed
 
@@ -65,10 +65,10 @@ def reproduce(
     for sentence in parts[0].of_codes:
         on_other_code(sentence)
 
-    def told(figure: str, done: float, total: float) -> None:
+    def tell(figure: str, done: float, total: float) -> None:
         on_progress(done, total)
 
-    return compute(parts, out=out, workers=workers, on_progress=told)
+    return compute(parts, out=out, workers=workers, on_progress=tell)
 
 
 def blocks_for(workers: Workers) -> int:
@@ -77,7 +77,7 @@ def blocks_for(workers: Workers) -> int:
 
 
 def compute(
-    parts: Sequence[Part],
+    parts: Sequence[FigurePlan],
     *,
     out: Path,
     workers: Workers,
@@ -96,7 +96,7 @@ def compute(
 
 
 @contextmanager
-def _asked(out: Path, part: Part, store: Store) -> Iterator[None]:
+def _asked(out: Path, part: FigurePlan, store: Store) -> Iterator[None]:
     """The figure is asked for. If nothing of it is stored at the end, because of an error, it was not asked for."""
     new = asked.record(out, part.figure, seed=part.seed, codes=part.codes)
     try:
@@ -110,33 +110,35 @@ def _asked(out: Path, part: Part, store: Store) -> Iterator[None]:
         asked.record(out, part.figure, seed=part.seed, codes=part.codes)
 
 
-def _compute(parts: Sequence[Part], store: Store, workers: Workers, seconds: blocks.Seconds, on_progress: Told) -> int:
+def _compute(
+    parts: Sequence[FigurePlan], store: Store, workers: Workers, seconds: blocks.Seconds, on_progress: Told
+) -> int:
     todo = [(part.figure.name, block, seconds(block)) for part in parts for block in part.blocks]
     if not workers.alone:
         todo.sort(key=lambda item: -item[2])
-    found = [block for _, block, _ in todo]
+    missing = [block for _, block, _ in todo]
     meter = _Meter([part.figure.name for part in parts], [(name, cost) for name, _, cost in todo], on_progress)
     meter.tell()
-    if not found:  # no cluster is asked for nothing
+    if not missing:  # no cluster is asked for nothing
         return 0
-    with closing((_in_turn if workers.alone else _elsewhere)(found, meter, workers)) as results:
+    with closing((_in_turn if workers.alone else _elsewhere)(missing, meter, workers)) as results:
         for done in results:
             computing.keep(store, done)
-    return len(found)
+    return len(missing)
 
 
-def _in_turn(found: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:
+def _in_turn(missing: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:
     def telling(i: int) -> Callable[[float], None]:
         return lambda share: meter.set(i, share)
 
-    for i, block in enumerate(found):
+    for i, block in enumerate(missing):
         yield computing.compute(block, tell=telling(i))
 
 
-def _elsewhere(found: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:
+def _elsewhere(missing: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:
     """The results as they come. Processes of this machine say how far they are; from others a block comes whole."""
     with meter.shared() if workers.backend == "loky" else nullcontext() as file:
-        calls = (where.delayed(_metered)(block, i, file) for i, block in enumerate(found))
+        calls = (where.delayed(_metered)(block, i, file) for i, block in enumerate(missing))
         for i, done in workers.results(calls):
             meter.set(i, 1.0)
             yield done
@@ -155,7 +157,7 @@ class _Meter:
     def __init__(self, figures: list[str], blocks: list[tuple[str, float]], tell: Told) -> None:
         self.costs = np.array([cost for _, cost in blocks])
         self.of = {figure: np.array([name == figure for name, _ in blocks], dtype=bool) for figure in figures}
-        self.shares, self.told = np.zeros(len(blocks)), tell
+        self.shares, self.on_progress = np.zeros(len(blocks)), tell
 
     def set(self, i: int, share: float) -> None:
         """The i-th block has come so far."""
@@ -165,7 +167,9 @@ class _Meter:
     def tell(self) -> None:
         """Say of each figure how much is done."""
         for figure, its in self.of.items():
-            self.told(figure, float(self.costs[its] @ self.shares[: len(its)][its]), float(np.sum(self.costs[its])))
+            self.on_progress(
+                figure, float(self.costs[its] @ self.shares[: len(its)][its]), float(np.sum(self.costs[its]))
+            )
 
     @contextmanager
     def shared(self) -> Iterator[Path]:

@@ -27,15 +27,13 @@ def looks(figure: Figure) -> dict[Spec, dict[str, Any]]:
         of_base.setdefault(spec.name, []).append(spec)
     places = {base: list(ALGORITHMS).index(base) if base in ALGORITHMS else i for i, base in enumerate(of_base)}
     colors, free = list(PALETTE), [(marker, line) for line in LINES for marker in MARKERS]
-    color_of, known = {}, {}
-    for base in of_base:
-        wanted = PALETTE[places[base] % len(PALETTE)]
-        color_of[base] = _taken(wanted, colors)
+    color_of = {base: _taken(PALETTE[places[base] % len(PALETTE)], colors) for base in of_base}
+    mark_of = {}
     # The first setting of each algorithm has its marker before the other settings take what is left.
     for spec in (spec for turn in itertools.zip_longest(*of_base.values()) for spec in turn if spec):
-        known[spec] = _taken((MARKERS[places[spec.name] % len(MARKERS)], LINES[0]), free)
+        mark_of[spec] = _taken((MARKERS[places[spec.name] % len(MARKERS)], LINES[0]), free)
     return {
-        spec: {"color": color_of[spec.name], "marker": known[spec][0], "linestyle": known[spec][1]}
+        spec: {"color": color_of[spec.name], "marker": mark_of[spec][0], "linestyle": mark_of[spec][1]}
         for of in of_base.values()
         for spec in of
     }
@@ -45,6 +43,6 @@ def _taken(wanted: Any, free: list) -> Any:
     """What is wanted if it is free, or else the first that is free, which is taken then. If none is free: wanted."""
     if not free:
         return wanted
-    found = wanted if wanted in free else free[0]
-    free.remove(found)
-    return found
+    taken = wanted if wanted in free else free[0]
+    free.remove(taken)
+    return taken

@@ -38,12 +38,14 @@ def shown(figure: Figure, kind: str = "code") -> dict[Spec, str]:
         return code
     bases = {spec: _base(figure, spec) for spec in brief}
     count = Counter(bases.values())
-    found = {}
-    for spec, base in bases.items():
-        settled = spec in _own(figure) and count[base] == 1  # its settings are the figure's, as in the paper
-        found[spec] = base if settled else base + _settings(brief[spec])
-    count = Counter(found.values())
-    return {spec: name if count[name] == 1 else code[spec] for spec, name in found.items()}
+    # The algorithms that the figure itself names, before somebody asked it for others: their settings are the figure's.
+    settled = set(FIGURES[figure.name].algorithms) if figure.name in FIGURES else set()
+    paper = {
+        spec: base if spec in settled and count[base] == 1 else base + _settings(brief[spec])
+        for spec, base in bases.items()
+    }
+    count = Counter(paper.values())
+    return {spec: name if count[name] == 1 else code[spec] for spec, name in paper.items()}
 
 
 def translated(figure: Figure, kind: str) -> Mapping[str, str]:
@@ -51,14 +53,9 @@ def translated(figure: Figure, kind: str) -> Mapping[str, str]:
     return {str(spec): name for spec, name in shown(figure, kind).items()}
 
 
-def _own(figure: Figure) -> set[Spec]:
-    """The algorithms that the figure itself names, before somebody asked it for others."""
-    return set(FIGURES[figure.name].algorithms) if figure.name in FIGURES else set()
-
-
 def _base(figure: Figure, spec: Spec) -> str:
-    own = spec.own.name if isinstance(spec.own, Part) else PAPER.get(spec.name, spec.name)
-    return spec.algorithm.label.get(figure.drawn or figure.name, own).removesuffix(" (ours)")
+    usual = spec.own.name if isinstance(spec.own, Part) else PAPER.get(spec.name, spec.name)
+    return spec.algorithm.label.get(figure.drawn or figure.name, usual).removesuffix(" (ours)")
 
 
 def _settings(spec: Spec) -> str:

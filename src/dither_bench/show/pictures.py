@@ -11,10 +11,11 @@ WIDTHS = {"column": 3.25, "text": 5.5}  # inches: a column of two, and the whole
 LEAST = 2.0  # inches: a narrower picture has no room for a curve
 FORMATS = ("png", "pdf", "svg", "pgf")
 TEX = "xelatex"  # what matplotlib measures letters with, for pgf
+NAMED_WIDTHS = " or ".join(f"{name} ({inches:g} inches)" for name, inches in WIDTHS.items())
 
 
 @dataclass(frozen=True)
-class Look:
+class PictureLook:
     """What a picture is made for, and which files are made.
 
     band : "se" (±1 standard error), "quantiles" (the quartiles) or "median" (the same, round the median)
@@ -60,12 +61,11 @@ def inches(width: str | float | None) -> float | None:
     if width is None or width in WIDTHS:
         return WIDTHS[width] if isinstance(width, str) else None
     try:
-        found = float(width)
+        wide = float(width)
     except ValueError:
-        known = " or ".join(f"{name} ({size:g} inches)" for name, size in WIDTHS.items())
-        raise ValueError(f"width must be a number of inches, {known}; got {width!r}") from None
-    errors.within("width, in inches,", found, LEAST, 50.0)
-    return found
+        raise ValueError(f"width must be a number of inches, {NAMED_WIDTHS}; got {width!r}") from None
+    errors.within("width, in inches,", wide, LEAST, 50.0)
+    return wide
 
 
 def formats(text: str) -> tuple[str, ...]:
