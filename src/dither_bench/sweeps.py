@@ -21,8 +21,7 @@ from dither.base import errors
 from dither_bench.define import environments, figures
 from dither_bench.define.panels import Figure
 from dither_bench.judge import sweep_words, tables
-from dither_bench.judge.choices import Search, choose
-from dither_bench.judge.tried import tried
+from dither_bench.judge.choices import Search, choose, tried
 from dither_bench.keep import asked
 from dither_bench.keep.store import STORE, Store
 from dither_bench.results import Comparison

@@ -15,8 +15,7 @@ from dither_bench.define import figures
 from dither_bench.define.figures import FIGURES
 from dither_bench.judge import tables, words
 from dither_bench.keep import asked, code
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import STORE, Store
+from dither_bench.keep.store import STORE, Store, of_panel
 from dither_bench.run import run
 from dither_bench.show import gallery, plots, summaries
 

@@ -20,7 +20,7 @@ from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import with_shared, without_shared
 from dither_bench.judge import tables
 from dither_bench.keep import asked
-from dither_bench.keep.cells import of_panel
+from dither_bench.keep.store import of_panel
 from dither_bench.plan import costs
 
 PAPER = specs("DeepFP", "DeepEpsGreedy", "NeuralUCB", "NeuralTS", "FTPL")

@@ -18,9 +18,8 @@ from dither_bench.define import environments, figures
 from dither_bench.define.environments import describe
 from dither_bench.judge import tables
 from dither_bench.keep import code
-from dither_bench.keep.cells import of_panel
 from dither_bench.keep.imported import Sources
-from dither_bench.keep.store import STORE, UNRECORDED, Store
+from dither_bench.keep.store import STORE, UNRECORDED, Store, of_panel
 from dither_bench.run import computing, run
 
 POLICY = '''

@@ -10,8 +10,7 @@ from polars.testing import assert_frame_equal
 
 from dither_bench.define import figures
 from dither_bench.keep import asked, folders
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import METADATA, STORE, Store
+from dither_bench.keep.store import METADATA, STORE, Store, of_panel
 from dither_bench.plan.plan import Shard
 from dither_bench.run import run
 

@@ -10,10 +10,9 @@ from dither.algorithms import specs
 from dither_bench import sweeps
 from dither_bench.define import environments, figures
 from dither_bench.judge import choices, sweep_words, tables
-from dither_bench.judge.tried import logarithmic, tried
+from dither_bench.judge.choices import logarithmic, tried
 from dither_bench.keep import asked
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import Store
+from dither_bench.keep.store import Store, of_panel
 from dither_bench.show import plots
 from dither_bench.show.pictures import PictureLook
 

@@ -221,6 +221,7 @@ def _places():
 
 PLACES, OWN = _places()  # OWN: what an instance of a class sets on itself
 CALLED = {  # variables of the pages and docstrings, and the classes that they may be of
+    "Results": ["Comparison"],  # in `dither.experiments`
     "alarm": ["Alarm"],
     "bandit": ["Bandit"],
     "catalogue": ["Catalogue"],

@@ -26,7 +26,7 @@ from scipy import stats
 
 from dither.algorithms import Spec
 from dither_bench.define.panels import Figure, reference
-from dither_bench.judge.tried import logarithmic
+from dither_bench.judge.choices import logarithmic
 
 TRIMMED = 0.25  # the share of the runs that an interquartile mean leaves out at each end
 RESAMPLES = 1000

@@ -27,8 +27,7 @@ from dither.algorithms import Spec
 from dither_bench.define import published
 from dither_bench.define.panels import Figure, Panel, reference
 from dither_bench.keep.asked import Codes
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import Store
+from dither_bench.keep.store import Store, of_panel
 
 CLOSE = 0.10  # of the published value
 ERRORS = 3.0  # combined standard errors

@@ -22,8 +22,8 @@ from dither.base import parts
 from dither.simulation.simulate import configured
 from dither_bench.define import environments
 from dither_bench.define.panels import Panel
-from dither_bench.keep.cells import Cell, of_panel
 from dither_bench.keep.imported import LIBRARY, NoSource, Sources, digest, methods, told
+from dither_bench.keep.store import Cell, of_panel
 
 DIGITS = 16  # hexadecimal digits of a fingerprint
 RUNS = "dither.simulation.simulate"  # the module that runs everything

@@ -18,8 +18,7 @@ import polars as pl
 
 from dither.base import files
 from dither_bench.keep import asked, store
-from dither_bench.keep.cells import key_of
-from dither_bench.keep.store import STORE
+from dither_bench.keep.store import STORE, key_of
 
 TOLERANCE = 1e-9  # of regrets, absolute and relative
 REGRETS = store.COLUMNS[2:]

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dither_bench.keep.asked import FigureRequest
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import Made, Store
+from dither_bench.keep.store import Made, Store, of_panel
 
 NOT_RECORDED = "not recorded"  # earlier versions of the store said less
 

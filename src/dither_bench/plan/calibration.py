@@ -28,9 +28,9 @@ from dither.base.workers import Workers, delayed
 from dither.simulation.simulate import configured, simulate
 from dither.simulation.world import World
 from dither_bench.define.environments import Outline, build, outline
-from dither_bench.keep.cells import Cell
+from dither_bench.keep.store import Cell
 from dither_bench.plan import costs
-from dither_bench.plan.blocks import Block
+from dither_bench.plan.plan import Block
 
 WORTH = 2.0  # estimated seconds of all cells of a kind, from which on it is measured
 SHARE, LEAST, MOST = 0.02, 0.25, 2.0  # it is looked at for this share of them, but so many seconds at least and at most

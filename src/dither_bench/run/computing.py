@@ -13,7 +13,7 @@ from dither_bench.define import published
 from dither_bench.define.environments import build
 from dither_bench.keep import code
 from dither_bench.keep.store import Made, Store, made_here
-from dither_bench.plan.blocks import Block, stretches
+from dither_bench.plan.plan import Block, stretches
 
 
 class OfAlgorithm(NamedTuple):
@@ -75,7 +75,7 @@ def keep(store: Store, computed: Computed) -> None:
     block = computed.block
     for name, cell in block.cells.items():
         rows = computed.rows[name]
-        how: Any = dict(code=block.codes[cell.key][0], made=computed.origin, model=rows.model, policy=rows.policy)
+        how: Any = dict(code=block.codes[cell.key][0], origin=computed.origin, model=rows.model, policy=rows.policy)
         for runs in stretches(set(block.runs), block=block.size):
             here = slice(runs.start - block.runs.start, runs.stop - block.runs.start)
             regrets: Any = dict(regret=rows.regret[here], realised=rows.realised[here])

@@ -21,11 +21,9 @@ from dither.base import workers as where
 from dither.base.workers import Workers
 from dither_bench.define.panels import Figure
 from dither_bench.keep import asked
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import STORE, Store
-from dither_bench.plan import blocks, plan
-from dither_bench.plan.blocks import Block
-from dither_bench.plan.plan import FigurePlan, Shard
+from dither_bench.keep.store import STORE, Store, of_panel
+from dither_bench.plan import plan
+from dither_bench.plan.plan import Block, FigurePlan, Shard
 from dither_bench.run import computing
 from dither_bench.run.computing import Computed
 
@@ -81,7 +79,7 @@ def compute(
     *,
     out: Path,
     workers: Workers,
-    seconds: blocks.Seconds = blocks.seconds,
+    seconds: plan.Seconds = plan.seconds,
     on_progress: Told = lambda figure, done, total: None,
 ) -> int:
     """Compute and store the blocks of all parts. -> how many there were
@@ -111,7 +109,7 @@ def _asked(out: Path, part: FigurePlan, store: Store) -> Iterator[None]:
 
 
 def _compute(
-    parts: Sequence[FigurePlan], store: Store, workers: Workers, seconds: blocks.Seconds, on_progress: Told
+    parts: Sequence[FigurePlan], store: Store, workers: Workers, seconds: plan.Seconds, on_progress: Told
 ) -> int:
     todo = [(part.figure.name, block, seconds(block)) for part in parts for block in part.blocks]
     if not workers.alone:

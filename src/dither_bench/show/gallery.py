@@ -19,7 +19,8 @@ from dither.base import drawing, errors, files
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, Panel, reference
 from dither_bench.judge import tables, words
-from dither_bench.show import names, plots, summaries, templates
+from dither_bench.show import plots, summaries, templates
+from dither_bench.show.looks import translations
 from dither_bench.show.pictures import PictureLook
 from dither_bench.show.summaries import Summary
 from dither_bench.theory import catalogue
@@ -150,7 +151,7 @@ def _counts(verdicts: pl.Series, kinds: Sequence[str]) -> str:
 
 def _table(figure: Figure, values: pl.DataFrame, columns: list[TableColumn]) -> Iterator[list[str]]:
     """Rows of the table, the heads first: algorithms by panels, or turned where the panels are many."""
-    shown = names.translated(figure, "paper")
+    shown = translations(figure, "paper")
     cells = {(row["panel"], row["round"], row["algorithm"]): _cell(row) for row in values.iter_rows(named=True)}
     algorithms = [str(spec) for spec in figure.algorithms]
     many = len({t for _, t in columns}) > 1
@@ -179,7 +180,7 @@ def _sentences(
     figure: Figure, values: pl.DataFrame, gaps: pl.DataFrame, columns: list[TableColumn]
 ) -> Iterator[tuple[str, str, list[str]]]:
     """For every panel and round: its name, what the numbers say, and what was not reproduced."""
-    shown = names.translated(figure, "paper")
+    shown = translations(figure, "paper")
     values = values.with_columns(pl.col("algorithm").replace(shown))
     gaps = gaps.with_columns(pl.col("algorithm", "reference").replace(shown))
     for panel, t in columns:
@@ -193,7 +194,7 @@ def _lacking(figure: Figure) -> str:
     every = {panel.name: [str(spec) for spec in panel.algorithms] for panel in FIGURES[figure.name].panels}
     whole = [f"`{panel}`" for panel, missing in lacking if missing == every[panel]]
     parts = [f"the panels {errors.listed(whole)}" if len(whole) > 1 else f"the panel {whole[0]}"] if whole else []
-    shown = names.translated(FIGURES[figure.name], "paper")
+    shown = translations(FIGURES[figure.name], "paper")
     of: dict[tuple[str, ...], list[str]] = {}
     for panel, missing in lacking:
         if missing != every[panel]:

@@ -18,8 +18,8 @@ from dither.base.drawing import DARK, PALETTE
 from dither_bench.define import published
 from dither_bench.define.panels import Figure
 from dither_bench.judge import tables, words
-from dither_bench.show import names, plots
-from dither_bench.show.looks import looks
+from dither_bench.show import plots
+from dither_bench.show.looks import looks, names_in
 
 SYMBOLS = {  # what Plotly calls a marker of matplotlib
     "o": "circle",
@@ -54,7 +54,7 @@ def sketch(figure: Figure, curves: pl.DataFrame, *, band: str = "se") -> dict[st
     if band == "median":
         rows = rows.with_columns(se=pl.lit(None, pl.Float64))  # which is the error of a mean
     drawn = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
-    named, of = names.shown(figure), looks(figure)
+    named, of = names_in(figure), looks(figure)
     over_rounds = figure.x == "round"
     panels = list((_over_rounds if over_rounds else _over_setting)(figure, rows, drawn, band=band))
     return {

@@ -11,7 +11,8 @@ import polars as pl
 from dither import _version
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import tables, words
-from dither_bench.show import names, templates
+from dither_bench.show import templates
+from dither_bench.show.looks import names_in
 
 ACROSS = 4  # panels side by side; more are set below one another
 DAGGER = r"$^\dagger$"
@@ -101,7 +102,7 @@ def _filled(name: str, figure: Figure, **content: Any) -> str:
 
 
 def _part(figure: Figure, panels: list[Panel], curves: pl.DataFrame, *, kind: str) -> Tabular:
-    shown = names.shown(figure, kind)
+    shown = names_in(figure, kind)
     columns = {panel.name: _column(panel, curves) for panel in panels}
     rows = [
         [escape(shown[spec]), *(column.get(str(spec), "--") for column in columns.values())]

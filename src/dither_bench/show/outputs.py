@@ -19,7 +19,8 @@ from dither_bench.define.panels import Figure
 from dither_bench.judge import profiles, tables
 from dither_bench.keep.asked import FigureRequest
 from dither_bench.keep.store import STORE, Store
-from dither_bench.show import latex, names, plots, profile_plots
+from dither_bench.show import latex, plots, profile_plots
+from dither_bench.show.looks import translations
 from dither_bench.show.pictures import PictureLook
 
 
@@ -85,6 +86,6 @@ def curves_table(figure: Figure, rows: pl.DataFrame, *, kind: str = "code") -> p
             frames.append(theirs.with_columns(pl.lit(value).alias(name) for name, value in place.items()))
     return (
         pl.concat(frames, how="diagonal")
-        .with_columns(name=pl.col("algorithm").replace(names.translated(figure, kind)))
+        .with_columns(name=pl.col("algorithm").replace(translations(figure, kind)))
         .select("panel", "algorithm", "name", "source", "round", "mean", "se", "low", "median", "high", "runs", "bound")
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dither.base import errors
 from dither_bench.judge import words
-from dither_bench.show import names
+from dither_bench.show.looks import KINDS
 
 WIDTHS = {"column": 3.25, "text": 5.5}  # inches: a column of two, and the whole text of one column
 LEAST = 2.0  # inches: a narrower picture has no room for a curve
@@ -22,7 +22,7 @@ class PictureLook:
     log : logarithmic axes
     width : the width of the picture: inches, "column" or "text"; None: as wide as its panels are on a screen
     title : whether the picture has its title and what its band is; without them, both belong into the caption
-    names : "code" or "paper", as `names.shown` takes them
+    names : "code" or "paper", as `looks.names_in` takes them
     formats : of `FORMATS`
     latex : also write the tables and a figure with its caption as LaTeX
     profile : also write performance profiles and interquartile means (`profiles`)
@@ -39,7 +39,7 @@ class PictureLook:
 
     def __post_init__(self) -> None:
         errors.among("band", self.band, words.BANDS)
-        errors.among("kind of names", self.names, names.KINDS)
+        errors.among("kind of names", self.names, KINDS)
         for one in self.formats:
             errors.among("format", one, FORMATS)
         if not self.formats:

@@ -14,11 +14,10 @@ from dither_bench.define import published
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import words
 from dither_bench.judge.tables import centred, summary
-from dither_bench.show import axes as shared
-from dither_bench.show import names, sweep_plots
-from dither_bench.show.axes import PAGE, SCREEN, Sizes
-from dither_bench.show.looks import DASHED, looks
+from dither_bench.show import strokes, sweep_plots
+from dither_bench.show.looks import DASHED, looks, names_in
 from dither_bench.show.pictures import PictureLook
+from dither_bench.show.strokes import PAGE, SCREEN, Sizes
 
 DEFAULT = PictureLook()
 
@@ -80,7 +79,7 @@ def _draw(figure: Figure, rows: pl.DataFrame, look: PictureLook) -> Canvas:
     columns = min(count, 3 if width is None else max(1, min(3, int(width / sizes.panel))))
     wide, lines = max(sizes.panel * columns, 7.0) if width is None else width, math.ceil(count / columns)
     legend = _legend(of, kind=look.names)
-    ncols = shared.columns(list(legend), width=wide, handle=0.6, scale=sizes.small / 9.5)
+    ncols = strokes.columns(list(legend), width=wide, handle=0.6, scale=sizes.small / 9.5)
     below = (math.ceil(len(legend) / ncols) + 2) * 1.5 * sizes.small / 72  # inches of the legend
     each = 3.5 if width is None else max(1.5, 0.6 * wide / columns) + 0.4  # inches: the height of a panel
     canvas = Canvas(figsize=(wide, each * lines + (1.3 if width is None else below)), layout="constrained")
@@ -101,23 +100,23 @@ def _draw(figure: Figure, rows: pl.DataFrame, look: PictureLook) -> Canvas:
         canvas.suptitle(figure.title, fontsize=sizes.text + 2, fontweight="bold")
     title = says(figure, rows, band=look.band) if look.title else None
     how = dict(linewidth=sizes.line + 0.4, markersize=sizes.marker)
-    shared.legend(canvas, legend, size=sizes.small, ncols=ncols, title=title, **how)
+    strokes.legend(canvas, legend, size=sizes.small, ncols=ncols, title=title, **how)
     return canvas
 
 
 def _settle(ax: Any, of: Drawing, *, log_axes: bool, ticks: int) -> None:
     """Grid, limits and numbers of axes."""
-    shared.grid(ax)
+    strokes.grid(ax)
     ax.tick_params(labelsize=of.sizes.text)
     if log_axes:
         ax.set_xscale("log")
         ax.set_yscale("log")
     else:
         ax.set_ylim(bottom=0)
-        shared.numbers(ax.yaxis)
+        strokes.numbers(ax.yaxis)
         if of.over_rounds:
             ax.set_xlim(left=0)
-            shared.numbers(ax.xaxis)
+            strokes.numbers(ax.xaxis)
             ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(ticks))
     ax.xaxis.label.set_size(of.sizes.text)
 
@@ -143,7 +142,7 @@ def _over_rounds(ax: Any, of: Drawing, panel: Panel) -> None:
 def _curve(ax: Any, of: Drawing, spec: Spec, rows: pl.DataFrame, *, x: str, **how: Any) -> None:
     """Our curve of an algorithm, with its band."""
     how |= dict(linewidth=of.sizes.line, markersize=of.sizes.marker)
-    shared.curve(ax, rows[x], rows["mean"], edges(rows, of.band), of.looks[spec], **how)
+    strokes.curve(ax, rows[x], rows["mean"], edges(rows, of.band), of.looks[spec], **how)
 
 
 def _published(ax: Any, of: Drawing, spec: Spec, x: Any, y: Any, *, markevery: Any = None) -> None:
@@ -194,6 +193,6 @@ def edges(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
 
 def _legend(of: Drawing, *, kind: str) -> dict[str, dict[str, Any]]:
     """The names of the legend and how their lines look."""
-    shown, extra = names.shown(of.figure, kind), of.figure.extra if kind == "code" else ()
+    shown, extra = names_in(of.figure, kind), of.figure.extra if kind == "code" else ()
     drawn = [spec for spec in of.figure.algorithms if not of.rows.filter(algorithm=str(spec)).is_empty()]
     return {shown[spec] + (" (not in the paper)" if spec in extra else ""): of.looks[spec] for spec in drawn}

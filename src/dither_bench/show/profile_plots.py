@@ -10,10 +10,10 @@ from matplotlib.figure import Figure as Canvas
 from dither.base.drawing import STYLE
 from dither_bench.define.panels import Figure, reference
 from dither_bench.judge import words
+from dither_bench.judge.choices import logarithmic
 from dither_bench.judge.profiles import ProfileScores
-from dither_bench.judge.tried import logarithmic
-from dither_bench.show import axes, names
-from dither_bench.show.looks import looks
+from dither_bench.show import strokes
+from dither_bench.show.looks import looks, names_in
 from dither_bench.show.pictures import PictureLook
 
 HEIGHT = 0.62  # of the width
@@ -23,7 +23,7 @@ def draw(figure: Figure, scores: ProfileScores, rows: pl.DataFrame, look: Pictur
     """The picture; rows : as of `profiles.profile`."""
     width = look.inches or 7.0
     size = 10 if look.width is None else 8
-    of, shown = looks(figure), names.shown(figure, look.names)
+    of, shown = looks(figure), names_in(figure, look.names)
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(width, HEIGHT * width + 0.9), layout="constrained")
         ax = canvas.subplots()
@@ -39,11 +39,11 @@ def draw(figure: Figure, scores: ProfileScores, rows: pl.DataFrame, look: Pictur
         ax.set_xscale("log" if rows["tau"].min() and logarithmic(positive) else "linear")
         ax.axvline(1.0, color="#444444", linewidth=0.8, linestyle=":")
         ax.set_ylim(0, 1)
-        axes.numbers(ax.xaxis, thousands=False)
+        strokes.numbers(ax.xaxis, thousands=False)
         ax.set_xlabel(f"τ: regret over the mean regret of {base(figure)}", fontsize=size)
         ax.set_ylabel("share of runs with at most τ", fontsize=size)
         ax.tick_params(labelsize=size)
-        axes.grid(ax)
+        strokes.grid(ax)
         if look.title:
             says = f"{where(scores)}, {words.over([scores.runs])} of each; band: 95 % at each τ"
             wrapped = textwrap.fill(says, int(width * 72 / (0.55 * size)))

@@ -20,10 +20,9 @@ from matplotlib.figure import Figure as Canvas
 from dither.algorithms import Spec
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import words
-from dither_bench.judge.tried import TriedSettings, logarithmic, numbers, text, tried
-from dither_bench.show import axes as shared
-from dither_bench.show import names
-from dither_bench.show.looks import looks
+from dither_bench.judge.choices import TriedSettings, logarithmic, numbers, text, tried
+from dither_bench.show import strokes
+from dither_bench.show.looks import looks, names_in
 from dither_bench.show.pictures import PictureLook
 
 COLUMNS = 4  # axes side by side at most
@@ -96,9 +95,9 @@ def draw(figure: Figure, rows: pl.DataFrame, look: PictureLook) -> Canvas:
         _below_maps(canvas, panels, called, look, runs=runs)
         return canvas
     legend = {called[_key(of)]: panel.look(of) for panel in panels for of in panel.groups}
-    ncols = shared.columns(list(legend), width=canvas.get_figwidth(), handle=0.7, scale=size / 10)
+    ncols = strokes.columns(list(legend), width=canvas.get_figwidth(), handle=0.7, scale=size / 10)
     head = f"{words.band(look.band, runs)}; ringed: the lowest of each algorithm" if look.title else None
-    shared.legend(canvas, legend, size=size - 0.5, ncols=ncols, title=head, linewidth=1.8, markersize=4.5)
+    strokes.legend(canvas, legend, size=size - 0.5, ncols=ncols, title=head, linewidth=1.8, markersize=4.5)
     return canvas
 
 
@@ -118,7 +117,7 @@ def _panels(figure: Figure, rows: pl.DataFrame, look: PictureLook) -> tuple[list
             last.append((panel, groups, ends))
     tuned = tuple(replace(panel, algorithms=tuple(map(_key, groups))) for panel, groups, _ in last)
     brief = replace(figure, panels=tuned)
-    return [TriedPanel(*of, looks(brief)) for of in last], names.shown(brief, look.names)
+    return [TriedPanel(*of, looks(brief)) for of in last], names_in(brief, look.names)
 
 
 def _parts(panel: TriedPanel) -> Iterator[TriedAxes]:
@@ -149,7 +148,7 @@ def _lines(ax: Any, part: TriedAxes) -> None:
         points = sorted((places(spec.value(name)), i, spec) for i, spec in enumerate(of.specs))
         x, rows = [place for place, *_ in points], [part.of.ends[str(spec)] for *_, spec in points]
         mean, low, high = ([row[column] for row in rows] for column in ("mean", "lower", "upper"))
-        shared.curve(ax, x, mean, (low, high), look, alpha=0.15, linewidth=1.6, markersize=4.5)
+        strokes.curve(ax, x, mean, (low, high), look, alpha=0.15, linewidth=1.6, markersize=4.5)
         _ring(ax, x, mean, look)
     _single(ax, part)
 
@@ -197,7 +196,7 @@ def _axis(ax: Any, part: TriedAxes) -> Callable[[Any], float]:
     ax.set_xlabel(part.settings[0])
     if numbers(values):
         ax.set_xscale("log" if logarithmic(values) else "linear")
-        shared.numbers(ax.xaxis, thousands=False)
+        strokes.numbers(ax.xaxis, thousands=False)
         if len(values) <= NAMED:
             ax.set_xticks(sorted(values), [text(value) for value in sorted(values)])
             ax.minorticks_off()
@@ -224,10 +223,10 @@ def _share(axes: list[Any], parts: list[TriedAxes], *, log_axes: bool) -> None:
     for panel in dict.fromkeys(part.of.panel.name for part in parts):
         of_panel = [ax for ax, p in zip(axes, parts, strict=False) if p.of.panel.name == panel and p.draw is not _map]
         for ax in of_panel:
-            shared.grid(ax)
+            strokes.grid(ax)
             ax.set_yscale("log" if log_axes else "linear")
             if not log_axes:
-                shared.numbers(ax.yaxis)
+                strokes.numbers(ax.yaxis)
         ends = [ax.get_ylim() for ax in of_panel]
         for ax in of_panel:
             ax.set_ylim(min(low for low, _ in ends) if log_axes else 0, max(high for _, high in ends))
