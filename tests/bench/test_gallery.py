@@ -184,7 +184,7 @@ def test_the_table_of_many_panels_is_turned():
         rows = [(p.name, str(a), r, p.rounds, 5.0 + r) for p in figure.panels for a in p.algorithms for r in (0, 1)]
         made = pl.DataFrame(rows, schema=["panel", "algorithm", "run", "round", "regret"], orient="row")
         values = tables.values(figure, made)
-        table = list(gallery._table(figure, values, [gallery.Column(p, p.rounds) for p in figure.panels]))
+        table = list(gallery._table(figure, values, [gallery.TableColumn(p, p.rounds) for p in figure.panels]))
         assert table[0] == head
         assert len({len(row) for row in table}) == 1
     assert table[2][0] == "d=2"

@@ -76,12 +76,25 @@ def test_the_core_imports_no_extra():
 def test_importing_dither_loads_no_more_than_a_live_bandit_needs():
     late = ("scipy.optimize", "scipy.spatial", "scipy.fft", "scipy.sparse", "scipy.linalg", "matplotlib", "polars")
     late += ("sklearn", "torch", "dither.ope", "dither.log", "dither.datasets", "dither.envs", "dither.experiments")
-    late += ("dither.testing",)
+    late += ("dither.testing", "dither_bench")
     live = "b = dither.LinFP(dim=2, seed=0); d = b.choose([[1.0, 0.0], [0.0, 1.0]]); b.update([1.0, 0.0], 1.0)"
     for code in ("pass", live):
         found = python(f"import sys, dither; {code}; print([name for name in {late!r} if name in sys.modules])")
         assert found.strip() == "[]"
     # seen red: `from scipy import optimize` at the top of `policies/ofuglb.py`; sparse in `inputs.py`
+
+
+def test_a_command_about_logs_loads_nothing_of_the_bench():
+    code = """
+import sys
+from dither import cli
+sys.argv = ["dither", "evaluate", "--help"]
+try: cli.main()
+except SystemExit as end: assert not end.code
+print([name for name in sys.modules if name.startswith("dither_bench")])
+"""
+    assert python(code).splitlines()[-1] == "[]"
+    # seen red: `experiments` with `from dither_bench import *`, imported by `cli.tuning`
 
 
 def test_modules_that_come_late_are_there_when_asked_for():

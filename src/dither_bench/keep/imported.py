@@ -44,7 +44,7 @@ def read(text: bytes) -> Text:
     tree = ast.parse(text)
     codes = frozenset(map(told, _codes(compile(tree, "", "exec", dont_inherit=True))))
     imports: list[tuple[int, str, tuple[str, ...]]] = []
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             imports += [(0, alias.name, ()) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -52,6 +52,16 @@ def read(text: bytes) -> Text:
         elif isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
     return Text(digest(ast.dump(tree)), tuple(imports), codes)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The tree and all statements in it. Expressions, which are most of a tree, are not looked into."""
+    ahead: list[ast.AST] = [tree]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            ahead += getattr(node, name, ())
 
 
 class Sources:
