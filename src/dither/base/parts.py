@@ -80,8 +80,8 @@ def split(text: str) -> tuple[Part, str] | None:
 
 def short(text: str) -> str:
     """The text without the folder of a file; any other text as it is."""
-    found = split(text)
-    return text if found is None else f"{found[0]}:{found[1]}" if found[1] else str(found[0])
+    in_file = split(text)
+    return text if in_file is None else ":".join(filter(None, map(str, in_file)))
 
 
 def find(part: Part) -> Any:
@@ -89,17 +89,17 @@ def find(part: Part) -> Any:
     module = load(part.source)
     if not hasattr(module, part.name):
         what = f"part in {module.__file__ if part.is_file else part.source}"
-        known = [name for name, thing in vars(module).items() if _is_own(name, thing, module)]
-        if not known:
+        names = [name for name, thing in vars(module).items() if _defines(module, name, thing)]
+        if not names:
             raise LookupError(f"no {what} {part.name!r}: it defines none")
-        raise errors.unknown(what, part.name, known=known)
+        raise errors.unknown(what, part.name, known=names)
     return getattr(module, part.name)
 
 
-def _is_own(name: str, thing: Any, module: ModuleType) -> bool:
+def _defines(module: ModuleType, name: str, thing: Any) -> bool:
     """Whether the module defines the thing, as a part may be."""
-    made = hasattr(thing, "configure") and not isinstance(thing, type)  # an algorithm
-    return not name.startswith("_") and (made or getattr(thing, "__module__", None) == module.__name__)
+    algorithm = hasattr(thing, "configure") and not isinstance(thing, type)
+    return not name.startswith("_") and (algorithm or getattr(thing, "__module__", None) == module.__name__)
 
 
 def load(source: str) -> ModuleType:
@@ -161,8 +161,8 @@ def place(error: BaseException) -> str:
     files = {str(path) for loaded in _LOADED.values() for path in loaded.texts}
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     there = re.findall(r'File "(.+?)", line (\d+)', str(error.__cause__))  # as another process tells it
-    found = [frame for frame in [*frames, *there] if frame[0] in files]
-    return f"{found[-1][0]}, line {found[-1][1]}" if found else ""
+    in_files = [f"{file}, line {line}" for file, line in [*frames, *there] if file in files]
+    return in_files[-1] if in_files else ""
 
 
 def _executed(path: Path) -> _Loaded:
@@ -185,8 +185,8 @@ def _executed(path: Path) -> _Loaded:
     except (Exception, SystemExit) as error:
         where = place(error) or str(path)
         del _LOADED[str(path)], sys.modules[name]
-        said = error.msg if isinstance(error, SyntaxError) else error
-        raise ImportError(f"{where}: {type(error).__name__}: {said}") from error
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise ImportError(f"{where}: {type(error).__name__}: {reason}") from error
     return loaded
 
 
@@ -214,21 +214,21 @@ def _beside(path: Path) -> dict[str, Path]:
 
     Raises ImportError where another folder's module of such a name is loaded.
     """
-    found: dict[str, Path] = {}
+    beside: dict[str, Path] = {}
     ahead = [path]
     while ahead:
         for name in _names(ahead.pop()):
             inner = next(filter(Path.is_file, (path.parent / f"{name}.py", path.parent / name / "__init__.py")), None)
-            if inner is None or name in found or name == path.stem:
+            if inner is None or name in beside or name == path.stem:
                 continue
             taken = _taken(name)
             if taken is not None and taken != inner:
                 if installed(taken):
                     continue
                 raise ImportError(f"{path} imports {name}, and {taken} has this name: call {inner} otherwise")
-            found[name] = inner
+            beside[name] = inner
             ahead += [inner] if inner.name != "__init__.py" else sorted(inner.parent.rglob("*.py"))
-    return found
+    return beside
 
 
 def _taken(name: str) -> Path | None:

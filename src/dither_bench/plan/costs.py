@@ -16,7 +16,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from dither import models
 from dither.algorithms import Spec
@@ -74,9 +74,9 @@ def _network(env: Outline, spec: Spec) -> float:
     """Microseconds of a round of a network."""
     net, K = network(spec), env.arms
     layers = list(_layers(env.dim, _widths(net["hidden"]), _widths(net.get("convolutions", ()))))
-    products = sum(layer.products for layer in layers)
-    weights = sum(layer.weights + layer.biases for layer in layers)
-    weights += (K - 1 if env.disjoint else 0) * layers[0].weights
+    products = sum(products for products, _, _ in layers)
+    weights = sum(weights + biases for _, weights, biases in layers)
+    weights += (K - 1 if env.disjoint else 0) * layers[0][1]
     often = net["steps"] / net["every"]
     cost = CALLS + PRODUCT * products * (K + often * 3 * net["batch"]) + WEIGHT * often * weights
     if _gradients(spec):
@@ -99,21 +99,16 @@ def _widths(layers: Any) -> tuple[int, ...]:
     return tuple(layers) if isinstance(layers, Iterable) else (int(layers),)
 
 
-class _Layer(NamedTuple):
-    """Sizes for one arm."""
+def _layers(d: int, hidden: tuple[int, ...], filters: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
+    """Products, weights and biases of the layers for an arm of d numbers.
 
-    products: int
-    weights: int
-    biases: int
-
-
-def _layers(d: int, hidden: tuple[int, ...], filters: tuple[int, ...]) -> Iterator[_Layer]:
-    """The layers for an arm of d numbers: 3 x 3 convolutions with 2 x 2 pooling, then dense ones."""
+    3 x 3 convolutions with 2 x 2 pooling come first, then dense layers.
+    """
     for n, m in itertools.pairwise((1, *filters)):
-        yield _Layer(d * 9 * n * m, 9 * n * m, m)
+        yield d * 9 * n * m, 9 * n * m, m
         d //= 4
     for n, m in itertools.pairwise((d * (filters[-1] if filters else 1), *hidden, 1)):
-        yield _Layer(n * m, n * m, m)
+        yield n * m, n * m, m
 
 
 def _gradients(spec: Spec) -> bool:

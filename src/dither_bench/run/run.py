@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from dither_bench.plan.plan import Block, FigurePlan, Shard
 from dither_bench.run import computing
 from dither_bench.run.computing import Computed
 
+EVERY = 0.3  # seconds between two looks at what other processes have done
 MANY = 10_000  # workers that a cluster is taken to have: each file of results is then a block
 
 Progress = Callable[[float, float], object]  # (work done, work in all), in estimated seconds of one core
@@ -171,30 +171,21 @@ class _Meter:
 
     @contextmanager
     def shared(self) -> Iterator[Path]:
-        """Keep the shares in a file, which other processes write too; tell them every 0.3 s."""
+        """Keep the shares in a file, which other processes write too; tell them every `EVERY` seconds."""
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
             file = Path(scratch) / "meter"
             self.shares = np.memmap(file, dtype=np.float64, mode="w+", shape=(max(len(self.shares), 1),))
-            with _Watch(self.tell):
+            stop = threading.Event()
+            watch = threading.Thread(target=self._watch, args=(stop,), daemon=True)
+            watch.start()
+            try:
                 yield file
+            finally:
+                stop.set()
+                watch.join()
+                self.tell()
             self.shares = np.array(self.shares)
 
-
-class _Watch:
-    """Calls a function from a thread every 0.3 s, and once at the end."""
-
-    def __init__(self, look: Callable[[], None], *, every: float = 0.3) -> None:
-        self.look, self.every, self.stop = look, every, threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
-
-    def _run(self) -> None:
-        while not self.stop.wait(self.every):
-            self.look()
-
-    def __enter__(self) -> None:
-        self.thread.start()
-
-    def __exit__(self, *error: Any) -> None:
-        self.stop.set()
-        self.thread.join()
-        self.look()
+    def _watch(self, stop: threading.Event) -> None:
+        while not stop.wait(EVERY):
+            self.tell()

@@ -16,10 +16,11 @@ import polars as pl
 from matplotlib.figure import Figure as Canvas
 
 from dither.base import drawing, errors, files
+from dither.cli import template
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, Panel, reference
 from dither_bench.judge import tables, words
-from dither_bench.show import plots, summaries, templates
+from dither_bench.show import plots, summaries
 from dither_bench.show.looks import translations
 from dither_bench.show.pictures import PictureLook
 from dither_bench.show.summaries import Summary
@@ -105,9 +106,9 @@ def _picture(canvas: Canvas, path: Path, **carried: Any) -> Path:
 
 def page(every: Sequence[Summary], parts: Sequence[Measurement], *, reasons: dict[str, str]) -> str:
     """The page, as Markdown."""
-    template = templates.environment().get_template("gallery.md.jinja")
+    env = template.environment("dither_bench.show", keep_trailing_newline=True)
     there = {summary.figure.name for summary in every}
-    return template.render(
+    return env.get_template("gallery.md.jinja").render(
         parts=parts,
         sections=[_section(summary, reasons) for summary in every],
         missing=[(figure, reasons.get(name)) for name, figure in FIGURES.items() if name not in there],

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from dither import _version
+from dither.cli import template
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import tables, words
-from dither_bench.show import templates
 from dither_bench.show.looks import names_in
 
 ACROSS = 4  # panels side by side; more are set below one another
@@ -97,8 +97,8 @@ def _filled(name: str, figure: Figure, **content: Any) -> str:
     brackets = {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}
     starts = {f"{kind}_start_string": start for kind, (start, _) in brackets.items()}
     ends = {f"{kind}_end_string": end for kind, (_, end) in brackets.items()}
-    template = templates.environment(**starts, **ends).get_template(name)
-    return template.render(name=figure.name, version=_version.__version__, **content)
+    env = template.environment("dither_bench.show", keep_trailing_newline=True, **starts, **ends)
+    return env.get_template(name).render(name=figure.name, version=_version.__version__, **content)
 
 
 def _part(figure: Figure, panels: list[Panel], curves: pl.DataFrame, *, kind: str) -> Tabular:
