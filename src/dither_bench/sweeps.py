@@ -21,7 +21,7 @@ from dither.base import errors
 from dither_bench.define import environments, figures
 from dither_bench.define.panels import Figure
 from dither_bench.judge import sweep_words, tables
-from dither_bench.judge.choices import Search, choose, tried
+from dither_bench.judge.choices import SettingsSearch, choose, tried
 from dither_bench.keep import asked
 from dither_bench.keep.store import STORE, Store
 from dither_bench.results import Comparison
@@ -37,7 +37,7 @@ Settings = Mapping[str, Iterable[object]] | Iterable[str]
 class Sweep:
     """A search, and what the chosen settings do on the reported runs."""
 
-    found: Search
+    found: SettingsSearch
     fresh: Comparison  # of the chosen settings
 
     @property
@@ -165,7 +165,7 @@ def check_fair(figure: Figure) -> None:
             )
 
 
-def search(figure: Figure, *, out: Path, seed: int, **how: Any) -> Search:
+def search(figure: Figure, *, out: Path, seed: int, **how: Any) -> SettingsSearch:
     """Run every setting that is missing, and choose. how : as `run.reproduce` takes it.
 
     A setting that ends with an error is left out of the choice. Raises ValueError where an algorithm has no other.
@@ -181,7 +181,7 @@ def search(figure: Figure, *, out: Path, seed: int, **how: Any) -> Search:
     codes = requests[0].codes if requests else {}
     curves = tables.curves(figure, Store(out / STORE), seed=of_search, codes=codes)
     choices = tuple(choice for panel in figure.panels for choice in choose(figure, panel, curves, failed=failed))
-    return Search(figure, of_search, curves, choices, failed)
+    return SettingsSearch(figure, of_search, curves, choices, failed)
 
 
 def _base(grid: grids.Grid) -> Spec:

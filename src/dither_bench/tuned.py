@@ -14,7 +14,7 @@ from dither.base import errors
 from dither_bench import sweeps
 from dither_bench.define import environments, figures
 from dither_bench.judge import sweep_words, tables, words
-from dither_bench.judge.choices import Gap, Search, alike, horizon, lowest
+from dither_bench.judge.choices import Gap, SettingsSearch, alike, horizon, lowest
 from dither_bench.results import Comparison
 
 
@@ -26,7 +26,7 @@ class ChosenSetting:
     tied: tuple[Spec, ...]  # `best`, and those that these runs cannot tell apart from it
     gaps: dict[Spec, Gap]  # of the others: how far each lies above `best`; the intervals hold for all pairs at once
     regret: Gap  # of `best` on the fresh runs: mean, and the ends of its 95 % interval
-    found: Search  # all settings
+    found: SettingsSearch  # all settings
     fresh: Comparison  # the fresh runs of `best`
 
     def __str__(self) -> str:

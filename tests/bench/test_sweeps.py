@@ -147,7 +147,7 @@ def test_the_words():
     last |= {f"LinTS:c={c}": [5.0 / c, 8.0 / c] for c in (1, 2, 3)} | {"Greedy": [1.0, 1.0]}
     rows = curves(of, last)
     chosen = tuple(choices.choose(of, of.panels[0], rows))
-    found = choices.Search(of, 10**9, rows, chosen, {"LinFP:c=9": "it overflows"})
+    found = choices.SettingsSearch(of, 10**9, rows, chosen, {"LinFP:c=9": "it overflows"})
     fresh = figures.adhoc(ENV, found.winners, rounds=40, runs=2)
     values = tables.values(fresh, curves(fresh, {"LinFP:c=1": [12.0, 12.0], "LinTS:c=3": [3.0, 3.0]}))
     fp, ts, greedy, caution, failed = sweep_words.all_of(found, values, seed=0)

@@ -28,7 +28,7 @@ _MODULE = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)+):([^\W\d]\w*)(?::(.*))?", re
 
 
 @dataclass(frozen=True)
-class Part:
+class UserPart:
     """Where a part is."""
 
     source: str  # the absolute path of a file, or the dotted name of a module
@@ -59,14 +59,14 @@ class _Loaded(NamedTuple):
 _LOADED: dict[str, _Loaded] = {}  # path -> what was loaded from it
 
 
-def split(text: str) -> tuple[Part, str] | None:
+def split(text: str) -> tuple[UserPart, str] | None:
     """The part that a text begins with, and what follows its name after a colon; None where it names no own part."""
     if match := _FILE.fullmatch(text):
         file, name, rest = match.groups()
-        return Part(str(Path(file).expanduser().resolve()), name), rest or ""
+        return UserPart(str(Path(file).expanduser().resolve()), name), rest or ""
     if match := _MODULE.fullmatch(text):
         module, name, rest = match.groups()
-        return Part(module, name), rest or ""
+        return UserPart(module, name), rest or ""
     file, colon, name = text.partition(":")
     if colon and file.isidentifier() and Path(f"{file}.py").is_file() and name.partition(":")[0].isidentifier():
         raise ValueError(
@@ -84,7 +84,7 @@ def short(text: str) -> str:
     return text if in_file is None else ":".join(filter(None, map(str, in_file)))
 
 
-def find(part: Part) -> Any:
+def find(part: UserPart) -> Any:
     """The part. Raises OSError, ImportError or LookupError that says what is missing, with the nearest name."""
     module = load(part.source)
     if not hasattr(module, part.name):

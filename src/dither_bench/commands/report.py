@@ -13,7 +13,7 @@ from dither_bench import sweeps
 from dither_bench.define import environments, published
 from dither_bench.define.panels import Panel, reference
 from dither_bench.judge import sweep_words, tables, words
-from dither_bench.judge.choices import Search, choose
+from dither_bench.judge.choices import SettingsSearch, choose
 from dither_bench.keep import asked, provenance
 from dither_bench.keep.asked import FigureRequest
 from dither_bench.keep.store import STORE, Store
@@ -84,7 +84,7 @@ def _search(
         return
     there = set(curves.filter(panel=panel.name)["algorithm"])
     panel = replace(panel, algorithms=tuple(spec for spec in panel.algorithms if str(spec) in there))
-    search = Search(request.figure, request.seed, curves, tuple(choose(request.figure, panel, curves)))
+    search = SettingsSearch(request.figure, request.seed, curves, tuple(choose(request.figure, panel, curves)))
     fresh, seed = tables.values(request.figure, curves.clear()), request.seed
     for other in beside:
         same = [p for p in other.figure.panels if (p.env, p.rounds) == (panel.env, panel.rounds)]

@@ -15,7 +15,7 @@ from dither_bench.commands import running
 from dither_bench.commands.options import Trying
 from dither_bench.define import figures
 from dither_bench.judge import sweep_words, tables, words
-from dither_bench.judge.choices import Choice, Search
+from dither_bench.judge.choices import Choice, SettingsSearch
 from dither_bench.keep import asked
 from dither_bench.show import outputs
 from dither_bench.show.pictures import PictureLook
@@ -58,7 +58,7 @@ def show(
     terminal.said(console, sweep_words.all_of(search, winners, seed=seed))
 
 
-def _every(search: Search, values: pl.DataFrame) -> Table:
+def _every(search: SettingsSearch, values: pl.DataFrame) -> Table:
     """Every setting on the runs of the search, and how far it lies above the best of its algorithm."""
     (panel,) = search.figure.panels
     table = terminal.table(f"{panel.name}, round {panel.rounds:,}: the search, seed {search.seed}")

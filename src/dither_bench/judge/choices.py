@@ -123,7 +123,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Search:
+class SettingsSearch:
     """What a search found."""
 
     figure: Figure

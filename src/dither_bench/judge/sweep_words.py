@@ -7,14 +7,14 @@ import polars as pl
 
 from dither.base import errors
 from dither_bench.judge import words
-from dither_bench.judge.choices import Choice, Search
+from dither_bench.judge.choices import Choice, SettingsSearch
 
 CAUTION = "The lowest of several looks better than it is: its regret is the one on the fresh runs."
 
 NAMED = 3  # settings at most that a sentence names
 
 
-def all_of(search: Search, winners: pl.DataFrame, *, seed: int) -> list[str]:
+def all_of(search: SettingsSearch, winners: pl.DataFrame, *, seed: int) -> list[str]:
     """A sentence or more for each algorithm, and the caution. winners : `tables.values` of the fresh runs."""
     fresh = {row["algorithm"]: row for row in winners.iter_rows(named=True)}
     sentences = [chosen(choice, fresh.get(str(choice.winner)), search.seed, seed) for choice in search.choices]
@@ -36,7 +36,7 @@ def chosen(choice: Choice, fresh: dict[str, Any] | None, of_search: int, seed: i
     return " ".join([text, *_doubts(choice)])
 
 
-def failures(search: Search) -> Iterator[str]:
+def failures(search: SettingsSearch) -> Iterator[str]:
     """A sentence for each setting that ended with an error."""
     for name, error in search.failed.items():
         yield f"{name} ended with an error and is left out: {error}"

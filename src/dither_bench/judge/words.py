@@ -60,9 +60,9 @@ def section(
     of_here = differences.filter(panel=panel.name, round=t)
     gaps = {gap["algorithm"]: gap for gap in of_here.iter_rows(named=True)}
     rows = [row | {"gap": gaps.get(row["algorithm"])} for row in here.iter_rows(named=True)]
-    said = verdict(panel, t, values, differences, reference_as=reference_as)
-    missed = not_reproduced(panel, t, values, differences)
-    return Section(panel, t, rows, said, of_each(here), collapsed(here), missed)
+    sentence = verdict(panel, t, values, differences, reference_as=reference_as)
+    others = not_reproduced(panel, t, values, differences)
+    return Section(panel, t, rows, sentence, of_each(here), collapsed(here), others)
 
 
 def number(x: float | None, *, signed: bool = False) -> str:

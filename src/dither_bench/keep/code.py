@@ -22,7 +22,7 @@ from dither.base import parts
 from dither.simulation.simulate import configured
 from dither_bench.define import environments
 from dither_bench.define.panels import Panel
-from dither_bench.keep.imported import LIBRARY, NoSource, Sources, digest, methods, told
+from dither_bench.keep.imported import LIBRARY, NoSource, Sources, digest, methods, text_of
 from dither_bench.keep.store import Cell, of_panel
 
 DIGITS = 16  # hexadecimal digits of a fingerprint
@@ -108,7 +108,7 @@ def _text(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
     if isinstance(thing, types.FunctionType):
         modules.add(thing.__module__)
         closed = [cell.cell_contents for cell in thing.__closure__ or ()]
-        return [thing.__qualname__, told(thing.__code__), *each((thing.__defaults__, thing.__kwdefaults__, closed))]
+        return [thing.__qualname__, text_of(thing.__code__), *each((thing.__defaults__, thing.__kwdefaults__, closed))]
     return [*each((type(thing), _held(thing)))]
 
 

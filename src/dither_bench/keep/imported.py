@@ -30,19 +30,19 @@ class NoSource(Exception):
     """Something that takes part in a run has no source that can be read."""
 
 
-class Text(NamedTuple):
+class ModuleText(NamedTuple):
     """What the text of a module says."""
 
     hash: str  # of its code, without docstrings
     imports: tuple[tuple[int, str, tuple[str, ...]], ...]  # level, module and names; () for `import module`
-    codes: frozenset[str]  # all code that is compiled from it, as `code` tells it
+    codes: frozenset[str]  # all code that is compiled from it, as `text_of` has it
 
 
 @functools.cache
-def read(text: bytes) -> Text:
+def read(text: bytes) -> ModuleText:
     """Raises SyntaxError or ValueError for what is no Python."""
     tree = ast.parse(text)
-    codes = frozenset(map(told, _codes(compile(tree, "", "exec", dont_inherit=True))))
+    codes = frozenset(map(text_of, _codes(compile(tree, "", "exec", dont_inherit=True))))
     imports: list[tuple[int, str, tuple[str, ...]]] = []
     for node in _statements(tree):
         if isinstance(node, ast.Import):
@@ -51,7 +51,7 @@ def read(text: bytes) -> Text:
             imports.append((node.level, node.module or "", tuple(alias.name for alias in node.names)))
         elif isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
-    return Text(digest(ast.dump(tree)), tuple(imports), codes)
+    return ModuleText(digest(ast.dump(tree)), tuple(imports), codes)
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
@@ -99,7 +99,7 @@ class Sources:
             text = read(path.read_bytes())
         except (SyntaxError, ValueError, OSError):
             raise NoSource(name) from None
-        loaded = sorted(told(function.__code__) for function in _functions(sys.modules.get(name)))
+        loaded = sorted(text_of(function.__code__) for function in _functions(sys.modules.get(name)))
         other = [code for code in loaded if code not in text.codes]
         imports = dict.fromkeys(self._imported(name, text, is_package=path.name == "__init__.py"))
         return (text.hash, digest(other) if other else ""), [module for module in imports if self._read(module)]
@@ -134,7 +134,7 @@ class Sources:
             return None
         return _source(Path(spec.origin)) if spec and spec.origin else None
 
-    def _imported(self, name: str, text: Text, *, is_package: bool) -> Iterator[str]:
+    def _imported(self, name: str, text: ModuleText, *, is_package: bool) -> Iterator[str]:
         here = name.split(".")[: None if is_package else -1]
         for level, module, names in text.imports:
             above = here[: len(here) - level + 1] if level else []
@@ -161,9 +161,9 @@ def digest(thing: Any) -> str:
 
 
 @functools.cache
-def told(compiled: types.CodeType) -> str:
+def text_of(compiled: types.CodeType) -> str:
     """What compiled code does, as text, without the lines and the file where it stands."""
-    inner = [told(one) if isinstance(one, types.CodeType) else _constant(one) for one in compiled.co_consts]
+    inner = [text_of(one) if isinstance(one, types.CodeType) else _constant(one) for one in compiled.co_consts]
     return repr((compiled.co_code, compiled.co_names, compiled.co_varnames, compiled.co_freevars, inner))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from dither.algorithms import ALGORITHMS, Spec
 from dither.base.drawing import PALETTE
-from dither.base.parts import Part
+from dither.base.parts import UserPart
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, without_shared
 
@@ -97,7 +97,7 @@ def translations(figure: Figure, kind: str) -> Mapping[str, str]:
 
 
 def _base(figure: Figure, spec: Spec) -> str:
-    usual = spec.own.name if isinstance(spec.own, Part) else PAPER.get(spec.name, spec.name)
+    usual = spec.own.name if isinstance(spec.own, UserPart) else PAPER.get(spec.name, spec.name)
     return spec.algorithm.label.get(figure.drawn or figure.name, usual).removesuffix(" (ours)")
 
 
