@@ -73,7 +73,7 @@ def test_commands_that_share_options_share_them_all():
                     field.default,
                     field.type,
                 )
-    # seen red: `--names` declared in `compare` with another default
+    # seen red: `--log` declared in `compare` too
 
 
 @pytest.mark.parametrize("package", ["typer", "polars"])

@@ -268,8 +268,9 @@ def test_what_a_text_says_is_worked_out_once_in_a_process(monkeypatch):
     panel = figures.adhoc(describe("linear"), ["LinFP"], rounds=40, runs=3).panels[0]
     cells = list(of_panel(panel, seed=0).values())
     first, calls, parse = code.fingerprints(cells), [], imported.ast.parse
-    monkeypatch.setattr(imported.ast, "parse", lambda text: calls.append(text) or parse(text))
-    assert code.fingerprints(cells) == first
+    with monkeypatch.context() as patch:
+        patch.setattr(imported.ast, "parse", lambda text: calls.append(text) or parse(text))
+        assert code.fingerprints(cells) == first
     assert calls == []  # seen red: `read` without a cache
 
 

@@ -94,7 +94,7 @@ except SystemExit as end: assert not end.code
 print([name for name in sys.modules if name.startswith("dither_bench")])
 """
     assert python(code).splitlines()[-1] == "[]"
-    # seen red: `experiments` with `from dither_bench import *`, imported by `cli.tuning`
+    # seen red: `import dither_bench` in `cli.evaluate`
 
 
 def test_modules_that_come_late_are_there_when_asked_for():
