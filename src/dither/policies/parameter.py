@@ -10,11 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.policies import scale
+from dither.policies import scale, views
 
 
 class Posterior(NamedTuple):
@@ -42,6 +40,7 @@ class ThompsonSampling:
     S: float = 1.0  # bound on ‖θ*‖, for the schedules
     horizon: int | None = None  # T, for the schedules; None: t
     delta: float | None = None  # δ of "theory" and "anytime"; None: 1/T
+    draw = views.vector
 
     def __post_init__(self) -> None:
         scale.check(self, 1.0 if self.c == "anytime" else self.c)
@@ -50,10 +49,6 @@ class ThompsonSampling:
     def needs(self) -> frozenset[str]:
         """What it asks of a model."""
         return scale.needs(self.c) | {"mean", "sample", "scores"}
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: η (n, dim), standard normal; dim is that of θ."""
-        return (rng.standard_normal((n, dim)),)
 
     def view(self, model, state, X: Array, *, t: int) -> Posterior:
         """Everything that the scores of a draw need."""

@@ -34,14 +34,11 @@ class PerturbedRewards:
     a: float = 0.5  # sd of the noise; ½ is the largest sd of a reward in [0, 1]
     forced: bool = False  # rounds 1..d show arms 1..d (the authors' code, whose arms are fixed)
     needs = frozenset({"refit", "scores", "gram_sample"})
+    draw = views.two_vectors
 
     def __post_init__(self) -> None:
         errors.positive("a", self.a)
         errors.true_or_false("forced", self.forced)
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: (n, 2 dim) standard normals."""
-        return (rng.standard_normal((n, 2 * dim)),)
 
     def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
         """x_i'θ̃ of what is drawn."""
@@ -59,13 +56,10 @@ class LossPerturbation:
 
     gamma: float = 1.0  # γ
     needs = frozenset({"refit", "scores", "hessian_sample"})
+    draw = views.vector
 
     def __post_init__(self) -> None:
         errors.positive("gamma", self.gamma)
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: (n, dim) standard normals."""
-        return (rng.standard_normal((n, dim)),)
 
     def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
         """x_i'θ̃ of what is drawn."""

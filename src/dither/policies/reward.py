@@ -26,14 +26,11 @@ class PerturbedHistory:
     a: float = 1.0  # pseudo-rewards for each reward
     sigma: float = 1.0  # scales the perturbation: pseudo-rewards of sd σ/2
     needs = frozenset({"mean", "perturb", "scores"})
+    draw = views.two_vectors
 
     def __post_init__(self) -> None:
         errors.positive("a", self.a)
         errors.positive("sigma", self.sigma)
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: (n, 2 dim) standard normals."""
-        return (rng.standard_normal((n, 2 * dim)),)
 
     def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
         """x_i'θ̃ of what is drawn."""

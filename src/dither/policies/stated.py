@@ -70,19 +70,21 @@ class Stated(NamedTuple):
         return self.log_rule(self.r, self.tied, mask)
 
 
+def _uniform(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+    """n requests: v (n,), uniform."""
+    return (rng.random(n),)
+
+
 @dataclass(frozen=True)
 class Softmax:
     """On any model. The lower the temperature, the greedier."""
 
     temperature: float = 0.1  # τ, in units of reward
     needs = frozenset({"mean", "predict"})
+    draw = _uniform
 
     def __post_init__(self) -> None:
         errors.positive("temperature", self.temperature)
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: v (n,), uniform."""
-        return (rng.random(n),)
 
     def view(self, model, state, X: Array, *, t: int) -> Stated:
         """The softmax of the predicted rewards."""
@@ -118,6 +120,7 @@ class SquareCB:
     power: float = 0.5
     horizon: int | None = None  # T of "theory"; None: t
     needs = frozenset({"mean", "predict"})
+    draw = _uniform
 
     def __post_init__(self) -> None:
         if isinstance(self.gamma, str):
@@ -127,10 +130,6 @@ class SquareCB:
             errors.within("gamma", self.gamma, 0, errors.LARGEST)
         errors.within("power", self.power, 0, 1)
         errors.at_least("horizon", self.horizon, 1, or_none=True)
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """n requests: v (n,), uniform."""
-        return (rng.random(n),)
 
     def view(self, model, state, X: Array, *, t: int) -> Stated:
         """Inverse gap weighting of the predicted rewards."""

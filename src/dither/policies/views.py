@@ -197,6 +197,16 @@ def nothing(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: in
     return ()
 
 
+def vector(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+    """The `draw` of a policy that moves θ: standard normals (n, dim), where dim is that of θ."""
+    return (rng.standard_normal((n, dim)),)
+
+
+def two_vectors(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
+    """The `draw` of a policy that moves all rewards at once: standard normals (n, 2 dim)."""
+    return (rng.standard_normal((n, 2 * dim)),)
+
+
 def check(law: Any, *, name: str, coupled: bool) -> None:
     """Refuse a custom law without quantiles, which drawing needs, or without the density that uncoupled arms need."""
     if not isinstance(law, noise.Custom):
