@@ -13,6 +13,7 @@ from dither.deciding.one_arm import ONE
 from dither.simulation.world import World
 
 CHUNK = 64  # rounds drawn at once
+NORMS = {"linear": 1.0, "logistic": 2.0}  # S of the bandits that are measured
 
 
 class Size(NamedTuple):
@@ -24,7 +25,7 @@ class Size(NamedTuple):
     dim: int = 5
 
 
-class Round(NamedTuple):
+class PlayedRound(NamedTuple):
     """One round of R runs."""
 
     t: int
@@ -56,7 +57,7 @@ def setting(name: str, size: Size, *, S: float, lam: float = 1e-4, contexts: int
     return Setting(name, envs.Logistic(**shape), links.find("logit"), model)
 
 
-def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterator[Round]:
+def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterator[PlayedRound]:
     """The rounds in turn. The model learns a reward after its round was taken from the iterator."""
     world = World(env, np.arange(size.runs), seed, xp=arrays.backend(None), device=None)
     theta = np.stack([run.theta for run in world.instances])
@@ -76,7 +77,7 @@ def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterato
             demands = Demands((size.runs, env.arms), None, decision.share(policy, t))
             arm = ONE.shown(view, mine, u[:, k], demands)
             x, r = arrays.pick(here, arm, rank=1), arrays.pick(rounds.reward[:, k], arm, rank=0)
-            yield Round(t, here, arrays.dot(here, theta), state, mine, arm, x, r, theta)
+            yield PlayedRound(t, here, arrays.dot(here, theta), state, mine, arm, x, r, theta)
             state = model.update(state, x, r)
         done += n
 
