@@ -23,8 +23,10 @@ def masks(kind):
     rng = np.random.default_rng(1)
     on = np.ones((N, K), dtype=bool)
     if kind != "all":
-        on = rng.permuted(np.arange(K) < 2, axis=0) if kind == "none" else np.stack(
-            [rng.permutation(np.arange(K) < (2 if kind == "two" else 1 + i % 2)) for i in range(N)]
+        on = (
+            rng.permuted(np.arange(K) < 2, axis=0)
+            if kind == "none"
+            else np.stack([rng.permutation(np.arange(K) < (2 if kind == "two" else 1 + i % 2)) for i in range(N)])
         )
     return on
 
@@ -125,7 +127,10 @@ def test_what_cannot_be_learnt_is_refused_on_every_way(tmp_path, way):
     numeric = dither.features.Numeric
     of_log, of_bandit = (dither.Features(context={"u": numeric(mean=0, scale=scale)}) for scale in (1, 2))
     with Log(tmp_path / "features", bandit=dither.LinFP(features=of_log, seed=0), buffer=1) as log:
-        log.reward(log.decide(of_log.encode([{"u": 1.0}], [{}])[0] if False else of_log.encode({"u": 1.0}, [{}]), id="a").id, 1.0)
+        log.reward(
+            log.decide(of_log.encode([{"u": 1.0}], [{}])[0] if False else of_log.encode({"u": 1.0}, [{}]), id="a").id,
+            1.0,
+        )
     with pytest.raises(ValueError, match="other Features"):
         learn(dither.LinFP(features=of_bandit, seed=0), tmp_path / "features")
     # seen red: learnt, in other units

@@ -347,8 +347,8 @@ class Bandit:
             X, r, settings, columns = observation.observation(self.model, x, r, **more)
             state = self._learnt(X, r, settings)
             if type(state) is not type(self.state):
-                own, new = type(self.state).__name__, type(state).__name__
-                raise TypeError(f"{type(self.model).__name__}.update must return the new state, {own}; got {new}")
+                wanted, kind = type(self.state).__name__, type(state).__name__
+                raise TypeError(f"{type(self.model).__name__}.update must return the new state, {wanted}; got {kind}")
             if not contract.finite(state):
                 raise errors.overflow(type(self.model).__name__ if contract.of_user(self.model) else None)
             self.state, self.columns = state, columns
