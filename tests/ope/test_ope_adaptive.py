@@ -344,7 +344,7 @@ def test_weights_of_the_past_do_not_know_the_future():
     other = ope.contributions("stablevar", r, a, later[np.arange(400), a], Q[x], P=later)
     assert_array_equal(made.v[:201], other.v[:201])
     assert np.any(made.v[201:] != other.v[201:])
-    assert_array_equal(weighed(made.log, made.u, "stablevar"), made.v)
+    assert_array_equal(weighed(made.rows, made.u, "stablevar"), made.v)
 
 
 def test_the_rows_that_probabilities_promise():

@@ -222,8 +222,6 @@ def test_a_warm_start_is_having_shown_the_arms_oneself():
     assert slots.observations == 50
     with pytest.raises(ValueError, match="needs a bandit with disjoint=K"):
         taught(own, log._replace(X=log.X[:, :1]))
-    with pytest.raises(AttributeError, match=r"take dither\.log\.warm_start\(bandit, "):
-        learning.warm_start(own, log.r, log.a, log.X)
 
 
 def test_a_warm_start_earns_more_than_a_cold_one():

@@ -7,10 +7,10 @@ from rich.text import Text
 from dither.cli import terminal
 from dither.ope import verdicts
 from dither.ope.candidates import LOGGING
-from dither.ope.judge import Evaluation
+from dither.ope.evaluation import EvaluationNumbers
 
 
-def show(console: Console, found: Evaluation, *, log: str) -> None:
+def show(console: Console, found: EvaluationNumbers, *, log: str) -> None:
     """Counts, estimates, differences, verdicts and notes."""
     console.print(Text(f"{log}: {found.report}"), highlight=False, soft_wrap=True)
     table = _table(f"Reward a decision, {found.how.level:.0%} {found.how.interval} interval")
@@ -30,7 +30,7 @@ def show(console: Console, found: Evaluation, *, log: str) -> None:
         console.print(Text(f"Note: {note}"), highlight=False)
 
 
-def _differences(console: Console, found: Evaluation) -> None:
+def _differences(console: Console, found: EvaluationNumbers) -> None:
     first = found.policies[0]
     table = _table("Paired difference, on the same rows")
     for name in ("to what ran", *([f"to {first}"] if len(found.policies) > 1 else [])):
@@ -44,7 +44,7 @@ def _differences(console: Console, found: Evaluation) -> None:
     console.print(table)
 
 
-def _periods(console: Console, found: Evaluation) -> None:
+def _periods(console: Console, found: EvaluationNumbers) -> None:
     """The value of each policy in each period."""
     by = None if found.timed is None else found.timed.by
     table = _table(f"Value by {by}, each with its {found.how.level:.0%} interval", first="period")

@@ -9,10 +9,10 @@ from dither.base import drawing, files
 from dither.cli import picture, sheets, template
 from dither.ope import verdicts
 from dither.ope.candidates import LOGGING
-from dither.ope.judge import Evaluation
+from dither.ope.evaluation import EvaluationNumbers
 
 
-def html(found: Evaluation, *, log: str, command: str) -> str:
+def html(found: EvaluationNumbers, *, log: str, command: str) -> str:
     """The page. log : its name; command : what was run."""
     return template.page(
         "page.html.jinja",
@@ -27,7 +27,7 @@ def html(found: Evaluation, *, log: str, command: str) -> str:
     )
 
 
-def tables_and_picture(found: Evaluation, folder: Path) -> list[Path]:
+def tables_and_picture(found: EvaluationNumbers, folder: Path) -> list[Path]:
     """The tables as Parquet and CSV, and the picture, to a folder."""
     made: list[Path] = []
     frames = {"estimates": sheets.estimates(found), "differences": sheets.differences(found)}

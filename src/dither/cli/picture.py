@@ -8,18 +8,18 @@ from matplotlib.lines import Line2D
 
 from dither.base.drawing import PALETTE, STYLE
 from dither.ope import verdicts
-from dither.ope.judge import Evaluation
+from dither.ope.evaluation import EvaluationNumbers
 
 ROW = 0.28  # inches
 
 
-def draw(found: Evaluation) -> Canvas:
+def draw(found: EvaluationNumbers) -> Canvas:
     """The picture as matplotlib holds it."""
     with mpl.rc_context(STYLE):
         return _draw(found)
 
 
-def _draw(found: Evaluation) -> Canvas:
+def _draw(found: EvaluationNumbers) -> Canvas:
     rows = [(policy, name) for policy in found.policies for name in found.estimators]
     canvas = Canvas(figsize=(8.0, 1.5 + ROW * (len(rows) + len(found.policies))), layout="constrained")
     ax = canvas.subplots()

@@ -5,12 +5,12 @@ from typing import Any
 import polars as pl
 
 from dither.ope import verdicts
-from dither.ope.judge import Evaluation
+from dither.ope.evaluation import EvaluationNumbers
 
 NUMBER = pl.Float64
 
 
-def estimates(found: Evaluation) -> pl.DataFrame:
+def estimates(found: EvaluationNumbers) -> pl.DataFrame:
     """Policy, estimator, value, se, low, high, the weights behind them, and a note on saved bandits."""
     rows: list[tuple[Any, ...]] = []
     for (policy, estimator), e in found.estimates.items():
@@ -27,23 +27,23 @@ def estimates(found: Evaluation) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"policy": pl.String, "estimator": pl.String} | schema | rest, orient="row")
 
 
-def periods(found: Evaluation) -> pl.DataFrame:
+def periods(found: EvaluationNumbers) -> pl.DataFrame:
     """The estimates of each period, with a first column `period`."""
     parts = [estimates(one).select(pl.lit(period).alias("period"), pl.all()) for period, one in found.periods.items()]
     return pl.concat(parts)
 
 
-def differences(found: Evaluation) -> pl.DataFrame:
+def differences(found: EvaluationNumbers) -> pl.DataFrame:
     """Policy, estimator, against whom, difference, se, low, high, and the P-value of no difference."""
     rows = [
         (
             g.policy,
             g.estimator,
             verdicts.named(g.against),
-            g.found.value,
-            g.found.se,
-            *g.found.interval,
-            g.found.p_value,
+            g.difference.value,
+            g.difference.se,
+            *g.difference.interval,
+            g.difference.p_value,
         )
         for g in found.gaps
     ]

@@ -90,16 +90,16 @@ def _table(found: tuning.Tuned) -> Any:
     from dither.cli import terminal
 
     learnt, judged, _ = found.rows
-    level = f"{found.tried[0].found.level:.0%}"
+    level = f"{found.tried[0].estimate.level:.0%}"
     table = terminal.table(f"Reward a decision, learnt on {learnt:,} rows and judged on the next {judged:,}")
     table.add_column("setting", no_wrap=True)
     for name in (f"{level} interval", "to the best, all at once", "arms shown, in effect", "effective rows"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in found.tried:
-        low, high = one.found.interval
+        low, high = one.estimate.interval
         gap = "highest" if one.spec == found.best else _interval(one.gap.value, *one.gap.interval, sign="+")
-        value = _interval(one.found.value, low, high)
-        table.add_row(str(one.spec), value, gap, f"{one.explores:.2f}", f"{one.found.ess:,.0f}")
+        value = _interval(one.estimate.value, low, high)
+        table.add_row(str(one.spec), value, gap, f"{one.explores:.2f}", f"{one.estimate.ess:,.0f}")
     return table
 
 

@@ -43,8 +43,8 @@ Interval = tuple[float, float]
 STEPS = 50  # halvings of [0, 1]: ends to 1e-15
 
 
-class Seen(NamedTuple):
-    """The extremes that the rows show."""
+class Extremes(NamedTuple):
+    """The least and the largest of what the rows show."""
 
     weight: float  # the largest weight
     low: float  # the least reward or prediction
@@ -71,31 +71,41 @@ class Bounded:
         return (low - width, high + width) if self.form == "residual" else (low, high)
 
 
-def reward_limits(this: Option, seen: Seen, options: Mapping[str, Any]) -> Interval:
+def reward_limits(this: Option, extremes: Extremes, options: Mapping[str, Any]) -> Interval:
     """The bounds of rewards that the caller gives. Raises ValueError if a row breaks one."""
     span = options.get("reward_range")
     if span is None:
         raise Refused(this, " needs bounds known beforehand: pass ", Option("reward_range", means="(low, high)"))
-    low, high = float(span[0]), float(span[1])
-    if not -np.inf < low < high < np.inf:
-        raise ValueError(f"reward_range must be two finite numbers, the lower first; got {span!r}")
-    if seen.low < low or seen.high > high:
-        what = f"rewards and predictions go from {seen.low:g} to {seen.high:g}"
+    low, high = ordered(span)
+    if extremes.low < low or extremes.high > high:
+        what = f"rewards and predictions go from {extremes.low:g} to {extremes.high:g}"
         raise ValueError(f"reward_range={span!r} is no bound: {what}")
     return low, high
 
 
-def open_limits(method: str, bounded: Bounded, seen: Seen, options: Mapping[str, Any]) -> tuple[Interval, float]:
+def ordered(span: Any) -> Interval:
+    """A range of rewards, as two finite numbers of which the lower is first; else ValueError."""
+    low, high = float(span[0]), float(span[1])
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"reward_range must be two finite numbers, the lower first; got {span!r}")
+    return low, high
+
+
+def open_limits(
+    method: str, bounded: Bounded, extremes: Extremes, options: Mapping[str, Any]
+) -> tuple[Interval, float]:
     """What "anytime" must know: the bounds of rewards and of the weights of rows."""
     this = Option("interval", "anytime")
     if bounded.form != "weighted" or not (bounded.weight is None or method == "ips"):
         raise Refused(this, f" is for the mean of w r: take ips, not {method}")
-    if seen.clustered:
+    if extremes.clustered:
         raise Refused(this, " takes the rows in their order: use 'bootstrap' or 'normal' with ", Option("cluster"))
-    return reward_limits(this, seen, options), row_limit(this, seen, options)
+    return reward_limits(this, extremes, options), row_limit(this, extremes, options)
 
 
-def limits(name: str, method: str, bounded: Bounded, seen: Seen, options: Mapping[str, Any]) -> tuple[Interval, float]:
+def limits(
+    name: str, method: str, bounded: Bounded, extremes: Extremes, options: Mapping[str, Any]
+) -> tuple[Interval, float]:
     """The bounds of the terms and of the weights of rows that the caller gives. Raises ValueError if a row breaks one.
 
     name : of the interval; method : of the estimator
@@ -103,7 +113,7 @@ def limits(name: str, method: str, bounded: Bounded, seen: Seen, options: Mappin
     this = Option("interval", name)
     if bounded.form == "ratio":
         raise Refused(this, f" needs a mean of bounded terms, and {method} is a ratio: take ips or dr")
-    if seen.clustered:
+    if extremes.clustered:
         raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))
     span, weight = options.get("reward_range"), bounded.weight
     if weight is None:
@@ -115,15 +125,13 @@ def limits(name: str, method: str, bounded: Bounded, seen: Seen, options: Mappin
         raise Refused(this, " needs bounds known beforehand: pass ", *lacking)
     weight = float(weight)
     if bounded.weight is None:
-        errors.positive("weight_max", weight)
-        if seen.weight > weight * (1 + 1e-9):
-            raise ValueError(f"weight_max={weight:g} is no bound: the largest weight is {seen.weight:g}")
-    return bounded.limits(weight, *reward_limits(this, seen, options)), row_limit(this, seen, options)
+        _bounds("weight_max", weight, extremes.weight, "weight")
+    return bounded.limits(weight, *reward_limits(this, extremes, options)), row_limit(this, extremes, options)
 
 
-def row_limit(this: Option, seen: Seen, options: Mapping[str, Any]) -> float:
+def row_limit(this: Option, extremes: Extremes, options: Mapping[str, Any]) -> float:
     """The bound on the weights of rows. If all are equal, the caller need not give one."""
-    least, largest = seen.rows
+    least, largest = extremes.rows
     if least == largest:
         return largest
     most = options.get("row_weight_max")
@@ -132,10 +140,15 @@ def row_limit(this: Option, seen: Seen, options: Mapping[str, Any]) -> float:
             *(this, " with weights of rows needs a bound on the weights of rows known beforehand: pass "),
             *(Option("row_weight_max"), ", such as 1/(1 - pdrop) of the most thinned rows"),
         )
-    errors.positive("row_weight_max", most)
-    if largest > most * (1 + 1e-9):
-        raise ValueError(f"row_weight_max={most:g} is no bound: the largest weight of a row is {largest:g}")
+    _bounds("row_weight_max", most, largest, "weight of a row")
     return float(most)
+
+
+def _bounds(name: str, bound: float, largest: float, what: str) -> None:
+    """Refuse a bound that a row exceeds."""
+    errors.positive(name, bound)
+    if largest > bound * (1 + 1e-9):
+        raise ValueError(f"{name}={bound:g} is no bound: the largest {what} is {largest:g}")
 
 
 def bernstein(
@@ -202,12 +215,6 @@ def interval(x: np.ndarray, *, level: float = 0.95, g: np.ndarray | None = None)
     lam, need = stakes(x, level, g), math.log(2 / (1 - level))
     low, high = _end(x, lam, need, g), 1 - _end(1 - x, lam, need, g)
     return (low, high) if low <= high else (math.nan, math.nan)
-
-
-def sequence(x: np.ndarray, at: np.ndarray, *, level: float = 0.95, g: np.ndarray | None = None) -> np.ndarray:
-    """The intervals after the first t values, for each t of `at` (J,): (J, 2). `level` is for all J together."""
-    parts = [interval(x[:t], level=level, g=None if g is None else g[:t]) for t in at]
-    return np.array(parts).reshape(-1, 2)
 
 
 def stakes(x: np.ndarray, level: float, g: np.ndarray | None = None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Intervals for an estimate, by name: one table for rows in memory and for sums.
+"""From the evidence to an estimate with its interval: one road, and one table, for rows in memory and for sums.
 
 normal      value ± z se
 bootstrap   percentiles of the value of resampled rows, blocks or clusters (Efron); none for one of them
@@ -26,15 +26,19 @@ events are not few. The tallies of parts of a log add up.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
 from dither.base import errors
 from dither.base.errors import Option, Refused
+from dither.log import bets
+from dither.log.bets import Balance
 from dither.ope import bounded
-from dither.ope.bounded import Bounded, Interval, Seen
+from dither.ope.bounded import Bounded, Extremes, Interval
+from dither.ope.contributions import Contributions, unsupported
+from dither.ope.result import LEVELS, Difference, Estimate, IntervalOptions
 
 NARROWEST = 1000  # default number of rows at which the asymptotic confidence sequence is narrowest
 RESAMPLES = 2000  # default number of resamples of the bootstrap
@@ -42,21 +46,39 @@ MOST = 8  # so many values of the reward are told apart
 FEW = 10  # with fewer effective events a normal interval is not to be trusted
 EVEN = 1e-9  # weights whose relative spread is below this count as equal
 STEPS = 60  # halvings of [0, 1]
+ONE_VALUE = ("betting", "anytime")  # intervals that take all rows to have one value, in their order
+BOUNDED = ("bernstein", *ONE_VALUE)  # intervals for bounded terms, valid for every number of rows
+
+
+class Health(NamedTuple):
+    """What the weights say of the log."""
+
+    ess: float
+    mean: float  # of w over the traffic
+    largest: float
+    sd: float
+    certain: float  # mass of Q on arms that could not be shown, as far as p and P say it
+    has_P: bool  # whether P is known, which says all of that mass
+    balance: Balance  # what the tests of the weights need
+    drift: float  # see `Estimate`
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What intervals need of the rows behind an estimate. The rows may be in memory, or only their sums."""
+    """What an estimate needs of the rows behind it. The rows may be in memory, or only their sums."""
 
+    method: str  # the estimator
+    kind: str  # of the propensities
     value: float
     se: float
     n: int  # rows
     units: int  # rows, or clusters
     error: float  # what Monte Carlo propensities add to the standard error; 0 where they are exact
-    method: str  # the estimator
+    left_out: Mapping[str, int]  # reason -> rows
     bounded: Bounded
     of_rewards: bool  # whether the estimate reads rewards and weights alone, and no reward model
-    seen: Callable[[], Seen]
+    health: Health
+    extremes: Callable[[], Extremes]
     moments: Callable[[], tuple[np.ndarray, np.ndarray]]  # mean (2,) and covariance (2, 2), divisor n - 1, of s and s b
     terms: Callable[[], tuple[np.ndarray, np.ndarray | None]]  # b and s (n,) in order; s None: all are 1
     weights: Callable[[], np.ndarray]  # w (n,) in order
@@ -64,17 +86,107 @@ class Evidence:
     totals: Callable[[], np.ndarray]  # (G, 4) Σsb, Σsu, Σsv, Σs of each unit that is drawn anew
     draws: Callable[[int, int | None], np.ndarray]  # times, seed -> the values of resamples (times,); NaN for 0/0
 
+    def margin(self, level: float) -> float:
+        """What the error of Monte Carlo propensities adds to each side of an interval that does not read `se`."""
+        return about(0.0, self.error, level)[1]
+
+
+@dataclass(frozen=True)
+class IntervalSettings:
+    """Which interval `evaluate` makes, and what it must know.
+
+    Paired differences have normal intervals, or bootstrap ones if these are asked for. If few rewards differ (`few`),
+    an interval is widened so that it also holds for events that were not seen. The interval of a difference is widened
+    to hold all differences that two such intervals allow. Each of these two fails with half the probability.
+    """
+
+    interval: str = "normal"
+    level: float = 0.95
+    reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for the bounded intervals
+    weight_max: float | None = None  # a bound on weights, known beforehand, such as K/floor: for bernstein and betting
+    row_weight_max: float | None = None  # a bound on the weights of rows that is known beforehand
+    resamples: int = RESAMPLES  # of the bootstrap
+    seed: int = 0  # of the bootstrap
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "interval", self.interval.replace("-", "_"))
+        errors.among("interval", self.interval, OF_LOGS)
+        errors.within("level", self.level, *LEVELS)
+        errors.at_least("resamples", self.resamples, 100)
+        errors.at_least("seed", self.seed, 0)
+        if self.bounded and self.reward_range is None:
+            bounds = Option("reward_range", means="(low, high)")
+            raise Refused(f"the {self.interval} interval needs bounds known beforehand: ", bounds)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval is one for bounded terms."""
+        return self.interval in BOUNDED
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the interval needs what every row adds, in order."""
+        return self.interval in ONE_VALUE
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As `IntervalOptions`: the interval, its level, and the bounds on rewards and weights that the user gave."""
+        names = ("interval", "level", "reward_range", "weight_max", "row_weight_max")
+        return {name: getattr(self, name) for name in names}
+
+
+def settings(options: Mapping[str, Any], *more: str) -> dict[str, Any]:
+    """`IntervalOptions` with their defaults, checked; more : the names of other options that are allowed."""
+    known = [*IntervalOptions.__annotations__, *more]
+    for name in options.keys() - set(known):
+        raise TypeError(str(errors.unknown("option", name, known=known)))
+    chosen = {"interval": "normal", "level": 0.95, **options}
+    errors.within("level", chosen["level"], *LEVELS)
+    errors.among("interval", chosen["interval"], INTERVALS)
+    return chosen
+
+
+def estimated(
+    x: Evidence, options: Mapping[str, Any], *, notes: tuple[str, ...] = (), terms: Contributions | None = None
+) -> Estimate:
+    """The estimate. options : as `settings` gives them; terms : what it was made from, where that is at hand."""
+    health, how, level, bound = x.health, options["interval"], options["level"], options.get("weight_max")
+    interval = INTERVALS[how](x, level, options)
+    limit = None if bound is None else max(bound, health.largest)
+    return Estimate(
+        value=x.value,
+        se=x.se,
+        interval=interval,
+        n=x.n,
+        ess=health.ess,
+        weight_mean=health.mean,
+        weight_max=health.largest,
+        weight_sd=health.sd,
+        unsupported=unsupported(health.mean, health.certain, has_P=health.has_P),
+        weight_test=bets.p_value(health.balance, limit=limit),
+        support_test=bets.support(health.balance),
+        drift=health.drift,
+        level=level,
+        method=x.method,
+        interval_method=how,
+        kind=x.kind,
+        left_out=dict(x.left_out),
+        notes=notes,
+        contributions=terms,
+    )
+
+
+def difference(value: float, se: float, level: float, n: int, draws: np.ndarray | None = None) -> Difference:
+    """A paired difference with a normal interval, or with the percentiles of its resamples, draws (times,)."""
+    z = np.divide(abs(value), se) if se else (np.inf if value else 0.0)
+    ends = about(value, se, level) if draws is None else percentiles(draws, level)
+    return Difference(value, se, ends, float(2 * special.ndtr(-z)), level, n)
+
 
 def about(value: float, se: float, level: float) -> Interval:
     """value ± z se."""
     z = float(special.ndtri((1 + level) / 2))
     return value - z * se, value + z * se
-
-
-def difference(value: float, se: float, level: float) -> tuple[Interval, float]:
-    """A normal interval about a difference, and the two-sided P-value of no difference."""
-    z = np.divide(abs(value), se) if se else (np.inf if value else 0.0)
-    return about(value, se, level), float(2 * special.ndtr(-z))
 
 
 def normal(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
@@ -100,7 +212,7 @@ def about_always(value: float, se: float, n: int, level: float, narrowest: int) 
 def bootstrap(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     """Percentiles of the resampled values."""
     low, high = percentiles(_drawn(x, options), level)
-    more = about(0.0, x.error, level)[1]
+    more = x.margin(level)
     return low - more, high + more
 
 
@@ -118,7 +230,7 @@ def bca(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     acceleration = float(np.sum(gap**3)) / (6 * spread**1.5) if spread > 0 else 0.0
     z = z0 + special.ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     low, high = np.quantile(values, special.ndtr(z0 + z / (1 - acceleration * z)))
-    more = about(0.0, x.error, level)[1]
+    more = x.margin(level)
     return float(low) - more, float(high) + more
 
 
@@ -156,22 +268,22 @@ def values_of(sums: np.ndarray) -> np.ndarray:
 
 def bernstein(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     """See `bounded.bernstein`."""
-    ends, most = bounded.limits("bernstein", x.method, x.bounded, x.seen(), options)
-    return bounded.bernstein(*x.moments(), x.n, most, ends, level, more=about(0.0, x.error, level)[1])
+    ends, most = bounded.limits("bernstein", x.method, x.bounded, x.extremes(), options)
+    return bounded.bernstein(*x.moments(), x.n, most, ends, level, more=x.margin(level))
 
 
 def betting(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     """The last interval of the confidence sequence. The order of the rows matters."""
-    ends, most = bounded.limits("betting", x.method, x.bounded, x.seen(), options)
+    ends, most = bounded.limits("betting", x.method, x.bounded, x.extremes(), options)
     b, s = x.terms()
-    return bounded.betting(b, bounded.counted(s, most), ends, level, more=about(0.0, x.error, level)[1])
+    return bounded.betting(b, bounded.counted(s, most), ends, level, more=x.margin(level))
 
 
 def anytime(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     """The last interval of the sequence that knows no bound on the weights. The order of the rows matters."""
-    ends, most = bounded.open_limits(x.method, x.bounded, x.seen(), options)
+    ends, most = bounded.open_limits(x.method, x.bounded, x.extremes(), options)
     b, s = x.terms()
-    return bounded.anytime(b, x.weights(), bounded.counted(s, most), ends, level, more=about(0.0, x.error, level)[1])
+    return bounded.anytime(b, x.weights(), bounded.counted(s, most), ends, level, more=x.margin(level))
 
 
 def clopper_pearson(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
@@ -179,9 +291,9 @@ def clopper_pearson(x: Evidence, level: float, options: Mapping[str, Any]) -> In
     this = Option("interval", "clopper_pearson")
     if not x.of_rewards:
         raise Refused(this, f" is for means of rewards: take ips or snips, not {x.method}")
-    if x.bounded.weight is not None and x.seen().weight > x.bounded.weight:
+    if x.bounded.weight is not None and x.extremes().weight > x.bounded.weight:
         raise Refused(this, f" is of the value itself: take ips or snips, not {x.method}")
-    if x.seen().clustered:
+    if x.extremes().clustered:
         raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))
     if x.error:
         raise Refused(this, " needs exact propensities: use 'normal'")
@@ -198,6 +310,7 @@ INTERVALS: dict[str, Callable[[Evidence, float, Mapping[str, Any]], Interval]] =
     "clopper_pearson": clopper_pearson,
     "asymptotic": asymptotic,
 }
+OF_LOGS = tuple(name for name in INTERVALS if name != "bca")  # those that `evaluate` offers
 
 
 @dataclass(frozen=True)
@@ -238,8 +351,8 @@ def merge_tallies(a: Tally, b: Tally) -> Tally:
         values = ()
 
     def line(name: str) -> Any:
-        found = [dict(zip(part.values, getattr(part, name), strict=True)) for part in (a, b)]
-        return tuple(sum(part.get(value, 0) for part in found) for value in values)
+        lines = [dict(zip(part.values, getattr(part, name), strict=True)) for part in (a, b)]
+        return tuple(sum(part.get(value, 0) for part in lines) for value in values)
 
     rows, weights = ((min(x[0], y[0]), max(x[1], y[1])) for x, y in ((a.rows, b.rows), (a.weights, b.weights)))
     lines = line("shown"), line("mass"), line("squares")
@@ -255,22 +368,22 @@ def few(x: Tally) -> bool:
     return mass == 0 or mass**2 < FEW * squares
 
 
-def span(x: Tally, given: Interval | None) -> Interval | None:
-    """The two values that rewards can take: as given, or 0 and 1 if all rewards are, or the only two; else None."""
-    if given is not None:
-        return float(given[0]), float(given[1])
+def span(x: Tally, limits: Interval | None) -> Interval | None:
+    """The two values that rewards can take: the limits, or 0 and 1 if all rewards are, or the only two; else None."""
+    if limits is not None:
+        return float(limits[0]), float(limits[1])
     if not x.values or len(x.values) > 2:
         return None
     return (0.0, 1.0) if set(x.values) <= {0.0, 1.0} else x.values if len(x.values) == 2 else None
 
 
-def unseen(x: Tally, level: float, given: Interval | None, *, bound: float | None = None) -> Interval | None:
+def unseen(x: Tally, level: float, limits: Interval | None, *, bound: float | None = None) -> Interval | None:
     """The interval of the value of the policy, for any weights; None if the range of rewards is not known.
 
-    given : bounds of the rewards; bound : W, a bound on the weights; None: the largest weight seen
+    limits : bounds of the rewards; bound : W, a bound on the weights; None: the largest weight seen
     """
-    ends = span(x, given)
-    if ends is None or (given is not None and not x.values):
+    ends = span(x, limits)
+    if ends is None or (limits is not None and not x.values):
         return None
     low, high = ends
     if _even(x) and set(x.values) <= {low, high}:
@@ -292,6 +405,14 @@ def hull(a: Interval, b: Interval | None) -> Interval:
     return a if b is None else (float(np.fmin(a[0], b[0])), float(np.fmax(a[1], b[1])))
 
 
+def wider_gap(gap: Interval, one: Interval | None, other: Interval | None) -> Interval:
+    """The interval of a difference, wide enough to hold every difference of a point of `one` and a point of `other`.
+
+    one, other : intervals of both values that also hold for events not seen. Each fails with half the probability.
+    """
+    return gap if one is None or other is None else hull(gap, (one[0] - other[1], one[1] - other[0]))
+
+
 def _divergence(x: float, m: float) -> float:
     """kl(x, m) = x ln(x/m) + (1 - x) ln((1 - x)/(1 - m))."""
     return float(special.rel_entr(x, m) + special.rel_entr(1 - x, 1 - m))
@@ -308,14 +429,14 @@ def _root(excess: Callable[[float], float], inside: float, outside: float) -> fl
     return outside
 
 
-def exact(x: Tally, level: float, given: Interval | None, *, of_shown: bool) -> Interval:
+def exact(x: Tally, level: float, limits: Interval | None, *, of_shown: bool) -> Interval:
     """Clopper and Pearson's interval.
 
     of_shown : True for the mean reward of the rows that the policy shows; False for the mean of w r over all rows
 
     Raises ValueError if weights differ, or if rewards take other than two values.
     """
-    ends, this = span(x, given), Option("interval", "clopper_pearson")
+    ends, this = span(x, limits), Option("interval", "clopper_pearson")
     if ends is None or not set(x.values) <= set(ends):
         others = "others" if x.values else f"more than {MOST}"
         raise Refused(
@@ -346,11 +467,11 @@ def _even(x: Tally) -> bool:
 
 def _values(r: np.ndarray) -> np.ndarray:
     """The distinct values (V,); an empty array if there are more than MOST."""
-    found: list[float] = []
+    values: list[float] = []
     left = r
     while len(left):
-        if len(found) == MOST:
+        if len(values) == MOST:
             return np.empty(0)
-        found.append(float(left[0]))
+        values.append(float(left[0]))
         left = left[left != left[0]]
-    return np.sort(np.array(found))
+    return np.sort(np.array(values))

@@ -1,0 +1,167 @@
+"""Estimates of rows in memory: their evidence, paired differences, and intervals at all times at once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dither.base import errors
+from dither.log import bets
+from dither.ope import bounded, diagnostics, intervals
+from dither.ope.contributions import Contributions, cusum, extremes, grouped, standard_error
+from dither.ope.intervals import Evidence, Health
+from dither.ope.result import LEVELS, Difference, Estimate
+
+
+def estimate(terms: Contributions, *, warn: bool = True, **options: Any) -> Estimate:
+    """The estimate from contributions. options : `IntervalOptions`; warn : whether to warn of a weak log."""
+    chosen, rows, notes = intervals.settings(options), terms.rows, list(terms.notes)
+    if rows.left_out:
+        notes.append(f"{sum(rows.left_out.values())} rows left out")
+    if rows.kind == "estimated":
+        notes.append("propensities are estimated; the interval takes them as known")
+    x = evidence(terms)
+    result = intervals.estimated(x, chosen, notes=tuple(notes), terms=terms)
+    if warn:
+        diagnostics.warn_of(result, x.health, stacklevel=5)
+    return result
+
+
+def evidence(terms: Contributions) -> Evidence:
+    """What an estimate needs of rows in memory."""
+    rows, n, slip, psi = terms.rows, terms.n, terms.error, terms.influence()
+    order = slice(None) if rows.order is None else rows.order
+    mean = rows.mean(rows.w)
+    health = Health(
+        ess=rows.ess,
+        mean=mean,
+        largest=float(np.max(rows.w)),
+        sd=float(np.sqrt(rows.mean((rows.w - mean) ** 2))),
+        certain=terms.certain,
+        has_P=rows.gap is not None,
+        balance=bets.balance(rows.w, rows.p, None if rows.s is None else rows.s / np.max(rows.s), rows.limit),
+        drift=float("nan") if rows.order is None else cusum(psi[order]),
+    )
+
+    def moments() -> tuple[np.ndarray, np.ndarray]:
+        s = np.ones(n) if rows.s is None else rows.s
+        pair = np.stack([s, s * np.asarray(terms.b)])
+        return np.mean(pair, axis=1), np.cov(pair) if n > 1 else np.full((2, 2), np.inf)
+
+    def totals() -> np.ndarray:
+        columns = np.empty((n, 4))
+        for k, (x, otherwise) in enumerate((*terms.columns, (None, 1.0))):
+            columns[:, k] = otherwise if x is None else x
+        return grouped(columns if rows.s is None else columns * rows.s[:, None], rows.group)
+
+    return Evidence(
+        method=terms.method,
+        kind=rows.kind,
+        value=terms.value(),
+        se=standard_error(psi, rows, slip, ddof=terms.ddof),
+        n=n,
+        units=n if rows.group is None else int(rows.group.max()) + 1,
+        error=0.0 if slip is None else float(np.sqrt(slip @ slip)) / n,
+        left_out=rows.left_out,
+        bounded=terms.bounded,
+        of_rewards=terms.of_rewards,
+        health=health,
+        extremes=lambda: extremes(rows),
+        moments=moments,
+        terms=lambda: (np.asarray(terms.b)[order], None if rows.s is None else rows.s[order]),
+        weights=lambda: rows.w[order],
+        tally=lambda: intervals.tallied(rows.r, rows.w, rows.s),
+        totals=totals,
+        draws=lambda times, seed: intervals.values_of(intervals.resampled(totals(), seed, times)),
+    )
+
+
+def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
+    """a - b, with the error of the paired difference, from what each row adds to both. Both must use the same rows."""
+    errors.within("level", level, *LEVELS)
+    one, two = a.contributions, b.contributions
+    if one is None or two is None:
+        raise ValueError("compare needs estimates made from rows; for sums of a stream use dither.ope.differences")
+    if one.n != two.n or not _same(one.rows.places, two.rows.places) or not np.array_equal(one.rows.r, two.rows.r):
+        raise ValueError(f"both estimates must be of the same rows, in one order: got {one.n} and {two.n} rows")
+    if not _same(one.rows.s, two.rows.s):
+        raise ValueError("both estimates must have the same weight=")
+    if not _same(one.rows.group, two.rows.group):
+        raise ValueError("both estimates must have the same cluster=")
+    slips = [np.zeros(one.n) if part.error is None else part.error for part in (one, two)]
+    psi, ddof = one.influence() - two.influence(), max(one.ddof, two.ddof)
+    se = standard_error(psi, one.rows, slips[0] - slips[1], ddof=ddof)
+    return intervals.difference(a.value - b.value, se, level, one.n)
+
+
+def confidence_sequence(
+    estimate: Estimate, *, at: Any = 20, level: float = 0.95, interval: str = "betting", **options: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The intervals of an estimate over its rows in their order (time= of the estimate, or as they are).
+
+    at : the number of times, spaced evenly in log t, or the times themselves
+    interval : "betting", for means of bounded terms (reward_range=, and weight_max= where the estimator does not bound
+        its weights), "anytime", for ips (reward_range=), or "asymptotic", for any estimate of independent rows and
+        long logs (narrowest=)
+    -> times (J,), intervals (J, 2): all hold together with probability `level`
+    """
+    terms = estimate.contributions
+    if interval not in ("betting", "anytime", "asymptotic"):
+        raise ValueError(
+            f"interval must be 'betting', 'anytime' or 'asymptotic', which hold at all times at once; got {interval!r}"
+        )
+    if terms is None or (terms.b is None and interval != "asymptotic"):
+        raise ValueError("a confidence sequence needs a mean made from rows, such as ips or dr")
+    if np.ndim(at) == 0:
+        errors.at_least("at", at, 1)
+        at = np.unique(np.geomspace(min(10, terms.n), terms.n, int(at)).astype(int))
+    times = np.asarray(at, dtype=int)
+    if interval == "asymptotic":
+        if terms.rows.group is not None:
+            raise ValueError("a confidence sequence takes the rows as independent: leave out cluster=")
+        narrowest = options.get("narrowest", intervals.NARROWEST)
+        parts = [terms.some(slice(t) if terms.rows.order is None else terms.rows.order[:t]) for t in times.tolist()]
+        ends = [intervals.about_always(x.value(), x.se, x.n, level, narrowest) for x in parts]
+        return times, np.array(ends).reshape(-1, 2)
+    x = evidence(terms)
+    (b, s), w = x.terms(), x.weights()
+    if interval == "anytime":
+        limits, most = bounded.open_limits(x.method, x.bounded, x.extremes(), options)
+    else:
+        limits, most = bounded.limits(interval, x.method, x.bounded, x.extremes(), options)
+    g = bounded.counted(s, most)
+    counted = [None if g is None else g[:t] for t in times]
+    if interval == "anytime":
+        ends = [bounded.anytime(b[:t], w[:t], c, limits, level, more=0.0) for t, c in zip(times, counted, strict=True)]
+    else:
+        ends = [bounded.betting(b[:t], c, limits, level, more=0.0) for t, c in zip(times, counted, strict=True)]
+    return times, np.array(ends).reshape(-1, 2)
+
+
+def best(estimates: Sequence[Estimate]) -> int:
+    """Which estimate SLOPE chooses (Su, Srinath, Krishnamurthy 2020, Section 3): its place in the list.
+
+    It goes from the widest interval (least bias) to the narrowest. It stops before the intervals value ± 2 half-widths
+    have no point in common, and takes the last one.
+    """
+    if not estimates:
+        raise ValueError("SLOPE needs at least one estimate")
+    half = np.array([(e.interval[1] - e.interval[0]) / 2 for e in estimates])
+    if not np.all(np.isfinite(half)):
+        raise ValueError(f"SLOPE needs an interval of each estimate, got {[e.interval for e in estimates]}")
+    low, high, chosen = -np.inf, np.inf, None
+    for i in np.argsort(-half, kind="stable").tolist():
+        low, high = max(low, estimates[i].value - 2 * half[i]), min(high, estimates[i].value + 2 * half[i])
+        if low > high:
+            break
+        chosen = i
+    return chosen if chosen is not None else 0
+
+
+def slope(estimates: Sequence[Estimate]) -> Estimate:
+    """The estimate that SLOPE chooses among several of the same value, such as one for each setting (see `best`)."""
+    return estimates[best(estimates)]
+
+
+def _same(x: np.ndarray | None, y: np.ndarray | None) -> bool:
+    return x is y or (x is not None and y is not None and np.array_equal(x, y))
