@@ -11,7 +11,7 @@ import dither as library
 from dither import log as logs
 from dither.cli import picture
 from dither.ope import verdicts
-from dither.ope.intervals import IntervalSettings
+from dither.ope.bounded import IntervalSettings
 
 RATES = np.array([0.0005, 0.004, 0.0005, 0.0005])
 

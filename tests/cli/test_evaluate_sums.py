@@ -17,7 +17,7 @@ from dither.log import Log
 from dither.log.sources import Source
 from dither.ope import candidates, partial
 from dither.ope.contributions import NamedEstimator
-from dither.ope.intervals import IntervalSettings
+from dither.ope.bounded import IntervalSettings
 from dither.ope.judge import judged
 from dither.ope.question import Question
 

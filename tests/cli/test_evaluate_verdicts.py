@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from dither.log.sources import Source
 from dither.ope import candidates, verdicts
 from dither.ope.contributions import NamedEstimator
-from dither.ope.intervals import IntervalSettings
+from dither.ope.bounded import IntervalSettings
 from dither.ope.judge import judged
 from dither.ope.question import Question
 

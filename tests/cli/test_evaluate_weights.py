@@ -15,7 +15,7 @@ from dither.log.sources import Source
 from dither.ope import verdicts
 from dither.ope.bounded import Bounded
 from dither.ope.contributions import Contributions, Estimator, NamedEstimator
-from dither.ope.intervals import IntervalSettings
+from dither.ope.bounded import IntervalSettings
 from dither.ope.judge import judged
 from dither.ope.question import Question
 

@@ -30,7 +30,6 @@ on g_s (x_s - m) in place of x_s - m, with the same bounds, and λ comes from th
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -41,6 +40,31 @@ from dither.base.errors import Option, Refused
 
 Interval = tuple[float, float]
 STEPS = 50  # halvings of [0, 1]: ends to 1e-15
+LEVELS = (1e-6, 1 - 1e-6)  # of intervals
+ONE_VALUE = ("betting", "anytime")  # intervals that take all rows to have one value, in their order
+BOUNDED = ("bernstein", *ONE_VALUE)  # intervals for bounded terms
+
+
+@dataclass(frozen=True)
+class IntervalSettings:
+    """Which interval, and what it must know."""
+
+    interval: str = "normal"  # one of intervals.INTERVALS
+    level: float = 0.95
+    reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for BOUNDED
+    weight_max: float | None = None  # a bound on weights, known beforehand, such as K/floor: for bernstein and betting
+    row_weight_max: float | None = None  # the same on weight=, if that is not constant: for BOUNDED
+    resamples: int = 2000  # of the bootstrap
+    seed: int | None = None  # of the bootstrap
+    narrowest: int = 1000  # number of rows at which "asymptotic" is narrowest, chosen beforehand
+
+    def __post_init__(self) -> None:
+        errors.within("level", self.level, *LEVELS)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the interval needs what every row adds, in order."""
+        return self.interval in ONE_VALUE
 
 
 class Extremes(NamedTuple):
@@ -71,9 +95,9 @@ class Bounded:
         return (low - width, high + width) if self.form == "residual" else (low, high)
 
 
-def reward_limits(this: Option, extremes: Extremes, options: Mapping[str, Any]) -> Interval:
+def reward_limits(this: Option, extremes: Extremes, how: IntervalSettings) -> Interval:
     """The bounds of rewards that the caller gives. Raises ValueError if a row breaks one."""
-    span = options.get("reward_range")
+    span = how.reward_range
     if span is None:
         raise Refused(this, " needs bounds known beforehand: pass ", Option("reward_range", means="(low, high)"))
     low, high = ordered(span)
@@ -91,33 +115,27 @@ def ordered(span: Any) -> Interval:
     return low, high
 
 
-def open_limits(
-    method: str, bounded: Bounded, extremes: Extremes, options: Mapping[str, Any]
-) -> tuple[Interval, float]:
+def open_limits(method: str, bounded: Bounded, extremes: Extremes, how: IntervalSettings) -> tuple[Interval, float]:
     """What "anytime" must know: the bounds of rewards and of the weights of rows."""
     this = Option("interval", "anytime")
     if bounded.form != "weighted" or not (bounded.weight is None or method == "ips"):
         raise Refused(this, f" is for the mean of w r: take ips, not {method}")
     if extremes.clustered:
         raise Refused(this, " takes the rows in their order: use 'bootstrap' or 'normal' with ", Option("cluster"))
-    return reward_limits(this, extremes, options), row_limit(this, extremes, options)
+    return reward_limits(this, extremes, how), row_limit(this, extremes, how)
 
 
-def limits(
-    name: str, method: str, bounded: Bounded, extremes: Extremes, options: Mapping[str, Any]
-) -> tuple[Interval, float]:
+def limits(method: str, bounded: Bounded, extremes: Extremes, how: IntervalSettings) -> tuple[Interval, float]:
     """The bounds of the terms and of the weights of rows that the caller gives. Raises ValueError if a row breaks one.
 
-    name : of the interval; method : of the estimator
+    method : of the estimator
     """
-    this = Option("interval", name)
+    this = Option("interval", how.interval)
     if bounded.form == "ratio":
         raise Refused(this, f" needs a mean of bounded terms, and {method} is a ratio: take ips or dr")
     if extremes.clustered:
         raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))
-    span, weight = options.get("reward_range"), bounded.weight
-    if weight is None:
-        weight = options.get("weight_max")
+    span, weight = how.reward_range, how.weight_max if bounded.weight is None else bounded.weight
     if span is None or weight is None:
         lacking: list[Any] = [] if span is not None else [Option("reward_range", means="(low, high)")]
         if weight is None:
@@ -126,15 +144,15 @@ def limits(
     weight = float(weight)
     if bounded.weight is None:
         _bounds("weight_max", weight, extremes.weight, "weight")
-    return bounded.limits(weight, *reward_limits(this, extremes, options)), row_limit(this, extremes, options)
+    return bounded.limits(weight, *reward_limits(this, extremes, how)), row_limit(this, extremes, how)
 
 
-def row_limit(this: Option, extremes: Extremes, options: Mapping[str, Any]) -> float:
+def row_limit(this: Option, extremes: Extremes, how: IntervalSettings) -> float:
     """The bound on the weights of rows. If all are equal, the caller need not give one."""
     least, largest = extremes.rows
     if least == largest:
         return largest
-    most = options.get("row_weight_max")
+    most = how.row_weight_max
     if most is None:
         raise Refused(
             *(this, " with weights of rows needs a bound on the weights of rows known beforehand: pass "),

@@ -16,6 +16,7 @@ import numpy as np
 from dither.deciding import inputs
 from dither.deciding.inputs import ROUNDING
 from dither.ope import warn
+from dither.ope.bounded import BOUNDED
 from dither.ope.intervals import Health
 from dither.ope.result import Estimate
 from dither.ope.rows import second
@@ -23,7 +24,7 @@ from dither.ope.rows import second
 DOUBT = 1e-4  # a test with a P-value below this counts as failed
 FEW = 30  # with fewer effective rows a normal interval is not to be trusted;
 SMALL = 0.3  # with fewer than 100 rows, this share of the rows takes the place of FEW
-VALID = ("bernstein", "betting", "anytime", "clopper_pearson")  # intervals that are valid for every number of rows
+VALID = (*BOUNDED, "clopper_pearson")  # intervals that are valid for every number of rows
 OF_REWARDS = ("ips", "clipped_ips", "snips")  # estimators whose spread comes from rewards and weights alone
 
 

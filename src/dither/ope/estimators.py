@@ -17,17 +17,18 @@ w = Q[i, a_i]/p_i, m = M[i, a_i], m̄ = Σ_k Q_ik M_ik. Each returns an `Estimat
 
 A setting (clip, tau, lam) may be a sequence: SLOPE then chooses one (`slope`). What each row adds is in
 `contributions`, whose table `ESTIMATORS` has the estimators by name. Every estimator takes the options of the rows
-(`rows.RowOptions`) and those of the interval (`result.IntervalOptions`).
+(`rows.RowOptions`) and those of the interval (`bounded.IntervalSettings`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from dither.base import errors
 from dither.ope.contributions import Contributions, Estimator, find
 from dither.ope.in_memory import best, estimate
-from dither.ope.result import Estimate, split
-from dither.ope.rows import read
+from dither.ope.intervals import OPTIONS
+from dither.ope.result import Estimate
+from dither.ope.rows import RowOptions, read
 
 Setting: TypeAlias = float | Iterable[float]
 
@@ -113,3 +114,12 @@ def _run(method: str, r: Any, a: Any, p: Any, Q: Any, M: Any, options: dict[str,
         raise ValueError(f"{next(iter(setting))} must be a number or a sequence of at least one, got {value!r}")
     each = [contributions(method, r, a, p, Q, M, setting=one, **of_rows) for one in several]
     return estimate(each[best([estimate(one, warn=False) for one in each])], **of_interval)
+
+
+def split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of the rows and those of the interval. Raises TypeError for others."""
+    known = (*RowOptions.__annotations__, *OPTIONS)
+    for name in options.keys() - set(known):
+        raise TypeError(str(errors.unknown("option", name, known=known)))
+    of_interval = {name: value for name, value in options.items() if name in OPTIONS}
+    return {name: value for name, value in options.items() if name not in OPTIONS}, of_interval

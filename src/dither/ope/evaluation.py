@@ -7,8 +7,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from dither.log.check import Changes, Report
+from dither.ope.bounded import IntervalSettings
 from dither.ope.candidates import LOGGING
-from dither.ope.intervals import IntervalSettings, Tally
+from dither.ope.intervals import Tally
 from dither.ope.periods import one_value
 from dither.ope.result import Difference, Estimate
 from dither.ope.timed import Timed

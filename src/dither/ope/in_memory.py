@@ -8,20 +8,21 @@ import numpy as np
 from dither.base import errors
 from dither.log import bets
 from dither.ope import bounded, diagnostics, intervals
+from dither.ope.bounded import LEVELS
 from dither.ope.contributions import Contributions, cusum, extremes, grouped, standard_error
 from dither.ope.intervals import Evidence, Health
-from dither.ope.result import LEVELS, Difference, Estimate
+from dither.ope.result import Difference, Estimate
 
 
 def estimate(terms: Contributions, *, warn: bool = True, **options: Any) -> Estimate:
-    """The estimate from contributions. options : `IntervalOptions`; warn : whether to warn of a weak log."""
-    chosen, rows, notes = intervals.settings(options), terms.rows, list(terms.notes)
+    """The estimate from contributions. options : `IntervalSettings`; warn : whether to warn of a weak log."""
+    how, rows, notes = intervals.settings(options), terms.rows, list(terms.notes)
     if rows.left_out:
         notes.append(f"{sum(rows.left_out.values())} rows left out")
     if rows.kind == "estimated":
         notes.append("propensities are estimated; the interval takes them as known")
     x = evidence(terms)
-    result = intervals.estimated(x, chosen, notes=tuple(notes), terms=terms)
+    result = intervals.estimated(x, how, notes=tuple(notes), terms=terms)
     if warn:
         diagnostics.warn_of(result, x.health, stacklevel=5)
     return result
@@ -105,7 +106,7 @@ def confidence_sequence(
         long logs (narrowest=)
     -> times (J,), intervals (J, 2): all hold together with probability `level`
     """
-    terms = estimate.contributions
+    terms, how = estimate.contributions, intervals.settings({"interval": interval, "level": level, **options})
     if interval not in ("betting", "anytime", "asymptotic"):
         raise ValueError(
             f"interval must be 'betting', 'anytime' or 'asymptotic', which hold at all times at once; got {interval!r}"
@@ -119,23 +120,21 @@ def confidence_sequence(
     if interval == "asymptotic":
         if terms.rows.group is not None:
             raise ValueError("a confidence sequence takes the rows as independent: leave out cluster=")
-        narrowest = options.get("narrowest", intervals.NARROWEST)
         parts = [terms.some(slice(t) if terms.rows.order is None else terms.rows.order[:t]) for t in times.tolist()]
-        ends = [intervals.about_always(x.value(), x.se, x.n, level, narrowest) for x in parts]
+        ends = [intervals.about_always(x.value(), x.se, x.n, level, how.narrowest) for x in parts]
         return times, np.array(ends).reshape(-1, 2)
-    x = evidence(terms)
+    x, anytime = evidence(terms), interval == "anytime"
     (b, s), w = x.terms(), x.weights()
-    if interval == "anytime":
-        limits, most = bounded.open_limits(x.method, x.bounded, x.extremes(), options)
-    else:
-        limits, most = bounded.limits(interval, x.method, x.bounded, x.extremes(), options)
+    limits, most = (bounded.open_limits if anytime else bounded.limits)(x.method, x.bounded, x.extremes(), how)
     g = bounded.counted(s, most)
-    counted = [None if g is None else g[:t] for t in times]
-    if interval == "anytime":
-        ends = [bounded.anytime(b[:t], w[:t], c, limits, level, more=0.0) for t, c in zip(times, counted, strict=True)]
-    else:
-        ends = [bounded.betting(b[:t], c, limits, level, more=0.0) for t, c in zip(times, counted, strict=True)]
-    return times, np.array(ends).reshape(-1, 2)
+
+    def after(t: int) -> bounded.Interval:
+        counted = None if g is None else g[:t]
+        if anytime:
+            return bounded.anytime(b[:t], w[:t], counted, limits, level, more=0.0)
+        return bounded.betting(b[:t], counted, limits, level, more=0.0)
+
+    return times, np.array([after(t) for t in times]).reshape(-1, 2)
 
 
 def best(estimates: Sequence[Estimate]) -> int:

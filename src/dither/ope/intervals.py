@@ -25,7 +25,7 @@ events are not few. The tallies of parts of a log add up.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,18 +36,15 @@ from dither.base.errors import Option, Refused
 from dither.log import bets
 from dither.log.bets import Balance
 from dither.ope import bounded
-from dither.ope.bounded import Bounded, Extremes, Interval
+from dither.ope.bounded import BOUNDED, Bounded, Extremes, Interval, IntervalSettings
 from dither.ope.contributions import Contributions, unsupported
-from dither.ope.result import LEVELS, Difference, Estimate, IntervalOptions
+from dither.ope.result import Difference, Estimate
 
-NARROWEST = 1000  # default number of rows at which the asymptotic confidence sequence is narrowest
-RESAMPLES = 2000  # default number of resamples of the bootstrap
 MOST = 8  # so many values of the reward are told apart
 FEW = 10  # with fewer effective events a normal interval is not to be trusted
 EVEN = 1e-9  # weights whose relative spread is below this count as equal
 STEPS = 60  # halvings of [0, 1]
-ONE_VALUE = ("betting", "anytime")  # intervals that take all rows to have one value, in their order
-BOUNDED = ("bernstein", *ONE_VALUE)  # intervals for bounded terms, valid for every number of rows
+OPTIONS = tuple(field.name for field in fields(IntervalSettings))
 
 
 class Health(NamedTuple):
@@ -91,68 +88,38 @@ class Evidence:
         return about(0.0, self.error, level)[1]
 
 
-@dataclass(frozen=True)
-class IntervalSettings:
-    """Which interval `evaluate` makes, and what it must know.
+def settings(options: Mapping[str, Any]) -> IntervalSettings:
+    """The options of an interval, checked. Raises TypeError for an option that has another name."""
+    for name in options.keys() - OPTIONS:
+        raise TypeError(str(errors.unknown("option", name, known=OPTIONS)))
+    how = IntervalSettings(**options)
+    errors.among("interval", how.interval, INTERVALS)
+    return how
+
+
+def for_logs(how: IntervalSettings) -> IntervalSettings:
+    """The same for `evaluate`, which takes "clopper-pearson" too. Raises ValueError for what it cannot use.
 
     Paired differences have normal intervals, or bootstrap ones if these are asked for. If few rewards differ (`few`),
     an interval is widened so that it also holds for events that were not seen. The interval of a difference is widened
     to hold all differences that two such intervals allow. Each of these two fails with half the probability.
     """
-
-    interval: str = "normal"
-    level: float = 0.95
-    reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for the bounded intervals
-    weight_max: float | None = None  # a bound on weights, known beforehand, such as K/floor: for bernstein and betting
-    row_weight_max: float | None = None  # a bound on the weights of rows that is known beforehand
-    resamples: int = RESAMPLES  # of the bootstrap
-    seed: int = 0  # of the bootstrap
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "interval", self.interval.replace("-", "_"))
-        errors.among("interval", self.interval, OF_LOGS)
-        errors.within("level", self.level, *LEVELS)
-        errors.at_least("resamples", self.resamples, 100)
-        errors.at_least("seed", self.seed, 0)
-        if self.bounded and self.reward_range is None:
-            bounds = Option("reward_range", means="(low, high)")
-            raise Refused(f"the {self.interval} interval needs bounds known beforehand: ", bounds)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the interval is one for bounded terms."""
-        return self.interval in BOUNDED
-
-    @property
-    def keeps(self) -> bool:
-        """Whether the interval needs what every row adds, in order."""
-        return self.interval in ONE_VALUE
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """As `IntervalOptions`: the interval, its level, and the bounds on rewards and weights that the user gave."""
-        names = ("interval", "level", "reward_range", "weight_max", "row_weight_max")
-        return {name: getattr(self, name) for name in names}
-
-
-def settings(options: Mapping[str, Any], *more: str) -> dict[str, Any]:
-    """`IntervalOptions` with their defaults, checked; more : the names of other options that are allowed."""
-    known = [*IntervalOptions.__annotations__, *more]
-    for name in options.keys() - set(known):
-        raise TypeError(str(errors.unknown("option", name, known=known)))
-    chosen = {"interval": "normal", "level": 0.95, **options}
-    errors.within("level", chosen["level"], *LEVELS)
-    errors.among("interval", chosen["interval"], INTERVALS)
-    return chosen
+    how = replace(how, interval=how.interval.replace("-", "_"))
+    errors.among("interval", how.interval, OF_LOGS)
+    errors.at_least("resamples", how.resamples, 100)
+    errors.at_least("seed", how.seed, 0)
+    if how.interval in BOUNDED and how.reward_range is None:
+        bounds = Option("reward_range", means="(low, high)")
+        raise Refused(f"the {how.interval} interval needs bounds known beforehand: ", bounds)
+    return how
 
 
 def estimated(
-    x: Evidence, options: Mapping[str, Any], *, notes: tuple[str, ...] = (), terms: Contributions | None = None
+    x: Evidence, how: IntervalSettings, *, notes: tuple[str, ...] = (), terms: Contributions | None = None
 ) -> Estimate:
-    """The estimate. options : as `settings` gives them; terms : what it was made from, where that is at hand."""
-    health, how, level, bound = x.health, options["interval"], options["level"], options.get("weight_max")
-    interval = INTERVALS[how](x, level, options)
-    limit = None if bound is None else max(bound, health.largest)
+    """The estimate. terms : what it was made from, where that is at hand."""
+    health, interval = x.health, INTERVALS[how.interval](x, how)
+    limit = None if how.weight_max is None else max(how.weight_max, health.largest)
     return Estimate(
         value=x.value,
         se=x.se,
@@ -166,9 +133,9 @@ def estimated(
         weight_test=bets.p_value(health.balance, limit=limit),
         support_test=bets.support(health.balance),
         drift=health.drift,
-        level=level,
+        level=how.level,
         method=x.method,
-        interval_method=how,
+        interval_method=how.interval,
         kind=x.kind,
         left_out=dict(x.left_out),
         notes=notes,
@@ -189,14 +156,14 @@ def about(value: float, se: float, level: float) -> Interval:
     return value - z * se, value + z * se
 
 
-def normal(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def normal(x: Evidence, how: IntervalSettings) -> Interval:
     """From the standard error."""
-    return about(x.value, x.se, level)
+    return about(x.value, x.se, how.level)
 
 
-def asymptotic(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def asymptotic(x: Evidence, how: IntervalSettings) -> Interval:
     """value ± se √n times the boundary. Where there are clusters, n is their number."""
-    return about_always(x.value, x.se, x.units, level, options.get("narrowest", NARROWEST))
+    return about_always(x.value, x.se, x.units, how.level, how.narrowest)
 
 
 def about_always(value: float, se: float, n: int, level: float, narrowest: int) -> Interval:
@@ -209,16 +176,16 @@ def about_always(value: float, se: float, n: int, level: float, narrowest: int) 
     return value - half, value + half
 
 
-def bootstrap(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def bootstrap(x: Evidence, how: IntervalSettings) -> Interval:
     """Percentiles of the resampled values."""
-    low, high = percentiles(_drawn(x, options), level)
-    more = x.margin(level)
+    low, high = percentiles(_drawn(x, how), how.level)
+    more = x.margin(how.level)
     return low - more, high + more
 
 
-def bca(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def bca(x: Evidence, how: IntervalSettings) -> Interval:
     """Percentiles at levels that correct for bias and skewness."""
-    values, units = _drawn(x, options), x.totals()
+    values, units, level = _drawn(x, how), x.totals(), how.level
     values = values[np.isfinite(values)]
     if not len(values):
         return np.nan, np.nan
@@ -234,10 +201,9 @@ def bca(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     return float(low) - more, float(high) + more
 
 
-def _drawn(x: Evidence, options: Mapping[str, Any]) -> np.ndarray:
-    times = options.get("resamples", RESAMPLES)
-    errors.at_least("resamples", times, 100)
-    return x.draws(times, options.get("seed"))
+def _drawn(x: Evidence, how: IntervalSettings) -> np.ndarray:
+    errors.at_least("resamples", how.resamples, 100)
+    return x.draws(how.resamples, how.seed)
 
 
 def percentiles(values: np.ndarray, level: float) -> Interval:
@@ -266,27 +232,27 @@ def values_of(sums: np.ndarray) -> np.ndarray:
     return b / n + np.divide(u, v, out=np.full(v.shape, np.nan), where=v != 0)
 
 
-def bernstein(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def bernstein(x: Evidence, how: IntervalSettings) -> Interval:
     """See `bounded.bernstein`."""
-    ends, most = bounded.limits("bernstein", x.method, x.bounded, x.extremes(), options)
-    return bounded.bernstein(*x.moments(), x.n, most, ends, level, more=x.margin(level))
+    ends, most = bounded.limits(x.method, x.bounded, x.extremes(), how)
+    return bounded.bernstein(*x.moments(), x.n, most, ends, how.level, more=x.margin(how.level))
 
 
-def betting(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def betting(x: Evidence, how: IntervalSettings) -> Interval:
     """The last interval of the confidence sequence. The order of the rows matters."""
-    ends, most = bounded.limits("betting", x.method, x.bounded, x.extremes(), options)
+    ends, most = bounded.limits(x.method, x.bounded, x.extremes(), how)
     b, s = x.terms()
-    return bounded.betting(b, bounded.counted(s, most), ends, level, more=x.margin(level))
+    return bounded.betting(b, bounded.counted(s, most), ends, how.level, more=x.margin(how.level))
 
 
-def anytime(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def anytime(x: Evidence, how: IntervalSettings) -> Interval:
     """The last interval of the sequence that knows no bound on the weights. The order of the rows matters."""
-    ends, most = bounded.open_limits(x.method, x.bounded, x.extremes(), options)
+    ends, most = bounded.open_limits(x.method, x.bounded, x.extremes(), how)
     b, s = x.terms()
-    return bounded.anytime(b, x.weights(), bounded.counted(s, most), ends, level, more=x.margin(level))
+    return bounded.anytime(b, x.weights(), bounded.counted(s, most), ends, how.level, more=x.margin(how.level))
 
 
-def clopper_pearson(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def clopper_pearson(x: Evidence, how: IntervalSettings) -> Interval:
     """From the number of events (`exact`)."""
     this = Option("interval", "clopper_pearson")
     if not x.of_rewards:
@@ -297,10 +263,10 @@ def clopper_pearson(x: Evidence, level: float, options: Mapping[str, Any]) -> In
         raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))
     if x.error:
         raise Refused(this, " needs exact propensities: use 'normal'")
-    return exact(x.tally(), level, options.get("reward_range"), of_shown=x.bounded.form == "ratio")
+    return exact(x.tally(), how.level, how.reward_range, of_shown=x.bounded.form == "ratio")
 
 
-INTERVALS: dict[str, Callable[[Evidence, float, Mapping[str, Any]], Interval]] = {
+INTERVALS: dict[str, Callable[[Evidence, IntervalSettings], Interval]] = {
     "normal": normal,
     "bootstrap": bootstrap,
     "bca": bca,

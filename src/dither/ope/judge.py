@@ -15,10 +15,11 @@ from dither.log.check import LOOKED_AT, Changes, Report, changes
 from dither.log.logged import Logged
 from dither.log.reader import Pieces
 from dither.ope import candidates, fitting, intervals, partial, unknown, verdicts
+from dither.ope.bounded import IntervalSettings
 from dither.ope.candidates import LOGGING, Saved
 from dither.ope.contributions import NamedEstimator, unsupported
 from dither.ope.evaluation import EvaluationNumbers, Events, Gap
-from dither.ope.intervals import IntervalSettings, Tally
+from dither.ope.intervals import Tally
 from dither.ope.question import BASE, PieceSums, Question, add, answer
 from dither.ope.timed import Timed, in_order
 from dither.ope.verdicts import Verdict
@@ -105,7 +106,7 @@ def evaluate(
     at: Any = None,
     by: str | None = None,
     draws: int = 1000,
-    resamples: int = intervals.RESAMPLES,
+    resamples: int = IntervalSettings.resamples,
     seed: int = 0,
     jobs: int = 1,
     backend: str = "loky",
@@ -125,7 +126,7 @@ def evaluate(
     predictions : a column: lists of the reward predicted for each arm, or the reward predicted for the arm shown
     model : "ridge" or "gbm", to make predictions from the features, cross-fitted in memory
     cluster : a column, such as the user. Rows with the same value may depend on each other
-    interval, level, reward_range, weight_max, row_weight_max, resamples : see `intervals.IntervalSettings`
+    interval, level, reward_range, weight_max, row_weight_max, resamples : see `bounded.IntervalSettings`
     missing, invalid, duplicates : see `dither.log.Logged.usable`. missing may be "bounds" too: anything within
         `reward_range`, so that the intervals hold whatever was missing
     arms : number of arms on offer, where the log does not say it
@@ -162,6 +163,7 @@ def evaluate(
         missing, invalid, duplicates, arms,
     )  # fmt: skip
     how = IntervalSettings(interval, level, reward_range, weight_max, row_weight_max, resamples, seed)
+    how = intervals.for_logs(how)
     timed = None
     if late != "settled" or any(x is not None for x in (horizon, now, half_life, window, at, by)):
         timed = Timed.of(horizon, late, now, half_life, window, at, by)
@@ -268,7 +270,7 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
     known = dict(zip(names, part.known, strict=True))
     certain = {who: sums.certain(places[who]) for who in names}
     draws = partial.resample(sums, seed=how.seed, times=how.resamples) if how.interval == "bootstrap" else None
-    estimates = partial.estimates(sums, warn=False, draws=draws, **how.options)
+    estimates = partial.estimates(sums, warn=False, draws=draws, **vars(how))
     tallies = {who: sums.tallies[j] for who, j in places.items()}
     events = _few(tallies, how) if sums.clusters is None else {}
     for (who, by), e in estimates.items():

@@ -22,10 +22,10 @@ import numpy as np
 
 from dither.base import errors
 from dither.deciding import inputs
-from dither.ope import estimators
 from dither.ope.bounded import Interval, ordered
+from dither.ope.estimators import contributions, split
 from dither.ope.in_memory import estimate
-from dither.ope.result import Estimate, split
+from dither.ope.result import Estimate
 from dither.ope.rows import row_weights
 
 
@@ -119,7 +119,7 @@ def bounds(
 ) -> Bounds:  # fmt: skip
     """The values of a policy for all rewards within `reward_range` that the missing ones (NaN in r) may have had.
 
-    method, setting, options : as of `contributions`; and `IntervalOptions`. The interval covers the true value at the
+    method, setting, options : as of `contributions`; and `IntervalSettings`. The interval covers the true value at the
         level that its kind has: each of its ends fails as often as an end of that kind does
 
     Raises ValueError for a range that is none, or that a reward is outside of.
@@ -134,7 +134,7 @@ def bounds(
     of_rows, of_interval = split(options)
     ends = [
         estimate(
-            estimators.contributions(method, np.where(missing, end, r), a, p, Q, M, setting=setting, **of_rows),
+            contributions(method, np.where(missing, end, r), a, p, Q, M, setting=setting, **of_rows),
             warn=end == low, **of_interval | {"reward_range": (low, high)},
         )
         for end in (low, high)

@@ -31,10 +31,10 @@ from dither.log.bets import Balance
 from dither.log.check import together
 from dither.log.schema import KINDS
 from dither.ope import diagnostics, intervals
-from dither.ope.bounded import Bounded, Extremes
+from dither.ope.bounded import LEVELS, Bounded, Extremes, IntervalSettings
 from dither.ope.contributions import Contributions, certain_gap, cusum, extremes, grouped, ratio
 from dither.ope.intervals import Evidence, Health, Tally
-from dither.ope.result import LEVELS, Difference, Estimate
+from dither.ope.result import Difference, Estimate
 
 PER = 4  # columns a policy: b, u, v, w
 BLOCKS = 10_000
@@ -249,7 +249,7 @@ def merge(a: Sums, b: Sums) -> Sums:
     )
 
 
-def resample(s: Sums, *, seed: int | None = None, times: int = intervals.RESAMPLES) -> np.ndarray:
+def resample(s: Sums, *, seed: int | None = None, times: int = IntervalSettings.resamples) -> np.ndarray:
     """The J estimates from blocks, or clusters, drawn anew as many as there are: (times, J); NaN for 0/0.
 
     `estimates` and `differences` both take them as draws=.
@@ -272,22 +272,19 @@ def _drawn_from(s: Sums) -> Groups:
     return groups
 
 
-def estimates(
-    s: Sums, *, interval: str = "normal", level: float = 0.95, warn: bool = True, **options: Any
-) -> dict[Any, Estimate]:
+def estimates(s: Sums, *, draws: np.ndarray | None = None, warn: bool = True, **options: Any) -> dict[Any, Estimate]:
     """name -> estimate. Value and se are those of the whole log in memory.
 
-    interval, options : as for the estimators (`IntervalOptions`). "bootstrap" and "bca" need sums made with numbers= or
-        cluster=, and "betting" needs keep=True. draws (times, J) : from `resample`, to draw once for several calls
+    options : `IntervalSettings`. "bootstrap" and "bca" need sums made with numbers= or cluster=, and "betting" needs
+        keep=True
+    draws (times, J) : from `resample`, to draw once for several calls
     """
-    chosen = intervals.settings({"interval": interval, "level": level, **options}, "draws")
-    draws = chosen.pop("draws", None)
-    if draws is None and interval in ("bootstrap", "bca"):
-        draws = resample(s, seed=options.get("seed"), times=options.get("resamples", intervals.RESAMPLES))
-    results = {}
+    how, results = intervals.settings(options), {}
+    if draws is None and how.interval in ("bootstrap", "bca"):
+        draws = resample(s, seed=how.seed, times=how.resamples)
     for j, name in enumerate(s.names):
         x = _evidence(s, j, draws)
-        results[name] = intervals.estimated(x, chosen)
+        results[name] = intervals.estimated(x, how)
         if warn:
             diagnostics.warn_of(results[name], x.health, stacklevel=3, who=f"{name}: ")
     return results

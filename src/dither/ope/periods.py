@@ -22,8 +22,9 @@ from scipy import special
 from dither.base import errors
 from dither.log.check import LIGHTEST
 from dither.ope import intervals, labels
+from dither.ope.bounded import LEVELS
 from dither.ope.late import as_numbers
-from dither.ope.result import LEVELS, Estimate
+from dither.ope.result import Estimate
 
 
 def recent(time: Any, *, half_life: Any = None, window: Any = None, at: Any = None) -> np.ndarray:

@@ -1,36 +1,8 @@
 """What an estimate says: the value of a policy, how well it is known, and the difference of two values."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
 
-from dither.base import errors
 from dither.ope.contributions import Contributions
-from dither.ope.rows import RowOptions
-
-LEVELS = (1e-6, 1 - 1e-6)  # of intervals
-
-
-class IntervalOptions(TypedDict, total=False):
-    """The options of an interval."""
-
-    interval: str  # one of intervals.INTERVALS; default "normal"
-    level: float  # default 0.95
-    weight_max: float  # a bound on the weights, known beforehand, such as K/floor; for "bernstein" and "betting"
-    reward_range: tuple[float, float]  # bounds on rewards and predictions; for these two and "anytime"
-    seed: int | None  # seed of the bootstrap
-    resamples: int  # number of resamples of the bootstrap; default 2,000
-    row_weight_max: float  # a bound on weight=, known beforehand; for these three, if weight= is not constant
-    narrowest: int  # number of rows at which "asymptotic" is narrowest, chosen beforehand; default 1,000
-
-
-def split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of the rows and those of the interval. Raises TypeError for others."""
-    known = RowOptions.__annotations__ | IntervalOptions.__annotations__
-    for name in options.keys() - known:
-        raise TypeError(str(errors.unknown("option", name, known=known)))
-    of_interval = {name: value for name, value in options.items() if name in IntervalOptions.__annotations__}
-    return {name: value for name, value in options.items() if name not in of_interval}, of_interval
 
 
 @dataclass(frozen=True)

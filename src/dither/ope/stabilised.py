@@ -18,8 +18,9 @@ from dither.base import errors
 from dither.deciding import inputs
 from dither.ope import agree
 from dither.ope.contributions import stabilised
+from dither.ope.estimators import split
 from dither.ope.in_memory import estimate
-from dither.ope.result import Estimate, split
+from dither.ope.result import Estimate
 from dither.ope.rows import Propensities, Rows, read
 from dither.ope.weighing import WEIGHTS
 
@@ -34,7 +35,7 @@ def adaptive(
     M (n, K) : predictions from earlier rounds alone (`cross_fit` with past=True), or None: 0
     weights : one of `WEIGHTS`
     policies (J, n, K) : the policy of each batch at the contexts of all rows; batch (n,) of each row, in order
-    options : `RowOptions` but for p_se, P and kind, which must be exact, and time; `IntervalOptions` for "normal",
+    options : `RowOptions` but for p_se, P and kind, which must be exact, and time; `IntervalSettings` for "normal",
     "asymptotic" or "bootstrap", which takes the rows as independent given h. Rows of weight= count s_t h_t, with h_t
     from the rows as they are
 

@@ -18,7 +18,7 @@ from dither.log import check, schema
 from dither.log.logged import Logged
 from dither.ope import candidates, periods
 from dither.ope import late as latency
-from dither.ope.intervals import BOUNDED, ONE_VALUE
+from dither.ope.bounded import BOUNDED, ONE_VALUE
 
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 LATE = ("settled", "weighted")

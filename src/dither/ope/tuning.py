@@ -25,13 +25,14 @@ from dither.log.logged import Logged
 from dither.log.warm import warm_start
 from dither.models import model as contract
 from dither.ope import intervals
+from dither.ope.bounded import LEVELS
 from dither.ope.candidates import Saved
 from dither.ope.choosing import ranked
 from dither.ope.contributions import Contributions
 from dither.ope.estimators import contributions
 from dither.ope.in_memory import compare, estimate
 from dither.ope.intervals import Tally
-from dither.ope.result import LEVELS, Difference, Estimate
+from dither.ope.result import Difference, Estimate
 from dither.ope.verdicts import unsupported
 
 ESTIMATORS = ("dr", "sndr", "snips", "ips")

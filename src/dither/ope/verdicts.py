@@ -8,6 +8,7 @@ import numpy as np
 from dither.base import errors
 from dither.log.warm import only
 from dither.ope import diagnostics, intervals
+from dither.ope.bounded import BOUNDED
 from dither.ope.candidates import LOGGING
 from dither.ope.contributions import NamedEstimator
 from dither.ope.evaluation import EvaluationNumbers
@@ -169,7 +170,7 @@ def notes(evaluation: EvaluationNumbers) -> list[str]:
             f"{count * (1 - how.level):.2g} of them are called better or worse by chance alone, and the best of them "
             "looks better than it is."
         )
-    if how.bounded:
+    if how.interval in BOUNDED:
         said.append(f"Paired differences have normal intervals; those of the values are {how.interval}.")
     return said
 
@@ -196,7 +197,7 @@ def _changed(evaluation: EvaluationNumbers) -> list[str]:
     """What to take on the log of a policy that learnt, where the log says that it did and nobody took it."""
     (rows, of), how = evaluation.changes, evaluation.how.interval
     past = any(NamedEstimator.parse(name).rule.reads == "past" for name in evaluation.estimators)
-    if not rows or how in intervals.BOUNDED or (past and how == "asymptotic"):
+    if not rows or how in BOUNDED or (past and how == "asymptotic"):
         return []
     cures = ["--estimator ips --interval anytime --reward-range LOW HIGH"]
     if evaluation.checked:
