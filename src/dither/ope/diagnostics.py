@@ -17,7 +17,7 @@ from dither.deciding import inputs
 from dither.deciding.inputs import ROUNDING
 from dither.ope import warn
 from dither.ope.bounded import BOUNDED
-from dither.ope.intervals import Health
+from dither.ope.intervals import Evidence
 from dither.ope.result import Estimate
 from dither.ope.rows import second
 
@@ -118,8 +118,8 @@ def quiet(estimate: Estimate) -> list[tuple[type[Warning], str]]:
     ))]  # fmt: skip
 
 
-def warn_of(estimate: Estimate, health: Health, *, stacklevel: int, who: str = "") -> None:
+def warn_of(estimate: Estimate, evidence: Evidence, *, stacklevel: int, who: str = "") -> None:
     """Warn of what is wrong with an estimate. who : begins each message; stacklevel : of `warnings.warn`."""
-    said = complaints(estimate, has_P=health.has_P, certain=health.certain)
+    said = complaints(estimate, has_P=evidence.has_P, certain=evidence.certain)
     for category, message in said or quiet(estimate):
         warnings.warn(who + message, category, stacklevel=stacklevel)

@@ -10,7 +10,7 @@ from dither.log import bets
 from dither.ope import bounded, diagnostics, intervals
 from dither.ope.bounded import LEVELS
 from dither.ope.contributions import Contributions, cusum, extremes, grouped, standard_error
-from dither.ope.intervals import Evidence, Health
+from dither.ope.intervals import Evidence
 from dither.ope.result import Difference, Estimate
 
 
@@ -24,25 +24,14 @@ def estimate(terms: Contributions, *, warn: bool = True, **options: Any) -> Esti
     x = evidence(terms)
     result = intervals.estimated(x, how, notes=tuple(notes), terms=terms)
     if warn:
-        diagnostics.warn_of(result, x.health, stacklevel=5)
+        diagnostics.warn_of(result, x, stacklevel=5)
     return result
 
 
 def evidence(terms: Contributions) -> Evidence:
     """What an estimate needs of rows in memory."""
     rows, n, slip, psi = terms.rows, terms.n, terms.error, terms.influence()
-    order = slice(None) if rows.order is None else rows.order
-    mean = rows.mean(rows.w)
-    health = Health(
-        ess=rows.ess,
-        mean=mean,
-        largest=float(np.max(rows.w)),
-        sd=float(np.sqrt(rows.mean((rows.w - mean) ** 2))),
-        certain=terms.certain,
-        has_P=rows.gap is not None,
-        balance=bets.balance(rows.w, rows.p, None if rows.s is None else rows.s / np.max(rows.s), rows.limit),
-        drift=float("nan") if rows.order is None else cusum(psi[order]),
-    )
+    order, mean = slice(None) if rows.order is None else rows.order, rows.mean(rows.w)
 
     def moments() -> tuple[np.ndarray, np.ndarray]:
         s = np.ones(n) if rows.s is None else rows.s
@@ -64,13 +53,19 @@ def evidence(terms: Contributions) -> Evidence:
         units=n if rows.group is None else int(rows.group.max()) + 1,
         error=0.0 if slip is None else float(np.sqrt(slip @ slip)) / n,
         left_out=rows.left_out,
+        ess=rows.ess,
+        weight_mean=mean,
+        weight_max=float(np.max(rows.w)),
+        weight_sd=float(np.sqrt(rows.mean((rows.w - mean) ** 2))),
+        drift=float("nan") if rows.order is None else cusum(psi[order]),
+        certain=terms.certain,
+        has_P=rows.gap is not None,
+        balance=bets.balance(rows.w, rows.p, None if rows.s is None else rows.s / np.max(rows.s), rows.limit),
+        extremes=lambda: extremes(rows),
         bounded=terms.bounded,
         of_rewards=terms.of_rewards,
-        health=health,
-        extremes=lambda: extremes(rows),
         moments=moments,
-        terms=lambda: (np.asarray(terms.b)[order], None if rows.s is None else rows.s[order]),
-        weights=lambda: rows.w[order],
+        in_order=lambda: (np.asarray(terms.b)[order], rows.w[order], None if rows.s is None else rows.s[order]),
         tally=lambda: intervals.tallied(rows.r, rows.w, rows.s),
         totals=totals,
         draws=lambda times, seed: intervals.values_of(intervals.resampled(totals(), seed, times)),
@@ -106,11 +101,12 @@ def confidence_sequence(
         long logs (narrowest=)
     -> times (J,), intervals (J, 2): all hold together with probability `level`
     """
-    terms, how = estimate.contributions, intervals.settings({"interval": interval, "level": level, **options})
+    terms = estimate.contributions
     if interval not in ("betting", "anytime", "asymptotic"):
         raise ValueError(
             f"interval must be 'betting', 'anytime' or 'asymptotic', which hold at all times at once; got {interval!r}"
         )
+    how = intervals.settings({"interval": interval, "level": level, **options})
     if terms is None or (terms.b is None and interval != "asymptotic"):
         raise ValueError("a confidence sequence needs a mean made from rows, such as ips or dr")
     if np.ndim(at) == 0:
@@ -124,7 +120,7 @@ def confidence_sequence(
         ends = [intervals.about_always(x.value(), x.se, x.n, level, how.narrowest) for x in parts]
         return times, np.array(ends).reshape(-1, 2)
     x, anytime = evidence(terms), interval == "anytime"
-    (b, s), w = x.terms(), x.weights()
+    b, w, s = x.in_order()
     limits, most = (bounded.open_limits if anytime else bounded.limits)(x.method, x.bounded, x.extremes(), how)
     g = bounded.counted(s, most)
 

@@ -26,7 +26,7 @@ events are not few. The tallies of parts of a log add up.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -47,19 +47,6 @@ STEPS = 60  # halvings of [0, 1]
 OPTIONS = tuple(field.name for field in fields(IntervalSettings))
 
 
-class Health(NamedTuple):
-    """What the weights say of the log."""
-
-    ess: float
-    mean: float  # of w over the traffic
-    largest: float
-    sd: float
-    certain: float  # mass of Q on arms that could not be shown, as far as p and P say it
-    has_P: bool  # whether P is known, which says all of that mass
-    balance: Balance  # what the tests of the weights need
-    drift: float  # see `Estimate`
-
-
 @dataclass(frozen=True)
 class Evidence:
     """What an estimate needs of the rows behind it. The rows may be in memory, or only their sums."""
@@ -72,13 +59,19 @@ class Evidence:
     units: int  # rows, or clusters
     error: float  # what Monte Carlo propensities add to the standard error; 0 where they are exact
     left_out: Mapping[str, int]  # reason -> rows
+    ess: float  # see `Estimate`, also for the next four
+    weight_mean: float
+    weight_max: float
+    weight_sd: float
+    drift: float
+    certain: float  # mass of Q on arms that could not be shown, as far as p and P say it
+    has_P: bool  # whether P is known, which says all of that mass
+    balance: Balance  # what the tests of the weights need
+    extremes: Callable[[], Extremes]
     bounded: Bounded
     of_rewards: bool  # whether the estimate reads rewards and weights alone, and no reward model
-    health: Health
-    extremes: Callable[[], Extremes]
     moments: Callable[[], tuple[np.ndarray, np.ndarray]]  # mean (2,) and covariance (2, 2), divisor n - 1, of s and s b
-    terms: Callable[[], tuple[np.ndarray, np.ndarray | None]]  # b and s (n,) in order; s None: all are 1
-    weights: Callable[[], np.ndarray]  # w (n,) in order
+    in_order: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray | None]]  # b, w and s (n,); s None: all are 1
     tally: Callable[[], "Tally"]  # the rewards by value
     totals: Callable[[], np.ndarray]  # (G, 4) Σsb, Σsu, Σsv, Σs of each unit that is drawn anew
     draws: Callable[[int, int | None], np.ndarray]  # times, seed -> the values of resamples (times,); NaN for 0/0
@@ -118,29 +111,15 @@ def estimated(
     x: Evidence, how: IntervalSettings, *, notes: tuple[str, ...] = (), terms: Contributions | None = None
 ) -> Estimate:
     """The estimate. terms : what it was made from, where that is at hand."""
-    health, interval = x.health, INTERVALS[how.interval](x, how)
-    limit = None if how.weight_max is None else max(how.weight_max, health.largest)
+    interval = INTERVALS[how.interval](x, how)
+    limit = None if how.weight_max is None else max(how.weight_max, x.weight_max)
     return Estimate(
-        value=x.value,
-        se=x.se,
-        interval=interval,
-        n=x.n,
-        ess=health.ess,
-        weight_mean=health.mean,
-        weight_max=health.largest,
-        weight_sd=health.sd,
-        unsupported=unsupported(health.mean, health.certain, has_P=health.has_P),
-        weight_test=bets.p_value(health.balance, limit=limit),
-        support_test=bets.support(health.balance),
-        drift=health.drift,
-        level=how.level,
-        method=x.method,
-        interval_method=how.interval,
-        kind=x.kind,
-        left_out=dict(x.left_out),
-        notes=notes,
-        contributions=terms,
-    )
+        value=x.value, se=x.se, interval=interval, n=x.n, ess=x.ess, weight_mean=x.weight_mean, weight_max=x.weight_max,
+        weight_sd=x.weight_sd, unsupported=unsupported(x.weight_mean, x.certain, has_P=x.has_P),
+        weight_test=bets.p_value(x.balance, limit=limit), support_test=bets.support(x.balance), drift=x.drift,
+        level=how.level, method=x.method, interval_method=how.interval, kind=x.kind, left_out=dict(x.left_out),
+        notes=notes, contributions=terms,
+    )  # fmt: skip
 
 
 def difference(value: float, se: float, level: float, n: int, draws: np.ndarray | None = None) -> Difference:
@@ -241,15 +220,15 @@ def bernstein(x: Evidence, how: IntervalSettings) -> Interval:
 def betting(x: Evidence, how: IntervalSettings) -> Interval:
     """The last interval of the confidence sequence. The order of the rows matters."""
     ends, most = bounded.limits(x.method, x.bounded, x.extremes(), how)
-    b, s = x.terms()
+    b, _, s = x.in_order()
     return bounded.betting(b, bounded.counted(s, most), ends, how.level, more=x.margin(how.level))
 
 
 def anytime(x: Evidence, how: IntervalSettings) -> Interval:
     """The last interval of the sequence that knows no bound on the weights. The order of the rows matters."""
     ends, most = bounded.open_limits(x.method, x.bounded, x.extremes(), how)
-    b, s = x.terms()
-    return bounded.anytime(b, x.weights(), bounded.counted(s, most), ends, how.level, more=x.margin(how.level))
+    b, w, s = x.in_order()
+    return bounded.anytime(b, w, bounded.counted(s, most), ends, how.level, more=x.margin(how.level))
 
 
 def clopper_pearson(x: Evidence, how: IntervalSettings) -> Interval:
@@ -257,7 +236,7 @@ def clopper_pearson(x: Evidence, how: IntervalSettings) -> Interval:
     this = Option("interval", "clopper_pearson")
     if not x.of_rewards:
         raise Refused(this, f" is for means of rewards: take ips or snips, not {x.method}")
-    if x.bounded.weight is not None and x.extremes().weight > x.bounded.weight:
+    if x.bounded.weight is not None and x.weight_max > x.bounded.weight:
         raise Refused(this, f" is of the value itself: take ips or snips, not {x.method}")
     if x.extremes().clustered:
         raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))

@@ -33,7 +33,7 @@ from dither.log.schema import KINDS
 from dither.ope import diagnostics, intervals
 from dither.ope.bounded import LEVELS, Bounded, Extremes, IntervalSettings
 from dither.ope.contributions import Contributions, certain_gap, cusum, extremes, grouped, ratio
-from dither.ope.intervals import Evidence, Health, Tally
+from dither.ope.intervals import Evidence, Tally
 from dither.ope.result import Difference, Estimate
 
 PER = 4  # columns a policy: b, u, v, w
@@ -286,7 +286,7 @@ def estimates(s: Sums, *, draws: np.ndarray | None = None, warn: bool = True, **
         x = _evidence(s, j, draws)
         results[name] = intervals.estimated(x, how)
         if warn:
-            diagnostics.warn_of(results[name], x.health, stacklevel=3, who=f"{name}: ")
+            diagnostics.warn_of(results[name], x, stacklevel=3, who=f"{name}: ")
     return results
 
 
@@ -310,12 +310,18 @@ def differences(s: Sums, base: Any, *, level: float = 0.95, draws: np.ndarray | 
 
 def _evidence(s: Sums, j: int, draws: np.ndarray | None) -> Evidence:
     """What the j-th estimate needs of the sums; draws (times, J) : resamples of all."""
-    pick = [0, 1 + PER * j]
+    pick, mean, (squares, spread, _) = [0, 1 + PER * j], float(_of(s, j)[3]), s.weights[j]
+    lean = None if s.blocks is None else s.blocks.lean(j)
     clustered = s.clustered or s.clusters is not None
 
-    def terms() -> tuple[np.ndarray, np.ndarray | None]:
-        weights = [np.ones(len(part[1 + j])) if part[0] is None else part[0] for part in _kept(s)]
-        return np.concatenate([part[1 + j] for part in _kept(s)]), np.concatenate(weights)
+    def in_order() -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        if s.kept is None:
+            raise ValueError(
+                "interval='betting' and 'anytime' need the terms of the rows: keep them, sums(made, keep=True)"
+            )
+        parts = [(part[1 + j], part[1 + len(s.names) + j], part[0]) for part in s.kept]
+        b, w, weights = zip(*((b, w, np.ones(len(b)) if t is None else t) for b, w, t in parts), strict=True)
+        return np.concatenate(b), np.concatenate(w), np.concatenate(weights)
 
     return Evidence(
         method=s.methods[j],
@@ -326,40 +332,23 @@ def _evidence(s: Sums, j: int, draws: np.ndarray | None) -> Evidence:
         units=s.units if s.clusters is None else len(s.clusters.n),
         error=float(np.sqrt(_slips(s)[j, j])) / s.total,
         left_out=s.left_out,
+        ess=float((mean * s.total) ** 2 / squares) if squares else 0.0,
+        weight_mean=mean,
+        weight_max=float(s.largest[j]),
+        weight_sd=float(np.sqrt(max(spread / s.total - mean * mean, 0.0))),
+        drift=float("nan") if lean is None or not np.all(np.isfinite(lean)) else cusum(lean),
+        certain=s.certain(j),
+        has_P=s.known,
+        balance=s.balance[j],
+        extremes=lambda: Extremes(float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), clustered, s.rows),
         bounded=s.bounded[j],
         of_rewards=s.of_rewards[j],
-        health=_health(s, j),
-        extremes=lambda: Extremes(float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), clustered, s.rows),
         moments=lambda: (s.mean[pick], s.squares[np.ix_(pick, pick)] / max(s.n - 1, 1)),
-        terms=terms,
-        weights=lambda: np.concatenate([part[1 + len(s.names) + j] for part in _kept(s)]),
+        in_order=in_order,
         tally=lambda: s.tallies[j],
         totals=lambda: _drawn_from(s).totals(j),
         draws=lambda times, seed: (resample(s, seed=seed, times=times) if draws is None else draws)[:, j],
     )
-
-
-def _health(s: Sums, j: int) -> Health:
-    w, (squares, spread, _) = float(_of(s, j)[3]), s.weights[j]
-    lean = None if s.blocks is None else s.blocks.lean(j)
-    return Health(
-        ess=float((w * s.total) ** 2 / squares) if squares else 0.0,
-        mean=w,
-        largest=float(s.largest[j]),
-        sd=float(np.sqrt(max(spread / s.total - w * w, 0.0))),
-        certain=s.certain(j),
-        has_P=s.known,
-        balance=s.balance[j],
-        drift=float("nan") if lean is None or not np.all(np.isfinite(lean)) else cusum(lean),
-    )
-
-
-def _kept(s: Sums) -> tuple[tuple[Any, ...], ...]:
-    if s.kept is None:
-        raise ValueError(
-            "interval='betting' and 'anytime' need the terms of the rows: keep them, sums(made, keep=True)"
-        )
-    return s.kept
 
 
 def _of(s: Sums, j: int) -> np.ndarray:
