@@ -95,18 +95,6 @@ class Bounded:
         return (low - width, high + width) if self.form == "residual" else (low, high)
 
 
-def reward_limits(this: Option, extremes: Extremes, how: IntervalSettings) -> Interval:
-    """The bounds of rewards that the caller gives. Raises ValueError if a row breaks one."""
-    span = how.reward_range
-    if span is None:
-        raise Refused(this, " needs bounds known beforehand: pass ", Option("reward_range", means="(low, high)"))
-    low, high = ordered(span)
-    if extremes.low < low or extremes.high > high:
-        what = f"rewards and predictions go from {extremes.low:g} to {extremes.high:g}"
-        raise ValueError(f"reward_range={span!r} is no bound: {what}")
-    return low, high
-
-
 def ordered(span: Any) -> Interval:
     """A range of rewards, as two finite numbers of which the lower is first; else ValueError."""
     low, high = float(span[0]), float(span[1])
@@ -115,36 +103,33 @@ def ordered(span: Any) -> Interval:
     return low, high
 
 
-def open_limits(method: str, bounded: Bounded, extremes: Extremes, how: IntervalSettings) -> tuple[Interval, float]:
-    """What "anytime" must know: the bounds of rewards and of the weights of rows."""
-    this = Option("interval", "anytime")
-    if bounded.form != "weighted" or not (bounded.weight is None or method == "ips"):
-        raise Refused(this, f" is for the mean of w r: take ips, not {method}")
-    if extremes.clustered:
-        raise Refused(this, " takes the rows in their order: use 'bootstrap' or 'normal' with ", Option("cluster"))
-    return reward_limits(this, extremes, how), row_limit(this, extremes, how)
-
-
 def limits(method: str, bounded: Bounded, extremes: Extremes, how: IntervalSettings) -> tuple[Interval, float]:
-    """The bounds of the terms and of the weights of rows that the caller gives. Raises ValueError if a row breaks one.
+    """The bounds that the caller gives: of the terms ("anytime": of the rewards), and of the weights of rows.
 
-    method : of the estimator
+    method : of the estimator. Raises ValueError if a bound is lacking, or if a row breaks one.
     """
-    this = Option("interval", how.interval)
+    this, is_open = Option("interval", how.interval), how.interval == "anytime"
+    if is_open and (bounded.form != "weighted" or not (bounded.weight is None or method == "ips")):
+        raise Refused(this, f" is for the mean of w r: take ips, not {method}")
     if bounded.form == "ratio":
         raise Refused(this, f" needs a mean of bounded terms, and {method} is a ratio: take ips or dr")
     if extremes.clustered:
-        raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))
-    span, weight = how.reward_range, how.weight_max if bounded.weight is None else bounded.weight
-    if span is None or weight is None:
-        lacking: list[Any] = [] if span is not None else [Option("reward_range", means="(low, high)")]
-        if weight is None:
-            lacking += [*([" and "] if lacking else []), Option("weight_max"), ", such as K/floor"]
+        rows = "in their order" if is_open else "as independent"
+        raise Refused(this, f" takes the rows {rows}: use 'bootstrap' or 'normal' with ", Option("cluster"))
+    weight = how.weight_max if bounded.weight is None else bounded.weight
+    lacking: list[Any] = [] if how.reward_range is not None else [Option("reward_range", means="(low, high)")]
+    if weight is None and not is_open:
+        lacking += [*([" and "] if lacking else []), Option("weight_max"), ", such as K/floor"]
+    if how.reward_range is None or lacking:
         raise Refused(this, " needs bounds known beforehand: pass ", *lacking)
-    weight = float(weight)
-    if bounded.weight is None:
-        _bounds("weight_max", weight, extremes.weight, "weight")
-    return bounded.limits(weight, *reward_limits(this, extremes, how)), row_limit(this, extremes, how)
+    if weight is not None and bounded.weight is None and not is_open:
+        _bounds("weight_max", float(weight), extremes.weight, "weight")
+    low, high = ordered(how.reward_range)
+    if extremes.low < low or extremes.high > high:
+        what = f"rewards and predictions go from {extremes.low:g} to {extremes.high:g}"
+        raise ValueError(f"reward_range={how.reward_range!r} is no bound: {what}")
+    ends = (low, high) if is_open or weight is None else bounded.limits(float(weight), low, high)
+    return ends, row_limit(this, extremes, how)
 
 
 def row_limit(this: Option, extremes: Extremes, how: IntervalSettings) -> float:
@@ -195,8 +180,10 @@ def bernstein(
     return max(low, value - float(half[0]) - more), min(high, value + float(half[1]) + more)
 
 
-def betting(b: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *, more: float) -> Interval:
-    """The last interval of the confidence sequence for the mean of b.
+def betting(
+    b: np.ndarray, w: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *, more: float
+) -> Interval:
+    """The last interval of the confidence sequence for the mean of b, whatever the weights w are.
 
     b (n,) : terms within `ends`, in order; g (n,) : what each counts; more : is added to both sides. The ends are NaN
     if every mean is rejected.

@@ -7,7 +7,7 @@ import numpy as np
 
 from dither.base import errors
 from dither.log import bets
-from dither.ope import bounded, diagnostics, intervals
+from dither.ope import diagnostics, intervals
 from dither.ope.bounded import LEVELS
 from dither.ope.contributions import Contributions, cusum, extremes, grouped, standard_error
 from dither.ope.intervals import Evidence
@@ -112,25 +112,15 @@ def confidence_sequence(
     if np.ndim(at) == 0:
         errors.at_least("at", at, 1)
         at = np.unique(np.geomspace(min(10, terms.n), terms.n, int(at)).astype(int))
-    times = np.asarray(at, dtype=int)
-    if interval == "asymptotic":
-        if terms.rows.group is not None:
-            raise ValueError("a confidence sequence takes the rows as independent: leave out cluster=")
-        parts = [terms.some(slice(t) if terms.rows.order is None else terms.rows.order[:t]) for t in times.tolist()]
-        ends = [intervals.about_always(x.value(), x.se, x.n, level, how.narrowest) for x in parts]
-        return times, np.array(ends).reshape(-1, 2)
-    x, anytime = evidence(terms), interval == "anytime"
-    b, w, s = x.in_order()
-    limits, most = (bounded.open_limits if anytime else bounded.limits)(x.method, x.bounded, x.extremes(), how)
-    g = bounded.counted(s, most)
-
-    def after(t: int) -> bounded.Interval:
-        counted = None if g is None else g[:t]
-        if anytime:
-            return bounded.anytime(b[:t], w[:t], counted, limits, level, more=0.0)
-        return bounded.betting(b[:t], counted, limits, level, more=0.0)
-
-    return times, np.array([after(t) for t in times]).reshape(-1, 2)
+    times, rows = np.asarray(at, dtype=int), terms.rows
+    if interval != "asymptotic":
+        after = intervals.path(evidence(terms), how, more=0.0)
+        return times, np.array([after(t) for t in times]).reshape(-1, 2)
+    if rows.group is not None:
+        raise ValueError("a confidence sequence takes the rows as independent: leave out cluster=")
+    parts = [terms.some(slice(t) if rows.order is None else rows.order[:t]) for t in times.tolist()]
+    ends = [intervals.about_always(x.value(), x.se, x.n, level, how.narrowest) for x in parts]
+    return times, np.array(ends).reshape(-1, 2)
 
 
 def best(estimates: Sequence[Estimate]) -> int:

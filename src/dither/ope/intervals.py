@@ -217,18 +217,18 @@ def bernstein(x: Evidence, how: IntervalSettings) -> Interval:
     return bounded.bernstein(*x.moments(), x.n, most, ends, how.level, more=x.margin(how.level))
 
 
-def betting(x: Evidence, how: IntervalSettings) -> Interval:
-    """The last interval of the confidence sequence. The order of the rows matters."""
+def in_order(x: Evidence, how: IntervalSettings) -> Interval:
+    """The last interval of a confidence sequence. The order of the rows matters."""
+    return path(x, how, more=x.margin(how.level))(x.n)
+
+
+def path(x: Evidence, how: IntervalSettings, *, more: float) -> Callable[[int], Interval]:
+    """The interval of "betting" or "anytime" after the first t rows, for each t; more : is added to both sides."""
     ends, most = bounded.limits(x.method, x.bounded, x.extremes(), how)
-    b, _, s = x.in_order()
-    return bounded.betting(b, bounded.counted(s, most), ends, how.level, more=x.margin(how.level))
-
-
-def anytime(x: Evidence, how: IntervalSettings) -> Interval:
-    """The last interval of the sequence that knows no bound on the weights. The order of the rows matters."""
-    ends, most = bounded.open_limits(x.method, x.bounded, x.extremes(), how)
     b, w, s = x.in_order()
-    return bounded.anytime(b, w, bounded.counted(s, most), ends, how.level, more=x.margin(how.level))
+    g = bounded.counted(s, most)
+    rule = bounded.anytime if how.interval == "anytime" else bounded.betting
+    return lambda t: rule(b[:t], w[:t], None if g is None else g[:t], ends, how.level, more=more)
 
 
 def clopper_pearson(x: Evidence, how: IntervalSettings) -> Interval:
@@ -250,8 +250,8 @@ INTERVALS: dict[str, Callable[[Evidence, IntervalSettings], Interval]] = {
     "bootstrap": bootstrap,
     "bca": bca,
     "bernstein": bernstein,
-    "betting": betting,
-    "anytime": anytime,
+    "betting": in_order,
+    "anytime": in_order,
     "clopper_pearson": clopper_pearson,
     "asymptotic": asymptotic,
 }
