@@ -1,6 +1,5 @@
 """The command `dither evaluate`: parse the options, call `dither.ope.evaluate`, show what it found."""
 
-import functools
 import inspect
 import shlex
 import sys
@@ -15,18 +14,17 @@ import typer
 from dither import ope
 from dither.base import files
 from dither.base.errors import Option, Refused
-from dither.cli import inventory
+from dither.cli import inventory, log_options
 from dither.cli.computing import Backend, Scheduler
+from dither.cli.log_options import Given
 from dither.log import sources
 from dither.ope.candidates import LOGGING
 
-Given = functools.partial(typer.Option, show_default=False)  # an option without a default of its own
 WORDS = {"estimators": "--estimator", "policies": "--policy", "options": "--with"}  # others are --name
-RULES = {"error": "error", "leave-out": "leave out"}  # as typed -> as `Logged.usable` takes it
 
 
 def evaluate(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="Parquet or CSV file, or a folder of Parquet parts.")],
+    log: log_options.Log,
     policy: Annotated[
         list[str] | None,
         Given(
@@ -59,35 +57,21 @@ def evaluate(
         str | None, Given(help="Column of reward predictions: lists for all arms, or numbers for the arm shown.")
     ] = None,
     model: Annotated[str | None, Given(help="Predict rewards, cross-fitted in memory: ridge or gbm.")] = None,
-    format: Annotated[str, typer.Option(help=f"{inventory.formats()}.")] = "dither",
-    option: Annotated[
-        list[str] | None,
-        Given(
-            "--with",
-            metavar="NAME=VALUE",
-            help="An option of the format, as its reader in dither.log takes it: malformed=leave-out, cost=original, "
-            "K=10, features=age,hour, id=event; may be repeated.",
-        ),
-    ] = None,
-    arm: Annotated[str | None, Given(help="Column of the arm shown, if not arm.")] = None,
-    propensity: Annotated[str | None, Given(help="Column of its probability, if not propensity.")] = None,
-    reward: Annotated[str | None, Given(help="Column of the reward, if not reward.")] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            help="Kind of the propensities, for a table without propensity_kind: exact, monte_carlo or estimated.",
-            show_default="exact",
-        ),
-    ] = None,
-    arms: Annotated[int | None, Given(help="Number of arms, where the log does not say it.")] = None,
+    format: log_options.Format = "dither",
+    option: log_options.With = None,
+    arm: log_options.Arm = None,
+    propensity: log_options.Propensity = None,
+    reward: log_options.Reward = None,
+    kind: log_options.Kind = None,
+    arms: log_options.Arms = None,
     missing: Annotated[
         str,
         typer.Option(
             help="Rows without a reward: error, leave-out, a number to take for it, or bounds (any in --reward-range)."
         ),
     ] = "error",
-    invalid: Annotated[str, typer.Option(help="Rows with impossible values: error or leave-out.")] = "error",
-    duplicates: Annotated[str, typer.Option(help="Rows with the id of an earlier row: error or leave-out.")] = "error",
+    invalid: log_options.Invalid = "error",
+    duplicates: log_options.Duplicates = "error",
     horizon: Annotated[
         str | None,
         Given(help="How long after a decision a reward counts, such as 7d, 12h or 90s; needs --missing NUMBER."),
@@ -124,14 +108,13 @@ def evaluate(
     if not policy:
         raise ValueError(f"no policy to evaluate: give at least one --policy, such as --policy uniform or {LOGGING}")
     _places(out, html)
-    names = {"arm": arm, "propensity": propensity, "reward": reward, "kind": kind}
-    asked: dict[str, Any] = dict(
+    settings: dict[str, Any] = dict(
         predictions=predictions, model=model, cluster=cluster, interval=interval, level=level,
         reward_range=reward_range, weight_max=weight_max, row_weight_max=row_weight_max, arms=arms, draws=draws,
-        horizon=horizon, late=late, now=now, half_life=half_life, window=window, at=at, by=by,
-        missing=missing_reward(missing), invalid=rule("invalid", invalid), duplicates=rule("duplicates", duplicates),
-        jobs=jobs, backend=backend, scheduler=scheduler, seed=seed, format=format, options=options(option or []),
-        **names,
+        horizon=horizon, late=late, now=now, half_life=half_life, window=window, at=at, by=by, jobs=jobs,
+        backend=backend, scheduler=scheduler, seed=seed, format=format, options=log_options.settings(option), arm=arm,
+        propensity=propensity, reward=reward, kind=kind,
+        **log_options.usable(missing, invalid=invalid, duplicates=duplicates),
     )  # fmt: skip
     with warnings.catch_warnings(), in_words_of_the_command():
         warnings.simplefilter("ignore", RuntimeWarning)  # from NumPy; the notes say what was wrong
@@ -141,15 +124,15 @@ def evaluate(
                 if rows > sources.ROWS and sys.stderr.isatty():
                     tell(done, rows)
 
-            found = ope.evaluate(log, policy, estimator, on_progress=show, **asked)
-        made = []
+            evaluation = ope.evaluate(log, policy, estimator, on_progress=show, **settings)
+        paths = []
         if html is not None:
-            text = page.html(found, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
-            made.append(files.text(html, text))
+            text = page.html(evaluation, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
+            paths.append(files.text(html, text))
         if out is not None:
-            made += page.tables_and_picture(found, out)
-        answers.show(console(), found, log=str(log))
-        written(console(), made)
+            paths += page.tables_and_picture(evaluation, out)
+        answers.show(console(), evaluation, log=str(log))
+        written(console(), paths)
 
 
 def _places(out: Path | None, html: Path | None) -> None:
@@ -160,19 +143,6 @@ def _places(out: Path | None, html: Path | None) -> None:
         held = next((part for part in (folder, *folder.parents) if part.exists()), None) if folder else None
         if held is not None and not held.is_dir():
             raise ValueError(f"--{option} needs a folder, and {held} is a file: name another place")
-
-
-def options(texts: list[str]) -> dict[str, str]:
-    """What --with says."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, mark, value = text.partition("=")
-        if not mark or not value or not name.strip():
-            raise ValueError(f"write --with NAME=VALUE, got {text!r}")
-        if name.strip() in found:
-            raise ValueError(f"the option {name.strip()} is given twice with --with")
-        found[name.strip()] = value
-    return found
 
 
 @contextmanager
@@ -192,18 +162,3 @@ def _typed(option: Option) -> str:
     if option.name in WORDS or option.name in inspect.signature(evaluate).parameters:
         return f"{WORDS.get(option.name, '--' + option.name.replace('_', '-'))} {value}".rstrip()
     return f"--with {option.name}={value or 'VALUE'}"
-
-
-def rule(name: str, text: str) -> str:
-    """What --invalid or --duplicates says."""
-    if text not in RULES:
-        raise ValueError(f"--{name} must be {' or '.join(RULES)}, got {text!r}")
-    return RULES[text]
-
-
-def missing_reward(text: str) -> str | float:
-    """What stands for a reward that never came."""
-    try:
-        return text if text == "bounds" else RULES[text] if text in RULES else float(text)
-    except ValueError:
-        raise ValueError(f"--missing must be {', '.join(RULES)} or a finite number, or bounds; got {text!r}") from None
