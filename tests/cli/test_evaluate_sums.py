@@ -16,8 +16,8 @@ from dither.base.workers import Workers
 from dither.log import Log
 from dither.log.sources import Source
 from dither.ope import candidates, partial
-from dither.ope.contributions import NamedEstimator
 from dither.ope.bounded import IntervalSettings
+from dither.ope.contributions import NamedEstimator
 from dither.ope.judge import judged
 from dither.ope.question import Question
 

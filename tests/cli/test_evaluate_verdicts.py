@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 from dither.log.sources import Source
 from dither.ope import candidates, verdicts
-from dither.ope.contributions import NamedEstimator
 from dither.ope.bounded import IntervalSettings
+from dither.ope.contributions import NamedEstimator
 from dither.ope.judge import judged
 from dither.ope.question import Question
 

@@ -13,9 +13,8 @@ import dither as library
 from dither import envs, log, ope
 from dither.log.sources import Source
 from dither.ope import verdicts
-from dither.ope.bounded import Bounded
+from dither.ope.bounded import Bounded, IntervalSettings
 from dither.ope.contributions import Contributions, Estimator, NamedEstimator
-from dither.ope.bounded import IntervalSettings
 from dither.ope.judge import judged
 from dither.ope.question import Question
 

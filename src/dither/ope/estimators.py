@@ -118,8 +118,8 @@ def _run(method: str, r: Any, a: Any, p: Any, Q: Any, M: Any, options: dict[str,
 
 def split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options of the rows and those of the interval. Raises TypeError for others."""
-    known = (*RowOptions.__annotations__, *OPTIONS)
-    for name in options.keys() - set(known):
-        raise TypeError(str(errors.unknown("option", name, known=known)))
+    names = (*RowOptions.__annotations__, *OPTIONS)
+    for name in options.keys() - set(names):
+        raise TypeError(str(errors.unknown("option", name, known=names)))
     of_interval = {name: value for name, value in options.items() if name in OPTIONS}
     return {name: value for name, value in options.items() if name not in OPTIONS}, of_interval

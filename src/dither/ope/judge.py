@@ -50,24 +50,19 @@ class Reading:
     model: str | None = None  # makes reward predictions
     seed: int = 0  # of the model
 
-    def file(self, question: Question) -> sources.Source | None:
-        """The file or folder; None for a log in memory."""
-        if isinstance(self.log, (str, Path)):
-            text = () if question.cluster is None else (question.cluster,)
-            return sources.Source(Path(self.log), arms=question.arms, text=text, **self.source)
-        if self.source:
-            name = next(iter(self.source))
-            raise ValueError(f"{name}= is for files, which are read here; name the columns of a frame before")
-        return None
-
-    def whole(self, file: sources.Source | None, question: Question) -> Logged | None:
-        """The log in memory; None for a file that is read in pieces."""
-        if file is None:
-            return reader.read(self.log)
+    def opened(self, question: Question) -> tuple[sources.Source | None, Logged | None]:
+        """The file, if it is one, and the log in memory. A file is read in pieces, unless it must be seen whole."""
+        if not isinstance(self.log, (str, Path)):
+            if self.source:
+                name = next(iter(self.source))
+                raise ValueError(f"{name}= is for files, which are read here; name the columns of a frame before")
+            return None, reader.read(self.log)
+        text = () if question.cluster is None else (question.cluster,)
+        file = sources.Source(Path(self.log), arms=question.arms, text=text, **self.source)
         if self.timed is None and self.model is None and not question.in_order:
-            return None
+            return file, None
         columns = question.columns | (self.timed.columns if self.timed else set())
-        return file.whole((columns | ({"features"} if self.model is not None else set())) - {fitting.COLUMN})
+        return file, file.whole((columns | ({"features"} if self.model is not None else set())) - {fitting.COLUMN})
 
     def prepared(self, whole: Logged, question: Question) -> tuple[Logged, Report | None]:
         """The log as it is judged, and a report on the rows that were left out on the way, if any could be."""
@@ -186,8 +181,8 @@ def _evaluated(
     on_progress: Callable[[int, int], object],
 ) -> Evaluation:
     """Read the log and judge it."""
-    file, report, rows = reading.file(question), None, sources.ROWS
-    whole = first = reading.whole(file, question)
+    (file, whole), report, rows = reading.opened(question), None, sources.ROWS
+    first = whole
     if whole is not None:
         whole, report = reading.prepared(whole, question)
         rows = max(len(whole), 1) if question.in_order else rows
@@ -267,14 +262,14 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
     places: dict[str, int] = {}  # of each policy's first estimate
     for j, (who, _) in enumerate(sums.names):
         places.setdefault(who, j)
-    known = dict(zip(names, part.known, strict=True))
+    support = dict(zip(names, part.support, strict=True))
     certain = {who: sums.certain(places[who]) for who in names}
     draws = partial.resample(sums, seed=how.seed, times=how.resamples) if how.interval == "bootstrap" else None
     estimates = partial.estimates(sums, warn=False, draws=draws, **vars(how))
     tallies = {who: sums.tallies[j] for who, j in places.items()}
     events = _few(tallies, how) if sums.clusters is None else {}
     for (who, by), e in estimates.items():
-        lost = unsupported(e.weight_mean, certain.get(who, 0.0), has_P=known.get(who, True))
+        lost = unsupported(e.weight_mean, certain.get(who, 0.0), has_P=support.get(who, True))
         ends, method = e.interval, e.interval_method
         if who in events and events[who].held and e.method != "dm":
             ends = intervals.hull(ends, _unseen(who, tallies[who], how, how.level))
@@ -294,7 +289,7 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
     return Evaluation(
         estimates=estimates,
         gaps=tuple(gaps),
-        known=known,
+        known=support,
         certain=certain,
         kinds=dict(zip([LOGGING, *names], part.kinds, strict=True)),
         report=report,

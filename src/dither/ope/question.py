@@ -83,7 +83,9 @@ class PieceSums(NamedTuple):
 
     sums: partial.Sums  # its names: (policy, estimator)
     checked: int  # rows whose logged probabilities say what the propensity must be (`log.check`)
-    known: tuple[bool, ...]  # of each policy: whether every row says how much of it is on arms that could not be shown
+    support: tuple[
+        bool, ...
+    ]  # of each policy: whether every row says how much of it is on arms that could not be shown
     kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
     rounding: tuple[float, ...]  # of each policy: how far its weights may be off, as columns hold few digits
     second: tuple[float, ...]  # of each policy: Σs²φ (`diagnostics.expected_rows`); NaN where a row does not say it
@@ -106,7 +108,7 @@ def add(a: PieceSums | None, b: PieceSums | None) -> PieceSums | None:
     return PieceSums(
         partial.merge(a.sums, b.sums),
         a.checked + b.checked,
-        tuple(x and y for x, y in zip(a.known, b.known, strict=True)),
+        tuple(x and y for x, y in zip(a.support, b.support, strict=True)),
         tuple(x | y for x, y in zip(a.kinds, b.kinds, strict=True)),
         tuple(map(max, a.rounding, b.rounding)),
         tuple(x + y for x, y in zip(a.second, b.second, strict=True)),
@@ -285,16 +287,15 @@ def _sums(piece: Piece) -> PieceSums:
             every = piece.of_all(rows, shown, estimator, policy.name)
             terms[policy.name, estimator.name] = estimator.rule(every, estimator.setting)
         off = max(_rounding(logged.p, logged.p), _rounding(shown.q, logged.p))
-        told = shown.Q is not None and full == len(logged)
-        facts.append((told, frozenset({shown.kind}), off, piece.second(shown)))
+        facts.append((shown.Q is not None and full == len(logged), frozenset({shown.kind}), off, piece.second(shown)))
     sums = partial.sums(terms, numbers=logged.numbers, cluster=piece.labels(), keep=question.keep)
     if not np.all(np.isfinite(sums.squares)):
         raise ValueError(
             "rewards times weights are too large for float64, their squares overflow: scale the rewards down"
         )
     columns: Any = zip(*facts, strict=True) if facts else ((),) * 4
-    known, kinds, rounding, moments = columns
-    return PieceSums(sums, full if logged.kind == "exact" else 0, known, (piece.kinds, *kinds), rounding, moments)
+    support, kinds, rounding, moments = columns
+    return PieceSums(sums, full if logged.kind == "exact" else 0, support, (piece.kinds, *kinds), rounding, moments)
 
 
 def _rounding(x: np.ndarray, p: np.ndarray) -> float:

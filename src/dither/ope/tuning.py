@@ -165,7 +165,7 @@ def tune(
     logged = log if isinstance(log, Logged) else reader.read(log)
     logged = logged.usable(missing=missing, invalid=invalid, duplicates=duplicates).standing()
     first, second, last = _parts(logged, learn, choose)
-    trial = Trial(estimator, draws, level, floor, slots, logged.X.shape[-1])
+    trial = SettingTrial(estimator, draws, level, floor, slots, logged.X.shape[-1])
     fine, judgements, failed = [], [], {}
     for spec in every:
         try:
@@ -196,7 +196,7 @@ def tune(
 
 
 @dataclass(frozen=True)
-class Trial:
+class SettingTrial:
     """How a setting learns and how it is judged."""
 
     estimator: str
@@ -233,13 +233,8 @@ class Trial:
 
     def ran(self, logged: Logged) -> Estimate:
         """The mean reward of what ran: every weight is 1."""
-        rows, Q = np.arange(len(logged)), logged.mask.astype(float)
-        Q[rows, logged.a] = 0.0
-        others = np.sum(Q, axis=1)
-        p = np.where(others > 0, logged.p, 1.0)
-        Q *= ((1 - p) / np.maximum(others, 1))[:, None]
-        Q[rows, logged.a] = p
-        terms = contributions("ips", logged.r, logged.a, p, Q, weight=logged.weight)
+        certain = np.ones(len(logged))
+        terms = contributions("ips", logged.r, 0 * certain, certain, certain[:, None], weight=logged.weight)
         return estimate(terms, level=self.level, warn=False)
 
 
