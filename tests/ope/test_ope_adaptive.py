@@ -246,6 +246,21 @@ def test_what_the_estimators_that_read_the_past_refuse():
         dither.testing.check_estimator("stablevar")
 
 
+def test_an_option_that_does_not_exist_is_refused():
+    """By every way to an estimate. seen red: `adaptive` and a confidence sequence left it aside without a word."""
+    r, a, P, Q = np.ones(4), np.array([0, 1, 0, 1]), np.full((4, 2), 0.5), np.full((4, 2), 0.5)
+    terms = ope.contributions("ips", r, a, P[:, 0], Q)
+    for call in (
+        lambda **o: ope.adaptive(r, a, P, Q, **o),
+        lambda **o: ope.ips(r, a, P[:, 0], Q, **o),
+        lambda **o: ope.estimate(terms, **o),
+        lambda **o: ope.estimates(ope.sums({"x": terms}), **o),
+        lambda **o: ope.confidence_sequence(ope.estimate(terms), interval="asymptotic", **o),
+    ):
+        with pytest.raises(TypeError, match="no option 'narowest': did you mean 'narrowest'"):
+            call(narowest=100)
+
+
 # What `evaluate` does with such a log
 
 
