@@ -58,14 +58,6 @@ class IntervalSettings:
     seed: int | None = None  # of the bootstrap
     narrowest: int = 1000  # number of rows at which "asymptotic" is narrowest, chosen beforehand
 
-    def __post_init__(self) -> None:
-        errors.within("level", self.level, *LEVELS)
-
-    @property
-    def keeps(self) -> bool:
-        """Whether the interval needs what every row adds, in order."""
-        return self.interval in ONE_VALUE
-
 
 class Extremes(NamedTuple):
     """The least and the largest of what the rows show."""

@@ -36,7 +36,7 @@ from dither.base.errors import Option, Refused
 from dither.log import bets
 from dither.log.bets import Balance
 from dither.ope import bounded
-from dither.ope.bounded import BOUNDED, Bounded, Extremes, Interval, IntervalSettings
+from dither.ope.bounded import BOUNDED, LEVELS, Bounded, Extremes, Interval, IntervalSettings
 from dither.ope.contributions import Contributions, unsupported
 from dither.ope.result import Difference, Estimate
 
@@ -86,6 +86,7 @@ def settings(options: Mapping[str, Any]) -> IntervalSettings:
     for name in options.keys() - OPTIONS:
         raise TypeError(str(errors.unknown("option", name, known=OPTIONS)))
     how = IntervalSettings(**options)
+    errors.within("level", how.level, *LEVELS)
     errors.among("interval", how.interval, INTERVALS)
     return how
 
@@ -99,6 +100,7 @@ def for_logs(how: IntervalSettings) -> IntervalSettings:
     """
     how = replace(how, interval=how.interval.replace("-", "_"))
     errors.among("interval", how.interval, OF_LOGS)
+    errors.within("level", how.level, *LEVELS)
     errors.at_least("resamples", how.resamples, 100)
     errors.at_least("seed", how.seed, 0)
     if how.interval in BOUNDED and how.reward_range is None:

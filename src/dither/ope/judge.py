@@ -15,7 +15,7 @@ from dither.log.check import LOOKED_AT, Changes, Report, changes
 from dither.log.logged import Logged
 from dither.log.reader import Pieces
 from dither.ope import candidates, fitting, intervals, partial, unknown, verdicts
-from dither.ope.bounded import IntervalSettings
+from dither.ope.bounded import ONE_VALUE, IntervalSettings
 from dither.ope.candidates import LOGGING, Saved
 from dither.ope.contributions import NamedEstimator, unsupported
 from dither.ope.evaluation import EvaluationNumbers, Events, Gap
@@ -210,7 +210,7 @@ def _by_period(logged: Logged, timed: Timed | None, question: Question, how: Int
     if labels is None:
         return {}
     answers = {
-        label: answer(logged.filter(labels == label), replace(question, keep=how.keeps))
+        label: answer(logged.filter(labels == label), replace(question, keep=how.interval in ONE_VALUE))
         for label in np.unique(labels).tolist()
     }
     return {
@@ -233,7 +233,7 @@ def judged(
     for rows that break a rule (unless they are to be left out), and if no row is left.
     """
     how = how or IntervalSettings()
-    question = replace(question, keep=how.keeps)
+    question = replace(question, keep=how.interval in ONE_VALUE)
     total, report = None, Report(0, 0)
     for part, of_part in _answers(pieces, question, workers):
         total, report = add(total, part), report + of_part
