@@ -123,7 +123,7 @@ def test_intervals_are_those_of_the_log_in_memory(path, arrays, how, name):
 
 
 def test_the_bootstrap_of_a_difference_is_paired(path):
-    found = run(path, ask("column:Q", estimators=["ips"]), IntervalSettings("bootstrap"))
+    found = run(path, ask("column:Q", estimators=["ips"]), IntervalSettings("bootstrap", seed=0))
     gap = found.gap("Q", "ips")
     low, high = gap.interval
     assert high - low == pytest.approx(2 * 1.96 * gap.se, rel=0.08)  # 2,000 resamples: 4 % each way, twice

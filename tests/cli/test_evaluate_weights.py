@@ -90,7 +90,7 @@ def test_intervals_cover_the_traffic(tmp_path, interval):
     for seed in range(logs):
         path = tmp_path / "log.parquet"
         table(*traffic(1500, seed, rates)).write_parquet(path)
-        found, _ = judge(path, "arm:1", estimators=("snips",), how=IntervalSettings(interval, resamples=200))
+        found, _ = judge(path, "arm:1", estimators=("snips",), how=IntervalSettings(interval, resamples=200, seed=0))
         for k, (ends, truth) in enumerate(((found.estimates["arm:1", "snips"].interval, 0.2),
                                            (found.gap("arm:1", "snips").interval, 0.075))):  # fmt: skip
             covered[k] += ends[0] <= truth <= ends[1]
