@@ -24,7 +24,7 @@ WORDS = {"estimators": "--estimator", "policies": "--policy", "options": "--with
 
 
 def evaluate(
-    log: log_options.Log,
+    log: log_options.LogPath,
     policy: Annotated[
         list[str] | None,
         Given(

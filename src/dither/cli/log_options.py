@@ -11,7 +11,7 @@ from dither.cli import inventory
 Given = functools.partial(typer.Option, show_default=False)  # an option without a default of its own
 RULES = {"error": "error", "leave-out": "leave out"}  # as typed -> as `Logged.usable` takes it
 
-Log = Annotated[Path, typer.Argument(metavar="LOG", help="Parquet or CSV file, or a folder of Parquet parts.")]
+LogPath = Annotated[Path, typer.Argument(metavar="LOG", help="Parquet or CSV file, or a folder of Parquet parts.")]
 Format = Annotated[str, typer.Option(help=f"{inventory.formats()}.")]
 With = Annotated[
     list[str] | None,

@@ -15,7 +15,7 @@ from dither.ope import Difference, Estimate, tuning
 
 
 def tune(
-    log: log_options.Log,
+    log: log_options.LogPath,
     algorithm: Annotated[
         list[str],
         typer.Argument(

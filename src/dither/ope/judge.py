@@ -44,21 +44,21 @@ class Evaluation(EvaluationNumbers):
 class Reading:
     """Which log is read, and what is made of it before it is judged."""
 
-    log: Any  # a path; or a `Logged` or a frame
-    source: Mapping[str, Any]  # how a file is read (`dither.log.sources.Source`)
+    data: Any  # a path; or a `Logged` or a frame
+    settings: Mapping[str, Any]  # how a file is read (`dither.log.sources.Source`)
     timed: Timed | None = None  # None: nothing is asked about time
     model: str | None = None  # makes reward predictions
     seed: int = 0  # of the model
 
     def opened(self, question: Question) -> tuple[sources.Source | None, Logged | None]:
         """The file, if it is one, and the log in memory. A file is read in pieces, unless it must be seen whole."""
-        if not isinstance(self.log, (str, Path)):
-            if self.source:
-                name = next(iter(self.source))
+        if not isinstance(self.data, (str, Path)):
+            if self.settings:
+                name = next(iter(self.settings))
                 raise ValueError(f"{name}= is for files, which are read here; name the columns of a frame before")
-            return None, reader.read(self.log)
+            return None, reader.read(self.data)
         text = () if question.cluster is None else (question.cluster,)
-        file = sources.Source(Path(self.log), arms=question.arms, text=text, **self.source)
+        file = sources.Source(Path(self.data), arms=question.arms, text=text, **self.settings)
         if self.timed is None and self.model is None and not question.in_order:
             return file, None
         columns = question.columns | (self.timed.columns if self.timed else set())

@@ -80,7 +80,7 @@ class Sums(NamedTuple):
     ends: np.ndarray  # (J, 2) least and largest of the rewards and predictions
     kind: str  # the weakest of the propensities
     clustered: bool
-    known: bool  # whether P was passed
+    has_P: bool  # whether P was passed
     left_out: dict[str, int]  # reason -> rows
     tallies: tuple[Tally, ...]  # (J) rewards by value, for events that are few
     blocks: Groups | None = None  # of successive rows, where the numbers of the rows are known
@@ -149,7 +149,7 @@ def sums(
         ends=np.array([(one.low, one.high) for one in ends]),
         kind=max((part.rows.kind for part in parts), key=KINDS.index),
         clustered=first.group is not None,
-        known=first.gap is not None,
+        has_P=first.gap is not None,
         left_out=dict(first.left_out),
         tallies=tuple(tallies[id(part.rows.w)] for part in parts),
         blocks=None if numbers is None else blocks(parts, np.asarray(numbers)),
@@ -220,7 +220,7 @@ def merge_groups(a: Groups, b: Groups) -> Groups:
 
 def merge(a: Sums, b: Sums) -> Sums:
     """The sums of two parts of a log together. Their order matters for rounding, and for "betting"."""
-    if any(getattr(a, name) != getattr(b, name) for name in ("names", "methods", "bounded", "clustered", "known")):
+    if any(getattr(a, name) != getattr(b, name) for name in ("names", "methods", "bounded", "clustered", "has_P")):
         raise ValueError(
             f"sums must be of the same policies and estimators: got {a.names} {a.methods} and {b.names} {b.methods}"
         )
@@ -338,7 +338,7 @@ def _evidence(s: Sums, j: int, draws: np.ndarray | None) -> Evidence:
         weight_sd=float(np.sqrt(max(spread / s.total - mean * mean, 0.0))),
         drift=float("nan") if lean is None or not np.all(np.isfinite(lean)) else cusum(lean),
         certain=s.certain(j),
-        has_P=s.known,
+        has_P=s.has_P,
         balance=s.balance[j],
         extremes=lambda: Extremes(float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), clustered, s.rows),
         bounded=s.bounded[j],
