@@ -31,24 +31,15 @@ def effective(s: Any) -> np.ndarray:
     return s * (np.sum(s) / np.sum(s * s))
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """Several settings of which each has an estimate on the same rows, beside the best that the log supports."""
+class Ranking(NamedTuple):
+    """Several settings, each by its place, of which each has an estimate on the same rows."""
 
-    best: int  # its place: the highest estimate
-    allowed: tuple[int, ...]  # those that the log supports; all of them where it supports none
-    gaps: tuple[Difference, ...]  # to the best; the intervals hold for all pairs at once (Bonferroni)
+    best: int  # the highest estimate of those that the log supports
+    gaps: tuple[Difference, ...]  # of each to the best; the intervals hold for all pairs at once (Bonferroni)
     loss: float  # reward of a decision that one gives up for exploring
-
-    @property
-    def tied(self) -> tuple[int, ...]:
-        """The best, and those that the log cannot tell apart from it."""
-        return tuple(i for i in self.allowed if self.gaps[i].interval[1] >= 0)
-
-    @property
-    def affordable(self) -> tuple[int, ...]:
-        """Those that for sure lose at most `loss` against the best."""
-        return tuple(i for i in self.allowed if self.gaps[i].interval[0] >= -self.loss)
+    allowed: tuple[int, ...]  # those that the log supports; all of them where it supports none
+    tied: tuple[int, ...]  # of these the best, and those that the log cannot tell apart from it
+    affordable: tuple[int, ...]  # and those that for sure lose at most `loss` against the best
 
 
 def ranked(
@@ -65,7 +56,9 @@ def ranked(
     best = max(allowed, key=lambda i: estimates[i].value)
     each = 1 - (1 - level) / max(count * (count - 1) / 2, 1)
     gaps = tuple(gap(one, estimates[best], level=each) for one in estimates)
-    return Ranking(best, allowed, gaps, LOSS * abs(estimates[best].value) if loss is None else float(loss))
+    loss = LOSS * abs(estimates[best].value) if loss is None else float(loss)
+    tied, affordable = (tuple(i for i in allowed if gaps[i].interval[e] >= least) for e, least in ((1, 0), (0, -loss)))
+    return Ranking(best, gaps, loss, allowed, tied, affordable)
 
 
 class Candidate(NamedTuple):

@@ -22,7 +22,8 @@ from dither.ope.bounded import BOUNDED, ONE_VALUE
 
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 LATE = ("settled", "weighted")
-BY = {"hour": "h", "day": "D", "week": "W", "month": "M", "year": "Y"}  # as NumPy has them
+BY = {"hour": ("1h", 13), "day": ("1d", 10), "week": ("1w", 10), "month": ("1mo", 7), "year": ("1y", 4)}
+# period -> its length, as polars cuts times (weeks begin on Monday); how much of "2026-01-05T00" names its beginning
 
 
 def seconds(name: str, length: Any) -> float | None:
@@ -119,7 +120,10 @@ class Timed:
         if self.by is None:
             return None
         if self.by in BY and self.by not in logged.frame.columns:
-            return _floor(_times(logged), BY[self.by]).astype(str)
+            _times(logged)
+            length, letters = BY[self.by]
+            starts = logged.frame["time"].dt.truncate(length).dt.strftime("%Y-%m-%dT%H")
+            return starts.str.head(letters).to_numpy().astype(str)
         column = logged.series(self.by)
         if column.null_count():
             raise ValueError(f"column {self.by!r} must say of every row to which period it belongs")
@@ -166,14 +170,6 @@ def _times(logged: Logged) -> np.ndarray:
     if not _timely(logged):
         raise ValueError("the column 'time' must say of every row when it was decided")
     return logged.time
-
-
-def _floor(times: np.ndarray, unit: str) -> np.ndarray:
-    """When the period of each time began. Weeks begin on Monday; those of NumPy on the weekday of 1970-01-01."""
-    if unit != "W":
-        return times.astype(f"datetime64[{unit}]")
-    days = times.astype("datetime64[D]").astype(np.int64)
-    return ((days + 3) // 7 * 7 - 3).astype("datetime64[D]")
 
 
 def _column(logged: Logged, name: str, x: np.ndarray) -> Logged:

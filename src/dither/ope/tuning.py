@@ -220,11 +220,8 @@ class SettingTrial:
         Q = np.asarray(Saved("bandit", bandit, draws=self.draws).shown(logged).Q)
         logged = logged.aligned(bandit)
         M = np.where(logged.mask, bandit.predict(logged.X), 0.0) if self.estimator in ("dr", "sndr") else None
-        se = logged.se
-        errors_of_p = {} if np.all(np.isnan(se)) else {"p_se": np.nan_to_num(se)}
-        terms = contributions(
-            self.estimator, logged.r, logged.a, logged.p, Q, M, kind=logged.kinds, weight=logged.weight, **errors_of_p
-        )
+        of_rows = {"kind": logged.kinds, "p_se": np.nan_to_num(logged.se), "weight": logged.weight}
+        terms = contributions(self.estimator, logged.r, logged.a, logged.p, Q, M, **of_rows)
         one = estimate(terms, level=self.level, warn=False)
         tally = _tally(one)
         if intervals.few(tally):
