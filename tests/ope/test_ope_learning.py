@@ -20,11 +20,11 @@ from dither.log import warm_start
 from dither.ope import choosing, learning
 from dither.ope.learning import choose_c, fit
 from dither.ope.rows import with_arms
-from dither.ope.synthetic import Softmax, World, uniform
+from dither.ope.synthetic import ScoreSoftmax, World, uniform
 
 WORLD = World(dim=4, arms=6, contexts=100, seed=0)
 BENT = World(dim=4, arms=6, contexts=100, bend=0.7, seed=0)
-LOGGER = Softmax(np.ones(4), 1.0)
+LOGGER = ScoreSoftmax(np.ones(4), 1.0)
 SQUARES = make_pipeline(PolynomialFeatures(2), Ridge(1.0))
 
 

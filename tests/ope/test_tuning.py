@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 import dither as library
 from dither import log, ope
 from dither.ope import tuning
-from dither.ope.synthetic import Softmax, World
+from dither.ope.synthetic import ScoreSoftmax, World
 
 WORLD = World(dim=3, arms=4, contexts=50, norm=1.0, noise=0.3)
-LOGGER = Softmax(np.zeros(3), 1.0)  # shows every arm equally often
+LOGGER = ScoreSoftmax(np.zeros(3), 1.0)  # shows every arm equally often
 
 
 def a_log(n=2000, *, run=0, world=WORLD, **columns):

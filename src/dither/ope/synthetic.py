@@ -201,7 +201,7 @@ class World:
 
 
 @dataclass(frozen=True, eq=False)
-class Softmax:
+class ScoreSoftmax:
     """P(a|X) ∝ exp(x_a'θ/τ): a policy that explores by a score. theta (d,), temperature τ in units of the score."""
 
     theta: np.ndarray
