@@ -6,25 +6,92 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dither import ope
 from dither.base import files
 from dither.base.errors import Option, Refused
-from dither.cli import inventory, log_options
+from dither.cli import inventory
+from dither.cli.app import expanded
 from dither.cli.computing import Backend, Scheduler
-from dither.cli.log_options import Given
+from dither.cli.log_options import Given, LogPath, LogReading
 from dither.log import sources
 from dither.ope.candidates import LOGGING
 
 WORDS = {"estimators": "--estimator", "policies": "--policy", "options": "--with"}  # others are --name
 
 
+@dataclass(frozen=True)
+class EvaluatedReading(LogReading):
+    """How the log is read. Missing rewards may be anything in a range, too."""
+
+    missing: Annotated[
+        str,
+        typer.Option(
+            help="Rows without a reward: error, leave-out, a number to take for it, or bounds (any in --reward-range)."
+        ),
+    ] = "error"
+
+
+@dataclass(frozen=True)
+class IntervalChoice:
+    """Which interval, and what it must know."""
+
+    interval: Annotated[str, typer.Option(help=f"Kind of interval: {inventory.intervals()}.")] = "normal"
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95
+    reward_range: Annotated[
+        tuple[float, float] | None, Given(help="Bounds of rewards and predictions, for bernstein and betting.")
+    ] = None
+    weight_max: Annotated[
+        float | None, Given(help="Bound of the weights, such as K/floor, for bernstein and betting.")
+    ] = None
+    row_weight_max: Annotated[
+        float | None, Given(help="Bound of the column weight of a thinned log, for bernstein and betting.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Times:
+    """What is asked about time."""
+
+    horizon: Annotated[
+        str | None,
+        Given(help="How long after a decision a reward counts, such as 7d, 12h or 90s; needs --missing NUMBER."),
+    ] = None
+    late: Annotated[
+        str, typer.Option(help="Decisions whose horizon has not passed: settled (leave them out) or weighted.")
+    ] = "settled"
+    now: Annotated[str | None, typer.Option(help="When the log was read.", show_default="the latest time in it")] = None
+    half_life: Annotated[str | None, Given(help="Value now: a row that is older by this, such as 7d, counts half.")] = (
+        None
+    )
+    window: Annotated[str | None, Given(help="Value now: by the rows of this last time, such as 7d.")] = None
+    at: Annotated[
+        str | None, typer.Option(help="The time that these two look back from.", show_default="the latest decision")
+    ] = None
+    by: Annotated[
+        str | None,
+        Given(help="Value of each period too: hour, day, week, month, year, or a column; and if it changed."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Summing:
+    """Who sums up the pieces."""
+
+    jobs: Annotated[int, typer.Option(help="Number of threads, or of processes where a policy is a saved bandit.")] = 1
+    backend: Backend = "loky"
+    scheduler: Scheduler = None
+
+
+@expanded
 def evaluate(
-    log: log_options.LogPath,
+    log: LogPath,
+    *,
     policy: Annotated[
         list[str] | None,
         Given(
@@ -39,17 +106,7 @@ def evaluate(
             show_default="dr (with predictions), snips, ips",
         ),
     ] = None,
-    interval: Annotated[str, typer.Option(help=f"Kind of interval: {inventory.intervals()}.")] = "normal",
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    reward_range: Annotated[
-        tuple[float, float] | None, Given(help="Bounds of rewards and predictions, for bernstein and betting.")
-    ] = None,
-    weight_max: Annotated[
-        float | None, Given(help="Bound of the weights, such as K/floor, for bernstein and betting.")
-    ] = None,
-    row_weight_max: Annotated[
-        float | None, Given(help="Bound of the column weight of a thinned log, for bernstein and betting.")
-    ] = None,
+    how: IntervalChoice,
     cluster: Annotated[
         str | None, Given(help="Column, such as user. Rows with the same value may depend on each other.")
     ] = None,
@@ -57,48 +114,12 @@ def evaluate(
         str | None, Given(help="Column of reward predictions: lists for all arms, or numbers for the arm shown.")
     ] = None,
     model: Annotated[str | None, Given(help="Predict rewards, cross-fitted in memory: ridge or gbm.")] = None,
-    format: log_options.Format = "dither",
-    option: log_options.With = None,
-    arm: log_options.Arm = None,
-    propensity: log_options.Propensity = None,
-    reward: log_options.Reward = None,
-    kind: log_options.Kind = None,
-    arms: log_options.Arms = None,
-    missing: Annotated[
-        str,
-        typer.Option(
-            help="Rows without a reward: error, leave-out, a number to take for it, or bounds (any in --reward-range)."
-        ),
-    ] = "error",
-    invalid: log_options.Invalid = "error",
-    duplicates: log_options.Duplicates = "error",
-    horizon: Annotated[
-        str | None,
-        Given(help="How long after a decision a reward counts, such as 7d, 12h or 90s; needs --missing NUMBER."),
-    ] = None,
-    late: Annotated[
-        str, typer.Option(help="Decisions whose horizon has not passed: settled (leave them out) or weighted.")
-    ] = "settled",
-    now: Annotated[
-        str | None, typer.Option(help="When the log was read.", show_default="the latest time in it")
-    ] = None,
-    half_life: Annotated[
-        str | None, Given(help="Value now: a row that is older by this, such as 7d, counts half.")
-    ] = None,
-    window: Annotated[str | None, Given(help="Value now: by the rows of this last time, such as 7d.")] = None,
-    at: Annotated[
-        str | None, typer.Option(help="The time that these two look back from.", show_default="the latest decision")
-    ] = None,
-    by: Annotated[
-        str | None,
-        Given(help="Value of each period too: hour, day, week, month, year, or a column; and if it changed."),
-    ] = None,
+    reading: EvaluatedReading,
+    times: Times,
     draws: Annotated[int, typer.Option(help="Monte Carlo draws a row for saved bandits that need them.")] = 1000,
     out: Annotated[Path | None, Given(help="Folder for the tables and the picture.")] = None,
     html: Annotated[Path | None, Given(help="File for an HTML page that needs no other file.")] = None,
-    jobs: Annotated[int, typer.Option(help="Number of threads, or of processes where a policy is a saved bandit.")] = 1,
-    backend: Backend = "loky",
-    scheduler: Scheduler = None,
+    summing: Summing,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of the models.")] = 0,
 ) -> None:
     """Say from a log what other policies would have earned: estimates, intervals, and a verdict in plain words."""
@@ -108,14 +129,7 @@ def evaluate(
     if not policy:
         raise ValueError(f"no policy to evaluate: give at least one --policy, such as --policy uniform or {LOGGING}")
     _places(out, html)
-    settings: dict[str, Any] = dict(
-        predictions=predictions, model=model, cluster=cluster, interval=interval, level=level,
-        reward_range=reward_range, weight_max=weight_max, row_weight_max=row_weight_max, arms=arms, draws=draws,
-        horizon=horizon, late=late, now=now, half_life=half_life, window=window, at=at, by=by, jobs=jobs,
-        backend=backend, scheduler=scheduler, seed=seed, format=format, options=log_options.settings(option), arm=arm,
-        propensity=propensity, reward=reward, kind=kind,
-        **log_options.usable(missing, invalid=invalid, duplicates=duplicates),
-    )  # fmt: skip
+    settings = reading.usable | reading.source | vars(how) | vars(times) | vars(summing)
     with warnings.catch_warnings(), in_words_of_the_command():
         warnings.simplefilter("ignore", RuntimeWarning)  # from NumPy; the notes say what was wrong
         with progress("evaluate") as tell:
@@ -124,7 +138,10 @@ def evaluate(
                 if rows > sources.ROWS and sys.stderr.isatty():
                     tell(done, rows)
 
-            evaluation = ope.evaluate(log, policy, estimator, on_progress=show, **settings)
+            evaluation = ope.evaluate(
+                log, policy, estimator, predictions=predictions, model=model, cluster=cluster, draws=draws, seed=seed,
+                on_progress=show, **settings,
+            )  # fmt: skip
         paths = []
         if html is not None:
             text = page.html(evaluation, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))

@@ -7,21 +7,23 @@ import typer
 
 from dither import envs
 from dither.base import files
-from dither.cli import log_options
+from dither.cli.app import expanded
 from dither.cli.evaluate import in_words_of_the_command
-from dither.cli.log_options import Given
+from dither.cli.log_options import Given, LogPath, LogReading
 from dither.log import sources
 from dither.ope import Difference, Estimate, tuning
 
 
+@expanded
 def tune(
-    log: log_options.LogPath,
+    log: LogPath,
     algorithm: Annotated[
         list[str],
         typer.Argument(
             metavar="ALGORITHM...", help="What to try: 'LinFP:c=0.3|1|3,lam=0.1|1' (in quotes), Greedy, mine.py:BGE."
         ),
     ],
+    *,
     learn: Annotated[float, typer.Option(help="Share of the rows that teach.")] = 0.5,
     choose: Annotated[float, typer.Option(help="Share of the rows that choose; the others report.")] = 0.25,
     estimator: Annotated[str, typer.Option(help=f"{', '.join(tuning.ESTIMATORS)}.")] = "dr",
@@ -35,18 +37,7 @@ def tune(
     ] = None,
     level: Annotated[float, typer.Option(help="Level of all intervals.")] = 0.95,
     draws: Annotated[int, typer.Option(help="Monte Carlo draws a row for policies that need them.")] = 1000,
-    format: log_options.Format = "dither",
-    option: log_options.With = None,
-    arm: log_options.Arm = None,
-    propensity: log_options.Propensity = None,
-    reward: log_options.Reward = None,
-    kind: log_options.Kind = None,
-    arms: log_options.Arms = None,
-    missing: Annotated[
-        str, typer.Option(help="Rows without a reward: error, leave-out, or the number to take for it.")
-    ] = "error",
-    invalid: log_options.Invalid = "error",
-    duplicates: log_options.Duplicates = "error",
+    reading: LogReading,
     save: Annotated[Path | None, Given(help="File for the chosen bandit, as it was judged.")] = None,
 ) -> None:
     """Choose the settings of a bandit from a log: some rows teach, the next choose, and the last report."""
@@ -54,13 +45,13 @@ def tune(
 
     if save is not None:
         files.inside(save)
-    rules = log_options.usable(missing, invalid=invalid, duplicates=duplicates)
+    rules = reading.usable
     _no_world(log)
     with in_words_of_the_command():
-        source = sources.Source(log, format, arm, propensity, reward, kind, arms, log_options.settings(option))
+        logged = sources.Source(log, **reading.source).whole({"features", "K", "arms"})
         tuned = tuning.tune(
-            source.whole({"features", "K", "arms"}), algorithm, learn=learn, choose=choose, estimator=estimator,
-            floor=floor, slots=slots, loss=loss, level=level, draws=draws, **rules,
+            logged, algorithm, learn=learn, choose=choose, estimator=estimator, floor=floor, slots=slots, loss=loss,
+            level=level, draws=draws, **rules,
         )  # fmt: skip
     console = terminal.console()
     console.print(_table(tuned))
