@@ -98,7 +98,7 @@ def answer(logged: Logged, question: Question) -> tuple[PieceSums | None, Report
     Raises ValueError if the answer depends on how many arms were on offer and nothing says it.
     """
     logged = question.usable(logged).standing()
-    return (_sums(Piece(logged, question)) if len(logged) else None), logged.report or Report(0, 0)
+    return (_sums(Piece.of(logged, question)) if len(logged) else None), logged.report or Report(0, 0)
 
 
 def add(a: PieceSums | None, b: PieceSums | None) -> PieceSums | None:
@@ -144,35 +144,27 @@ class Piece:
 
     logged: Logged
     question: Question
+    kinds: frozenset[str]  # of the logged propensities
+    se: np.ndarray | None  # (n,) standard errors of the logged propensities; None: all are exact
+    P: np.ndarray | None  # (n, K) logged probabilities of all arms, NaN in rows without; None: no row has any
+    silent: Any  # (n,) which rows lack a probability; None: no row has any
+
+    @classmethod
+    def of(cls, logged: Logged, question: Question) -> "Piece":
+        """The piece. Raises ValueError for Monte Carlo propensities without a standard error."""
+        kinds, se = ["exact"], None
+        if logged.kind != "exact":
+            drawn, kinds = logged.kinds == "monte_carlo", logged.kinds.tolist()
+            candidates.refuse(drawn & np.isnan(logged.se), logged, "Monte Carlo propensities need their propensity_se")
+            se = np.where(drawn, logged.se, 0.0)
+        P = logged.P if "probabilities" in logged.frame.columns else None
+        return cls(logged, question, frozenset(kinds), se, P, None if P is None else np.isnan(P).any(axis=1))
 
     @cached_property
-    def P(self) -> np.ndarray | None:
-        """Logged probabilities of all arms (n, K), NaN in rows without them; None if no row has any."""
-        return self.logged.P if "probabilities" in self.logged.frame.columns else None
-
-    @cached_property
-    def silent(self) -> Any:
-        """Which rows lack a probability (n,)."""
-        return None if self.P is None else np.isnan(self.P).any(axis=1)
-
-    @cached_property
-    def se(self) -> np.ndarray | None:
-        """Standard errors of the logged propensities (n,), where any are Monte Carlo."""
-        if self.logged.kind == "exact":
-            return None
-        drawn, se = self.logged.kinds == "monte_carlo", self.logged.se
-        candidates.refuse(drawn & np.isnan(se), self.logged, "Monte Carlo propensities need their propensity_se")
-        return np.where(drawn, se, 0.0)
-
-    @property
-    def kinds(self) -> frozenset[str]:
-        """The kinds of the logged propensities."""
-        exact = self.logged.kind == "exact"
-        return frozenset({"exact"}) if exact else frozenset(self.logged.kinds.tolist())
-
-    def base(self) -> Rows:
-        """The rows of what ran: every weight is 1."""
-        return self.of_shown(PolicyRows(self.logged.p), LOGGING)._replace(p_se=None)
+    def M(self) -> np.ndarray | None:
+        """Predictions for all arms (n, K); None if the column predicts for the arm shown alone."""
+        column = str(self.question.predictions)
+        return self.logged.matrix(column) if candidates.is_list(self.logged, column) else None
 
     def of_shown(self, policy: PolicyRows, who: str) -> Rows:
         """The rows with two arms in place of all K.
@@ -212,12 +204,12 @@ class Piece:
             )
         M = None
         if column is not None and rule.predicts is not False:
-            if not candidates.is_list(logged, column):
+            M = self.M
+            if M is None:
                 raise ValueError(
                     f"the estimator {estimator.name} reads the predictions of all arms, and column {column!r} predicts "
                     "for the arm shown alone: let it hold lists, a number for each arm"
                 )
-            M = logged.matrix(column)
         rows = rows._replace(a=logged.a, Q=policy.Q, M=M)
         return rows._replace(P=self.P, kind=logged.kind) if rule.reads == "past" else rows
 
@@ -228,14 +220,14 @@ class Piece:
             needy = next(one.name for one in self.question.estimators if one.rule.predicts)
             ways = Option("predictions", means="COLUMN"), ", or ", Option("model"), " to make them"
             raise Refused(f"{needy} needs reward predictions: ", *ways)
-        if not candidates.is_list(logged, column):
+        if self.M is None:
             if policy.g is None:
                 raise ValueError(
                     f"column {column!r} predicts for the arm shown alone, so {who} needs its own prediction in each "
                     f"row: write column:q,g with g = Σ_k Q_k M_k, or let {column!r} hold lists, a number for each arm"
                 )
             return candidates.number(logged, column), policy.g
-        M = logged.matrix(column)
+        M = self.M
         candidates.refuse(~np.isfinite(M).all(axis=1), logged, f"column {column!r} must hold finite numbers")
         if policy.g is not None:
             return candidates.of_shown(M, logged.a), policy.g
@@ -277,7 +269,7 @@ class Piece:
 def _sums(piece: Piece) -> PieceSums:
     logged, question = piece.logged, piece.question
     full = 0 if piece.P is None else int(np.count_nonzero(~piece.silent))
-    base = find("ips")(piece.base(), None)
+    base = find("ips")(piece.of_shown(PolicyRows(logged.p), LOGGING)._replace(p_se=None), None)
     terms = {BASE: replace(base, bounded=Bounded("weighted", 1.0))}
     facts: list[tuple[bool, frozenset[str], float, float]] = []
     for policy in question.policies:
