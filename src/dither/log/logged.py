@@ -3,13 +3,12 @@
 K is the largest number of arms on offer in a row. Rows with fewer arms are padded, and `mask` says where arms are.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither.log import check, schema
+from dither.log import check, feature_order, schema
 
 YOURS = " (yours)"  # is put after the name of a user's column, if a column of the log has that name
 
@@ -319,14 +318,12 @@ class Logged:
         if learnt is None or self.names is None or self.names == learnt:
             return self
         if set(learnt) != set(self.names):
-            odd = sorted(set(learnt) ^ set(self.names))
+            odd = feature_order.some(sorted(set(learnt) ^ set(self.names)))
             raise ValueError(
-                f"the log has other features than the bandit learnt: {_some(odd)} differ. Read the log with the names "
-                "that the bandit learnt (names=bandit.columns, for logs of Vowpal Wabbit), or log the same features"
+                f"the log has other features than the bandit learnt: {odd} differ. Read the log with the names that "
+                "the bandit learnt (names=bandit.columns, for logs of Vowpal Wabbit), or log the same features"
             )
-        return replace(
-            self, frame=self.frame.with_columns(schema.placed(self.frame["features"], self.names, learnt)), names=learnt
-        )
+        return replace(self, frame=feature_order.ordered(self.frame, self.names, learnt), names=learnt)
 
     def _column(self, name: str) -> Any:
         if name not in self.frame.columns:
@@ -354,10 +351,6 @@ class Logged:
         if d == 0:
             raise ValueError("the features of the log have width 0: there is nothing to learn from; log some")
         return schema.flat(rows).reshape(-1, d), counts
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:5])) + f" and {len(names) - 5} more" * (len(names) > 5)
 
 
 def by_value(arm: str) -> tuple[int, int, str]:

@@ -7,7 +7,6 @@ number.
 
 import importlib
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -247,19 +246,6 @@ def flat(lists: Any) -> np.ndarray:
     """All numbers of a column of lists, one after the other; NaN for null."""
     full = lists.filter((lists.list.len() > 0).fill_null(False))
     return full.explode().fill_null(np.nan).to_numpy() if len(full) else np.empty(0)
-
-
-def placed(column: Any, have: Sequence[str], want: Sequence[str]) -> Any:
-    """Lists of rows with the columns `have`, turned into rows with the columns `want`. A column not in `have` is 0."""
-    counts = column.list.len().fill_null(0).to_numpy().astype(np.int64)
-    full = column.filter((column.list.len() > 0).fill_null(False))
-    values = flat(full.explode()).reshape(-1, len(have)) if len(full) else np.empty((0, len(have)))
-    place = {name: i for i, name in enumerate(want)}
-    made = np.zeros((len(values), len(want)))
-    made[:, [place[name] for name in have]] = values
-    absent = column.is_null().to_numpy()
-    arrays = np.split(made, np.cumsum(counts)[:-1])
-    return lists_of_rows(column.name, [None if none else array for array, none in zip(arrays, absent, strict=True)])
 
 
 def _concatenated(arrays: list[np.ndarray | None], ndim: int) -> np.ndarray:
