@@ -2,9 +2,11 @@
 
 import dataclasses
 import difflib
+import importlib
 import math
 import numbers
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 LARGEST = 1e100  # numbers and settings must be below this: their products with 1/√λ, at most 1e50, have finite squares
 
@@ -38,6 +40,16 @@ def listed(names: list[str]) -> str:
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
 
 
+def repeated(names: Iterable[Any]) -> Any:
+    """The first name that came before; None where all differ."""
+    before = set()
+    for name in names:
+        if name in before:
+            return name
+        before.add(name)
+    return None
+
+
 def nearest(name: object, names: Sequence[str]) -> str | None:
     """The closest name: one spelt nearly the same, else one with the same beginning, else one a little alike."""
     typed, known = str(name).casefold(), {n.casefold(): n for n in reversed(names)}
@@ -56,6 +68,14 @@ def missing_extra(package: str, *, extra: str) -> ImportError:
         f"this needs {package}, which is not installed and comes with dither[{extra}]: run pip install '.[{extra}]' "
         "in a checkout of dither"
     )
+
+
+def imported(module: str, package: str, *, extra: str) -> Any:
+    """A module that is needed only here. Raises the error of `missing_extra` where its package is missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise missing_extra(package, extra=extra) from None
 
 
 def positive(name: str, value: object, *, most: float = math.inf) -> None:

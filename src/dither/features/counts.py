@@ -15,10 +15,10 @@ class Counts:
         self._lock = threading.Lock()
         forks.tell(self)
 
-    def add(self, met: Sequence[tuple[str, str, int]]) -> None:
+    def add(self, gaps: Sequence[tuple[str, str, int]]) -> None:
         """Add (rule, field, n), where the rule is "missing" or "unknown"."""
         with self._lock:
-            for rule, name, n in met:
+            for rule, name, n in gaps:
                 counts = self.missing if rule == "missing" else self.unknown
                 counts[name] = counts.get(name, 0) + n
 

@@ -284,14 +284,14 @@ def _names(pieces: list[_Piece]) -> tuple[str, ...] | None:
 
     Raises ValueError if only some pieces have names, or if a piece lacks a name and its format is not sparse.
     """
-    lists = [(piece, piece.about.get("names")) for piece in pieces if "features" in piece.columns]
+    lists: list[Any] = [(piece, piece.about.get("names")) for piece in pieces if "features" in piece.columns]
     orders = {None if names is None else tuple(names) for _, names in lists}
     if len(orders) < 2:
         return next(iter(orders), None)
     if None in orders:
         plain, other = (next(p.where for p, names in lists if (names is None) == none) for none in (True, False))
         raise ValueError(f"the features of {other} have names and those of {plain} have none: read them one by one")
-    union = tuple(sorted(set().union(*orders)))
+    union = tuple(sorted({name for names in orders for name in names or ()}))
     for piece, names in lists:
         if len(names) < len(union) and not piece.about.get("sparse", False):
             lacking = ", ".join(map(repr, sorted(set(union) - set(names))[:5]))

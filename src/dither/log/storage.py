@@ -204,7 +204,7 @@ def _read(path: Path) -> tuple[Any, dict[str, Any]]:
         data = path.read_bytes()
     except FileNotFoundError:  # it has become a part since the folder was listed
         return None, {}
-    at, frames, about = 0, [], {}
+    at, frames, about = 0, [], dict[str, Any]()
     while (payload := _whole(data, at)) is not None:
         head, _, rows = payload.partition(b"\n")
         says = json.loads(head)
