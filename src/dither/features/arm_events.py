@@ -1,6 +1,6 @@
 """What happens to the arms of a catalogue, and who keeps it; ids as texts."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -90,15 +90,6 @@ def id_list(arms: Any) -> Sequence[Any]:
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence) or not len(arms):
         raise ValueError(f"arms must be a list of at least one id, got {arms!r}")
     return arms
-
-
-def listed(arms: Any, field: str) -> Iterable[tuple[Any, Any]]:
-    """The ids and the records that a catalogue begins with."""
-    if arms is None:
-        return []
-    if isinstance(arms, Mapping):
-        return arms.items()
-    return records.keyed(arms, field)
 
 
 def longer(array: np.ndarray, n: int) -> np.ndarray:

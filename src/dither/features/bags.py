@@ -1,14 +1,21 @@
 """Fields that are texts: bags of words, hashed or with a vocabulary."""
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dither.features import hashing, kind, transformers, values
+
+
+def _bag(value: Any) -> dict[str, int]:
+    """How often each word comes."""
+    bag: dict[str, int] = {}
+    for word in values.words(value):
+        bag[word] = bag.get(word, 0) + 1
+    return bag
 
 
 @dataclass(frozen=True)
@@ -23,19 +30,14 @@ class Text(kind.HashedKind):
 
     def write(self, column: Sequence[Any], out: np.ndarray) -> kind.Gaps:
         """Add the words of each text up, with signs."""
-        gone = []
-        for i, value in enumerate(column):
-            bag = kind.at(i, _bag, value)
-            if bag is None:
-                gone.append(i)
-                out[i, self.width :] = 1.0
-                continue
-            sums: dict[int, int] = {}
-            for word, n in bag.items():
-                place, sign = hashing.place(word, self.width)
-                sums[place] = sums.get(place, 0) + sign * n
-            _unit(out, i, sums)
-        return kind.Gaps(missing=gone)
+        return _write(column, out, self._sums)
+
+    def _sums(self, bag: Mapping[str, int]) -> dict[int, int]:
+        sums: dict[int, int] = {}
+        for word, n in bag.items():
+            place, sign = hashing.place(word, self.width)
+            sums[place] = sums.get(place, 0) + sign * n
+        return sums
 
     def __str__(self) -> str:
         return f"text, hashed into {self.width} columns"
@@ -57,42 +59,36 @@ class Words(kind.ListedKind):
     most: int | None = 500
     least: int = 1
     name: ClassVar[str] = "words"
+    read, _learn = staticmethod(_bag), staticmethod(transformers.vocabulary)
     _list, _mark = "vocabulary", "^"
-
-    def fit(self, column: Sequence[Any]) -> "Words":
-        """With the words of the texts, sorted."""
-        bags = [bag for i, value in enumerate(column) if (bag := kind.at(i, _bag, value)) is not None]
-        return replace(self, vocabulary=transformers.vocabulary(bags, most=self.most, least=self.least))
 
     def write(self, column: Sequence[Any], out: np.ndarray) -> kind.Gaps:
         """Count the words of each text."""
-        gone, odd = [], []
-        for i, value in enumerate(column):
-            bag = kind.at(i, _bag, value)
-            if bag is None:
-                gone.append(i)
-                continue
-            sums = {self._place[word]: n for word, n in bag.items() if word in self._place}
-            _unit(out, i, sums)
-            if bag and not sums:
-                odd.append(i)
-        if self.unknown == "column":
-            out[odd, len(self._place)] = 1.0
-        if self.missing == "column":
-            out[gone, -1] = 1.0
-        return kind.Gaps(gone, odd)
+        return _write(column, out, self._sums)
+
+    def _sums(self, bag: Mapping[str, int]) -> dict[int, int]:
+        return {self._place[word]: n for word, n in bag.items() if word in self._place}
 
     def __str__(self) -> str:
         return "words, not fitted" if self.vocabulary is None else f"words, a vocabulary of {len(self.vocabulary)}"
 
 
-def _bag(value: Any) -> Mapping[str, int] | None:
-    return None if values.missing(value) else Counter(values.words(value))
+def _write(column: Sequence[Any], out: np.ndarray, sums_of: Callable[[Mapping[str, int]], dict[int, int]]) -> kind.Gaps:
+    """Write each bag into a row of out (n, width), scaled to length 1.
 
-
-def _unit(out: np.ndarray, i: int, sums: Mapping[int, int]) -> None:
-    """Write a bag into row i, scaled to length 1. The sums are whole numbers, so their order changes nothing."""
-    length = math.sqrt(sum(n * n for n in sums.values()))
-    for column, n in sums.items():
-        if n:
-            out[i, column] = n / length
+    sums_of : bag -> place in the row -> a whole number, so that their order changes nothing
+    """
+    gone, odd = [], []
+    for i, value in enumerate(column):
+        bag = kind.at(i, _bag, value)
+        if bag is None:
+            gone.append(i)
+            continue
+        sums = sums_of(bag)
+        if bag and not sums:
+            odd.append(i)
+        length = math.sqrt(sum(n * n for n in sums.values()))
+        for place, n in sums.items():
+            if n:
+                out[i, place] = n / length
+    return kind.Gaps(gone, odd)

@@ -1,12 +1,14 @@
 """Fields that are one of several values: a column for each value, or columns by a hash."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dither.features import hashing, kind, transformers, values
+from dither.features import hashing, kind, transformers
+from dither.features.values import category
 
 _KEPT = 1 << 16  # hashed values that are remembered: about 10 MB
 
@@ -26,19 +28,12 @@ class Category(kind.ListedKind):
     most: int | None = None
     least: int = 1
     name: ClassVar[str] = "category"
+    read, _learn = staticmethod(category), staticmethod(transformers.categories)
     _list, _mark = "values", "="
-
-    def fit(self, column: Sequence[Any]) -> "Category":
-        """With the values that came, sorted."""
-        names = [each for i, value in enumerate(column) if (each := kind.at(i, _category, value)) is not None]
-        return replace(self, values=transformers.categories(names, most=self.most, least=self.least))
 
     def write(self, column: Sequence[Any], out: np.ndarray) -> kind.Gaps:
         """Set the column of each value to 1."""
-        more = self.unknown == "column"
-        unknown = len(self._place) if more else -1
-        missing = len(self._place) + more if self.missing == "column" else -1
-        return _one_hot(column, out, self._place, lambda text: -1, unknown=unknown, missing=missing)
+        return _one_hot(column, out, self._place, lambda text: -1)
 
     def __str__(self) -> str:
         return "category, not fitted" if self.values is None else f"category, {len(self.values)} values"
@@ -54,44 +49,31 @@ class Hashed(kind.HashedKind):
 
     name: ClassVar[str] = "hashed"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "_place", {})  # text -> its column, of those that came lately
+    @functools.cached_property
+    def _place(self) -> dict[str, int]:
+        """Text -> its column, of those that came lately."""
+        return {}
 
     def write(self, column: Sequence[Any], out: np.ndarray) -> kind.Gaps:
         """Set the column of each value to 1."""
-        missing = self.width if self.missing == "column" else -1
-        places: dict[str, int] = self._place  # type: ignore[attr-defined]
-        return _one_hot(column, out, places, self._column, unknown=-1, missing=missing)
+        return _one_hot(column, out, self._place, self._column)
 
     def _column(self, text: str) -> int:
-        places: dict[str, int] = self._place  # type: ignore[attr-defined]
-        if len(places) >= _KEPT:
-            places.clear()
-        places[text], _ = hashing.place(text, self.width)
-        return places[text]
+        if len(self._place) >= _KEPT:
+            self._place.clear()
+        self._place[text], _ = hashing.place(text, self.width)
+        return self._place[text]
 
     def __str__(self) -> str:
         return f"category, hashed into {self.width} columns"
 
 
-def _category(value: Any) -> str | None:
-    return None if values.missing(value) else values.category(value)
-
-
 def _one_hot(
-    column: Sequence[Any],
-    out: np.ndarray,
-    places: Mapping[str, int],
-    other: Callable[[str], int],
-    *,
-    unknown: int,
-    missing: int,
+    column: Sequence[Any], out: np.ndarray, places: Mapping[str, int], other: Callable[[str], int]
 ) -> kind.Gaps:
-    """Set one place in each row of out (n, width) to 1, that of the value; -1 is no place.
+    """Set one place in each row of out (n, width) to 1, that of the value.
 
     places : text -> its place; other : the place of a text that is not among them, -1 if it is unknown
-    unknown, missing : the place of such values
     """
     try:
         at = [places.get(value, -1) for value in column]
@@ -100,15 +82,13 @@ def _one_hot(
     gone, odd = [], []
     if -1 in at:
         for i in [i for i, place in enumerate(at) if place < 0]:
-            text = kind.at(i, _category, column[i])
+            text = kind.at(i, category, column[i])
             if text is None:
                 gone.append(i)
-                at[i] = missing
                 continue
             at[i] = places[text] if text in places else other(text)
             if at[i] < 0:
                 odd.append(i)
-                at[i] = unknown
         rows = [i for i, place in enumerate(at) if place >= 0]
         out[rows, [at[i] for i in rows]] = 1.0
     elif len(at) == 1:

@@ -10,6 +10,7 @@ import numpy as np
 from dither.base import errors
 
 INTERCEPT = "intercept"
+MOST = 100_000  # columns; a matrix of a linear model would take 80 GB
 Fields = Sequence[tuple[str, list[str]]]  # the fields of a side, and the names of their columns
 
 
@@ -33,22 +34,19 @@ class ColumnLayout(NamedTuple):
     right: Side
 
 
-def width(sides: Mapping[str, Fields], crosses: Sequence[Sequence[str]], *, slots: int | None) -> int:
-    """How many columns there would be, with all factors; without making them."""
-    wide = {name: len(columns) for fields in sides.values() for name, columns in fields}
-    context = 1 + sum(len(columns) for _, columns in sides["context"])
-    return (
-        1
-        + sum(wide.values())
-        + sum(math.prod(wide[name] for name in cross) for cross in crosses)
-        + (slots or 0) * context
-    )
-
-
 def lay_out(
     sides: Mapping[str, Fields], crosses: Sequence[Sequence[str]], *, intercept: bool, form: str, slots: int | None
 ) -> ColumnLayout:
-    """The layout. Raises ValueError for two columns of one name."""
+    """The layout. Raises ValueError for too many columns, before they are made, and for two of one name."""
+    columns_of = {name: columns for fields in sides.values() for name, columns in fields}
+    width = 1 + sum(map(len, columns_of.values()))
+    width += sum(math.prod(len(columns_of[name]) for name in cross) for cross in crosses)
+    width += (slots or 0) * (1 + sum(len(columns) for _, columns in sides["context"]))
+    if width > MOST:
+        raise ValueError(
+            f"the features would have {width:,} columns, more than {MOST:,}: hash fields with many values "
+            "(features.Hashed), or cross fewer fields"
+        )
     left, of_left = _side(sides["context"], crosses, slots=0)
     right, of_right = _side(sides["arm"], crosses, slots=slots or 0)
     names, pairs = [INTERCEPT] * intercept, [(0, 0)] * intercept
@@ -56,7 +54,6 @@ def lay_out(
         for name, columns in fields:
             names += columns
             pairs += [(i, 0) if which == 0 else (0, i) for i in _range(place[name,])]
-    columns_of = {name: columns for fields in sides.values() for name, columns in fields}
     for cross in crosses:
         c, a = (tuple(name for name in cross if (name,) in place) for place in (of_left, of_right))
         names += _product_names([columns_of[name] for name in (*c, *a)])

@@ -29,7 +29,6 @@ from dither.features.kind import Kind, Wrong
 FORMAT = 1
 SETTINGS = ("intercept", "form", "slots", "absent")  # besides the fields and the crosses
 FORMS = ("shared", "disjoint", "hybrid")
-MOST = 100_000  # columns; a matrix of a linear model would take 80 GB
 CURES = {  # of a value that a rule refuses
     "missing": "fill it in, or let the field have missing='zero' or 'column'",
     "unknown": "fit or state the values anew, or let the field have unknown='zero' or 'column'",
@@ -315,12 +314,6 @@ class Features:
         if not self.fitted:
             return None
         names = {side: [(n, kind.columns(n)) for n, kind in kinds.items()] for side, kinds in self._sides.items()}
-        width = column_layout.width(names, self.cross, slots=self.slots)
-        if width > MOST:
-            raise ValueError(
-                f"the features would have {width:,} columns, more than {MOST:,}: hash fields with many values "
-                "(features.Hashed), or cross fewer fields"
-            )
         return column_layout.lay_out(names, self.cross, intercept=self.intercept, form=self.form, slots=self.slots)
 
     @property
@@ -359,12 +352,16 @@ class Features:
             except Wrong as reason:
                 raise ValueError(f"{name!r} of {called_at(reason.place)} {reason}") from None
             for rule, places in (("missing", gaps.missing), ("unknown", gaps.unknown)):
-                if places and getattr(kind, rule) == "error":
+                if not places:
+                    continue
+                answer = getattr(kind, rule)
+                if answer == "error":
                     i = places[0]
                     odd = "is missing" if rule == "missing" else f"is {column[i]!r}, which is unknown"
                     raise ValueError(f"{name!r} of {called_at(i)} {odd}: {CURES[rule]}")
-                if places:
-                    numbers.append((rule, name, len(places)))
+                if answer == "column":  # that for missing values is the last one
+                    out[places, at.stop - 1 - (rule == "unknown" and kind.missing == "column")] = 1.0
+                numbers.append((rule, name, len(places)))
         for at, product in side.products:
             out[:, at] = column_layout.outer([out[:, place] for place in product])
         if numbers and count:

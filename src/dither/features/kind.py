@@ -4,8 +4,8 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,64 +31,69 @@ class Wrong(ValueError):
         self.place = place
 
 
-class Kind(Protocol):
-    """What `Features` asks of a kind of fields."""
+class Kind:
+    """A kind of fields: a frozen dataclass of settings. This is the base of all of them."""
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # in `KINDS`
+    missing: str = "zero"  # one of `RULES`
+    unknown: str = "zero"  # one of `RULES`
 
-    @property
-    def missing(self) -> str:
-        """One of `RULES`."""
+    def __post_init__(self) -> None:
+        errors.one_of("unknown", self.unknown, RULES)
+        errors.one_of("missing", self.missing, RULES)
 
     @property
     def fitted(self) -> bool:
         """Whether it can write values."""
+        return True
 
-    def fit(self, column: Sequence[Any]) -> Any:
+    def fit(self, column: Sequence[Any]) -> "Kind":
         """The kind with what it learns from values."""
+        return self
 
     def columns(self, field: str) -> list[str]:
-        """The names of the columns of a field."""
+        """The names of the columns of a field: of its values, then `field (unknown)` and `field (missing)`."""
+        more = [f"{field} ({what})" for what in ("unknown", "missing") if getattr(self, what) == "column"]
+        return self.of_values(field) + more
+
+    def of_values(self, field: str) -> list[str]:
+        """The names of the columns for values that are neither missing nor unknown."""
+        raise NotImplementedError
 
     def write(self, column: Sequence[Any], out: np.ndarray) -> Gaps:
-        """Write n values into out (n, width)."""
+        """Write n values into out (n, width), but for the columns that say that a value is unknown, or missing."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class HashedKind:
+class HashedKind(Kind):
     """A kind whose values go to `width` columns by a stable hash (`hashing`), so that nothing is fitted."""
 
     width: int = 32
     missing: str = "zero"
-    fitted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         errors.at_least("width", self.width, 1)
-        errors.one_of("missing", self.missing, RULES)
+        super().__post_init__()
 
-    def fit(self, column: Sequence[Any]) -> Any:
-        """Itself."""
-        return self
-
-    def columns(self, field: str) -> list[str]:
-        """`field#0`, `field#1`, ..., then `field (missing)`."""
-        return [f"{field}#{i}" for i in range(self.width)] + [f"{field} (missing)"] * (self.missing == "column")
+    def of_values(self, field: str) -> list[str]:
+        """`field#0`, `field#1`, ..."""
+        return [f"{field}#{i}" for i in range(self.width)]
 
 
-class ListedKind:
+class ListedKind(Kind):
     """A kind with a column for each text of a list, which is stated or fitted, and perhaps for what is not in it."""
 
+    read: ClassVar[Any]  # the function that makes of a value its text, or texts
+    _learn: ClassVar[Any]  # the function that makes of these the list
     _list: ClassVar[str]  # the name of the setting that has the list
     _mark: ClassVar[str]  # what stands between the field and the text in the name of a column
-    unknown: str
-    missing: str
     most: int | None
     least: int
     _place: dict[str, int]  # text -> its column
 
     def __post_init__(self) -> None:
-        errors.one_of("unknown", self.unknown, RULES)
-        errors.one_of("missing", self.missing, RULES)
+        super().__post_init__()
         errors.at_least("most", self.most, 1, or_none=True)
         errors.at_least("least", self.least, 1)
         if self.fitted:
@@ -100,16 +105,20 @@ class ListedKind:
         """Whether the list is there."""
         return getattr(self, self._list) is not None
 
-    def columns(self, field: str) -> list[str]:
-        """`field=text` for each text (`field^text` for words), then `field (unknown)` and `field (missing)`."""
-        more = [f"{field} ({what})" for what in ("unknown", "missing") if getattr(self, what) == "column"]
-        return [f"{field}{self._mark}{escaped(text)}" for text in self._place] + more
+    def fit(self, column: Sequence[Any]) -> "ListedKind":
+        """With the texts that came, sorted."""
+        parts = [part for i, value in enumerate(column) if (part := at(i, self.read, value)) is not None]
+        return replace(self, **{self._list: self._learn(parts, most=self.most, least=self.least)})  # type: ignore[type-var]
+
+    def of_values(self, field: str) -> list[str]:
+        """`field=text` for each text; for words `field^text`."""
+        return [f"{field}{self._mark}{escaped(text)}" for text in self._place]
 
 
 def at(i: int, rule: Any, value: Any) -> Any:
-    """What a rule makes of the value at a place. Raises `Wrong`, which knows the place."""
+    """What a rule makes of the value at a place; None where it is missing. Raises `Wrong`, which knows the place."""
     try:
-        return rule(value)
+        return None if values.missing(value) else rule(value)
     except Odd as reason:
         raise Wrong(i, str(reason)) from None
 

@@ -59,7 +59,7 @@ class Catalogue:
         self._A = np.zeros((0, self.features.of_width))  # by slot, with room for more
         self._active: tuple[np.ndarray, tuple[str, ...]] | None = None  # rows and ids on offer; None: look again
         self._compared = 0  # the version whose arms were compared
-        for one, record in arm_events.listed(arms, id):
+        for one, record in records.keyed([] if arms is None else arms, id):
             self.add(one, record)
         forks.tell(self)
 

@@ -16,7 +16,7 @@ _ALL = kind.Gaps()  # no value was missing
 
 
 @dataclass(frozen=True)
-class Numeric:
+class Numeric(kind.Kind):
     """A number, scaled: (x - mean)/scale, one column. Both are stated, or both are fitted.
 
     missing : "zero": the mean stands for it; "column": the same, and a column says so with a 1; "error": it is refused
@@ -28,7 +28,7 @@ class Numeric:
     name: ClassVar[str] = "numeric"
 
     def __post_init__(self) -> None:
-        errors.one_of("missing", self.missing, kind.RULES)
+        super().__post_init__()
         if (self.mean is None) != (self.scale is None):
             raise ValueError("mean and scale must both be stated, as in Numeric(mean=40, scale=15), or both be fitted")
         if self.scale is not None:
@@ -47,9 +47,9 @@ class Numeric:
         mean, scale = transformers.moments(_numbers(column))
         return replace(self, mean=mean, scale=scale)
 
-    def columns(self, field: str) -> list[str]:
-        """The field itself, and `field (missing)`."""
-        return [field] + [f"{field} (missing)"] * (self.missing == "column")
+    def of_values(self, field: str) -> list[str]:
+        """The field itself."""
+        return [field]
 
     def write(self, column: Sequence[Any], out: np.ndarray) -> kind.Gaps:
         """Scale the values."""
@@ -69,7 +69,6 @@ class Numeric:
             raise kind.Wrong(i, f"is {x[i]:g}, too far from the mean {self.mean:g} for the scale {self.scale:g}")
         gone = np.flatnonzero(np.isnan(x))
         out[gone, 0] = 0.0
-        out[gone, 1:] = 1.0
         return kind.Gaps(missing=gone.tolist())
 
     def __str__(self) -> str:
@@ -85,4 +84,5 @@ def _numbers(column: Sequence[Any]) -> np.ndarray:
             x = np.array([np.inf])
         if np.vdot(x, x) < errors.LARGEST**2:
             return x
-    return np.array([math.nan if values.missing(v) else kind.at(i, values.number, v) for i, v in enumerate(column)])
+    numbers = [kind.at(i, values.number, value) for i, value in enumerate(column)]
+    return np.array([math.nan if x is None else x for x in numbers])

@@ -9,7 +9,7 @@ A field that the records do not have is not the same as a missing value: mostly 
 import dataclasses
 import numbers
 import sys
-from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,19 +34,29 @@ def table(data: Any, names: Sequence[str], *, what: str, absent: str) -> FieldVa
 
     Raises TypeError for what is no record; ValueError for a field that is absent, unless absent is "missing".
     """
-    if type(data) is dict:
-        return _of_records([data], names, lambda i: what, absent, single=True)
-    if type(data) is list and data and set(map(type, data)) == {dict}:
-        return _of_records(data, names, lambda i: f"{what} {i}", absent)
-    data = listed(data)
-    if (frame := _frame(data)) is not None:
-        return _of_frame(frame, names, what, absent)
-    if (single := named(data)) is not None:
-        return _of_records([single], names, lambda i: what, absent, single=True)
-    if not sequence(data):
-        raise TypeError(f"{what} must be {TAKEN}; got {type(data).__name__}")
-    records = [record(one, f"{what} {i}") for i, one in enumerate(data)]
-    return _of_records(records, names, lambda i: f"{what} {i}", absent)
+    single = type(data) is dict
+    if single:
+        records = [data]
+    elif type(data) is list and data and set(map(type, data)) == {dict}:
+        records = data
+    else:
+        data = listed(data)
+        if (frame := _frame(data)) is not None:
+            return _of_frame(frame, names, what, absent)
+        one = named(data)
+        single = one is not None
+        if not single and not sequence(data):
+            raise TypeError(f"{what} must be {TAKEN}; got {type(data).__name__}")
+        records = [one] if single else [record(each, f"{what} {i}") for i, each in enumerate(data)]
+    try:
+        fields = [[record[name] for record in records] for name in names]
+    except KeyError:
+        for i, fields_of in enumerate(records):
+            for name in names:
+                if name not in fields_of and absent != "missing":
+                    raise _absent(what if single else f"{what} {i}", name, list(fields_of)) from None
+        fields = [[record.get(name) for record in records] for name in names]
+    return FieldValues(fields, len(records), single)
 
 
 def listed(data: Any) -> Any:
@@ -80,8 +90,10 @@ def plain(one: Any, names: Sequence[str], *, what: str, absent: str) -> dict[str
     return {name: _json(value[0], f"{name!r} of {what}") for name, value in zip(names, read.fields, strict=True)}
 
 
-def keyed(arms: Any, field: str) -> list[tuple[Any, dict[str, Any]]]:
-    """n records as (id, record), where a field of each has the id."""
+def keyed(arms: Any, field: str) -> Iterable[tuple[Any, Any]]:
+    """The ids and the records of arms: of a dict id -> record, or of n records of which a field has the id."""
+    if isinstance(arms, Mapping):
+        return arms.items()
     if (frame := _frame(arms)) is not None:
         arms = list(frame.iter_rows(named=True))
     if not sequence(arms):
@@ -132,26 +144,6 @@ def _json(value: Any, where: str) -> Any:
     except values.Odd as reason:
         words = reason if values.real(value) else f"must be a text, a number or a list of texts; got {value!r}"
         raise ValueError(f"{where} {words}") from None
-
-
-def _of_records(
-    records: Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    called: Callable[[int], str],
-    absent: str,
-    *,
-    single: bool = False,
-) -> FieldValues:
-    """called : how an error calls the record at a place."""
-    try:
-        fields = [[record[name] for record in records] for name in names]
-    except KeyError:
-        for i, record in enumerate(records):
-            for name in names:
-                if name not in record and absent != "missing":
-                    raise _absent(called(i), name, list(record)) from None
-        fields = [[record.get(name) for record in records] for name in names]
-    return FieldValues(fields, len(records), single)
 
 
 def _of_frame(frame: Any, names: Sequence[str], what: str, absent: str) -> FieldValues:
