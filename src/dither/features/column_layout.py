@@ -39,9 +39,10 @@ def lay_out(
 ) -> ColumnLayout:
     """The layout. Raises ValueError for too many columns, before they are made, and for two of one name."""
     columns_of = {name: columns for fields in sides.values() for name, columns in fields}
+    context = sum(len(columns) for _, columns in sides["context"])
     width = 1 + sum(map(len, columns_of.values()))
     width += sum(math.prod(len(columns_of[name]) for name in cross) for cross in crosses)
-    width += (slots or 0) * (1 + sum(len(columns) for _, columns in sides["context"]))
+    width += (slots or 0) * (1 + context)
     if width > MOST:
         raise ValueError(
             f"the features would have {width:,} columns, more than {MOST:,}: hash fields with many values "
@@ -50,22 +51,15 @@ def lay_out(
     left, of_left = _side(sides["context"], crosses, slots=0)
     right, of_right = _side(sides["arm"], crosses, slots=slots or 0)
     names, pairs = [INTERCEPT] * intercept, [(0, 0)] * intercept
-    for fields, place, which in ((sides["context"], of_left, 0), (sides["arm"], of_right, 1)):
-        for name, columns in fields:
-            names += columns
-            pairs += [(i, 0) if which == 0 else (0, i) for i in _range(place[name,])]
-    for cross in crosses:
-        c, a = (tuple(name for name in cross if (name,) in place) for place in (of_left, of_right))
+    for term in [*((name,) for name in columns_of), *crosses]:
+        c, a = (tuple(name for name in term if (name,) in place) for place in (of_left, of_right))
         names += _product_names([columns_of[name] for name in (*c, *a)])
         pairs += [(i, j) for i in _range(of_left[c]) for j in _range(of_right[a])]
     if form == "hybrid":
-        shared = [(INTERCEPT, 0)] * intercept
-        shared += [
-            (n, i) for name, columns in sides["context"] for n, i in zip(columns, _range(of_left[name,]), strict=True)
-        ]
+        shared = intercept + context  # so many columns come first, which are of the context alone
         for slot, j in enumerate(_range(right.slots)):
-            names += [f"slot {slot}*{name}" for name, _ in shared]
-            pairs += [(i, j) for _, i in shared]
+            names += [f"slot {slot}*{name}" for name in names[:shared]]
+            pairs += [(i, j) for i, _ in pairs[:shared]]
     if (twice := errors.repeated(names)) is not None:
         raise ValueError(f"two columns would have the name {twice!r}: give one of their fields another name")
     if not names:
