@@ -22,7 +22,7 @@ from numpy.testing import assert_array_equal
 
 import dither
 from dither.features import Category, Hashed, Numeric, Text
-from dither.features.arm_events import id_texts
+from dither.features.arm_ids import id_texts
 
 CONTEXT = {"age": 50}
 ARMS = {

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from dither.base import errors, forks
-from dither.features import arm_events, declared, records
-from dither.features.arm_events import ArmEvent, id_text, whole
+from dither.features import arm_ids, catalogue_events, declared, records
+from dither.features.arm_ids import id_text
+from dither.features.catalogue_events import ArmEvent, whole
 from dither.features.encoder import SAME, Features, checked
 
 FORMAT = 1
@@ -49,7 +50,7 @@ class Catalogue:
 
     def __init__(self, features: Features, arms: Any = None, *, id: str = "id") -> None:
         self.features, self._field = checked(features), id
-        self._keeper: Callable[[], arm_events.Keeper | None] | None = None  # a weak reference
+        self._keeper: Callable[[], catalogue_events.Keeper | None] | None = None  # a weak reference
         self._lock = threading.RLock()
         self._events: list[ArmEvent] = []
         self._records: dict[str, dict[str, Any]] = {}  # the last one of each id
@@ -89,7 +90,7 @@ class Catalogue:
     def records(self) -> dict[str, dict[str, Any]]:
         """The fields of the arms on offer, by id."""
         with self._lock:
-            return {id: arm_events.copied(self._records[id]) for id in self.ids}
+            return {id: catalogue_events.copied(self._records[id]) for id in self.ids}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -196,7 +197,7 @@ class Catalogue:
     @property
     def events(self) -> tuple[ArmEvent, ...]:
         """All changes, in order. They are copies."""
-        return tuple(arm_events.event_of(event) for event in self._events)
+        return tuple(catalogue_events.event_of(event) for event in self._events)
 
     def extend(self, events: Iterable[Any]) -> int:
         """Follow another catalogue: take its events that this one does not have. -> the version.
@@ -209,7 +210,7 @@ class Catalogue:
     def _extended(self, events: Iterable[Any]) -> int:
         """`extend`, here alone."""
         with self._lock:
-            copies = [arm_events.event_of(event) for event in events]
+            copies = [catalogue_events.event_of(event) for event in events]
             new = [event for event in copies if event.version > self.version]
             for event in copies[: len(copies) - len(new)]:
                 if self._events[event.version - 1] != event:
@@ -253,7 +254,7 @@ class Catalogue:
             described = json.loads(data)
             if type(described["format"]) is not int or not 1 <= described["format"] <= FORMAT:
                 raise ValueError(f"its format is {described['format']!r}, and this version reads up to {FORMAT}")
-            events = [arm_events.event_of(event) for event in described["events"]]
+            events = [catalogue_events.event_of(event) for event in described["events"]]
             return cls._of(Features.of_description(described["features"]), events, described["id"])
 
     def __repr__(self) -> str:
@@ -308,7 +309,7 @@ class Catalogue:
 
     def _happen(self, event: ArmEvent, *, count: bool) -> None:
         """One change. Whatever can fail comes before anything is changed."""
-        errors.one_of("what happened", event.what, arm_events.KINDS_OF_EVENTS)
+        errors.one_of("what happened", event.what, catalogue_events.KINDS_OF_EVENTS)
         new, record = event.id not in self._slots, event.what in ("add", "change")
         if event.version != self.version + 1 or new != (event.what == "add") or record != (event.record is not None):
             raise ValueError(f"{event} cannot follow version {self.version}")
@@ -316,7 +317,10 @@ class Catalogue:
         if event.record is not None:
             row = self._encoded(event.id, event.record, slot, count)
             if slot >= len(self._A):
-                self._A, self._offered = arm_events.longer(self._A, slot), arm_events.longer(self._offered, slot)
+                self._A, self._offered = (
+                    catalogue_events.longer(self._A, slot),
+                    catalogue_events.longer(self._offered, slot),
+                )
             self._A[slot] = row
             self._records[event.id] = event.record
         if event.what == "add":
@@ -373,7 +377,7 @@ class Catalogue:
                 if len(rows) > 1 and self.features.arm and (self._A[rows] == self._A[rows[0]]).all():
                     warnings.warn(SAME, UserWarning, stacklevel=4)
             return rows
-        arms = arm_events.id_list(arms)
+        arms = arm_ids.id_list(arms)
         if not isinstance(arms[0], (str, int)):  # lists of ids, one for each request
             arms = [records.column(ids) for ids in arms]
         if isinstance(arms[0], (list, tuple)):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dither.features import Catalogue, Features
-from dither.features.arm_events import ArmEvent
+from dither.features.catalogue_events import ArmEvent
 from dither.log import Ledger
 from dither.log.database import arm_events, keeping, lessons
 
@@ -18,7 +18,7 @@ KEPT = "catalogue"  # the setting that holds the features, and the name of the f
 
 
 class Kept:
-    """Keeps the events of a catalogue in a ledger (`features.arm_events.Keeper`)."""
+    """Keeps the events of a catalogue in a ledger (`features.catalogue_events.Keeper`)."""
 
     def __init__(
         self, ledger: Ledger, catalogue: Catalogue, *, room: Callable[[int], None], told: Callable[[], None]

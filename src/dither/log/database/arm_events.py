@@ -1,4 +1,4 @@
-"""The events of a catalogue of arms, in the ledger: each with its time and version (`features.arm_events`)."""
+"""The events of a catalogue of arms, in the ledger: each with its time and version (`features.catalogue_events`)."""
 
 import json
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.features.arm_events import ArmEvent
+from dither.features.catalogue_events import ArmEvent
 from dither.log.database import lessons, sql_tables
 from dither.log.database.home import Home
 
