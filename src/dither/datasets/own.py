@@ -52,8 +52,8 @@ def table(
         raise ValueError("name the table: a CSV or Parquet file, or openml:ID (data=, or --data)")
     errors.among("rule for missing values", missing, MISSING_RULES)
     fill = pipeline(preprocessing).fill
-    if checksum is not None and checksum != (found := fingerprint(data, cache=cache)):
-        raise ValueError(f"{data} has changed: its checksum is {found} and not {checksum}; start the command again")
+    if checksum is not None and checksum != (now := fingerprint(data, cache=cache)):
+        raise ValueError(f"{data} has changed: its checksum is {now} and not {checksum}; start the command again")
     frame, target = _frame(data, target, cache=cache)
     frame = _complete(frame, target=target, missing=missing, fill=fill, data=data)
     y = _labels(frame[target], target=target, data=data)
@@ -80,9 +80,21 @@ def _openml_id(data: str | Path) -> int | None:
 
 
 def _frame(data: str | Path, target: str | None, *, cache: str | Path | None) -> tuple[Any, str]:
-    """The table, with null for all missing values, and the name of its target."""
+    """The table, with null or NaN for all missing values, and the name of its target."""
     number = _openml_id(data)
-    frame, stated = (tabular.read(Path(data)), None) if number is None else _openml_frame(number, cache=cache)
+    if number is None:
+        frame, stated = tabular.read(Path(data)), None
+    else:
+        pl = errors.imported("polars", "polars", extra="experiments")
+        table = openml.fetch(number, cache=cache)
+        columns = [table.column(j) for j in range(len(table.columns))]
+        frame = pl.DataFrame(
+            [
+                pl.Series(name, column.tolist() if column.dtype == object else column)
+                for name, column in zip(table.columns, columns, strict=True)
+            ]
+        )
+        stated = table.target
     target = stated if target is None else target
     if target is None:
         raise ValueError(f"name the column of labels (target=, or --target): {data} has {', '.join(frame.columns)}")
@@ -90,23 +102,6 @@ def _frame(data: str | Path, target: str | None, *, cache: str | Path | None) ->
     if frame.width == 1:
         raise ValueError(f"{data} has no column besides the target {target}: nothing to learn from")
     return frame, target
-
-
-def _openml_frame(number: int, *, cache: str | Path | None) -> tuple[Any, str | None]:
-    """The same of a data set of OpenML; None where it states no target."""
-    try:
-        import polars as pl
-    except ImportError:
-        raise errors.missing_extra("polars", extra="experiments") from None
-    found = openml.fetch(number, cache=cache)
-    columns = []
-    for name, x in zip(found.columns, found.X.T, strict=True):
-        column = pl.Series(name, x, nan_to_null=True)
-        if name in found.levels:
-            levels = dict(enumerate(found.levels[name]))
-            column = column.cast(pl.Int64).replace_strict(levels, return_dtype=pl.String)
-        columns.append(column)
-    return pl.DataFrame(columns), found.target
 
 
 def _complete(frame: Any, *, target: str, missing: str, fill: float | None, data: object) -> Any:

@@ -20,10 +20,9 @@ import numpy as np
 
 from dither import envs
 from dither.base import errors
+from dither.datasets.known import MISSING
 from dither.datasets.loading import load
 from dither.envs.classification import scaled
-
-MISSING = "?"  # in a column of text
 
 
 @dataclass(frozen=True)

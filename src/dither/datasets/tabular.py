@@ -15,10 +15,7 @@ def read(path: Path) -> Any:
 
     Raises FileNotFoundError, or ValueError for what is no table.
     """
-    try:
-        import polars as pl
-    except ImportError:
-        raise errors.missing_extra("polars", extra="experiments") from None
+    pl = errors.imported("polars", "polars", extra="experiments")
     of_text = False
     try:
         scan = reading.scan(path)

@@ -24,9 +24,9 @@ class Around:
 
 
 class Pair(NamedTuple):
-    """Something of one's own, beside that of the environment within."""
+    """What an environment around another one holds, beside that of the environment within."""
 
-    own: Any
+    outer: Any
     inner: Any
 
 

@@ -54,11 +54,11 @@ class Changing(Within):
     def fill(self, run: Pair, rng: np.random.Generator, out: np.ndarray, t: int) -> Pair:
         """The contexts within. -> θ* of these rounds (n, d), and what `means` needs within"""
         inner = super().fill(run, rng, out, t)
-        return Pair(self.thetas(run.own, run.inner, t, len(out)), inner)
+        return Pair(self.thetas(run.outer, run.inner, t, len(out)), inner)
 
     def means(self, run: Pair, X: np.ndarray, more: Pair) -> np.ndarray:
         """The means within, with θ* of each round: (n, K)."""
-        theta = more.own
+        theta = more.outer
         edges = np.flatnonzero(np.any(theta[1:] != theta[:-1], axis=-1)) + 1
         parts = []
         for rows in map(slice, [0, *edges], [*edges, len(X)]):
