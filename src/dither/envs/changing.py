@@ -26,7 +26,7 @@ from dither.envs.around import Pair, Within
 
 
 class Changing(Within):
-    """A base for worlds whose θ* changes. A subclass says what it holds of a run (`held`), and `thetas`.
+    """A base for worlds whose θ* changes. A subclass says what it holds of a run (`held`), and θ* of n rounds (`at`).
 
     env : an environment whose run is a NamedTuple with the field `theta`, (d,), such as `Linear` and `Logistic`
     """
@@ -35,10 +35,6 @@ class Changing(Within):
 
     def __post_init__(self) -> None:
         errors.at_least(f"the dim of the environment in {type(self).__name__}", self.env.dim, self.least)
-
-    def thetas(self, held: Any, inner: Any, t: int, n: int) -> np.ndarray:
-        """θ* of the n rounds from t on: (n, d). held : what `held` returned; inner : the run within."""
-        raise NotImplementedError
 
     def start(self, rng: np.random.Generator) -> Pair:
         """The run within, and then what is its own. Raises TypeError where the run within has no θ*."""
@@ -51,11 +47,6 @@ class Changing(Within):
             )
         return Pair(self.held(rng, inner), inner)
 
-    def fill(self, run: Pair, rng: np.random.Generator, out: np.ndarray, t: int) -> Pair:
-        """The contexts within. -> θ* of these rounds (n, d), and what `means` needs within"""
-        inner = super().fill(run, rng, out, t)
-        return Pair(self.thetas(run.outer, run.inner, t, len(out)), inner)
-
     def means(self, run: Pair, X: np.ndarray, more: Pair) -> np.ndarray:
         """The means within, with θ* of each round: (n, K)."""
         theta = more.outer
@@ -65,12 +56,6 @@ class Changing(Within):
             part = None if more.inner is None else more.inner[rows]
             parts.append(self.env.means(run.inner._replace(theta=theta[rows.start]), X[rows], part))
         return np.concatenate(parts)
-
-    @property
-    def offered(self) -> Any:
-        """The arms on offer within; AttributeError where the environment within does not say."""
-        rule = self.env.offered
-        return lambda run, rng, X, more: rule(run.inner, rng, X, more.inner)
 
 
 @dataclass(frozen=True)
@@ -99,9 +84,9 @@ class Abrupt(Changing):
         drawn = rng.standard_normal((len(self.rounds), len(theta)))  # type: ignore[arg-type]
         return np.vstack([theta, drawn * (np.linalg.norm(theta) / np.linalg.norm(drawn, axis=-1, keepdims=True))])
 
-    def thetas(self, held: np.ndarray, inner: Any, t: int, n: int) -> np.ndarray:
-        """The newest θ* of each round."""
-        return held[np.searchsorted(self.rounds, np.arange(t, t + n), side="right")]
+    def at(self, run: Pair, t: int, n: int) -> np.ndarray:
+        """The newest θ* of each round: (n, d)."""
+        return run.outer[np.searchsorted(self.rounds, np.arange(t, t + n), side="right")]
 
 
 @dataclass(frozen=True)
@@ -124,13 +109,13 @@ class Rotating(Changing):
         """v (d,), at a right angle to θ* and as long."""
         return across(inner.theta, rng.standard_normal(len(inner.theta)))
 
-    def thetas(self, held: np.ndarray, inner: Any, t: int, n: int) -> np.ndarray:
-        """cos φ θ* + sin φ v."""
+    def at(self, run: Pair, t: int, n: int) -> np.ndarray:
+        """cos φ θ* + sin φ v: (n, d)."""
         phi = 2 * np.pi * (np.arange(t, t + n)[:, None] - 1) / self.period
-        return np.cos(phi) * inner.theta + np.sin(phi) * held
+        return np.cos(phi) * run.inner.theta + np.sin(phi) * run.outer
 
 
-class _Walk:
+class Walk:
     """Where the walk of a run is, and the stream that it goes on with."""
 
     def __init__(self, rng: np.random.Generator, theta: np.ndarray) -> None:
@@ -153,17 +138,18 @@ class Walking(Changing):
         super().__post_init__()
         errors.within("step", self.step, 0, np.pi)
 
-    def held(self, rng: np.random.Generator, inner: Any) -> _Walk:
+    def held(self, rng: np.random.Generator, inner: Any) -> Walk:
         """The walk, at its beginning."""
-        return _Walk(streams.child(rng), inner.theta)
+        return Walk(streams.child(rng), inner.theta)
 
-    def thetas(self, held: _Walk, inner: Any, t: int, n: int) -> np.ndarray:
-        """The next n places."""
-        size, places = np.linalg.norm(inner.theta), np.empty((n, len(inner.theta)))
-        for place, drawn in zip(places, held.rng.standard_normal(places.shape), strict=True):
-            place[:] = held.theta
+    def at(self, run: Pair, t: int, n: int) -> np.ndarray:
+        """The next n places: (n, d)."""
+        walk, theta = run.outer, run.inner.theta
+        size, places = np.linalg.norm(theta), np.empty((n, len(theta)))
+        for place, drawn in zip(places, walk.rng.standard_normal(places.shape), strict=True):
+            place[:] = walk.theta
             moved = np.cos(self.step) * place + np.sin(self.step) * across(place, drawn)
-            held.theta = moved * (size / np.linalg.norm(moved))  # else rounding would change the length
+            walk.theta = moved * (size / np.linalg.norm(moved))  # else rounding would change the length
         return places
 
 
