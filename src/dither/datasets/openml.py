@@ -22,7 +22,7 @@ class Fetched(NamedTuple):
     md5: str  # of the ARFF file, as OpenML states it; fetch_openml checks it
 
     def column(self, j: int, *, missing: str | None = None) -> np.ndarray:
-        """Column j, (N,): numbers; or the levels of a categorical one as texts (object), `missing` where it has none."""
+        """Column j, (N,): numbers; or the levels of a categorical one, as texts, with `missing` where it has none."""
         x = self.X[:, j]
         if self.columns[j] not in self.levels:
             return x

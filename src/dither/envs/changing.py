@@ -26,7 +26,7 @@ from dither.envs.around import Pair, Within
 
 
 class Changing(Within):
-    """A base for worlds whose θ* changes. A subclass says what it holds of a run (`held`), and θ* of n rounds (`at`).
+    """A base for worlds whose θ* changes. A subclass says what it holds of a run (`held`), and `thetas`.
 
     env : an environment whose run is a NamedTuple with the field `theta`, (d,), such as `Linear` and `Logistic`
     """
@@ -35,6 +35,14 @@ class Changing(Within):
 
     def __post_init__(self) -> None:
         errors.at_least(f"the dim of the environment in {type(self).__name__}", self.env.dim, self.least)
+
+    def thetas(self, held: Any, inner: Any, t: int, n: int) -> np.ndarray:
+        """θ* of the n rounds from t on: (n, d). held : what `held` returned; inner : the run within."""
+        raise NotImplementedError
+
+    def at(self, run: Pair, t: int, n: int) -> np.ndarray:
+        """θ* of these rounds: (n, d)."""
+        return self.thetas(run.outer, run.inner, t, n)
 
     def start(self, rng: np.random.Generator) -> Pair:
         """The run within, and then what is its own. Raises TypeError where the run within has no θ*."""
@@ -84,9 +92,9 @@ class Abrupt(Changing):
         drawn = rng.standard_normal((len(self.rounds), len(theta)))  # type: ignore[arg-type]
         return np.vstack([theta, drawn * (np.linalg.norm(theta) / np.linalg.norm(drawn, axis=-1, keepdims=True))])
 
-    def at(self, run: Pair, t: int, n: int) -> np.ndarray:
-        """The newest θ* of each round: (n, d)."""
-        return run.outer[np.searchsorted(self.rounds, np.arange(t, t + n), side="right")]
+    def thetas(self, held: np.ndarray, inner: Any, t: int, n: int) -> np.ndarray:
+        """The newest θ* of each round."""
+        return held[np.searchsorted(self.rounds, np.arange(t, t + n), side="right")]
 
 
 @dataclass(frozen=True)
@@ -109,10 +117,10 @@ class Rotating(Changing):
         """v (d,), at a right angle to θ* and as long."""
         return across(inner.theta, rng.standard_normal(len(inner.theta)))
 
-    def at(self, run: Pair, t: int, n: int) -> np.ndarray:
-        """cos φ θ* + sin φ v: (n, d)."""
+    def thetas(self, held: np.ndarray, inner: Any, t: int, n: int) -> np.ndarray:
+        """cos φ θ* + sin φ v."""
         phi = 2 * np.pi * (np.arange(t, t + n)[:, None] - 1) / self.period
-        return np.cos(phi) * run.inner.theta + np.sin(phi) * run.outer
+        return np.cos(phi) * inner.theta + np.sin(phi) * held
 
 
 class Walk:
@@ -142,14 +150,13 @@ class Walking(Changing):
         """The walk, at its beginning."""
         return Walk(streams.child(rng), inner.theta)
 
-    def at(self, run: Pair, t: int, n: int) -> np.ndarray:
-        """The next n places: (n, d)."""
-        walk, theta = run.outer, run.inner.theta
-        size, places = np.linalg.norm(theta), np.empty((n, len(theta)))
-        for place, drawn in zip(places, walk.rng.standard_normal(places.shape), strict=True):
-            place[:] = walk.theta
+    def thetas(self, held: Walk, inner: Any, t: int, n: int) -> np.ndarray:
+        """The next n places."""
+        size, places = np.linalg.norm(inner.theta), np.empty((n, len(inner.theta)))
+        for place, drawn in zip(places, held.rng.standard_normal(places.shape), strict=True):
+            place[:] = held.theta
             moved = np.cos(self.step) * place + np.sin(self.step) * across(place, drawn)
-            walk.theta = moved * (size / np.linalg.norm(moved))  # else rounding would change the length
+            held.theta = moved * (size / np.linalg.norm(moved))  # else rounding would change the length
         return places
 
 
