@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dither
 from dither import log, ope
 from dither.log import feature_order, schema, storage
-from dither.log.sources import Source
+from dither.log.sources import LogSource
 
 NAMES = ("good", "bad", "old")
 OTHER = ("old", "good", "bad")
@@ -169,7 +169,7 @@ def test_every_row_has_its_features_in_the_order_that_names_tells(write, orders,
         told_right(piece, slice(at, at + len(piece)))
         at += len(piece)
     assert at == N
-    streamed = list(Source(tmp_path).pieces({"features"}, rows=11).each)  # as `dither evaluate` reads it
+    streamed = list(LogSource(tmp_path).pieces({"features"}, rows=11).each)  # as `dither evaluate` reads it
     assert_array_equal(np.concatenate([piece.X for piece in streamed]), truth(streamed[0].names))
 
 

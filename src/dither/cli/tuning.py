@@ -67,7 +67,7 @@ def tune(
     )  # fmt: skip
     _no_world(log)
     with in_words_of_the_command():
-        source = sources.Source(log, format=format, options=options(option or []), **names)
+        source = sources.LogSource(log, format=format, options=options(option or []), **names)
         found = tuning.tune(source.whole({"features", "K", "arms"}), algorithm, **asked)
     console = terminal.console()
     console.print(_table(found))

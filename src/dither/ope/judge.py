@@ -210,7 +210,7 @@ def evaluate(
     jobs, backend, scheduler : who sums up the pieces (`dither.base.workers.Workers`). With "loky" these are threads, or
         processes if a policy is a bandit. This process reads the log and sends the pieces
     on_progress : is called with the rows done and the rows of the log
-    source : how a file is read: format, arm, propensity, reward, kind, options (`dither.log.sources.Source`)
+    source : how a file is read: format, arm, propensity, reward, kind, options (`dither.log.sources.LogSource`)
 
     Raises FileNotFoundError and LookupError for a file, column or name that does not exist. Raises ValueError for
     arguments that exclude each other, for rows that break a rule (unless they are to be left out), and for a log that
@@ -244,7 +244,7 @@ def evaluate(
         timed.refuse(how.interval, question.in_order)
     report = None
     if isinstance(log, (str, Path)):
-        here = sources.Source(Path(log), arms=arms, text=() if cluster is None else (cluster,), **source)
+        here = sources.LogSource(Path(log), arms=arms, text=() if cluster is None else (cluster,), **source)
         more = question.columns | (timed.columns if timed else set()) | ({"features"} if model is not None else set())
         held = model is not None or question.in_order or timed is not None
         whole = here.whole(more - {fitting.COLUMN}) if held else None
