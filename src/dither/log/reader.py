@@ -272,7 +272,7 @@ def _catalogue(pieces: list[_Piece]) -> tuple[str, ...] | None:
 
 def _encoded_by(pieces: list[_Piece]) -> str | None:
     """The fingerprint of the `Features` of all pieces. Raises ValueError if two pieces have different ones."""
-    where = {print_: piece.where for piece in pieces if (print_ := piece.about.get("encoded_by")) is not None}
+    where = {features: piece.where for piece in pieces if (features := piece.about.get("encoded_by")) is not None}
     if len(where) > 1:
         one, other = list(where.values())[:2]
         raise ValueError(f"different Features made the features of {one} and of {other}: read them one by one")

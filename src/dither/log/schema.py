@@ -5,7 +5,6 @@ as they are. The end of the file turns NumPy arrays into columns of lists and ba
 number.
 """
 
-import importlib
 import os
 from datetime import UTC, datetime
 from typing import Any
@@ -68,10 +67,7 @@ def usable_polars() -> Any:
             f"a log was written or read by process {_user}, and this is a fork of it: the threads of polars do not "
             f"survive a fork. Fork before that, or start processes by multiprocessing.get_context('spawn')"
         )
-    try:
-        return importlib.import_module("polars")
-    except ImportError:
-        raise errors.missing_extra("polars", extra="log") from None
+    return errors.imported("polars", "polars", extra="log")
 
 
 _user: int | None = None  # the process that has used polars here
@@ -111,36 +107,29 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, name
         )
     casts = []
     for name, what in COLUMNS.items():
-        if name not in present or present[name] == dtype(what):
+        have = present.get(name)
+        if have is None or have == dtype(what):
             continue
-        if not _fits(present[name], what) and not (what == "whole" and _whole(frame, name, present[name])):
+        fits = _fits(have, what) or (what == "whole" and _whole(frame, name, have))
+        odd = "" if fits and what != "time" else _odd(frame, name, have, what)
+        if not fits or odd:
+            theirs = (names or {}).get(name, name)
             raise ValueError(
-                f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got {present[name]}"
-                + _odd(frame, name, present[name], what)
+                f"column {name!r}{'' if theirs == name else f' (your {theirs!r})'} of {where} must hold "
+                f"{_WORDS[what]}, got {'text' if fits else have}{odd}"
                 + (": name it with dither.log.from_columns(..., arm=...)" if name == "arm" else "")
             )
-        casts.append(_cast(name, present[name], what))
-        if what == "time" and present[name] == polars().String and (odd := _odd(frame, name, present[name], what)):
-            raise ValueError(
-                f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got text{odd}"
-            )
+        casts.append(_cast(name, have, what))
     return frame.with_columns(casts)
 
 
 def separated(names: Any) -> str:
     """A hint for a CSV file whose fields are separated by another character than a comma; else ""."""
-    only = list(names)
-    mark = next((mark for mark in ";\t|" if len(only) == 1 and mark in only[0]), None)
-    if mark is None:
-        return ""
-    return (
-        f". Its fields look separated by {mark!r}: pass polars.read_csv(path, separator={mark!r}) in place of the path"
-    )
-
-
-def _of_user(name: str, names: dict[str, str] | None) -> str:
-    theirs = (names or {}).get(name, name)
-    return "" if theirs == name else f" (your {theirs!r})"
+    for mark in ";\t|" if len(names) == 1 else "":
+        if mark in next(iter(names)):
+            read = f"polars.read_csv(path, separator={mark!r})"
+            return f". Its fields look separated by {mark!r}: pass {read} in place of the path"
+    return ""
 
 
 _WORDS = {
@@ -182,12 +171,9 @@ def _cast(name: str, have: Any, what: str) -> Any:
     if what == "time" and have == pl.String:
         return _moments(column)
     if what == "time" and have != pl.Null:
-        column = column.cast(pl.Datetime("us", getattr(have, "time_zone", None)))
-        return (
-            column.dt.convert_time_zone("UTC")
-            if getattr(have, "time_zone", None)
-            else column.dt.replace_time_zone("UTC")
-        )
+        zone = have.time_zone if have == pl.Datetime else None
+        column = column.cast(pl.Datetime("us", zone))
+        return column.dt.convert_time_zone("UTC") if zone else column.dt.replace_time_zone("UTC")
     column = column.fill_nan(None) if what == "whole" and have.is_float() else column
     return column.cast(dtype(what))
 
@@ -210,8 +196,8 @@ def _odd(frame: Any, name: str, have: Any, what: str) -> str:
         return ""
     read = _moments(pl.col(name)) if what == "time" else pl.col(name).cast(dtype(what), strict=False)
     wrong = frame.lazy().select(name, read.is_null().alias("wrong")).with_row_index("row")
-    found = wrong.filter(pl.col("wrong") & pl.col(name).is_not_null()).head(1).collect()
-    return f", such as {found[name][0]!r} in row {found['row'][0]}" if found.height else ""
+    first = wrong.filter(pl.col("wrong") & pl.col(name).is_not_null()).head(1).collect()
+    return f", such as {first[name][0]!r} in row {first['row'][0]}" if first.height else ""
 
 
 def moment(time: Any) -> datetime:
