@@ -11,7 +11,7 @@ from dither.base import errors
 from dither.base.errors import Option, Refused
 from dither.base.workers import Workers, delayed
 from dither.log import reader, sources
-from dither.log.check import LOOKED_AT, Changes, Report, changes
+from dither.log.check import LOOKED_AT, PolicyChanges, Report, changes
 from dither.log.logged import Logged
 from dither.ope import candidates, fitting, intervals, partial, unknown
 from dither.ope.candidates import LOGGING, Saved
@@ -105,7 +105,7 @@ class Evaluation:
     expected: dict[str, float]  # policy -> effective rows that the probabilities promise; NaN where they are not logged
     saved: tuple[str, ...]  # policies that are saved bandits, which may have learnt from these rows
     events: dict[str, Events]  # policy -> its rewards by value; only policies for which few rewards differ
-    changes: Changes = Changes()  # whether the policy that ran changed while it ran, by the first rows
+    changes: PolicyChanges = PolicyChanges()  # whether the policy that ran changed while it ran, by the first rows
     timed: Timed | None = None  # what was asked about time
     unknown: int = 0  # missing rewards that may have been anything: the intervals hold for all that they can be
     periods: dict[str, "Evaluation"] = field(default_factory=dict)  # period -> what its rows say; empty: nobody asked
@@ -270,7 +270,7 @@ def evaluate(
     )  # fmt: skip
     if isinstance(log, (str, Path)) and here.rules.streamed is not None:
         given = next(iter(here.pieces({"features", "arm_set"}, rows=LOOKED_AT).each), None)
-    seen = Changes() if given is None else changes(given)
+    seen = PolicyChanges() if given is None else changes(given)
     parts = {} if timed is None or timed.by is None or whole is None else _by_period(whole, timed, question, how)
     return replace(found, report=report or found.report, changes=seen, timed=timed, periods=parts)
 
