@@ -9,8 +9,8 @@ import numpy as np
 
 from dither.base import errors
 from dither.datasets import openml, originals
+from dither.datasets.data_sets import MISSING, SOURCES, Source, columns
 from dither.datasets.dataset import Dataset
-from dither.datasets.known import MISSING, SOURCES, Source, columns
 
 FOLDER = "DITHER_DATA"  # the environment variable
 OF_SOURCE = ("name", "licence", "citation", "openml", "url", "shape")  # what a data set says as its source does
@@ -44,8 +44,8 @@ def load(name: str, *, folder: str | Path | None = None, cache: str | Path | Non
             f"{name} must have {source.rows} rows, {source.dim} columns and {source.arms} classes; {origin} has "
             f"{X.shape[0]}, {X.shape[1]} and {arms} (and {len(y)} labels): get it again from {source.url}"
         )
-    told: dict[str, Any] = {field: getattr(source, field) for field in OF_SOURCE}
-    data = Dataset(X=X, y=y, columns=columns(source), origin=origin, **told)
+    facts: dict[str, Any] = {field: getattr(source, field) for field in OF_SOURCE}
+    data = Dataset(X=X, y=y, columns=columns(source), origin=origin, **facts)
     checked = here is not None and originals.present(source, here) == tuple(source.files)
     if not checked and data.digest() != source.digest:
         warnings.warn(

@@ -61,11 +61,11 @@ def _fetch(number: int, cache: str | None) -> Fetched:
         text = "it has columns of free text: pass it as a CSV file" if "STRING" in str(reason) else str(reason)
         raise ValueError(f"cannot use OpenML {number}: {text} ({where})") from None
     X = table.data.toarray() if hasattr(table.data, "toarray") else table.data
-    stated = table.details.get("default_target_attribute")
+    target = table.details.get("default_target_attribute")
     return Fetched(
         np.asarray(X, dtype=np.float64),
         tuple(table.feature_names),
         {name: list(values) for name, values in (table.categories or {}).items()},
-        stated if stated in table.feature_names else None,
+        target if target in table.feature_names else None,
         str(table.details.get("md5_checksum", "")),
     )

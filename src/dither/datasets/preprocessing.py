@@ -19,7 +19,7 @@ import numpy as np
 
 from dither import envs
 from dither.base import errors
-from dither.datasets.known import MISSING
+from dither.datasets.data_sets import MISSING
 from dither.datasets.loading import load
 from dither.envs.classification import scaled
 

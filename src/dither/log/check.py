@@ -194,20 +194,20 @@ def usable(rows: Any, *, missing: str | float, invalid: str, duplicates: str) ->
         keep &= ~hit
         if hit.any():
             left_out[finding.text] = int(hit.sum())
-    kept = rows.filter(keep)
+    rest = rows.filter(keep)
     if filled:
         reward = schema.polars().col("reward").fill_null(float(missing)).fill_nan(float(missing))
-        kept = replace(kept, frame=kept.frame.with_columns(reward))
-    report = Report(len(rows), len(kept), left_out, filled, _notes(kept), _inverse(kept), each_arm(rows))
-    return replace(kept, report=report if rows.report is None else _after(rows.report, report))
+        rest = replace(rest, frame=rest.frame.with_columns(reward))
+    report = Report(len(rows), len(rest), left_out, filled, _notes(rest), _inverse(rest), each_arm(rows))
+    return replace(rest, report=report if rows.report is None else _after(rows.report, report))
 
 
 def without(rows: Any, keep: np.ndarray, reason: str) -> Any:
     """The rows where `keep` (n,) is True. The report counts the other rows under the reason."""
-    kept, gone = rows.filter(keep), int(np.sum(~keep))
-    report = kept.report or Report(len(rows), len(rows))
+    rest, gone = rows.filter(keep), int(np.sum(~keep))
+    report = rest.report or Report(len(rows), len(rows))
     left_out = together(report.left_out, {reason: gone})
-    return replace(kept, report=replace(report, used=report.used - gone, left_out=left_out))
+    return replace(rest, report=replace(report, used=report.used - gone, left_out=left_out))
 
 
 def _after(before: Report, report: Report) -> Report:
@@ -237,11 +237,11 @@ def _kinds(rows: Any) -> Iterator[Broken]:
 
 
 def _propensities(rows: Any) -> Iterator[Broken]:
-    p, stated = rows.p, rows.kinds != "none"
-    yield "propensity", "propensity is NaN or null", np.isnan(p) & stated
-    yield "propensity", "propensity is 0, of an arm that was shown", (p == 0) & stated
-    yield "propensity", "propensity is negative", (p < 0) & stated
-    yield "propensity", "propensity is above 1", (p > 1 + ROUNDING) & stated
+    p, some = rows.p, rows.kinds != "none"
+    yield "propensity", "propensity is NaN or null", np.isnan(p) & some
+    yield "propensity", "propensity is 0, of an arm that was shown", (p == 0) & some
+    yield "propensity", "propensity is negative", (p < 0) & some
+    yield "propensity", "propensity is above 1", (p > 1 + ROUNDING) & some
     yield "propensity", "propensity_se is negative", rows.se < 0
 
 
@@ -314,13 +314,13 @@ def _inverse(rows: Any) -> Inverse:
     S[bounded], V[bounded] = K[bounded], (K * B - K**2)[bounded]
     if _has(rows, "probabilities"):
         P = rows.P
-        stated, support = ~np.isnan(P).any(axis=1), P >= LEAST
+        full, support = ~np.isnan(P).any(axis=1), P >= LEAST
         inverse = np.divide(1.0, P, out=np.zeros_like(P), where=support)
         count = np.count_nonzero(support, axis=1)
         shown = np.take_along_axis(P, rows.a[:, None], axis=1)[:, 0]  # not p, which may be rounded to the other side
-        rare[stated] = shown[stated] < LEAST
-        S[stated], B[stated] = count[stated], inverse.max(axis=1, initial=0.0)[stated]
-        V[stated] = np.maximum(inverse.sum(axis=1) - count**2, 0.0)[stated]
+        rare[full] = shown[full] < LEAST
+        S[full], B[full] = count[full], inverse.max(axis=1, initial=0.0)[full]
+        V[full] = np.maximum(inverse.sum(axis=1) - count**2, 0.0)[full]
     use = (rows.kinds == "exact") & (p > 0) & (p <= 1 + ROUNDING) & ~np.isnan(S)
     if not use.any():
         return Inverse()
