@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors
-from dither.log import check, feature_order, schema
+from dither.log import check, feature_order, schema, storage
 
 YOURS = " (yours)"  # is put after the name of a user's column, if a column of the log has that name
 
@@ -254,10 +254,8 @@ class Logged:
         if unknown:
             raise ValueError(f"arms must name all that were on offer; it lacks {', '.join(map(repr, unknown[:5]))}")
         counts = np.array([len(ids) for ids in offered], dtype=np.int64)
-        row, column = (
-            np.repeat(np.arange(len(self)), counts),
-            np.array([place[id] for row in offered for id in row], int),
-        )
+        row = np.repeat(np.arange(len(self)), counts)
+        column = np.array([place[id] for ids in offered for id in ids], int)
         mask, P = np.zeros((len(self), len(order)), dtype=bool), np.full((len(self), len(order)), np.nan)
         mask[row, column] = True
         if "probabilities" in self.frame.columns:
@@ -289,8 +287,6 @@ class Logged:
 
     def write(self, path: Any) -> None:
         """Write the whole log to one Parquet file, atomically."""
-        from dither.log import storage
-
         storage.write(path, self.frame, self.about)
 
     @property
