@@ -2,7 +2,6 @@
 
 import dataclasses
 import difflib
-import importlib
 import math
 import numbers
 from collections.abc import Collection, Iterable, Sequence
@@ -40,16 +39,6 @@ def listed(names: list[str]) -> str:
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
 
 
-def repeated(names: Iterable[Any]) -> Any:
-    """The first name that came before; None where all differ."""
-    before = set()
-    for name in names:
-        if name in before:
-            return name
-        before.add(name)
-    return None
-
-
 def nearest(name: object, names: Sequence[str]) -> str | None:
     """The closest name: one spelt nearly the same, else one with the same beginning, else one a little alike."""
     typed, known = str(name).casefold(), {n.casefold(): n for n in reversed(names)}
@@ -68,14 +57,6 @@ def missing_extra(package: str, *, extra: str) -> ImportError:
         f"this needs {package}, which is not installed and comes with dither[{extra}]: run pip install '.[{extra}]' "
         "in a checkout of dither"
     )
-
-
-def imported(module: str, package: str, *, extra: str) -> Any:
-    """A module that is needed only here. Raises the error of `missing_extra` where its package is missing."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise missing_extra(package, extra=extra) from None
 
 
 def positive(name: str, value: object, *, most: float = math.inf) -> None:
@@ -171,3 +152,23 @@ def said(error: Exception) -> tuple[object, ...]:
 def gone(name: str, successor: str) -> AttributeError:
     """The error of a name that was removed because another name does the same. It says which one to take."""
     return AttributeError(f"{name} is no more, since there were two of its kind: take {successor}")
+
+
+def repeated(names: Iterable[Any]) -> Any:
+    """The first name that came before; None where all differ."""
+    before = set()
+    for name in names:
+        if name in before:
+            return name
+        before.add(name)
+    return None
+
+
+def imported(module: str, package: str, *, extra: str) -> Any:
+    """A module that is needed only here. Raises the error of `missing_extra` where its package is missing."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise missing_extra(package, extra=extra) from None
