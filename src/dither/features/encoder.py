@@ -127,7 +127,7 @@ class Features:
             if not lacking:
                 continue
             if data is None:
-                raise ValueError(f"fit needs {side}s, for {_listed(lacking)}: fit({side}s=[...])")
+                raise ValueError(f"fit needs {side}s, for {', '.join(map(repr, lacking))}: fit({side}s=[...])")
             read = records.table(data, lacking, what=side, absent=self.absent)
             if read.single or not read.n:
                 raise ValueError(f"fit needs a list of {side}s or a frame of them; got {read.n}")
@@ -322,9 +322,9 @@ class Features:
 
     def _ready(self) -> column_layout.ColumnLayout:
         if self._layout is None:
-            lacking = [name for name, kind in (*self.context.items(), *self.arm.items()) if not kind.fitted]
+            lacking = [repr(name) for kinds in self._sides.values() for name, kind in kinds.items() if not kind.fitted]
             raise ValueError(
-                f"{_listed(lacking)} must be fitted first: f = f.fit(contexts, arms), which returns new Features; or "
+                f"{', '.join(lacking)} must be fitted first: f = f.fit(contexts, arms), which returns new Features; or "
                 "state what they need, as in features.Numeric(mean=40, scale=15), features.Category(['a', 'b'])"
             )
         return self._layout
@@ -419,7 +419,3 @@ def _fitted(name: str, kind: Kind, column: Sequence[Any], side: str) -> Kind:
         raise ValueError(f"{name!r} of {side} {reason.place} {reason}") from None
     except ValueError as reason:
         raise ValueError(f"{name!r} {reason}") from None
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
