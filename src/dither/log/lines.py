@@ -32,7 +32,7 @@ class Malformed(ValueError):
     """A line that does not have the form of the format."""
 
 
-class Names:
+class FeatureNames:
     """The names of the features. The settings are those of `dsjson`."""
 
     def __init__(self, *, features: bool, most: int, names: Sequence[str] | None, cross: bool) -> None:
@@ -113,7 +113,9 @@ def decision(
     return row | {"propensity_kind": "exact"} | more
 
 
-def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, malformed: str, *, where: str) -> Logged:
+def log_of(
+    lines: Iterable[str], split: Callable, row: Callable, names: FeatureNames, malformed: str, *, where: str
+) -> Logged:
     """The log of lines. `split` makes pieces of them; `row` makes of each a row, or a reason to leave it out.
 
     A piece that is `Malformed` is refused or counted. Any other ValueError is a refusal. Both name the line.

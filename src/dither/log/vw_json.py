@@ -57,7 +57,7 @@ def dsjson(
     lines.choice("malformed", malformed, "error", "leave out")
     lines.choice("skipped", skipped, "error", "leave out", "keep")
     lines.choice("cost", cost, *COSTS)
-    columns = lines.Names(features=features, most=most, names=names, cross=cross)
+    columns = lines.FeatureNames(features=features, most=most, names=names, cross=cross)
 
     def row(line: str) -> dict[str, Any] | str:
         event = _json(line)
@@ -73,7 +73,7 @@ def dsjson(
     )
 
 
-def _decision(event: dict[str, Any], names: lines.Names | None, cost: str) -> dict[str, Any]:
+def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str) -> dict[str, Any]:
     context = event.get("c")
     if "_outcomes" in event or (isinstance(context, dict) and "_slots" in context):
         raise ValueError("has several slots (CCB or slates), of which a log of single decisions cannot be made")

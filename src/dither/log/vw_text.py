@@ -51,7 +51,7 @@ def vw_text(
     lines.choice("malformed", malformed, "error", "leave out")
     if K is not None:
         errors.at_least("K", K, 1)
-    columns = lines.Names(features=features, most=most, names=names, cross=cross)
+    columns = lines.FeatureNames(features=features, most=most, names=names, cross=cross)
     where = lines.named(path)
     rest: Iterator[str] = iter(lines.opened(path))
     if adf is None:
@@ -75,7 +75,7 @@ def vw_text(
     return replace(rows, frame=frame, catalogue=tuple(str(i + 1) for i in range(K or top)))
 
 
-def _of_line(line: str, names: lines.Names | None) -> dict[str, Any] | str:
+def _of_line(line: str, names: lines.FeatureNames | None) -> dict[str, Any] | str:
     """The row of a decision on one line. Actions without a cost were on offer too."""
     label, tag, context = _parsed(line)
     if label[:1] == ["shared"]:
@@ -98,7 +98,7 @@ def _of_line(line: str, names: lines.Names | None) -> dict[str, Any] | str:
     return lines.decision([str(i) for i in offered], features, offered.index(action), p, cost, **more)
 
 
-def _of_block(block: list[str], names: lines.Names | None) -> dict[str, Any]:
+def _of_block(block: list[str], names: lines.FeatureNames | None) -> dict[str, Any]:
     """The row of a block of lines: the shared features, then a line for each action."""
     shared: lines.Features = {}
     actions: list[lines.Features] = []
