@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
 from dither import log, ope
-from dither.log import feature_order, schema, storage
+from dither.log import schema, storage
 from dither.log.sources import LogSource
 
 NAMES = ("good", "bad", "old")
@@ -219,7 +219,7 @@ def test_rows_without_names_must_be_as_wide_as_the_names(tmp_path):
         log.read(tmp_path / "log").x  # noqa: B018  a property that raises
     named = pl.Series("features", [[[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0, 4.0]]])
     with pytest.raises(ValueError, match=r"rows of 4 features cannot have the 3 names"):
-        feature_order.placed(named, NAMES, OTHER)
+        schema.placed(named, NAMES, OTHER)
 
 
 @pytest.mark.parametrize("write", [in_parts, in_both, in_days])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors
-from dither.log import check, feature_order, schema, storage
+from dither.log import check, schema, storage
 
 YOURS = " (yours)"  # is put after the name of a user's column, if a column of the log has that name
 
@@ -312,12 +312,12 @@ class Logged:
         if learnt is None or self.names is None or self.names == learnt:
             return self
         if set(learnt) != set(self.names):
-            odd = feature_order.some(sorted(set(learnt) ^ set(self.names)))
+            odd = schema.some(sorted(set(learnt) ^ set(self.names)))
             raise ValueError(
                 f"the log has other features than the bandit learnt: {odd} differ. Read the log with the names that "
                 "the bandit learnt (names=bandit.columns, for logs of Vowpal Wabbit), or log the same features"
             )
-        return replace(self, frame=feature_order.ordered(self.frame, self.names, learnt), names=learnt)
+        return replace(self, frame=schema.ordered(self.frame, self.names, learnt), names=learnt)
 
     def _refuse(self, wrong: np.ndarray, words: Callable[[int], str]) -> None:
         """Raise ValueError for the first row that is wrong (n,). words : its place -> what is said of it"""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors, reading
-from dither.log import check, feature_order, ledger, schema, storage
+from dither.log import check, ledger, schema, storage
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
@@ -136,7 +136,7 @@ class _Piece:
                 frame = schema.checked(self.decisions.slice(at, rows), where=self.where, require=())
                 place = schema.polars().col("decision")
                 received = self.received.filter(place.is_between(at, at + rows, closed="left")).collect()
-        frame = feature_order.ordered(frame, self.about.get("names"), self.names)
+        frame = schema.ordered(frame, self.about.get("names"), self.names)
         if self.decisions is None:
             return frame
         frame = storage.join(frame, received, rule=self.rule, first=at)

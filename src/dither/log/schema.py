@@ -1,11 +1,15 @@
 """The columns of a decision log, in one place: their names, what they hold, and which types a reader takes for them.
 
 Each row is a decision. A column that a log lacks counts as null. Columns with other names are the user's own and stay
-as they are. The end of the file turns NumPy arrays into columns of lists and back, without a Python object for each
-number.
+as they are. Below, NumPy arrays are turned into columns of lists and back, without a Python object for each number.
+
+The end of the file has one rule for features that come with names, which is that of a `Bandit`: the first names are the
+columns; rows with the same names in another order are put into that order; rows without names go by place. So two runs
+that saw the columns of a frame in other orders make one log.
 """
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -247,3 +251,53 @@ def _grouped(name: str, values: Any, arrays: list[np.ndarray | None]) -> Any:
     lists = pl.DataFrame([place, values]).group_by("place", maintain_order=True).agg("values")
     every = pl.DataFrame({"place": np.arange(len(arrays))}).join(lists, on="place", how="left", maintain_order="left")
     return every["values"].alias(name)
+
+
+def agreed(columns: Sequence[str] | None, names: Sequence[str] | None, *, where: Any) -> Sequence[str] | None:
+    """The columns after a part with these names has come. None: there are no names yet.
+
+    where : how the error calls the part
+
+    Raises ValueError for names that are not those of the columns.
+    """
+    if columns is None or names is None or set(columns) == set(names):
+        return names if columns is None else columns
+    raise ValueError(
+        f"the parts of a log must have the same names of features; {where} has {some(names)}, and the first with names "
+        f"has {some(columns)}: {some(sorted(set(columns) ^ set(names)))} differ. Log other features into a folder of "
+        "its own; a part that is there can be read alone, as a file: dither.log.read(path, require=('arm',))"
+    )
+
+
+def ordered(frame: Any, names: Sequence[str] | None, columns: Sequence[str] | None) -> Any:
+    """A frame whose features have these names, or none, with its features in the order of the columns."""
+    if names is None or columns is None or list(names) == list(columns) or "features" not in frame.columns:
+        return frame
+    return frame.with_columns(placed(frame["features"], names, columns))
+
+
+def placed(lists: Any, names: Sequence[str], columns: Sequence[str]) -> Any:
+    """Lists of rows of features with these names, as rows with these columns. A column without a name is 0.
+
+    Raises ValueError for rows that are not as wide as the names are many.
+    """
+    counts = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
+    rows = lists.filter((lists.list.len() > 0).fill_null(False)).explode()
+    odd = rows.filter(rows.list.len() != len(names))
+    if len(odd):
+        raise ValueError(
+            f"rows of {len(odd[0])} features cannot have the {len(names)} names {some(names)}: beside rows with names, "
+            "those without go by place. Log other features into a folder of their own"
+        )
+    place = {name: i for i, name in enumerate(columns)}
+    values = np.zeros((len(rows), len(columns)))
+    values[:, [place[name] for name in names]] = flat(rows).reshape(-1, len(names))
+    parts = np.split(values, np.cumsum(counts)[:-1])
+    return lists_of_rows(
+        lists.name, [None if null else part for part, null in zip(parts, lists.is_null(), strict=True)]
+    )
+
+
+def some(names: Sequence[str]) -> str:
+    """The first names, in quotes, and how many more there are."""
+    return ", ".join(map(repr, names[:5])) + f" and {len(names) - 5} more" * (len(names) > 5)

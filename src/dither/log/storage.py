@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 
 from dither.base import files
 from dither.log import schema
-from dither.log.feature_order import agreed, ordered
 from dither.log.ledger import Event
 
 PART = 1000  # rows of a journal that make a part
@@ -72,8 +71,8 @@ def held(folder: Path, what: str) -> Held:
             continue
         if first > at:
             raise ValueError(f"{folder} lacks the {what} from {at} to {first - 1}: put the missing parts back")
-        columns = agreed(columns, says.get("names"), where=folder)
-        tail.append(ordered(frame.slice(at - first), says.get("names"), columns))
+        columns = schema.agreed(columns, says.get("names"), where=folder)
+        tail.append(schema.ordered(frame.slice(at - first), says.get("names"), columns))
         at, about = first + frame.height, _latest(about, says)
     whole = _together(tail) if tail else None
     return Held(listed, whole, _latest(about, {"names": columns}), [path for _, path in found])
@@ -96,7 +95,7 @@ class Decisions:
                 found = pl.read_parquet_schema(path)
             schemas[str(found)] = found  # most parts have the same columns
             self.columns_of.append(about_of(path).get("names"))
-            agreed(held.about.get("names"), self.columns_of[-1], where=path)
+            schema.agreed(held.about.get("names"), self.columns_of[-1], where=path)
         empty = [pl.DataFrame(schema=found) for found in schemas.values()]
         empty += [] if held.tail is None else [held.tail.clear()]
         self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
@@ -107,7 +106,7 @@ class Decisions:
         for (first, end, path), names in zip(self.held.parts, self.columns_of, strict=True):
             if first < after and at < end:
                 frame = read_part(path)[max(at - first, 0) : after - first]
-                found.append(ordered(frame, names, self.held.about.get("names")))
+                found.append(schema.ordered(frame, names, self.held.about.get("names")))
         first = self.held.parts[-1][1] if self.held.parts else 0
         if self.held.tail is not None and first < after:
             found.append(self.held.tail[max(at - first, 0) : after - first])
@@ -210,8 +209,8 @@ def _read(path: Path) -> tuple[Any, dict[str, Any]]:
         says = json.loads(head)
         with readable(path):
             frame = schema.polars().read_ipc_stream(io.BytesIO(rows))
-        columns = agreed(about.get("names"), says.get("names"), where=path)
-        frames.append(ordered(frame, says.get("names"), columns))
+        columns = schema.agreed(about.get("names"), says.get("names"), where=path)
+        frames.append(schema.ordered(frame, says.get("names"), columns))
         about, at = says | {"names": columns}, at + _HEAD.size + len(payload)
     later = at
     while (later := data.find(MARK, later + 1)) >= 0:
