@@ -61,9 +61,7 @@ class FeatureNames:
 
     def noted(self, features: Features) -> Features:
         """The features as they are, after their names were noted. Raises `Refused` for a name that is one too many."""
-        for name in features:
-            if name in self.names:
-                continue
+        for name in [name for name in features if name not in self.names]:
             if self.fixed is not None:
                 raise Refused(
                     *(f"has the feature {name!r}, which ", Option("names"), " lacks: read the files without "),
@@ -90,8 +88,9 @@ class FeatureNames:
 
 def _vectors(arms: list[Features], place: dict[str, int]) -> np.ndarray:
     vectors = np.zeros((len(arms), len(place)))
-    for vector, features in zip(vectors, arms, strict=True):
-        vector[[place[name] for name in features]] = list(features.values())
+    for k, features in enumerate(arms):
+        for name, value in features.items():
+            vectors[k, place[name]] = value
     return vectors
 
 
@@ -109,8 +108,9 @@ def decision(
 ) -> dict[str, Any]:
     """The row of a decision. more : columns besides, of `COLUMNS`"""
     K, reward = None if ids is None else len(ids), None if cost is None else 0.0 - cost
-    row = {"id": None, "arms": ids, "K": K, "features": features, "arm": arm, "propensity": p, "reward": reward}
-    return row | {"propensity_kind": "exact"} | more
+    row: dict[str, Any] = {"id": None, "arms": ids, "K": K, "features": features, "arm": arm, "propensity": p}
+    row.update(propensity_kind="exact", reward=reward, **more)
+    return row
 
 
 def log_of(

@@ -17,7 +17,7 @@ array are name[0], name[1], ... Names that begin with _ are not features.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dither.base.errors import Option, Refused
@@ -147,25 +147,29 @@ def _shown(label: dict[str, Any], first: int, K: int) -> int:
     return arm
 
 
-def _flatten(value: Any, prefix: str = "") -> lines.Features:
-    """The features in a part of the context; the docstring of the module says how they are named."""
-    parts: list[lines.Features] = []
+def _flatten(value: Any) -> lines.Features:
+    """The features in a part of the context. One that comes twice counts twice."""
+    features: lines.Features = {}
+    for name, x in _pairs(value, ""):
+        features[name] = features.get(name, 0.0) + x
+    return features
+
+
+def _pairs(value: Any, prefix: str) -> Iterator[tuple[str, float]]:
+    """The name and the value of each feature; the docstring of the module says how they are named."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            name = f"{prefix}^{key}" if prefix else key
             if key == "_text" and isinstance(inner, str):
-                parts += [{f"{prefix}^{word}" if prefix else word: 1.0} for word in inner.split()]
+                yield from ((f"{prefix}^{word}" if prefix else word, 1.0) for word in inner.split())
             elif not key.startswith("_"):
-                parts.append(_flatten(inner, name))
+                yield from _pairs(inner, f"{prefix}^{key}" if prefix else key)
     elif isinstance(value, list):
-        parts = [
-            _flatten(inner, prefix if isinstance(inner, dict) else f"{prefix}[{i}]") for i, inner in enumerate(value)
-        ]
+        for i, inner in enumerate(value):
+            yield from _pairs(inner, prefix if isinstance(inner, dict) else f"{prefix}[{i}]")
     elif isinstance(value, str):
-        return {f"{prefix}={value}": 1.0}
+        yield f"{prefix}={value}", 1.0
     elif isinstance(value, (bool, int, float)) and value:
-        return {prefix: lines.real(float(value), prefix)}
-    return lines.added({}, *parts)
+        yield prefix, lines.real(float(value), prefix)
 
 
 def _json(line: str) -> dict[str, Any]:

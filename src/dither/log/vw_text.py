@@ -155,7 +155,8 @@ def _parsed(line: str) -> tuple[list[str], str | None, lines.Features]:
                 number = float(value) if value else 1.0
             except ValueError:
                 name, number = f"{name}={value}", 1.0
-            features = lines.added(features, {prefix + name: lines.real(number, f"feature {name!r}") * scale})
+            x = lines.real(number, f"feature {name!r}") * scale
+            features[prefix + name] = features.get(prefix + name, 0.0) + x
     return tokens, tag, features
 
 
