@@ -360,8 +360,8 @@ class Bandit:
             X, r, settings, columns = observation.observation(self._model, x, r, **more)
             state = self._learnt(X, r, settings)
             if type(state) is not type(self.state):
-                names = type(self.model).__name__, type(self.state).__name__, type(state).__name__
-                raise TypeError("{}.update must return the new state, {}; got {}".format(*names))
+                wanted, kind = type(self.state).__name__, type(state).__name__
+                raise TypeError(f"{type(self.model).__name__}.update must return the new state, {wanted}; got {kind}")
             theta = getattr(state, "theta", None)
             usual = type(theta) is np.ndarray and np.vdot(theta, theta) < math.inf
             if not usual and not finite(state):

@@ -321,8 +321,9 @@ def propensities(view: Any, *, mask: np.ndarray | None = None) -> np.ndarray:
 
 def log_propensities(view: Any, *, mask: np.ndarray | None = None) -> np.ndarray:
     """Their logarithms, (..., K). Default: those of the probabilities, -inf for those that underflow."""
-    known = hasattr(view, "log_propensities")
-    return view.log_propensities(mask=mask) if known else arrays.log(view.propensities(mask=mask))
+    if hasattr(view, "log_propensities"):
+        return view.log_propensities(mask=mask)
+    return arrays.log(view.propensities(mask=mask))
 
 
 def chosen(view: Any, arm: np.ndarray, *, mask: np.ndarray | None = None) -> np.ndarray:

@@ -120,12 +120,12 @@ def faults(policy: Any) -> list[str]:
     """The reasons why `policy` is no policy, in words; [] where it is one."""
     if isinstance(policy, type):
         return [f"a policy is an instance: pass {policy.__name__}() for {policy.__name__}"]
-    name, found = type(policy).__name__, []
+    name, reasons = type(policy).__name__, []
     if lacking := [part for part in REQUIRED if not hasattr(policy, part)]:
-        found.append(f"{name} is no policy: it lacks {', '.join(lacking)}")
+        reasons.append(f"{name} is no policy: it lacks {', '.join(lacking)}")
     if not isinstance(getattr(policy, "needs", frozenset()), (frozenset, set)):
-        found.append(f'{name}.needs must be a frozenset of names, as in frozenset({{"mean"}}); got {policy.needs!r}')
-    return found
+        reasons.append(f'{name}.needs must be a frozenset of names, as in frozenset({{"mean"}}); got {policy.needs!r}')
+    return reasons
 
 
 def _needs(policy: Any) -> frozenset[str]:

@@ -83,8 +83,8 @@ class RankedList(NamedTuple):
         """The probabilities of the lists, (...); None where the view does not tell them."""
         if self.k == 1 and decision.exact(view):
             return demands.of_one(decision.chosen(view, shown[..., 0], mask=demands.mask), shown[..., 0])
-        known = decision.knowable(now.policy) and exact(view, chance)
-        return chosen(view, shown, demands) if known else None
+        told = decision.knowable(now.policy) and exact(view, chance)
+        return chosen(view, shown, demands) if told else None
 
     def drawn_again(
         self, now: Moment, view: Any, rng: Any, request: Request, shown: Any, demands: Demands, n: int

@@ -154,7 +154,7 @@ class Learner:
                 self._next = self.stands.lesson(connection, self._number)
             else:
                 dim, slotted = self.bandit.dim, self.bandit.slots is not None
-                self._next = lessons.made(self._number, taught, dim, slotted, self._grown)
+                self._next = lessons.of_rows(self._number, taught, dim, slotted, self._grown)
 
     def _grows(self) -> int | None:
         """How many slots the bandit needs for the arms of the catalogue; None: it has enough, or has no slots."""

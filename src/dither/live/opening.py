@@ -75,8 +75,8 @@ def opened(
     if not created:
         acting.reseed()
     ledger.columns(acting.columns)
-    rule, known = others.rule, None if keeper is None else keeper.catalogue
-    decider = Decider(acting, ledger, learner, rule=rule, shadow=others.shadow, catalogue=known, kept=kept)
+    rule, arms = others.rule, None if keeper is None else keeper.catalogue
+    decider = Decider(acting, ledger, learner, rule=rule, shadow=others.shadow, catalogue=arms, kept=kept)
     spending = turns.budgets_of(ledger, budgets)
     in_turn = turns.Turns(ledger, decider, spending, learner.replay(0).bandit.kept)
     in_turn.fits(store=kept.store, shadows=[others.shadow, learner.stands.shadow], rule=rule is not None)

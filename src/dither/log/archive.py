@@ -25,12 +25,12 @@ def export(book: Any, folder: Path) -> list[Path]:
     for (day,), mine in sorted(days.group_by("day", maintain_order=True), key=lambda each: each[0]):
         rows = decisions[mine["place"]]
         places = mine.select("place", new=pl.int_range(pl.len(), dtype=pl.Int64))
-        own = events.join(places, left_on="decision", right_on="place", maintain_order="left")
-        own = own.drop("decision").rename({"new": "decision"}).select(list(schema.EVENT))
+        its_events = events.join(places, left_on="decision", right_on="place", maintain_order="left")
+        its_events = its_events.drop("decision").rename({"new": "decision"}).select(list(schema.EVENT))
         part = folder / f".{day}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        for what, frame in (("decisions", rows), ("rewards", own)):
+        for what, frame in (("decisions", rows), ("rewards", its_events)):
             for at in range(0, frame.height, PART):
                 storage.add_part(part, what, at, frame[at : at + PART], about)
         shutil.rmtree(folder / day, ignore_errors=True)

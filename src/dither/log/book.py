@@ -78,14 +78,14 @@ class Ledger:
     ) -> None:
         errors.true_or_false("wait", wait)
         errors.positive("flush_seconds", flush_seconds, most=1e9)
-        given = terms.given(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
+        wanted = terms.wanted(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
         needed()
         from dither.log.database import committing
         from dither.log.database import home as homes
 
         self._home = homes.Home(home, wait=wait)
         try:
-            agreed = terms.settle(self._home, given)
+            agreed = terms.settle(self._home, wanted)
         except BaseException:
             self._home.close()
             raise
@@ -98,14 +98,14 @@ class Ledger:
         forks.tell(self)
 
     @overload
-    def record(self, made: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
+    def record(self, decision: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
     @overload
-    def record(self, made: Decision, **more: Unpack[AboutRecord]) -> Recorded: ...
+    def record(self, decision: Decision, **more: Unpack[AboutRecord]) -> Recorded: ...
     @overload
-    def record(self, made: Decisions, **more: Unpack[AboutRecord]) -> RecordedMany: ...
+    def record(self, decision: Decisions, **more: Unpack[AboutRecord]) -> RecordedMany: ...
     def record(
         self,
-        made: Decision | Decisions,
+        decision: Decision | Decisions,
         *,
         X: Any = None,
         id: Any = None,
@@ -122,9 +122,11 @@ class Ledger:
         """
         constants = {"policy": None, "preset": None, "version": _version.__version__, "z_law": None}
         recorder = Recorder(X is not None, False, False, X is None, constants)
-        request = stated.request(made, X=X, mask=mask, arms=arms, probabilities=probabilities, columns=self._columns)
+        request = stated.request(
+            decision, X=X, mask=mask, arms=arms, probabilities=probabilities, columns=self._columns
+        )
         request = request._replace(ids=None if arms is None else record.ids(arms, request.shape[-1]))
-        chosen, more = stated.choice(made, request, floor=floor), dict(id=id, time=schema.moment(time), extra=extra)
+        chosen, more = stated.choice(decision, request, floor=floor), dict(id=id, time=schema.moment(time), extra=extra)
         columns = self.columns(request.columns)
         rows = recorder.rows(chosen, columns=columns, probabilities=probabilities, **more)
         self.committer.enter(rows)
@@ -272,12 +274,12 @@ class Ledger:
         after, left = -1, math.inf if limit is None else limit
         while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
             with self._home.reading() as connection:
-                found = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
-            if not found:
+                rows = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
+            if not rows:
                 return
-            for after, one in found:  # noqa: B007
+            for after, one in rows:  # noqa: B007
                 yield Pending(one.id, time(one.time), None if one.deadline is None else time(one.deadline))
-            left -= len(found)
+            left -= len(rows)
 
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase what is known of some decisions: features, your own columns, lines, probabilities and rewards.
@@ -305,9 +307,9 @@ class Ledger:
             raise ValueError(f"{by}=None would erase all decisions without a value of {by!r}: erase their ids")
         with self.turn:
             with self._home.writing() as connection:
-                found = erasing.erase(connection, self._home, by, sought if ids is not None else [sought])
+                erased = erasing.erase(connection, self._home, by, sought if ids is not None else [sought])
             self._home.truncate()
-        return found
+        return erased
 
     def read(self, *, rewards: str | None = None) -> Logged:
         """All decisions with the rewards that count, as `dither.log.read` gives them.

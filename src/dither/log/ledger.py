@@ -68,14 +68,14 @@ def total(paid: list[float]) -> float:
         return sum(paid)
 
 
-def parts(given: Any) -> list[str]:
+def parts(names: Any) -> list[str]:
     """The names of parts. Raises ValueError unless they are different texts that are not empty, one or more."""
-    names = None if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
-    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"parts must be different texts that are not empty, such as ['click', 'sale'], got {given!r}")
-    for name in names:
+    each = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if not each or not all(isinstance(name, str) and name for name in each) or len(set(each)) < len(each):
+        raise ValueError(f"parts must be different texts that are not empty, such as ['click', 'sale'], got {names!r}")
+    for name in each:
         part(name)
-    return names
+    return each
 
 
 def part(name: Any) -> None:

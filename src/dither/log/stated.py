@@ -12,10 +12,16 @@ from dither.deciding.request import Request
 from dither.log.check import ROUNDING
 
 
-def choice(made: Decision | Decisions, request: Request, *, floor: float | None) -> Choice:
+def choice(decision: Decision | Decisions, request: Request, *, floor: float | None) -> Choice:
     """A decision that was made elsewhere, as a choice; floor : the share of uniform choices, None: it is not known."""
-    shown = (made.arm, made.propensity, made.propensity_kind, made.propensity_se, getattr(made, "z", None))
-    lead = () if np.ndim(made.arm) == 0 else (len(np.asarray(made.arm)),)
+    shown = (
+        decision.arm,
+        decision.propensity,
+        decision.propensity_kind,
+        decision.propensity_se,
+        getattr(decision, "z", None),
+    )
+    lead = () if np.ndim(decision.arm) == 0 else (len(np.asarray(decision.arm)),)
     if request.shape[:-1] != lead:
         of = f"{request.size} request{'s' * (request.size != 1)}"
         B = lead[0] if lead else 1
@@ -24,7 +30,7 @@ def choice(made: Decision | Decisions, request: Request, *, floor: float | None)
 
 
 def request(
-    made: Decision | Decisions,
+    decision: Decision | Decisions,
     *,
     X: Any = None,
     mask: Any = None,
@@ -37,7 +43,7 @@ def request(
 
     slots : K, where arms are disjoint slots; columns : of the log
     """
-    lead = () if np.ndim(made.arm) == 0 else (len(np.asarray(made.arm)),)
+    lead = () if np.ndim(decision.arm) == 0 else (len(np.asarray(decision.arm)),)
     array = None
     if X is not None:
         names = inputs.column_names(X)

@@ -22,7 +22,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ class Held(NamedTuple):
 
     parts: list[tuple[int, int, Path]]  # number of the first row, number after the last, path
     tail: Any  # the rows after the parts, a frame; None where there are none
-    about: dict[str, Any]  # what the latest rows say of the log
+    about: dict[str, Any]  # what the latest rows say of the log; the names of the features are the first ones
     journals: list[Path]
 
     @property
@@ -59,21 +59,23 @@ def held(folder: Path, what: str) -> Held:
 
     Raises ValueError if a part is missing between others, or if a journal is damaged before its end.
     """
-    found = [(m, path) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name)) and m[1] == what]
-    read = [(int(m[2]), *_read(path)) for m, path in sorted(found, key=lambda each: each[0][2])]
+    matches = [(m, path) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name)) and m[1] == what]
+    read = [(int(m[2]), *_read(path)) for m, path in sorted(matches, key=lambda each: each[0][2])]
     listed = listed_parts(folder, what)  # read after the journals: rows that leave a journal are in a part then
     at = listed[-1][1] if listed else 0
     about = _latest(*(about_of(path) for _, _, path in [*listed[:1], *listed[-1:]]))
-    tail = []
+    named = (names for _, _, path in listed if (names := about_of(path).get("names")) is not None)
+    columns, tail = next(named, None) if what == "decisions" else None, []
     for first, frame, says in read:
         if frame is None or first + frame.height <= at:
             continue
         if first > at:
             raise ValueError(f"{folder} lacks the {what} from {at} to {first - 1}: put the missing parts back")
-        tail.append(frame.slice(at - first))
+        columns = schema.agreed(columns, says.get("names"), where=folder)
+        tail.append(schema.ordered(frame.slice(at - first), says.get("names"), columns))
         at, about = first + frame.height, _latest(about, says)
     whole = _together(tail) if tail else None
-    return Held(listed, whole, about, [path for _, path in found])
+    return Held(listed, whole, _latest(about, {"names": columns}), [path for _, path in matches])
 
 
 def _latest(*about: dict[str, Any]) -> dict[str, Any]:
@@ -87,46 +89,50 @@ class Decisions:
     def __init__(self, held: Held) -> None:
         pl = schema.polars()
         self.held, self.height, schemas = held, held.rows, {}
+        self.columns_of: list[Sequence[str] | None] = []  # the names of the features of each part
         for _, _, path in held.parts:
             with readable(path):
-                found = pl.read_parquet_schema(path)
-            schemas[str(found)] = found  # most parts have the same columns
-        empty = [pl.DataFrame(schema=found) for found in schemas.values()]
+                parquet = pl.read_parquet_schema(path)
+            schemas[str(parquet)] = parquet  # most parts have the same columns
+            self.columns_of.append(about_of(path).get("names"))
+            schema.agreed(held.about.get("names"), self.columns_of[-1], where=path)
+        empty = [pl.DataFrame(schema=parquet) for parquet in schemas.values()]
         empty += [] if held.tail is None else [held.tail.clear()]
         self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
 
     def slice(self, at: int, rows: int) -> Any:
-        """The rows from `at` on, with the columns of all parts."""
-        pl, found, after = schema.polars(), [self.empty], at + rows
-        for first, end, path in self.held.parts:
+        """The rows from `at` on, with the columns of all parts. Their features are in one order, that of the names."""
+        pl, frames, after = schema.polars(), [self.empty], at + rows
+        for (first, end, path), names in zip(self.held.parts, self.columns_of, strict=True):
             if first < after and at < end:
-                found.append(read_part(path)[max(at - first, 0) : after - first])
+                frame = read_part(path)[max(at - first, 0) : after - first]
+                frames.append(schema.ordered(frame, names, self.held.about.get("names")))
         first = self.held.parts[-1][1] if self.held.parts else 0
         if self.held.tail is not None and first < after:
-            found.append(self.held.tail[max(at - first, 0) : after - first])
-        return pl.concat(found, how="diagonal_relaxed")
+            frames.append(self.held.tail[max(at - first, 0) : after - first])
+        return pl.concat(frames, how="diagonal_relaxed")
 
     def columns(self, names: Collection[str]) -> Any:
         """A frame of all rows, with those of these columns that there are."""
         pl, tail = schema.polars(), self.held.tail
-        found = [self.empty.select(name for name in names if name in self.empty.columns)]
+        frames = [self.empty.select(name for name in names if name in self.empty.columns)]
         for _, _, path in self.held.parts:
             with readable(path):
                 here = pl.read_parquet_schema(path)
-                found.append(pl.read_parquet(path, columns=[name for name in found[0].columns if name in here]))
-        found += [] if tail is None else [tail.select(name for name in found[0].columns if name in tail.columns)]
-        return pl.concat(found, how="diagonal_relaxed")
+                frames.append(pl.read_parquet(path, columns=[name for name in frames[0].columns if name in here]))
+        frames += [] if tail is None else [tail.select(name for name in frames[0].columns if name in tail.columns)]
+        return pl.concat(frames, how="diagonal_relaxed")
 
 
 class Journal:
     """The writer's end: rows of one kind, appended to a folder."""
 
-    def __init__(self, folder: Path, what: str, found: Held) -> None:
+    def __init__(self, folder: Path, what: str, held: Held) -> None:
         """found : the rows that are there. Rows that an earlier writer left in journals become a part."""
-        self.folder, self.what, self.at = folder, what, found.rows
-        if found.tail is not None:
-            add_part(folder, what, self.at - found.tail.height, found.tail, found.about)
-        for path in found.journals:
+        self.folder, self.what, self.at = folder, what, held.rows
+        if held.tail is not None:
+            add_part(folder, what, self.at - held.tail.height, held.tail, held.about)
+        for path in held.journals:
             path.unlink()
         self._handle: int | None = None
         self._path, self._end = folder, 0
@@ -189,17 +195,23 @@ def _record(frame: Any, about: dict[str, Any]) -> bytes:
 
 
 def _read(path: Path) -> tuple[Any, dict[str, Any]]:
-    """The rows of a journal (None where it has none), and what its last record says of the log."""
+    """The rows of a journal (None where it has none), and what its last record says of the log.
+
+    The features are in one order, that of the first names.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:  # it has become a part since the folder was listed
         return None, {}
-    at, frames, about = 0, [], {}
+    at, frames, about = 0, [], dict[str, Any]()
     while (payload := _whole(data, at)) is not None:
-        says, _, rows = payload.partition(b"\n")
+        head, _, rows = payload.partition(b"\n")
+        says = json.loads(head)
         with readable(path):
-            frames.append(schema.polars().read_ipc_stream(io.BytesIO(rows)))
-        about, at = json.loads(says), at + _HEAD.size + len(payload)
+            frame = schema.polars().read_ipc_stream(io.BytesIO(rows))
+        columns = schema.agreed(about.get("names"), says.get("names"), where=path)
+        frames.append(schema.ordered(frame, says.get("names"), columns))
+        about, at = says | {"names": columns}, at + _HEAD.size + len(payload)
     later = at
     while (later := data.find(MARK, later + 1)) >= 0:
         if _whole(data, later) is not None:  # so the record at `at` was whole once
@@ -246,8 +258,8 @@ def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
 
     Raises ValueError if a part is missing between others, since its rows would be lost in silence.
     """
-    found = [(match, path) for path in folder.iterdir() if (match := _PART.fullmatch(path.name))]
-    parts = sorted((int(m[2]), int(m[3]) + 1, path) for m, path in found if m[1] == what)
+    matches = [(match, path) for path in folder.iterdir() if (match := _PART.fullmatch(path.name))]
+    parts = sorted((int(m[2]), int(m[3]) + 1, path) for m, path in matches if m[1] == what)
     at = 0
     for first, after, _ in parts:
         if first != at:
@@ -258,8 +270,8 @@ def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
 
 def days(folder: Path) -> list[Path]:
     """The folders of days in a folder that `Ledger.export` wrote, in order; [] where it is none."""
-    found = sorted(path for path in folder.iterdir() if _DAY.fullmatch(path.name)) if folder.is_dir() else []
-    return [path for path in found if path.is_dir()]
+    folders = sorted(path for path in folder.iterdir() if _DAY.fullmatch(path.name)) if folder.is_dir() else []
+    return [path for path in folders if path.is_dir()]
 
 
 def about_of(path: Path) -> dict[str, Any]:
@@ -268,10 +280,10 @@ def about_of(path: Path) -> dict[str, Any]:
     with readable(path):
         metadata = pl.read_parquet_metadata(path)
     try:
-        found = json.loads(metadata.get(METADATA, "{}"))
+        about = json.loads(metadata.get(METADATA, "{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return about if isinstance(about, dict) else {}
 
 
 @contextmanager
@@ -322,5 +334,5 @@ def join(decisions: Any, received: Any, *, rule: str, first: int = 0) -> Any:
     )
     numbered = decisions.with_columns((pl.int_range(pl.len(), dtype=pl.Int64) + first).alias("__decision"))
     right = reward.join(facts, on="decision")
-    found = numbered.join(right, left_on="__decision", right_on="decision", how="left", maintain_order="left")
-    return found.drop("__decision").with_columns(pl.col("rewards").fill_null(0))
+    rewarded = numbered.join(right, left_on="__decision", right_on="decision", how="left", maintain_order="left")
+    return rewarded.drop("__decision").with_columns(pl.col("rewards").fill_null(0))

@@ -142,14 +142,14 @@ class Log:
             return self._record(chosen, arms, id=id, time=time, extra=extra, floor=floor)
 
     @overload
-    def record(self, made: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
+    def record(self, decision: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
     @overload
-    def record(self, made: Decision, **more: Unpack[AboutRecord]) -> Recorded: ...
+    def record(self, decision: Decision, **more: Unpack[AboutRecord]) -> Recorded: ...
     @overload
-    def record(self, made: Decisions, **more: Unpack[AboutRecord]) -> RecordedMany: ...
+    def record(self, decision: Decisions, **more: Unpack[AboutRecord]) -> RecordedMany: ...
     def record(
         self,
-        made: Decision | Decisions,
+        decision: Decision | Decisions,
         *,
         X: Any = None,
         id: Any = None,
@@ -170,7 +170,7 @@ class Log:
         another id for a slot, and an exact propensity that differs from the probability the bandit gives. Raises
         ValueError also in the child of a fork. After an error nothing is recorded.
         """
-        if isinstance(made, (ListDecision, ListDecisions)):
+        if isinstance(decision, (ListDecision, ListDecisions)):
             raise TypeError(
                 "a log takes single decisions, of choose, and not lists: the propensity of a ListDecision is that "
                 "of the whole list; keep lists in a table of your own"
@@ -179,21 +179,23 @@ class Log:
             raise ValueError("X must be given where features or lines are logged: Log(..., features=False)")
         with self._lock:
             self._open()
-            chosen = self._stated(made, floor, X=X, mask=mask, arms=arms, probabilities=probabilities)
+            chosen = self._stated(decision, floor, X=X, mask=mask, arms=arms, probabilities=probabilities)
             if probabilities is None and self._recorder.probabilities:
                 probabilities = self._agreed(chosen)
             return self._record(chosen, arms, id=id, time=time, extra=extra, probabilities=probabilities)
 
-    def _stated(self, made: Decision | Decisions, floor: float | None, *, X: Any, mask: Any, **more: Any) -> Choice:
+    def _stated(self, decision: Decision | Decisions, floor: float | None, *, X: Any, mask: Any, **more: Any) -> Choice:
         """A decision that was made elsewhere; with a bandit, what it knows now."""
         bandit = self.bandit
         if bandit is None:
-            return stated.choice(made, stated.request(made, X=X, mask=mask, columns=self._columns, **more), floor=floor)
+            return stated.choice(
+                decision, stated.request(decision, X=X, mask=mask, columns=self._columns, **more), floor=floor
+            )
         if floor is None:
             floor = bandit.floor if bandit.baseline is None else 0.0  # what is not safe has no floor
         if X is None:
-            return stated.choice(made, stated.request(made, mask=mask, slots=bandit.slots, **more), floor=floor)
-        return bandit.restated(stated.choice(made, bandit.request(X, mask), floor=floor))
+            return stated.choice(decision, stated.request(decision, mask=mask, slots=bandit.slots, **more), floor=floor)
+        return bandit.restated(stated.choice(decision, bandit.request(X, mask), floor=floor))
 
     def _agreed(self, chosen: Choice) -> Any:
         """The probabilities that the bandit gives now. Raises ValueError where they are not those of the decision."""
@@ -364,8 +366,8 @@ class Log:
 
     def _continue(self, folder: Path) -> None:
         """Continue a folder that is there: read its ids, its rewards and the ids of its slots."""
-        found = {what: storage.held(folder, what) for what in ("decisions", "rewards")}
-        about = found["decisions"].about
+        folders = {what: storage.held(folder, what) for what in ("decisions", "rewards")}
+        about = folders["decisions"].about
         slots, names = about.get("slots"), about.get("names")
         self._columns = None if names is None else tuple(names)
         if slots is not None:
@@ -381,14 +383,14 @@ class Log:
                 f"other Features made the features in {folder} ({before}) than the bandit has ({now}): give it a "
                 "folder of its own"
             )
-        self._disk = {what: storage.Journal(folder, what, held) for what, held in found.items()}
+        self._disk = {what: storage.Journal(folder, what, held) for what, held in folders.items()}
         number = 0
         for _, _, path in storage.held(folder, "decisions").parts:
             with storage.readable(path):
                 names = list(schema.polars().read_parquet_schema(path))
-                known = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
+                ids = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
             self._extra = tuple(n for n in names if n not in schema.COLUMNS)
-            for name in known:
+            for name in ids:
                 self._ledger.enter(name, number)
                 number += 1
         self._written = number

@@ -17,8 +17,8 @@ def settings(connection: sa.Connection) -> dict[str, Any]:
 
 def data(connection: sa.Connection, name: str) -> bytes | None:
     """The bytes of a setting; None where there is none of that name."""
-    found = connection.scalar(sa.select(_SETTING.bytes).where(_SETTING.name == name))
-    return None if found is None else bytes(found)
+    stored = connection.scalar(sa.select(_SETTING.bytes).where(_SETTING.name == name))
+    return None if stored is None else bytes(stored)
 
 
 def put(connection: sa.Connection, name: str, value: Any, data: bytes | None = None) -> None:
