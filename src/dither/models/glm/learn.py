@@ -16,15 +16,15 @@ import numpy as np
 from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import factor, history, statistics
-from dither.models.glm import apart, certificate, lazy, lockstep, near, newton, quick
-from dither.models.glm.problem import Problem
+from dither.models.glm import apart, batched, lazy, single
+from dither.models.glm.batched import Aim, Solution
+from dither.models.glm.objective import Problem
+from dither.models.glm.single import Limits, Outcome
 from dither.models.history import History
 
-SOLVED = 128
+SOLVED = 128  # rows below which "certified" is "exact", and up to which runs in lockstep share a call
 WARM = 1024  # rows that "online" keeps, and solves after every observation
 TIGHT = 1e-8  # both bounds of a solved history are below this, where rounding allows
-ROWS_TOGETHER = 128
-TRIES = 3  # solutions at most, where the norms of Ĥ and of the objective's Hessian differ
 
 
 def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
@@ -149,12 +149,8 @@ def _passed(model: Any, state: Any, due: Array) -> Any:
     """The state after a pass over the history of the runs that are `due` (...)."""
     if due.ndim == 1:
         return _read(model, state, due)
-    alone = None if due.ndim else _alone(model, state)
-    return _flattened(model, state, due) if alone is None else alone
-
-
-def _flattened(model: Any, state: Any, due: Array) -> Any:
-    """`_read` for states whose leading axes are none, or more than one."""
+    if not due.ndim and _easy(model, state) and (new := _alone(model, state)) is not None:
+        return new
     xp, lead, axes = arrays.namespace(due), due.shape, due.ndim
 
     def flat(A: Array) -> Array:
@@ -164,83 +160,77 @@ def _flattened(model: Any, state: Any, due: Array) -> Any:
     return trees.map_arrays(lambda A: xp.reshape(A, (*lead, *A.shape[1:])), new)
 
 
+def _alone(model: Any, state: Any) -> Any:
+    """The state of one run after a pass; None where the start is not good enough for `single`."""
+    sought = _sought(model, state, ())
+    if sought is None:
+        return None
+    outcome, limits = sought
+    solution = single.bounded(outcome, link=model.function)
+    if not (solution.bound <= (limits.tol, limits.drift)).all():
+        return None
+    return _renewed(state, solution, every=limits.every, exact=limits.exact)
+
+
 def _read(model: Any, state: Any, due: Array) -> Any:
     """The state after a pass over the history of the runs that are due, (R,)."""
-    read = [n - first for first, n in _used(model, state.history)]
-    rows = [history.blocks(n) for n in read]
+    used = [n - first for first, n in _used(model, state.history)]
+    rows = [history.blocks(n) for n in used]
     runs = [i for i, wanted in enumerate(due) if bool(wanted)]
-    together = _together(model, state)
-    easy = _easy(model, state) and max(read) > quick.LEAST
-    if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= together or len(runs) == 1):
+    easy = [i for i in runs if used[i] > SOLVED] if _easy(model, state) else []
+    if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= SOLVED or len(runs) == 1):
         return _solved(model, state, rows[0])
     new = trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), _slim(state))
-    if easy:
-        runs = _quickly(model, state, new, runs)
+    done = _singly(model, state, new, easy)
+    runs = [i for i in runs if i not in done]
     for n in sorted({rows[i] for i in runs}):
         same = [i for i in runs if rows[i] == n]
-        for group in [same] if n <= together else [[i] for i in same]:
+        for group in [same] if n <= SOLVED else [[i] for i in same]:
             part = trees.take(state._replace(extra=None), group)
             trees.put(new, group, _slim(_solved(model, part, n)))
     kept = new.lazy._replace(buffer=state.lazy.buffer, xmax=state.lazy.xmax)
     return new._replace(lazy=kept, history=state.history, extra=state.extra)
 
 
-def _alone(model: Any, state: Any) -> Any:
-    """`_read` for one run without leading axes, of which nothing else is copied; None where `quick` has no solution."""
-    sought = _sought(model, state, ()) if _easy(model, state) else None
-    if sought is None:
-        return None
-    found, limit, again, solved = sought
-    kept, (a, rem, zmax) = state.lazy, (np.asarray(end) for end in found.ends)
-    bound = certificate.bounds(a, rem, np.asarray(found.reach), zmax=zmax, link=model.function)
-    if not (bound <= limit).all():
-        return None
-    solution: Any = newton.Solution(*(np.asarray(getattr(found, name, bound)) for name in newton.Solution._fields))
-    blur = bound[1] if solved else solution.blur
-    new = lazy.renewed(kept, solution, blur, kept.nu, kept.stretch, state.history.rows, exact=again)
-    H = None if state.H is None else solution.R.T @ solution.R
-    return state._replace(F=solution.F, theta=solution.theta, lazy=new, H=H)
-
-
-def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
-    """Put what `quick.solve` finds into `new`; returns the `runs` for which it found no solution."""
-    sought = {i: found for i in runs if (found := _sought(model, state, (i,))) is not None}
+def _singly(model: Any, state: Any, new: Any, runs: list[int]) -> set[int]:
+    """Put what `single` finds for the runs into `new`, which is written over; returns those that it has done."""
+    sought = {i: pair for i in runs if (pair := _sought(model, state, (i,))) is not None}
     if not sought:
-        return runs
-    found, limits, again, solved = zip(*sought.values(), strict=True)
-    parts = quick.Found(*(np.asarray(A) for A in zip(*found, strict=True)))
-    a, rem, zmax = parts.ends.T
-    bound = certificate.bounds(a, rem, parts.reach, zmax=zmax, link=model.function)
-    parts = parts._replace(blur=np.where(solved, bound[:, 1], parts.blur))
-    good, done, looked = (bound <= limits).all(axis=-1), np.array(list(sought)), np.array(again)
+        return set()
+    outcomes, limits = zip(*sought.values(), strict=True)
+    solutions, *ends = zip(*outcomes, strict=True)
+    solution = single.bounded(Outcome(Solution(*zip(*solutions, strict=True)), *ends), link=model.function)
+    good = (solution.bound <= (limits[0].tol, limits[0].drift)).all(axis=-1)
+    if limits[0].exact:
+        solution = solution._replace(blur=solution.bound[:, 1])
+    done, every = np.array(list(sought)), np.array([limit.every for limit in limits])
     if not good.all():
-        parts, bound, done, looked = trees.map_arrays(lambda A: A[good], parts), bound[good], done[good], looked[good]
-    lazy.put(new, done, parts, bound, state.history.rows[done], looked)
-    return [i for i in runs if i not in done]
+        solution, done, every = trees.map_arrays(lambda A: A[good], solution), done[good], every[good]
+    changes = lazy.renewal(state.lazy, solution, runs=done, rows=state.history.rows[done], every=every)
+    kept = new.lazy._asdict()
+    for name, part in changes.items():
+        kept[name][done] = part
+    new.theta[done], new.F[done] = solution.theta, solution.F
+    if new.H is not None:
+        new.H[done] = solution.R.mT @ solution.R
+    return {int(i) for i in done}
 
 
-def _sought(model: Any, state: Any, i: tuple[int, ...]) -> tuple[quick.Found, tuple[float, float], bool, bool] | None:
-    """What `quick.solve` finds for the run i; the limits of its bound; whether it looked for the longest row; whether
-    it is a full solution. None where it finds nothing.
-    """
-    rows, kept = state.history, state.lazy
-    first, n = next(_used(model, History(*(part[i] for part in rows))))
-    if n - first <= quick.LEAST:
-        return None
+def _sought(model: Any, state: Any, i: tuple[int, ...]) -> tuple[Outcome, Limits] | None:
+    """What `single` finds for the run i, and what that must keep to; None where it finds nothing."""
+    rows, kept = History(*(part[i] for part in state.history)), state.lazy
+    first, n = next(_used(model, rows))
     mass = 0.0 if kept.mass is None else float(kept.mass[i])
-    if kept.unread is not None and (unread := int(kept.unread[i])) > first and n - unread > quick.LEAST:
-        first, mass = unread, mass + float(rows.count[i][first:unread].sum())
-    used = slice(first, n)
-    given = Problem(rows.X[i][used], rows.count[i][used], rows.total[i][used], model.rho, float(kept.xmax[i]))
-    brief = _brief(model, state, n, n)
-    again = brief and _again(n, int(kept.exact[i]))
-    limit = (model.tol / 2, math.log1p(model.tol)) if brief else (TIGHT, TIGHT)
-    how: dict[str, Any] = {"F": state.F[i], "mass": mass}
-    if brief:
+    if kept.unread is not None and (unread := int(kept.unread[i])) > first and n - unread > SOLVED:
+        first, mass = unread, mass + float(rows.count[first:unread].sum())
+    X, count, total = (part[first:n] for part in rows[:3])
+    problem = Problem(X, count, total, model.rho, float(kept.xmax[i]))
+    limits = Limits(True, TIGHT, TIGHT, mass=mass)
+    if _brief(model, n, n):
         reach = float(kept.reach[i] * np.exp(min(kept.bound[i][1], lazy.FAR) / 2))
-        how = {"exact": again, "reach": reach, "mass": mass}
-    found = quick.solve(given, state.theta[i], link=model.function, tol=limit[0], drift=limit[1], **how)
-    return None if found is None else (found, limit, again, not brief)
+        limits = Limits(False, model.tol / 2, math.log1p(model.tol), reach, _every(n, int(kept.exact[i])), mass)
+    outcome = single.solve(problem, state.theta[i], state.F[i], link=model.function, limits=limits)
+    return None if outcome is None else (outcome, limits)
 
 
 def _used(model: Any, rows: Any) -> Iterator[tuple[int, int]]:
@@ -262,21 +252,16 @@ def _blocks(model: Any, rows: Any, n: int) -> Iterator[Array]:
 
 
 def _easy(model: Any, state: Any) -> bool:
-    """Whether `quick` can do a pass."""
+    """Whether `single` can do a pass."""
     return type(state.theta) is np.ndarray and not model.apart
 
 
-def _together(model: Any, state: Any) -> int:
-    """Rows up to which runs in lockstep share a call, and up to which every pass is a full solution."""
-    return quick.LEAST if _easy(model, state) else ROWS_TOGETHER
-
-
-def _brief(model: Any, state: Any, n: int, rows: int) -> bool:
+def _brief(model: Any, n: int, rows: int) -> bool:
     """Whether a pass may stop as soon as the bounds hold: for "certified" and n rows, `rows` of them in use."""
-    return model.solver == "certified" and n > _together(model, state) and rows >= SOLVED
+    return model.solver == "certified" and n > SOLVED and rows >= SOLVED
 
 
-def _again(rows: int, exact: int) -> bool:
+def _every(rows: int, exact: int) -> bool:
     """Whether to look for the longest row, which costs as much as a curvature: `exact` rows had it when last sought."""
     return 10 * rows > 13 * exact
 
@@ -287,42 +272,40 @@ def _slim(state: Any) -> Any:
 
 
 def _solved(model: Any, state: Any, n: int) -> Any:
-    """The state after a pass over n rows, for all its runs."""
-    rows, kept, xp = state.history, state.lazy, arrays.namespace(state.theta)
-    X, count, total = _blocks(model, rows, n)
-    given = Problem(X, count, total, kept.nu + model.rho, kept.xmax)
-    brief = _brief(model, state, n, int(rows.rows[0]))
+    """The state after a pass over n rows, for all its runs, by `batched`."""
+    kept, rows, xp = state.lazy, int(state.history.rows[0]), arrays.namespace(state.theta)
+    problem = Problem(*_blocks(model, state.history, n), kept.nu + model.rho, kept.xmax)
+    brief = _brief(model, n, rows)
     if brief and model.constrain is not None:
         brief = not arrays.some(apart.near_edge(model, state))
-    again = _again(int(rows.rows[0]), int(kept.exact[0]))
-    solution: Any = None
-    nu, stretch, F, blur, live = kept.nu, kept.stretch, state.F, None, None
-    for _ in range(TRIES):
-        start, tol = state.theta if solution is None else solution.theta, (model.tol / 2 if brief else TIGHT) / stretch
-        if brief:
-            known = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
-            again = again or (kept.unread is not None and arrays.some(kept.unread > 0))  # `reach` does not know those
-            reach = None if again else kept.reach * xp.exp(known / 2)
-            drift = math.log1p(model.tol)
-            found = near.solve(given, start, link=model.function, tol=tol, drift=drift, lazy=True, reach=reach)
-        else:
-            F = state.F if state.G is None else state.G
-            found = lockstep.solved(given, start, F, link=model.function, tol=tol)
-        if model.constrain is not None:
-            found, nu = apart.projected(model, given, found, nu, tol / 4)
-        solution = found if live is None else newton.kept(live, found, solution)
-        if state.G is None:
-            F, blur = solution.F, solution.blur
-            break
-        F, blur = apart.widths(model, state, given, solution, nu)
-        stretch = apart.stretch(F, solution.F)
-        live = solution.bound[..., 0] * stretch > model.tol
-        if not (brief and arrays.some(live)):
-            break
-    if not brief:  # only rounding is left between the solution and the exact estimate
-        blur = xp.maximum(blur, xp.where(xp.isfinite(solution.bound[..., 1]), solution.bound[..., 1], 0.0))
-    new = lazy.renewed(kept, solution, blur, nu, stretch, rows.rows, exact=brief and again)
+    every, how = False, {"F": state.F if state.G is None else state.G}
+    aim = Aim(xp.full_like(kept.xmax, TIGHT))
+    if brief:
+        drift = math.log1p(model.tol)
+        aim = Aim(xp.full_like(kept.xmax, model.tol / 2), drift=drift, stale=drift / 2)
+        log_eigenvalues = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
+        every = _every(rows, int(kept.exact[0])) or (kept.unread is not None and arrays.some(kept.unread > 0))
+        how = {"reach": None if every else kept.reach * xp.exp(log_eigenvalues / 2)}  # it does not know unread rows
+    if model.apart:
+        state, solution = apart.solved(model, state, problem, aim, **how)
+    else:
+        solution = batched.solve(problem, state.theta, link=model.function, aim=aim, **how)
+    new = _renewed(state, solution, every=every, exact=not brief)
     if kept.mass is not None and arrays.some(kept.mass > 0):
-        new = lazy.without(new, solution, link=model.function, rho=model.rho)
+        new = new._replace(lazy=lazy.without(new.lazy, solution, link=model.function, rho=model.rho))
+    return new
+
+
+def _renewed(state: Any, solution: Solution, *, every: bool, exact: bool) -> Any:
+    """The state after a pass that found this solution; every, exact : as of `Limits`."""
+    xp, kept = arrays.namespace(solution.theta), state.lazy
+    if exact:  # only rounding is left between the solution and the exact estimate
+        drift = solution.bound[..., 1]
+        solution = solution._replace(blur=xp.maximum(solution.blur, xp.where(xp.isfinite(drift), drift, 0.0)))
+    kept = kept._replace(**lazy.renewal(kept, solution, rows=state.history.rows, every=every))
+    if state.G is None:
+        state = state._replace(F=solution.F)
+    else:
+        state = state._replace(G=solution.F)
     H = None if state.H is None else solution.R.mT @ solution.R
-    return state._replace(F=F, theta=solution.theta, G=None if state.G is None else solution.F, lazy=new, H=H)
+    return state._replace(theta=solution.theta, lazy=kept, H=H)

@@ -5,8 +5,9 @@ from typing import Any
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import history
-from dither.models.glm import near
-from dither.models.glm.problem import Problem
+from dither.models.glm import batched
+from dither.models.glm.batched import Aim
+from dither.models.glm.objective import Problem
 
 PRECISE = 1e-3  # E of a refit: the perturbation moves the estimate by about √d, which is far more
 TRUSTED = 0.3  # change of a logit up to which a factor of the curvature serves for another step
@@ -32,28 +33,24 @@ def refitted(
         return None if A is None else xp.reshape(xp.broadcast_to(A, (*lead, *shape)), (G, *shape))
 
     X = rows.X[..., :n, :] if alone else flat(rows.X[..., :n, :], n, d)
-    own_count = flat((rows.count if count is None else count)[..., :n], n)
-    own_total = flat((rows.total if total is None else total)[..., :n], n)
-    theta, b = flat(state.theta, d), flat(shift, d)
-    F = flat(state.F if state.G is None else state.G, d, d)
-    kept = state.lazy
-    trusted = flat(xp.where(kept.nu > 0, xp.inf, kept.bound[..., 1]))  # over ‖θ‖ <= S, F is of H + νI: too small
-    if count is not None:
-        F = trusted = None  # with other counts the curvature is not that of θ̂
-    rho, longest = flat(xp.full_like(state.lazy.xmax, model.rho)), flat(state.lazy.xmax)
-    step = G if not alone else max(1, ENTRIES_AT_ONCE // (n * d))
-    found = []
+    counts = flat((rows.count if count is None else count)[..., :n], n)
+    totals = flat((rows.total if total is None else total)[..., :n], n)
+    kept, F, trusted = state.lazy, None, None
+    if count is None:  # with other counts the curvature is not that of θ̂
+        F = flat(state.F if state.G is None else state.G, d, d)
+        trusted = flat(xp.where(kept.nu > 0, xp.inf, kept.bound[..., 1]))  # over ‖θ‖ <= S, F is of H + νI: too small
+    rho, tol = (flat(xp.full_like(kept.xmax, value)) for value in (model.rho, PRECISE))
+    theta, b, longest = flat(state.theta, d), flat(shift, d), flat(kept.xmax)
+    step = max(1, ENTRIES_AT_ONCE // (n * d)) if alone else G
+    estimates = []
     for i in range(0, G, step):
-        part = slice(i, i + step)
-        given = Problem(
-            X if alone else X[part, ...],
-            own_count[part, ...],
-            own_total[part, ...],
-            rho[part],
-            longest[part],
-            None if b is None else b[part, ...],
-        )
-        how: dict[str, Array] = {} if F is None else dict(F=F[part, ...], trusted=trusted[part])
-        start, tol = theta[part, ...], xp.full_like(rho[part], PRECISE)
-        found.append(near.solve(given, start, link=model.function, tol=tol, drift=TRUSTED, **how).theta)
-    return xp.reshape(xp.concat(found, axis=0), (*lead, d))
+        draws = slice(i, i + step)
+
+        def part(A: Any, draws: slice = draws) -> Any:
+            return None if A is None else A[draws, ...]
+
+        problem = Problem(X if alone else X[draws, ...], *map(part, (counts, totals, rho, longest, b)))
+        aim = Aim(part(tol), drift=TRUSTED + 2 * PRECISE, stale=TRUSTED, looked=True)
+        how = {"F": part(F), "trusted": part(trusted)}
+        estimates.append(batched.solve(problem, part(theta), link=model.function, aim=aim, **how).theta)
+    return xp.reshape(xp.concat(estimates, axis=0), (*lead, d))

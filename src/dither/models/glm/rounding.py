@@ -13,18 +13,21 @@ The unit of float64 is u = 2⁻⁵³. A sum of d products is off by at most d u 
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.links import Link
-from dither.models.glm.problem import Look, Problem, back, logits
+from dither.models.glm.objective import Look, Problem, back, logits
 
 UNIT = 2.0**-53  # u
 FEW = 8 * UNIT  # a few roundings
 FAINT = 1e-10  # change of the log eigenvalues of H above which a closer bound is computed
+OF_FACTOR = 8e-16  # relative error of the eigenvalues of H for each unit of its condition number, beside that of sums
+ILL = 4e-9  # relative error of the eigenvalues of H above which its factor is made from the rows, by QR
+LOST = 1.0  # relative error of the eigenvalues above which no factor is right
 UNDERFLOW = 40.0  # |η| above which probit's μ' is 0 in float64; only probit has an M that grows with |η|
 
 
 def gradient(problem: Problem, theta: Array, look: Look, *, F: Array, reach: Array, link: Link, most: Array) -> Array:
     """How far ∇J(θ) as computed is from the true one, at most: (G,).
 
-    look : J at theta (G, d); F, reach : as of `newton.Solution`
+    look : J at theta (G, d); F, reach : as of `batched.Solution`
     most : (G,) errors above this are computed row by row, and not bounded by the longest row
     """
     xp, e, size = arrays.namespace(theta), look.e, look.size
@@ -62,9 +65,21 @@ def curvature(problem: Problem, theta: Array, size: Array, zmax: Array, *, link:
     unit, most = UNIT * (d + 8), xp.where(zmax < UNDERFLOW, zmax, UNDERFLOW)
     faint = unit * link.M(most) * problem.longest * arrays.norms(theta)
     if arrays.some(faint > FAINT):
-        own = xp.where(size > 0, logits(xp.abs(problem.X), xp.abs(theta)), 0.0)
-        faint = xp.where(faint > FAINT, unit * link.M(most) * xp.max(own, axis=-1), faint)
+        products = xp.where(size > 0, logits(xp.abs(problem.X), xp.abs(theta)), 0.0)
+        faint = xp.where(faint > FAINT, unit * link.M(most) * xp.max(products, axis=-1), faint)
     return faint + unit
+
+
+def condition(R: Array, F: Array) -> Array:
+    """The condition number of R once its columns have length 1, at most, in Frobenius' norm: (...).
+
+    Rounding moves the log eigenvalues of R'R by a few units times this number if R comes from QR of the rows, and times
+    its square if R comes from Cholesky. The scaled columns make this independent of the units of the features.
+    """
+    xp, d = arrays.namespace(R), R.shape[-1]
+    columns = xp.sum(R * R, axis=-2)
+    size = xp.sqrt(d * xp.sum(columns * xp.vecdot(F, F), axis=-1))
+    return xp.where(size < 1e70, size, 1e70)  # NaN becomes 1e70 too
 
 
 def _taken(problem: Problem, *, link: Link) -> Array:
@@ -85,6 +100,6 @@ def _slip(problem: Problem, theta: Array, length: Array, size: Array, *, link: L
     rough = slip > most
     if not arrays.some(rough):
         return slip
-    own = xp.sqrt(size) * logits(xp.abs(problem.X), xp.abs(theta))
-    largest = xp.maximum(xp.max(own, axis=-1), xp.full_like(slip, 1e-150))
-    return xp.where(rough, unit * largest * arrays.norms(own / largest[..., None]), slip)
+    products = xp.sqrt(size) * logits(xp.abs(problem.X), xp.abs(theta))
+    largest = xp.maximum(xp.max(products, axis=-1), xp.full_like(slip, 1e-150))
+    return xp.where(rough, unit * largest * arrays.norms(products / largest[..., None]), slip)

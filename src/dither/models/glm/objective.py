@@ -13,7 +13,7 @@ EVALUATIONS = 100  # of the slope along a line, at most
 
 
 class Problem(NamedTuple):
-    """G problems. X is (G, n, d), or (n, d) where all problems have the same rows."""
+    """G problems. X is (G, n, d), or (n, d) where all problems have the same rows. `single` has one, without G."""
 
     X: Array
     count: Array  # (G, n) or (n,)  ω
