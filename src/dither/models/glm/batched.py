@@ -110,7 +110,7 @@ class Search(NamedTuple):
     begun: Array  # (G,)  has started anew at θ = 0
     least: Array  # (G,)  the smallest slope so far that was progress
     idle: Array  # (G,)  passes since then
-    last: Array  # (G,)  the slope one pass ago
+    last: Array  # (G,)  the slope one pass ago; 0 where it says nothing, infinite before the first
     looks: Array  # (G,)  int64
 
 
@@ -272,7 +272,8 @@ def _outcome(
     left = ((1 + off) * a * certificate.phi(a) + off) * step.slope
     if aim.exact:
         sharp = (a <= SHARP + H.blur) & (left <= noise)
-        end = (safe & (sharp | ((step.slope <= noise) & (search.stuck | (step.slope >= search.last / 2))))) | idle
+        stuck = search.stuck | (step.slope >= search.last / 2)
+        end = (safe & sharp) | (stuck & (step.slope <= noise)) | idle
     left = xp.where(rest, step.slope, left) + noise
     bound = certificate.bounds(a + H.offset, left, H.reach, zmax=zmax, link=link)
     if aim.drift is not None:
@@ -309,7 +310,7 @@ def _anew(search: Search, again: Array) -> Search:
         begun=search.begun | again,
         least=put(xp.inf, search.least),
         idle=put(0.0, search.idle),
-        last=put(xp.inf, search.last),
+        last=put(0.0, search.last),
     )
 
 
@@ -357,7 +358,7 @@ def _moved(search: Search, step: Step, *, fresh_logits: bool, link: Link) -> Sea
         stuck=far & False,
         least=xp.where(better, step.slope, search.least),
         idle=xp.where(better | far, 0.0, search.idle + 1),
-        last=step.slope,
+        last=xp.where(far, 0.0, step.slope),
         looks=search.looks + 1,
     )
 
