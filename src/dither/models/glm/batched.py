@@ -26,7 +26,7 @@ No problem depends on the others: those that are solved leave the search.
 
 from typing import Any, NamedTuple
 
-from dither.base import arrays, trees
+from dither.base import arrays
 from dither.base.arrays import Array
 from dither.links import Link
 from dither.models.glm import certificate, hessian, objective, rounding
@@ -85,26 +85,27 @@ class Step(NamedTuple):
 
 
 class Curvature(NamedTuple):
-    """H by its factors, and how far it may be from the curvature at the point at hand."""
+    """H by its factors, and how far it may be from the curvature at the point at hand. Where rounding is the limit, H is
+    made anew in each pass, and F alone is of use to the next.
+    """
 
     F: Any  # (G, d, d)  H⁻¹ = FF'; None before the first
-    R: Any  # (G, d, d)  H = R'R; None where F was passed in, and where it is not needed
-    reach: Any  # (G,)  max ‖x‖ in the norm of H⁻¹, at most; None before the first
-    blur: Array  # (G,)  how far the log eigenvalues are off at `anchor`
-    anchor: Array  # (G, n)  the logits at which H was computed
-    sure: Array  # (G,)  whether that is so; else F is near some H⁻¹
-    offset: Array  # (G,)  how far the log eigenvalues are off at the point at hand, at most
+    R: Any = None  # (G, d, d)  H = R'R; None where F was passed in, and where it is not needed
+    reach: Any = None  # (G,)  max ‖x‖ in the norm of H⁻¹, at most; None before the first
+    blur: Any = None  # (G,)  how far the log eigenvalues are off at `anchor`
+    offset: Any = None  # (G,)  how far they are off at the point at hand, at most
+    anchor: Any = None  # (G, n)  the logits at which H was computed
+    sure: Any = None  # (G,)  whether that is so; else F is near some H⁻¹
 
 
 class Search(NamedTuple):
     """The problems that are not solved yet: what one pass hands to the next."""
 
-    runs: Array  # (G,)  which they are; int64
     problem: Problem
+    H: Curvature
     tol: Array  # (G,)
     theta: Array  # (G, d)
     z: Array  # (G, n)  its logits
-    H: Curvature
     near: Array  # (G,)  steps ahead may be tried with F
     stuck: Array  # (G,)  steps ahead have stopped to get shorter
     begun: Array  # (G,)  has started anew at θ = 0
@@ -132,7 +133,7 @@ def solve(
     Raises ValueError where float64 cannot hold the minimum, or none is found.
     """
     search = _begun(problem, theta, aim, link=link, F=F, trusted=trusted, reach=reach)
-    solutions: list[tuple[Array, Solution]] = []
+    left = answer = None  # type: Any
     for passes in range(1, STEPS + 1):
         if passes == AGAIN + 1:
             search = _anew(search, ~search.begun)
@@ -142,15 +143,23 @@ def solve(
         search = _curved(search, look, aim, link=link)
         search, step, noise = _measured(search, look, aim, link=link)
         end, solution = _outcome(search, look, step, noise, aim, link=link)
-        lost = _lost(search, solution, noise, end) if aim.exact else end & False
-        end = end & ~lost
+        lost = _lost(search, solution, noise, end) if aim.exact else None
+        if lost is not None:
+            end = end & ~lost
         if arrays.some(end):
-            if not arrays.some(~end):
-                return _joined(search.runs, solution, solutions)
-            solutions.append((search.runs[end], _taken(solution, end)))
-            search, step = _taken(search, ~end, shared=search.problem.X), _taken(step, ~end)
-            lost = lost[~end]
-        search = _anew(_moved(search, step, fresh_logits=passes % 8 == 0, link=link), lost)
+            going = ~end
+            if not arrays.some(going):
+                return solution if answer is None else _put(answer, left, solution)
+            if answer is None:
+                answer, left = _copied(solution), going
+            else:
+                answer = _put(answer, left, solution)
+                left = _placed(left, going)
+            search, step = _part(search, going, aim), _taken(step, going)
+            lost = None if lost is None else lost[going]
+        search = _moved(search, step, fresh_logits=passes % 8 == 0, link=link)
+        if lost is not None:
+            search = _anew(search, lost)
     raise not_found()
 
 
@@ -167,15 +176,16 @@ def _begun(
     """Before the first pass."""
     xp, z = arrays.namespace(theta), objective.logits(problem.X, theta)
     zero = xp.zeros_like(theta[..., 0])
-    runs = xp.arange(theta.shape[0], device=arrays.device(theta))
-    never, far, offset = zero > 0, zero + xp.inf, zero if trusted is None else trusted
-    sure = never
-    if trusted is not None:
-        sure = trusted < aim.stale
-        reach = xp.where(sure, hessian.reach(problem, F, link.slopes(z)[1]), xp.inf)
-    H = Curvature(F, None, reach, offset, z, sure, offset)
+    never, far = zero > 0, zero + xp.inf
+    H = Curvature(F)
+    if not aim.exact:
+        offset, sure = (zero, never) if trusted is None else (trusted, trusted < aim.stale)
+        if trusted is not None:
+            reach = xp.where(sure, hessian.reach(problem, F, link.slopes(z)[1]), xp.inf)
+        H = Curvature(F, None, reach, offset, offset, z, sure)
+    looks = xp.zeros(theta.shape[:-1], dtype=xp.int64, device=arrays.device(theta))
     near = never if F is None else ~never
-    return Search(runs, problem, aim.tol, theta, z, H, near, never, never, far, zero, far, 0 * runs)
+    return Search(problem, H, aim.tol, theta, z, near, never, never, far, zero, far, looks)
 
 
 def _ahead(search: Search, *, link: Link) -> Search:
@@ -195,17 +205,15 @@ def _ahead(search: Search, *, link: Link) -> Search:
             fall = xp.vecdot(last, less)
             N = chord + (last - less) * (xp.vecdot(last, chord) / xp.where(fall > 0, fall, xp.inf))[:, None]
         size = problem.longest * arrays.norms(N)  # no logit changes by more
-        looks = looks + xp.astype(live, looks.dtype)
+        looks = xp.where(live, looks + 1, looks)
         if k:
             share = size / xp.where(live, was, 1.0)
             worst = xp.maximum(worst, share) if k > 1 else share
             stuck = stuck | (live & (share >= STUCK))
             live = live & (share <= SLOW)
         else:
-            M, worst = link.M(objective.largest(z) + SAFE), 1.0 + 0.0 * size
+            M, worst = link.M(objective.largest(z) + SAFE), xp.ones_like(size)
             live = live & (size <= SAFE)
-        if not arrays.some(live):
-            break
         theta = xp.where(live[:, None], theta + N, theta)
         z = objective.logits(problem.X, theta)
         live = live & (M * worst * xp.sqrt(worst) * size > SHARP)  # by the correction a share falls faster than `worst`
@@ -216,28 +224,26 @@ def _ahead(search: Search, *, link: Link) -> Search:
 
 def _curved(search: Search, look: Look, aim: Aim, *, link: Link) -> Search:
     """With H computed at the point at hand, where it is stale."""
-    xp, H = arrays.namespace(search.theta), search.H
-    stale, offset = ~H.sure, H.offset
-    if arrays.some(H.sure):
-        moved = objective.offset(search.z, H.anchor, link=link)
-        stale, offset = stale | ~(moved <= aim.stale), xp.where(H.sure, moved + H.blur, 0.0)
+    xp, H, problem = arrays.namespace(search.theta), search.H, search.problem
+    if aim.exact:
+        R, F, blur = hessian.computed(problem, search.theta, look, link=link)
+        return search._replace(H=Curvature(F, R, hessian.reach(problem, F, look.w), blur, blur))
+    moved = objective.offset(search.z, H.anchor, link=link)
+    stale, offset = ~(H.sure & (moved <= aim.stale)), xp.where(H.sure, moved + H.blur, 0.0)
     H = H._replace(offset=offset)
     if not arrays.some(stale):
         return search._replace(H=H)
     part, fewer = search._replace(H=H), arrays.some(~stale)
     if fewer:
-        part, look = _taken(part, stale, shared=search.problem.X), _taken(look, stale)
+        part, look = _part(part, stale, aim), _taken(look, stale)
     R, F, blur = hessian.computed(part.problem, part.theta, look, link=link)
-    if aim.exact:
-        reach = hessian.reach(part.problem, F, look.w)
-    else:
-        carried, off = part.H.reach, part.H.offset
-        if carried is not None:
-            carried = carried * xp.exp(xp.where(off < 300, off, 300.0) / 2)
-        every = part.z.shape[-1] <= hessian.FEW or (carried is None and not aim.looked)
-        reach = hessian.reach(part.problem, F, look.w, limit=carried, exact=every)
-    new = Curvature(F, None if aim.looked else R, reach, blur, part.z, ~(blur < 0), blur)
-    return search._replace(H=_merged(stale, new, H) if fewer else new)
+    carried, off = part.H.reach, part.H.offset
+    if carried is not None:
+        carried = carried * xp.exp(xp.where(off < 300, off, 300.0) / 2)
+    every = part.z.shape[-1] <= hessian.FEW or (carried is None and not aim.looked)
+    reach = hessian.reach(part.problem, F, look.w, limit=carried, exact=every)
+    new = Curvature(F, None if aim.looked else R, reach, blur, blur, part.z, ~(blur < 0))
+    return search._replace(H=Curvature(*_merged(stale, new, H)) if fewer else new)
 
 
 def _measured(search: Search, look: Look, aim: Aim, *, link: Link) -> tuple[Search, Step, Array]:
@@ -252,9 +258,9 @@ def _measured(search: Search, look: Look, aim: Aim, *, link: Link) -> tuple[Sear
     rough = H.reach * error > SHARP + H.blur
     if not (aim.exact and arrays.some(rough)):
         return search, step, error
-    part = _taken(problem, rough, shared=problem.X)  # the bound would be that of a rough `reach`
-    longest = hessian.reach(part, H.F[rough], look.w[rough], limit=H.reach[rough], exact=True)
-    H = H._replace(reach=_merged(rough, longest, H.reach))
+    part = _rows_of(problem, rough)  # the bound would be that of a rough `reach`
+    longest = hessian.reach(part, H.F[rough], look.w[rough], exact=True)
+    H = H._replace(reach=_merged(rough, [longest], [H.reach])[0])
     return search._replace(H=H), step, noise(H.reach)
 
 
@@ -263,34 +269,39 @@ def _outcome(
 ) -> tuple[Array, Solution]:
     """Which problems are solved, (G,), and the solutions, which are right for those."""
     xp, H, idle = arrays.namespace(noise), search.H, search.idle > IDLE
-    safe = step.move <= SAFE
-    rest = ~safe  # the end is the point at hand, not the outcome of the step
+    theta, move, N = search.theta, step.move, step.N
+    rest = ~(move <= SAFE)  # the end is the point at hand, not the outcome of the step
     if aim.looked:
         rest = rest | (step.slope + noise <= search.tol)
-    zmax = look.zmax + xp.where(rest, 0.0, step.move)
-    a, off = certificate.cut(link.M(zmax) * xp.where(rest, 0.0, step.move)), certificate.grown(H.offset)
+    resting = arrays.some(rest)
+    if resting:
+        move, N = xp.where(rest, 0.0, move), xp.where(rest[..., None], 0.0, N)
+    zmax = look.zmax + move
+    a, off = certificate.cut(link.M(zmax) * move), certificate.grown(H.offset)
     left = ((1 + off) * a * certificate.phi(a) + off) * step.slope
     if aim.exact:
-        sharp = (a <= SHARP + H.blur) & (left <= noise)
+        sharp = (a <= SHARP + H.blur) & (left <= noise) & ~rest
         stuck = search.stuck | (step.slope >= search.last / 2)
-        end = (safe & sharp) | (stuck & (step.slope <= noise)) | idle
-    left = xp.where(rest, step.slope, left) + noise
+        end = sharp | (stuck & (step.slope <= noise)) | idle
+    left = (xp.where(rest, step.slope, left) if resting else left) + noise
     bound = certificate.bounds(a + H.offset, left, H.reach, zmax=zmax, link=link)
     if aim.drift is not None:
         good = (bound[..., 0] <= search.tol) & (bound[..., 1] <= aim.drift + 2 * H.blur)
         end = good | idle  # there rounding is the limit, and the bound says how far it reaches
-    theta = xp.where(rest[..., None], search.theta, search.theta + step.N)
-    ends = (left, left, H.reach, search.theta, look.zmax, bound, search.looks + 1)
-    return end, Solution(theta, H.F, H.R, H.blur, H.offset, *ends)
+    ends = (left, left, H.reach, theta, look.zmax, bound, search.looks + 1)
+    return end, Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
 
 
-def _lost(search: Search, solution: Solution, noise: Array, end: Array) -> Array:
-    """Which problems have ended where the bound cannot vouch for it, (G,): the start may be to blame."""
+def _lost(search: Search, solution: Solution, noise: Array, end: Array) -> Array | None:
+    """Which problems have ended where the bound cannot vouch for it, (G,), the start may be to blame; None: none."""
     xp = arrays.namespace(noise)
-    astray = end & (xp.maximum(noise, search.H.blur) >= rounding.LOST)
-    if arrays.some(astray & search.begun):
+    astray = xp.maximum(noise, search.H.blur) >= rounding.LOST
+    lost = end & (astray | ~xp.isfinite(solution.bound[..., 0]))
+    if not arrays.some(lost):
+        return None
+    if arrays.some(lost & astray & search.begun):
         raise not_held()
-    return ~search.begun & (astray | (end & ~xp.isfinite(solution.bound[..., 0])))
+    return lost & ~search.begun
 
 
 def _anew(search: Search, again: Array) -> Search:
@@ -305,7 +316,7 @@ def _anew(search: Search, again: Array) -> Search:
     return search._replace(
         theta=xp.where(again[..., None], 0.0, search.theta),
         z=xp.where(again[..., None], 0.0, search.z),
-        H=H._replace(sure=H.sure & ~again, reach=None if H.reach is None else put(xp.inf, H.reach)),
+        H=H if H.sure is None else H._replace(sure=H.sure & ~again, reach=put(xp.inf, H.reach)),
         near=search.near & ~again,
         begun=search.begun | again,
         least=put(xp.inf, search.least),
@@ -363,35 +374,49 @@ def _moved(search: Search, step: Step, *, fresh_logits: bool, link: Link) -> Sea
     )
 
 
-def _taken(tree: Any, mask: Array, *, shared: Array | None = None) -> Any:
-    """The tree with the problems of the mask (G,) alone; rows that all problems share stay as they are."""
-    xp = arrays.namespace(mask)
-    places = xp.nonzero(mask)[0]
-
-    def rule(A: Array) -> Array:
-        return A if A is shared and A.ndim == 2 else xp.take(A, places, axis=0)
-
-    return trees.map_arrays(rule, tree)
+def _taken(parts: Any, mask: Array) -> Any:
+    """The arrays of a tuple for the problems of the mask (G,) alone."""
+    return type(parts)(*(A if A is None else A[mask] for A in parts))
 
 
-def _merged(mask: Array, new: Any, old: Any) -> Any:
-    """The tree `old` with the entries of `new` for the problems of the mask (G,), in their order."""
-    xp = arrays.namespace(mask)
-    first, rank = xp.arange(mask.shape[0], device=arrays.device(mask)), xp.cumulative_sum(xp.astype(mask, xp.int64))
-    places = xp.where(mask, mask.shape[0] - 1 + rank, first)
-    return trees.map_arrays(lambda a, b: xp.take(xp.concat([b, a], axis=0), places, axis=0), new, old)
+def _rows_of(problem: Problem, mask: Array) -> Problem:
+    """The problems of the mask alone; rows that all share stay as they are."""
+    X = problem.X
+    return _taken(problem._replace(X=None), mask)._replace(X=X if X.ndim == 2 else X[mask])
 
 
-def _joined(runs: Array, solution: Solution, others: list[tuple[Array, Solution]]) -> Solution:
-    """The solutions of all problems in their order, of which the last `runs` (G,) ended together."""
-    if not others:
-        return solution
-    xp = arrays.namespace(runs)
-    parts = [part for _, part in others]
-    order = xp.argsort(xp.concat([*(places for places, _ in others), runs], axis=0))
-    return trees.map_arrays(
-        lambda *of_one: xp.take(xp.concat(of_one, axis=0), order, axis=0), *parts, solution
-    )
+def _part(search: Search, mask: Array, aim: Aim) -> Search:
+    """The search for the problems of the mask alone, with what the next pass needs of H."""
+    H = Curvature(search.H.F[mask]) if aim.exact else _taken(search.H, mask)
+    return Search(_rows_of(search.problem, mask), H, *(A[mask] for A in search[2:]))
+
+
+def _merged(mask: Array, new: Any, old: Any) -> list[Array | None]:
+    """The arrays `old` with the entries of `new` for the problems of the mask (G,), in their order."""
+    xp, G = arrays.namespace(mask), mask.shape[0]
+    rank = xp.cumulative_sum(xp.astype(mask, xp.int64))
+    places = xp.where(mask, G - 1 + rank, xp.arange(G, device=arrays.device(mask)))
+    return [None if b is None else xp.take(xp.concat([b, a]), places, axis=0) for a, b in zip(new, old, strict=True)]
+
+
+def _copied(solution: Solution) -> Solution:
+    """The solution in arrays of its own."""
+    return Solution(*(A if A is None else arrays.namespace(A).asarray(A, copy=True) for A in solution))
+
+
+def _put(answer: Solution, left: Array, solution: Solution) -> Solution:
+    """The answer (G problems), written over by the solutions of those that were left."""
+    for A, new in zip(answer, solution, strict=True):
+        if A is not None:
+            A[left] = new
+    return answer
+
+
+def _placed(left: Array, going: Array) -> Array:
+    """Of the problems that were left, those that go on: both as masks (G,)."""
+    left = arrays.namespace(left).asarray(left, copy=True)
+    left[left] = going
+    return left
 
 
 def not_held() -> ValueError:

@@ -50,7 +50,7 @@ def _each(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
         for k in range(G):
             Y = (X if X.ndim == 2 else X[k]) * root[k]
             np.matmul(Y.T, Y, out=H[k])
-    H[:, range(d), range(d)] += problem.rho[:, None]
+    H.reshape(G, d * d)[:, :: d + 1] += problem.rho[:, None]
     try:
         R = np.linalg.cholesky(H).mT
     except np.linalg.LinAlgError:

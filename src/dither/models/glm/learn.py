@@ -174,7 +174,7 @@ def _alone(model: Any, state: Any) -> Any:
 
 def _read(model: Any, state: Any, due: Array) -> Any:
     """The state after a pass over the history of the runs that are due, (R,)."""
-    used = [n - first for first, n in _used(model, state.history)]
+    used = [n - first for first, n in zip(*_used(model, state.history), strict=True)]
     rows = [history.blocks(n) for n in used]
     runs = [i for i, wanted in enumerate(due) if bool(wanted)]
     easy = [i for i in runs if used[i] > SOLVED] if _easy(model, state) else []
@@ -219,7 +219,7 @@ def _singly(model: Any, state: Any, new: Any, runs: list[int]) -> set[int]:
 def _sought(model: Any, state: Any, i: tuple[int, ...]) -> tuple[Outcome, Limits] | None:
     """What `single` finds for the run i, and what that must keep to; None where it finds nothing."""
     rows, kept = History(*(part[i] for part in state.history)), state.lazy
-    first, n = next(_used(model, rows))
+    [first], [n] = _used(model, rows)
     mass = 0.0 if kept.mass is None else float(kept.mass[i])
     if kept.unread is not None and (unread := int(kept.unread[i])) > first and n - unread > SOLVED:
         first, mass = unread, mass + float(rows.count[first:unread].sum())
@@ -233,17 +233,20 @@ def _sought(model: Any, state: Any, i: tuple[int, ...]) -> tuple[Outcome, Limits
     return None if outcome is None else (outcome, limits)
 
 
-def _used(model: Any, rows: Any) -> Iterator[tuple[int, int]]:
+def _used(model: Any, rows: History) -> tuple[list[int], list[int]]:
     """The first row of each run that counts, and how many rows there are, with those before it."""
     xp = arrays.namespace(rows.count)
-    for i in np.ndindex(tuple(rows.rows.shape)):
-        yield (int(xp.argmax(xp.astype(rows.count[(*i, ...)] > 0, xp.int8))) if model.forgets else 0, int(rows.rows[i]))
+    numbers = [int(n) for n in xp.reshape(rows.rows, (-1,))]
+    if not model.forgets:
+        return [0] * len(numbers), numbers
+    first = xp.argmax(xp.astype(rows.count > 0, xp.int8), axis=-1)
+    return [int(i) for i in xp.reshape(first, (-1,))], numbers
 
 
-def _blocks(model: Any, rows: Any, n: int) -> Iterator[Array]:
+def _blocks(model: Any, rows: History, n: int) -> Iterator[Array]:
     """X (R, n, d), the counts and the sums (R, n) of the rows that count, of which each run has at most n."""
     xp, N = arrays.namespace(rows.count), rows.count.shape[-1]
-    starts = [max(0, min(first, N - n)) for first, _ in _used(model, rows)]
+    starts = [max(0, min(first, N - n)) for first in _used(model, rows)[0]]
     for part in rows[:3]:
         if len(set(starts)) == 1:
             yield part[:, starts[0] : starts[0] + n, ...]
