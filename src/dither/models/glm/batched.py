@@ -75,15 +75,6 @@ class Solution(NamedTuple):
     steps: Any  # (G,)  looks at the rows; int64
 
 
-class Step(NamedTuple):
-    """Newton's step from one point."""
-
-    N: Array  # (G, d)
-    slope: Array  # (G,)  ‖∇J‖ in the norm of H⁻¹, as computed; it is the length of N in the norm of H
-    dz: Array | None  # (G, n)  x'N; None where a bound on it is enough
-    move: Array  # (G,)  max |x'N|, at most
-
-
 class Curvature(NamedTuple):
     """H by its factors, and how far it may be from the curvature at the point at hand. Where rounding is the limit, H is
     made anew in each pass, and F alone is of use to the next.
@@ -92,10 +83,9 @@ class Curvature(NamedTuple):
     F: Any  # (G, d, d)  H⁻¹ = FF'; None before the first
     R: Any = None  # (G, d, d)  H = R'R; None where F was passed in, and where it is not needed
     reach: Any = None  # (G,)  max ‖x‖ in the norm of H⁻¹, at most; None before the first
-    blur: Any = None  # (G,)  how far the log eigenvalues are off at `anchor`
+    blur: Any = None  # (G,)  how far the log eigenvalues are off at `anchor`; infinite for any F that was passed in
     offset: Any = None  # (G,)  how far they are off at the point at hand, at most
     anchor: Any = None  # (G, n)  the logits at which H was computed
-    sure: Any = None  # (G,)  whether that is so; else F is near some H⁻¹
 
 
 class Search(NamedTuple):
@@ -106,13 +96,20 @@ class Search(NamedTuple):
     tol: Array  # (G,)
     theta: Array  # (G, d)
     z: Array  # (G, n)  its logits
-    near: Array  # (G,)  steps ahead may be tried with F
-    stuck: Array  # (G,)  steps ahead have stopped to get shorter
-    begun: Array  # (G,)  has started anew at θ = 0
+    near: Array  # (G,)  the last step was short enough for steps ahead, and they get shorter
     least: Array  # (G,)  the smallest slope so far that was progress
     idle: Array  # (G,)  passes since then
-    last: Array  # (G,)  the slope one pass ago; 0 where it says nothing, infinite before the first
     looks: Array  # (G,)  int64
+
+
+class Step(NamedTuple):
+    """Newton's step from one point, and what rounding has a part in."""
+
+    N: Array  # (G, d)
+    slope: Array  # (G,)  ‖∇J‖ in the norm of H⁻¹, as computed; it is the length of N in the norm of H
+    noise: Array  # (G,)  how far rounding may put that slope off
+    dz: Array | None  # (G, n)  x'N; None where a bound on it is enough
+    move: Array  # (G,)  max |x'N|, at most
 
 
 def solve(
@@ -132,69 +129,57 @@ def solve(
 
     Raises ValueError where float64 cannot hold the minimum, or none is found.
     """
-    search = _begun(problem, theta, aim, link=link, F=F, trusted=trusted, reach=reach)
-    left = answer = None  # type: Any
-    for passes in range(1, STEPS + 1):
-        if passes == AGAIN + 1:
-            search = _anew(search, ~search.begun)
-        if aim.exact:
+    xp, z = arrays.namespace(theta), objective.logits(problem.X, theta)
+    H = Curvature(F, reach=reach)
+    if trusted is not None:
+        blur = xp.where(trusted < aim.stale, trusted, xp.inf)
+        reach = xp.where(trusted < aim.stale, hessian.reach(problem, F, link.slopes(z)[1]), xp.inf)
+        H = Curvature(F, None, reach, blur, blur, z)
+    solution, lost = _sought(problem, theta, z, H, aim, link=link)
+    if not arrays.some(lost):
+        return solution
+    theta, z, aim = xp.zeros_like(theta[lost]), xp.zeros_like(z[lost]), aim._replace(tol=aim.tol[lost])
+    again, lost_too = _sought(_rows_of(problem, lost), theta, z, Curvature(None), aim, link=link, last=True)
+    if arrays.some(lost_too):
+        raise not_found()
+    return Solution(*_put(solution, lost, again))
+
+
+def _sought(
+    problem: Problem, theta: Array, z: Array, H: Curvature, aim: Aim, *, link: Link, last: bool = False
+) -> tuple[Solution, Array]:
+    """The solutions from one start, and which of them are none, (G,). On the `last` start no problem begins again."""
+    xp, zero = arrays.namespace(theta), arrays.namespace(theta).zeros_like(problem.rho)
+    near, looks = zero < (1.0 if H.F is not None else 0.0), xp.astype(zero, xp.int64)
+    search = Search(problem, H, aim.tol, theta, z, near, zero + xp.inf, zero, looks)
+    answer = left = None  # type: Any
+    most = STEPS - AGAIN if last else AGAIN
+    for passes in range(1, most + 1):
+        if aim.exact and search.H.F is not None:
             search = _ahead(search, link=link)
         look = objective.look(search.problem, search.theta, search.z, link=link)
-        search = _curved(search, look, aim, link=link)
-        search, step, noise = _measured(search, look, aim, link=link)
-        end, solution = _outcome(search, look, step, noise, aim, link=link)
-        lost = _lost(search, solution, noise, end) if aim.exact else None
-        if lost is not None:
-            end = end & ~lost
+        search = search._replace(H=_curved(search, look, aim, link=link))
+        search, step = _step(search, look, aim, link=link)
+        end, lost, solution = _outcome(search, look, step, aim, link=link, last=last)
+        if passes == most:
+            end, lost = end | True, lost | ~end
+        going = ~end
         if arrays.some(end):
-            going = ~end
+            answer = (*solution, lost) if left is None else _put(answer, left, (*solution, lost))
             if not arrays.some(going):
-                return solution if answer is None else _put(answer, left, solution)
-            if answer is None:
-                answer, left = _copied(solution), going
-            else:
-                answer = _put(answer, left, solution)
-                left = _placed(left, going)
+                break
+            left = going if left is None else _put((left,), left, (going,))[0]
             search, step = _part(search, going, aim), _taken(step, going)
-            lost = None if lost is None else lost[going]
         search = _moved(search, step, fresh_logits=passes % 8 == 0, link=link)
-        if lost is not None:
-            search = _anew(search, lost)
-    raise not_found()
-
-
-def _begun(
-    problem: Problem,
-    theta: Array,
-    aim: Aim,
-    *,
-    link: Link,
-    F: Array | None,
-    trusted: Array | None,
-    reach: Array | None,
-) -> Search:
-    """Before the first pass."""
-    xp, z = arrays.namespace(theta), objective.logits(problem.X, theta)
-    zero = xp.zeros_like(theta[..., 0])
-    never, far = zero > 0, zero + xp.inf
-    H = Curvature(F)
-    if not aim.exact:
-        offset, sure = (zero, never) if trusted is None else (trusted, trusted < aim.stale)
-        if trusted is not None:
-            reach = xp.where(sure, hessian.reach(problem, F, link.slopes(z)[1]), xp.inf)
-        H = Curvature(F, None, reach, offset, offset, z, sure)
-    looks = xp.zeros(theta.shape[:-1], dtype=xp.int64, device=arrays.device(theta))
-    near = never if F is None else ~never
-    return Search(problem, H, aim.tol, theta, z, near, never, never, far, zero, far, looks)
+    return Solution(*answer[:-1]), answer[-1]
 
 
 def _ahead(search: Search, *, link: Link) -> Search:
     """After steps with the factor at hand, while each of them is much shorter than the one before."""
-    F, live = search.H.F, search.near
+    problem, F, live, near = search.problem, search.H.F, search.near, search.near
     if not arrays.some(live):
         return search
-    problem, theta, z, stuck, looks = search.problem, search.theta, search.z, search.stuck, search.looks
-    xp = arrays.namespace(theta)
+    theta, z, looks, xp = search.theta, search.z, search.looks, arrays.namespace(search.theta)
     N = chord = size = worst = M = None  # type: Any
     for k in range(CHORDS):
         last, before, was = N, chord, size
@@ -209,7 +194,7 @@ def _ahead(search: Search, *, link: Link) -> Search:
         if k:
             share = size / xp.where(live, was, 1.0)
             worst = xp.maximum(worst, share) if k > 1 else share
-            stuck = stuck | (live & (share >= STUCK))
+            near = near & ~(live & (share >= STUCK))
             live = live & (share <= SLOW)
         else:
             M, worst = link.M(objective.largest(z) + SAFE), xp.ones_like(size)
@@ -219,128 +204,90 @@ def _ahead(search: Search, *, link: Link) -> Search:
         live = live & (M * worst * xp.sqrt(worst) * size > SHARP)  # by the correction a share falls faster than `worst`
         if not arrays.some(live):
             break
-    return search._replace(theta=theta, z=z, stuck=stuck, looks=looks)
+    return search._replace(theta=theta, z=z, near=near, looks=looks)
 
 
-def _curved(search: Search, look: Look, aim: Aim, *, link: Link) -> Search:
-    """With H computed at the point at hand, where it is stale."""
+def _curved(search: Search, look: Look, aim: Aim, *, link: Link) -> Curvature:
+    """H for the point at hand, computed anew where it is stale."""
     xp, H, problem = arrays.namespace(search.theta), search.H, search.problem
     if aim.exact:
         R, F, blur = hessian.computed(problem, search.theta, look, link=link)
-        return search._replace(H=Curvature(F, R, hessian.reach(problem, F, look.w), blur, blur))
-    moved = objective.offset(search.z, H.anchor, link=link)
-    stale, offset = ~(H.sure & (moved <= aim.stale)), xp.where(H.sure, moved + H.blur, 0.0)
-    H = H._replace(offset=offset)
-    if not arrays.some(stale):
-        return search._replace(H=H)
-    part, fewer = search._replace(H=H), arrays.some(~stale)
-    if fewer:
-        part, look = _part(part, stale, aim), _taken(look, stale)
+        return Curvature(F, R, hessian.reach(problem, F, look.w), blur, blur)
+    part, fewer, off = search, False, 0.0 * search.tol
+    if H.anchor is not None:
+        moved = objective.offset(search.z, H.anchor, link=link)
+        stale, known = ~((moved <= aim.stale) & (H.blur < xp.inf)), H.blur < xp.inf
+        H = H._replace(offset=moved + H.blur)
+        if not arrays.some(stale):
+            return H
+        off, fewer = xp.where(known & (moved < 300), moved + H.blur, xp.where(known, 300.0, 0.0)), arrays.some(~stale)
+        if fewer:
+            part, look, off = _part(search, stale, aim), _taken(look, stale), off[stale]
     R, F, blur = hessian.computed(part.problem, part.theta, look, link=link)
-    carried, off = part.H.reach, part.H.offset
-    if carried is not None:
-        carried = carried * xp.exp(xp.where(off < 300, off, 300.0) / 2)
-    every = part.z.shape[-1] <= hessian.FEW or (carried is None and not aim.looked)
-    reach = hessian.reach(part.problem, F, look.w, limit=carried, exact=every)
-    new = Curvature(F, None if aim.looked else R, reach, blur, blur, part.z, ~(blur < 0))
-    return search._replace(H=Curvature(*_merged(stale, new, H)) if fewer else new)
+    limit = None if H.reach is None else part.H.reach * xp.exp(off / 2)
+    every = look.w.shape[-1] <= hessian.FEW or (limit is None and not aim.looked)
+    reach = hessian.reach(part.problem, F, look.w, limit=limit, exact=every)
+    new = Curvature(F, None if aim.looked else R, reach, blur, blur, part.z)
+    return Curvature(*_put(H, stale, new)) if fewer else new
 
 
-def _measured(search: Search, look: Look, aim: Aim, *, link: Link) -> tuple[Search, Step, Array]:
-    """The step from the point at hand; and how far rounding may put the slope off, in the norm of H⁻¹, at most (G,)."""
-    problem, H = search.problem, search.H
-    step = newton_step(problem, H.F, look.g, enough=CLOSE if aim.exact else 0.0)
-
-    def noise(reach: Array) -> Array:
-        return rounding.gradient(problem, search.theta, look, F=H.F, reach=reach, link=link, most=search.tol / 8)
-
-    error = noise(H.reach)
-    rough = H.reach * error > SHARP + H.blur
-    if not (aim.exact and arrays.some(rough)):
-        return search, step, error
-    part = _rows_of(problem, rough)  # the bound would be that of a rough `reach`
-    longest = hessian.reach(part, H.F[rough], look.w[rough], exact=True)
-    H = H._replace(reach=_merged(rough, [longest], [H.reach])[0])
-    return search._replace(H=H), step, noise(H.reach)
+def _step(search: Search, look: Look, aim: Aim, *, link: Link) -> tuple[Search, Step]:
+    """The step -FF'∇J. One that moves a logit by more than `LONGEST` is shortened to that."""
+    problem, H, xp, dz = search.problem, search.H, arrays.namespace(search.theta), None
+    half = arrays.dot(H.F.mT, look.g)
+    N, slope = -arrays.dot(H.F, half), arrays.norms(half)
+    move = problem.longest * arrays.norms(N)
+    if not aim.exact or arrays.some(~(move <= CLOSE)):
+        dz = objective.logits(problem.X, N)
+        move = objective.largest(dz)
+        if arrays.some(move > LONGEST):
+            shorter = LONGEST / xp.where(move > LONGEST, move, LONGEST)
+            N, dz, move = N * shorter[..., None], dz * shorter[..., None], move * shorter
+    how: Any = dict(F=H.F, link=link, most=search.tol / 8)
+    noise = rounding.gradient(problem, search.theta, look, reach=H.reach, **how)
+    rough = H.reach * noise > SHARP + H.blur
+    if aim.exact and arrays.some(rough):  # the bound would be that of a rough `reach`
+        longest = hessian.reach(_rows_of(problem, rough), H.F[rough], look.w[rough], exact=True)
+        search = search._replace(H=H._replace(reach=_put((H.reach,), rough, (longest,))[0]))
+        noise = rounding.gradient(problem, search.theta, look, reach=search.H.reach, **how)
+    return search, Step(N, slope, noise, dz, move)
 
 
 def _outcome(
-    search: Search, look: Look, step: Step, noise: Array, aim: Aim, *, link: Link
-) -> tuple[Array, Solution]:
-    """Which problems are solved, (G,), and the solutions, which are right for those."""
-    xp, H, idle = arrays.namespace(noise), search.H, search.idle > IDLE
-    theta, move, N = search.theta, step.move, step.N
-    rest = ~(move <= SAFE)  # the end is the point at hand, not the outcome of the step
-    if aim.looked:
-        rest = rest | (step.slope + noise <= search.tol)
-    resting = arrays.some(rest)
-    if resting:
+    search: Search, look: Look, step: Step, aim: Aim, *, link: Link, last: bool
+) -> tuple[Array, Array, Solution]:
+    """Which problems have come to an end, which of those are lost, (G,), and the solutions of the others."""
+    xp, H, theta = arrays.namespace(search.theta), search.H, search.theta
+    N, slope, noise, dz, move = step
+    rest = None  # where the end is the point at hand, not the outcome of the step
+    if dz is not None:
+        rest = ~(move <= SAFE)
+        if aim.looked:
+            rest = rest | (slope + noise <= search.tol)
         move, N = xp.where(rest, 0.0, move), xp.where(rest[..., None], 0.0, N)
     zmax = look.zmax + move
     a, off = certificate.cut(link.M(zmax) * move), certificate.grown(H.offset)
-    left = ((1 + off) * a * certificate.phi(a) + off) * step.slope
-    if aim.exact:
-        sharp = (a <= SHARP + H.blur) & (left <= noise) & ~rest
-        stuck = search.stuck | (step.slope >= search.last / 2)
-        end = sharp | (stuck & (step.slope <= noise)) | idle
-    left = (xp.where(rest, step.slope, left) if resting else left) + noise
+    left = ((1 + off) * a * certificate.phi(a) + off) * slope
+    sharp = (a <= SHARP + H.blur) & (left <= noise)
+    if rest is not None:
+        left, sharp = xp.where(rest, slope, left), sharp & ~rest
+    left = left + noise
     bound = certificate.bounds(a + H.offset, left, H.reach, zmax=zmax, link=link)
-    if aim.drift is not None:
-        good = (bound[..., 0] <= search.tol) & (bound[..., 1] <= aim.drift + 2 * H.blur)
-        end = good | idle  # there rounding is the limit, and the bound says how far it reaches
     ends = (left, left, H.reach, theta, look.zmax, bound, search.looks + 1)
-    return end, Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
-
-
-def _lost(search: Search, solution: Solution, noise: Array, end: Array) -> Array | None:
-    """Which problems have ended where the bound cannot vouch for it, (G,), the start may be to blame; None: none."""
-    xp = arrays.namespace(noise)
-    astray = xp.maximum(noise, search.H.blur) >= rounding.LOST
-    lost = end & (astray | ~xp.isfinite(solution.bound[..., 0]))
-    if not arrays.some(lost):
-        return None
-    if arrays.some(lost & astray & search.begun):
+    solution = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
+    idle = search.idle > IDLE
+    if not aim.exact:  # of those that are idle the bound says how far rounding reaches
+        end = (bound[..., 0] <= search.tol) & (bound[..., 1] <= aim.drift + 2 * H.blur) | idle
+        return end, end & False, solution
+    end = sharp
+    if arrays.some(~sharp):
+        stuck = last | ~search.near | (slope >= search.least / 2)
+        end = sharp | idle | (stuck & (slope <= noise))
+    held = xp.maximum(noise, H.blur) < rounding.LOST
+    if last and arrays.some(end & ~held):
         raise not_held()
-    return lost & ~search.begun
-
-
-def _anew(search: Search, again: Array) -> Search:
-    """With θ = 0 for the problems that start `again` (G,)."""
-    if not arrays.some(again):
-        return search
-    xp, H = arrays.namespace(search.theta), search.H
-
-    def put(value: float, A: Array) -> Array:
-        return xp.where(again, value, A)
-
-    return search._replace(
-        theta=xp.where(again[..., None], 0.0, search.theta),
-        z=xp.where(again[..., None], 0.0, search.z),
-        H=H if H.sure is None else H._replace(sure=H.sure & ~again, reach=put(xp.inf, H.reach)),
-        near=search.near & ~again,
-        begun=search.begun | again,
-        least=put(xp.inf, search.least),
-        idle=put(0.0, search.idle),
-        last=put(0.0, search.last),
-    )
-
-
-def newton_step(problem: Problem, F: Array, g: Array, *, enough: float = 0.0) -> Step:
-    """-FF'g and what it does to the logits. A step that moves a logit by more than `LONGEST` is shortened to that.
-
-    enough : where no logit moves by more than this, a bound on its move will do
-    """
-    xp = arrays.namespace(g)
-    half = arrays.dot(F.mT, g)
-    N, slope = -arrays.dot(F, half), arrays.norms(half)
-    if enough and not arrays.some(~((move := problem.longest * arrays.norms(N)) <= enough)):
-        return Step(N, slope, None, move)
-    dz = objective.logits(problem.X, N)
-    move = objective.largest(dz)
-    if arrays.some(move > LONGEST):
-        shorter = LONGEST / xp.where(move > LONGEST, move, LONGEST)
-        N, dz, move = N * shorter[..., None], dz * shorter[..., None], move * shorter
-    return Step(N, slope, dz, move)
+    lost = end & ~(held & xp.isfinite(bound[..., 0]))  # the start may be to blame
+    return end, lost & (not last), solution
 
 
 def _moved(search: Search, step: Step, *, fresh_logits: bool, link: Link) -> Search:
@@ -349,9 +296,9 @@ def _moved(search: Search, step: Step, *, fresh_logits: bool, link: Link) -> Sea
     The change of the logits is added to them, so they keep the rounding of the longest step. They are computed anew
     after a step along a line, where the change is not known, and for all problems where `fresh_logits`.
     """
-    xp, problem, far = arrays.namespace(search.theta), search.problem, step.move > SAFE
+    xp, problem, far = arrays.namespace(search.theta), search.problem, ~(step.move <= SAFE)
     N, dz = step.N, step.dz
-    if arrays.some(far):
+    if dz is not None and (searched := arrays.some(far)):
         size = objective.along(problem, search.theta, N, search.z, dz, far=far, link=link)[..., None]
         N, dz = size * N, size * dz
     theta = search.theta + N
@@ -359,19 +306,11 @@ def _moved(search: Search, step: Step, *, fresh_logits: bool, link: Link) -> Sea
         z = objective.logits(problem.X, theta)
     else:
         z = search.z + dz
-        if arrays.some(far):
+        if searched:
             z = xp.where(far[..., None], objective.logits(problem.X, theta), z)
     better = step.slope < search.least / 2
-    return search._replace(
-        theta=theta,
-        z=z,
-        near=step.move <= SAFE,
-        stuck=far & False,
-        least=xp.where(better, step.slope, search.least),
-        idle=xp.where(better | far, 0.0, search.idle + 1),
-        last=xp.where(far, 0.0, step.slope),
-        looks=search.looks + 1,
-    )
+    least, idle = xp.where(better, step.slope, search.least), xp.where(better | far, 0.0, search.idle + 1)
+    return search._replace(theta=theta, z=z, near=~far, least=least, idle=idle, looks=search.looks + 1)
 
 
 def _taken(parts: Any, mask: Array) -> Any:
@@ -391,32 +330,13 @@ def _part(search: Search, mask: Array, aim: Aim) -> Search:
     return Search(_rows_of(search.problem, mask), H, *(A[mask] for A in search[2:]))
 
 
-def _merged(mask: Array, new: Any, old: Any) -> list[Array | None]:
-    """The arrays `old` with the entries of `new` for the problems of the mask (G,), in their order."""
-    xp, G = arrays.namespace(mask), mask.shape[0]
-    rank = xp.cumulative_sum(xp.astype(mask, xp.int64))
-    places = xp.where(mask, G - 1 + rank, xp.arange(G, device=arrays.device(mask)))
-    return [None if b is None else xp.take(xp.concat([b, a]), places, axis=0) for a, b in zip(new, old, strict=True)]
-
-
-def _copied(solution: Solution) -> Solution:
-    """The solution in arrays of its own."""
-    return Solution(*(A if A is None else arrays.namespace(A).asarray(A, copy=True) for A in solution))
-
-
-def _put(answer: Solution, left: Array, solution: Solution) -> Solution:
-    """The answer (G problems), written over by the solutions of those that were left."""
-    for A, new in zip(answer, solution, strict=True):
+def _put(parts: Any, mask: Array, new: Any) -> list[Any]:
+    """Copies of the arrays of a tuple, with those of `new` for the problems of the mask (G,)."""
+    copies = [A if A is None else arrays.namespace(A).asarray(A, copy=True) for A in parts]
+    for A, value in zip(copies, new, strict=True):
         if A is not None:
-            A[left] = new
-    return answer
-
-
-def _placed(left: Array, going: Array) -> Array:
-    """Of the problems that were left, those that go on: both as masks (G,)."""
-    left = arrays.namespace(left).asarray(left, copy=True)
-    left[left] = going
-    return left
+            A[mask] = value
+    return copies
 
 
 def not_held() -> ValueError:

@@ -301,7 +301,7 @@ def renewal(lazy: Lazy, solution: Solution, *, runs: Any = ..., rows: Array, eve
         base=solution.base,
         R=solution.R,
         old=solution.reach,
-        exact=xp.where(xp.asarray(every, device=arrays.device(before)), rows, before),
+        exact=(rows if every else before) if isinstance(every, bool) else xp.where(every, rows, before),
         passes=lazy.passes[runs] + solution.steps,
         fill=0 * before,
         bound=stretched(solution.bound, lazy.stretch[runs]),
