@@ -10,7 +10,7 @@ from dither import links
 from dither.base import arrays, trees
 from dither.base.arrays import Array
 from dither.models.glm import batched, hessian, objective
-from dither.models.glm.batched import Aim, Solution
+from dither.models.glm.batched import Aim, Curvature, Solution
 from dither.models.glm.objective import Problem
 
 TRIES = 3  # solutions at most, where the norms of Ĥ and of the objective's Hessian differ
@@ -29,17 +29,17 @@ def near_edge(model: Any, state: Any) -> Array:
     return (state.lazy.nu > 0) | ~inside
 
 
-def solved(model: Any, state: Any, problem: Problem, aim: Aim, **how: Array | None) -> tuple[Any, Solution]:
-    """The state with the factor of Ĥ, ν and the stretch of a solution, and that solution; how : as of `batched.solve`.
+def solved(model: Any, state: Any, problem: Problem, aim: Aim, H: Curvature) -> tuple[Any, Solution]:
+    """The state with the factor of Ĥ, ν and the stretch of a solution; and that solution. aim, H as of `batched.solve`.
 
-    `aim` is in the norm of Ĥ, so that a solution must be better in the norm of the Hessian.
+    But tol is in the norm of Ĥ, so a solution must be better in the norm of the Hessian.
     """
     nu, longer, F, blur = state.lazy.nu, state.lazy.stretch, state.F, state.lazy.blur
-    solution: Any = None
+    solution = rough = None  # type: Any
     for _ in range(TRIES):
         sharper = aim._replace(tol=aim.tol / longer)
         start = state.theta if solution is None else solution.theta
-        new = batched.solve(problem, start, link=model.function, aim=sharper, **how)
+        new = batched.solve(problem, start, sharper, H)
         if model.constrain is not None:
             new, nu = projected(model, problem, new, nu, sharper.tol / 4)
         solution = new if solution is None else trees.choose(rough, new, solution)
@@ -54,7 +54,7 @@ def solved(model: Any, state: Any, problem: Problem, aim: Aim, **how: Array | No
 
 def widths(model: Any, state: Any, problem: Problem, solution: Solution, nu: Array) -> tuple[Array, Array]:
     """F of Ĥ, and how far rounding may put the log eigenvalues of Ĥ off (R,)."""
-    xp, link = arrays.namespace(nu), model.function
+    xp, link = arrays.namespace(nu), problem.link
     learnt = not arrays.some(~xp.isfinite(state.lazy.bound[..., 0]))  # one by one, and not by `learn.taken`
     if learnt and model.min_derivative >= link.L(links.LARGEST_LOGIT):
         return state.F, xp.maximum(state.lazy.blur, solution.blur)  # Ĥ = λI + Σ m xx', whatever θ̂ is
@@ -89,7 +89,7 @@ def projected(model: Any, problem: Problem, solution: Solution, nu: Array, tol: 
         new = xp.where((new > low) & (new < high) | (new == 0) & (low == 0), new, middle)
         nu = xp.where(over, new, nu)
         harder = problem._replace(rho=nu + model.rho)
-        again = batched.solve(harder, solution.theta, link=model.function, aim=Aim(tol), F=solution.F)
+        again = batched.solve(harder, solution.theta, Aim(tol), Curvature(solution.F))
         solution = trees.choose(over, again, solution)
     gap = xp.where(nu > 0, xp.abs(length - S) * length / dual, 0.0)
     inside = (S / xp.where(length > S, length, S))[..., None]

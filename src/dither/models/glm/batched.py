@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.links import Link
 from dither.models.glm import certificate, hessian, objective, rounding
 from dither.models.glm.objective import Look, Problem
 
@@ -47,7 +46,7 @@ STUCK = 0.5  # share above which rounding may be what is left
 class Aim(NamedTuple):
     """When a problem is solved."""
 
-    tol: Array  # (G,)  E shall be below this; rounding that is larger than that is looked at more closely
+    tol: Any  # (G,)  E shall be below this; rounding that is larger than that is looked at more closely
     drift: float | None = None  # so shall the bound on the log eigenvalues, but for rounding; None: see below
     stale: float = SHARP  # H is computed anew where its log eigenvalues may have moved by more
     looked: bool = False  # whether the point of a pass will do, or the outcome of its step alone
@@ -71,16 +70,19 @@ class Solution(NamedTuple):
     reach: Any  # (G,)  max ‖x‖ in the norm of H⁻¹, at most
     base: Any  # (G, d)  H is the curvature here to within `offset`: it is theta, or where the last step began
     zmax: Any  # (G,)  max |x'base|
-    bound: Any  # (G, 2)  as of `certificate.bounds`
+    bound: (
+        Any  # (G, 2)  as of `certificate.bounds`; of `single`, before `bounded`: a, rem and zmax, from which it comes
+    )
     steps: Any  # (G,)  looks at the rows; int64
 
 
 class Curvature(NamedTuple):
-    """H by its factors, and how far it may be from the curvature at the point at hand. Where rounding is the limit, H is
-    made anew in each pass, and F alone is of use to the next.
+    """H by its factors, and how far it may be from the curvature at the point at hand.
+
+    Where rounding is the limit, H is computed in each pass, and F alone is of use to the next.
     """
 
-    F: Any  # (G, d, d)  H⁻¹ = FF'; None before the first
+    F: Any = None  # (G, d, d)  H⁻¹ = FF'; None before the first
     R: Any = None  # (G, d, d)  H = R'R; None where F was passed in, and where it is not needed
     reach: Any = None  # (G,)  max ‖x‖ in the norm of H⁻¹, at most; None before the first
     blur: Any = None  # (G,)  how far the log eigenvalues are off at `anchor`; infinite for any F that was passed in
@@ -92,8 +94,8 @@ class Search(NamedTuple):
     """The problems that are not solved yet: what one pass hands to the next."""
 
     problem: Problem
+    aim: Aim
     H: Curvature
-    tol: Array  # (G,)
     theta: Array  # (G, d)
     z: Array  # (G, n)  its logits
     near: Array  # (G,)  the last step was short enough for steps ahead, and they get shorter
@@ -112,55 +114,38 @@ class Step(NamedTuple):
     move: Array  # (G,)  max |x'N|, at most
 
 
-def solve(
-    problem: Problem,
-    theta: Array,
-    *,
-    link: Link,
-    aim: Aim,
-    F: Array | None = None,
-    trusted: Array | None = None,
-    reach: Array | None = None,
-) -> Solution:
-    """Minimise J, from theta (G, d), until the aim is reached.
-
-    F, trusted : a factor of some H⁻¹ near theta's; (G,) how far its log eigenvalues are from those at theta, at most
-    reach : (G,) max ‖x‖ in the norm of H(theta)⁻¹, at most; None: it is computed
+def solve(problem: Problem, theta: Array, aim: Aim, H: Curvature) -> Solution:
+    """Minimise J, from theta (G, d), until the aim is reached; H is what is known of the curvature at theta.
 
     Raises ValueError where float64 cannot hold the minimum, or none is found.
     """
     xp, z = arrays.namespace(theta), objective.logits(problem.X, theta)
-    H = Curvature(F, reach=reach)
-    if trusted is not None:
-        blur = xp.where(trusted < aim.stale, trusted, xp.inf)
-        reach = xp.where(trusted < aim.stale, hessian.reach(problem, F, link.slopes(z)[1]), xp.inf)
-        H = Curvature(F, None, reach, blur, blur, z)
-    solution, lost = _sought(problem, theta, z, H, aim, link=link)
+    solution, lost = _sought(problem, theta, z, aim, H)
     if not arrays.some(lost):
         return solution
     theta, z, aim = xp.zeros_like(theta[lost]), xp.zeros_like(z[lost]), aim._replace(tol=aim.tol[lost])
-    again, lost_too = _sought(_rows_of(problem, lost), theta, z, Curvature(None), aim, link=link, last=True)
+    again, lost_too = _sought(_rows_of(problem, lost), theta, z, aim, Curvature(), last=True)
     if arrays.some(lost_too):
         raise not_found()
     return Solution(*_put(solution, lost, again))
 
 
 def _sought(
-    problem: Problem, theta: Array, z: Array, H: Curvature, aim: Aim, *, link: Link, last: bool = False
+    problem: Problem, theta: Array, z: Array, aim: Aim, H: Curvature, *, last: bool = False
 ) -> tuple[Solution, Array]:
     """The solutions from one start, and which of them are none, (G,). On the `last` start no problem begins again."""
     xp, zero = arrays.namespace(theta), arrays.namespace(theta).zeros_like(problem.rho)
     near, looks = zero < (1.0 if H.F is not None else 0.0), xp.astype(zero, xp.int64)
-    search = Search(problem, H, aim.tol, theta, z, near, zero + xp.inf, zero, looks)
+    search = Search(problem, aim, H, theta, z, near, zero + xp.inf, zero, looks)
     answer = left = None  # type: Any
     most = STEPS - AGAIN if last else AGAIN
     for passes in range(1, most + 1):
         if aim.exact and search.H.F is not None:
-            search = _ahead(search, link=link)
-        look = objective.look(search.problem, search.theta, search.z, link=link)
-        search = search._replace(H=_curved(search, look, aim, link=link))
-        search, step = _step(search, look, aim, link=link)
-        end, lost, solution = _outcome(search, look, step, aim, link=link, last=last)
+            search = _ahead(search)
+        look = objective.look(search.problem, search.theta, search.z)
+        search = search._replace(H=_curved(search, look))
+        search, step = _step(search, look)
+        end, lost, solution = _outcome(search, look, step, last=last)
         if passes == most:
             end, lost = end | True, lost | ~end
         going = ~end
@@ -169,12 +154,12 @@ def _sought(
             if not arrays.some(going):
                 break
             left = going if left is None else _put((left,), left, (going,))[0]
-            search, step = _part(search, going, aim), _taken(step, going)
-        search = _moved(search, step, fresh_logits=passes % 8 == 0, link=link)
+            search, step = _part(search, going), _taken(step, going)
+        search = _moved(search, step, fresh_logits=passes % 8 == 0)
     return Solution(*answer[:-1]), answer[-1]
 
 
-def _ahead(search: Search, *, link: Link) -> Search:
+def _ahead(search: Search) -> Search:
     """After steps with the factor at hand, while each of them is much shorter than the one before."""
     problem, F, live, near = search.problem, search.H.F, search.near, search.near
     if not arrays.some(live):
@@ -183,7 +168,7 @@ def _ahead(search: Search, *, link: Link) -> Search:
     N = chord = size = worst = M = None  # type: Any
     for k in range(CHORDS):
         last, before, was = N, chord, size
-        g = objective.slope(problem, theta, link.residual(z, problem.count, problem.total)[0])
+        g = objective.slope(problem, theta, problem.link.residual(z, problem.count, problem.total)[0])
         N = chord = -(F @ (g[:, None, :] @ F).mT)[..., 0]
         if k:
             less = before - chord
@@ -197,7 +182,7 @@ def _ahead(search: Search, *, link: Link) -> Search:
             near = near & ~(live & (share >= STUCK))
             live = live & (share <= SLOW)
         else:
-            M, worst = link.M(objective.largest(z) + SAFE), xp.ones_like(size)
+            M, worst = problem.link.M(objective.largest(z) + SAFE), xp.ones_like(size)
             live = live & (size <= SAFE)
         theta = xp.where(live[:, None], theta + N, theta)
         z = objective.logits(problem.X, theta)
@@ -207,23 +192,23 @@ def _ahead(search: Search, *, link: Link) -> Search:
     return search._replace(theta=theta, z=z, near=near, looks=looks)
 
 
-def _curved(search: Search, look: Look, aim: Aim, *, link: Link) -> Curvature:
+def _curved(search: Search, look: Look) -> Curvature:
     """H for the point at hand, computed anew where it is stale."""
-    xp, H, problem = arrays.namespace(search.theta), search.H, search.problem
+    xp, (problem, aim, H), theta = arrays.namespace(search.theta), search[:3], search.theta
     if aim.exact:
-        R, F, blur = hessian.computed(problem, search.theta, look, link=link)
+        R, F, blur = hessian.computed(problem, theta, look)
         return Curvature(F, R, hessian.reach(problem, F, look.w), blur, blur)
-    part, fewer, off = search, False, 0.0 * search.tol
+    part, fewer, off = search, False, 0.0 * aim.tol
     if H.anchor is not None:
-        moved = objective.offset(search.z, H.anchor, link=link)
+        moved = objective.offset(search.z, H.anchor, link=problem.link)
         stale, known = ~((moved <= aim.stale) & (H.blur < xp.inf)), H.blur < xp.inf
         H = H._replace(offset=moved + H.blur)
         if not arrays.some(stale):
             return H
         off, fewer = xp.where(known & (moved < 300), moved + H.blur, xp.where(known, 300.0, 0.0)), arrays.some(~stale)
         if fewer:
-            part, look, off = _part(search, stale, aim), _taken(look, stale), off[stale]
-    R, F, blur = hessian.computed(part.problem, part.theta, look, link=link)
+            part, look, off = _part(search, stale), _taken(look, stale), off[stale]
+    R, F, blur = hessian.computed(part.problem, part.theta, look)
     limit = None if H.reach is None else part.H.reach * xp.exp(off / 2)
     every = look.w.shape[-1] <= hessian.FEW or (limit is None and not aim.looked)
     reach = hessian.reach(part.problem, F, look.w, limit=limit, exact=every)
@@ -231,9 +216,9 @@ def _curved(search: Search, look: Look, aim: Aim, *, link: Link) -> Curvature:
     return Curvature(*_put(H, stale, new)) if fewer else new
 
 
-def _step(search: Search, look: Look, aim: Aim, *, link: Link) -> tuple[Search, Step]:
+def _step(search: Search, look: Look) -> tuple[Search, Step]:
     """The step -FF'∇J. One that moves a logit by more than `LONGEST` is shortened to that."""
-    problem, H, xp, dz = search.problem, search.H, arrays.namespace(search.theta), None
+    (problem, aim, H), xp, dz = search[:3], arrays.namespace(search.theta), None
     half = arrays.dot(H.F.mT, look.g)
     N, slope = -arrays.dot(H.F, half), arrays.norms(half)
     move = problem.longest * arrays.norms(N)
@@ -243,7 +228,7 @@ def _step(search: Search, look: Look, aim: Aim, *, link: Link) -> tuple[Search, 
         if arrays.some(move > LONGEST):
             shorter = LONGEST / xp.where(move > LONGEST, move, LONGEST)
             N, dz, move = N * shorter[..., None], dz * shorter[..., None], move * shorter
-    how: Any = dict(F=H.F, link=link, most=search.tol / 8)
+    how: Any = dict(F=H.F, most=aim.tol / 8)
     noise = rounding.gradient(problem, search.theta, look, reach=H.reach, **how)
     rough = H.reach * noise > SHARP + H.blur
     if aim.exact and arrays.some(rough):  # the bound would be that of a rough `reach`
@@ -253,31 +238,29 @@ def _step(search: Search, look: Look, aim: Aim, *, link: Link) -> tuple[Search, 
     return search, Step(N, slope, noise, dz, move)
 
 
-def _outcome(
-    search: Search, look: Look, step: Step, aim: Aim, *, link: Link, last: bool
-) -> tuple[Array, Array, Solution]:
+def _outcome(search: Search, look: Look, step: Step, *, last: bool) -> tuple[Array, Array, Solution]:
     """Which problems have come to an end, which of those are lost, (G,), and the solutions of the others."""
-    xp, H, theta = arrays.namespace(search.theta), search.H, search.theta
+    xp, (problem, aim, H), theta = arrays.namespace(search.theta), search[:3], search.theta
     N, slope, noise, dz, move = step
     rest = None  # where the end is the point at hand, not the outcome of the step
     if dz is not None:
         rest = ~(move <= SAFE)
         if aim.looked:
-            rest = rest | (slope + noise <= search.tol)
+            rest = rest | (slope + noise <= aim.tol)
         move, N = xp.where(rest, 0.0, move), xp.where(rest[..., None], 0.0, N)
     zmax = look.zmax + move
-    a, off = certificate.cut(link.M(zmax) * move), certificate.grown(H.offset)
+    a, off = certificate.cut(problem.link.M(zmax) * move), certificate.grown(H.offset)
     left = ((1 + off) * a * certificate.phi(a) + off) * slope
     sharp = (a <= SHARP + H.blur) & (left <= noise)
     if rest is not None:
         left, sharp = xp.where(rest, slope, left), sharp & ~rest
     left = left + noise
-    bound = certificate.bounds(a + H.offset, left, H.reach, zmax=zmax, link=link)
+    bound = certificate.bounds(a + H.offset, left, H.reach, zmax=zmax, link=problem.link)
     ends = (left, left, H.reach, theta, look.zmax, bound, search.looks + 1)
     solution = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
     idle = search.idle > IDLE
     if not aim.exact:  # of those that are idle the bound says how far rounding reaches
-        end = (bound[..., 0] <= search.tol) & (bound[..., 1] <= aim.drift + 2 * H.blur) | idle
+        end = (bound[..., 0] <= aim.tol) & (bound[..., 1] <= aim.drift + 2 * H.blur) | idle
         return end, end & False, solution
     end = sharp
     if arrays.some(~sharp):
@@ -290,7 +273,7 @@ def _outcome(
     return end, lost & (not last), solution
 
 
-def _moved(search: Search, step: Step, *, fresh_logits: bool, link: Link) -> Search:
+def _moved(search: Search, step: Step, *, fresh_logits: bool) -> Search:
     """After the step, or after the part of it that leads to the minimum along its line.
 
     The change of the logits is added to them, so they keep the rounding of the longest step. They are computed anew
@@ -299,7 +282,7 @@ def _moved(search: Search, step: Step, *, fresh_logits: bool, link: Link) -> Sea
     xp, problem, far = arrays.namespace(search.theta), search.problem, ~(step.move <= SAFE)
     N, dz = step.N, step.dz
     if dz is not None and (searched := arrays.some(far)):
-        size = objective.along(problem, search.theta, N, search.z, dz, far=far, link=link)[..., None]
+        size = objective.along(problem, search.theta, N, search.z, dz, far=far)[..., None]
         N, dz = size * N, size * dz
     theta = search.theta + N
     if dz is None or fresh_logits:
@@ -320,14 +303,15 @@ def _taken(parts: Any, mask: Array) -> Any:
 
 def _rows_of(problem: Problem, mask: Array) -> Problem:
     """The problems of the mask alone; rows that all share stay as they are."""
-    X = problem.X
-    return _taken(problem._replace(X=None), mask)._replace(X=X if X.ndim == 2 else X[mask])
+    link, X, *others = problem
+    return Problem(link, X if X.ndim == 2 else X[mask], *(A if A is None else A[mask] for A in others))
 
 
-def _part(search: Search, mask: Array, aim: Aim) -> Search:
+def _part(search: Search, mask: Array) -> Search:
     """The search for the problems of the mask alone, with what the next pass needs of H."""
-    H = Curvature(search.H.F[mask]) if aim.exact else _taken(search.H, mask)
-    return Search(_rows_of(search.problem, mask), H, *(A[mask] for A in search[2:]))
+    problem, aim, H, *others = search
+    H = Curvature(H.F[mask]) if aim.exact else _taken(H, mask)
+    return Search(_rows_of(problem, mask), aim._replace(tol=aim.tol[mask]), H, *(A[mask] for A in others))
 
 
 def _put(parts: Any, mask: Array, new: Any) -> list[Any]:

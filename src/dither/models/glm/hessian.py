@@ -7,17 +7,16 @@ import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.links import Link
 from dither.models.glm import rounding
 from dither.models.glm.objective import Look, Problem
 
 FEW = 256  # rows up to which the longest of them in the norm of H⁻¹ is always looked for
 
 
-def computed(problem: Problem, theta: Array, look: Look, *, link: Link) -> tuple:
+def computed(problem: Problem, theta: Array, look: Look) -> tuple:
     """`factors` at theta (G, d), where the rounding of the weights counts too."""
     R, F, blur = factors(problem, look.size)
-    return R, F, blur + rounding.curvature(problem, theta, look.size, look.zmax, link=link)
+    return R, F, blur + rounding.curvature(problem, theta, look.size, look.zmax)
 
 
 def factors(problem: Problem, w: Array) -> tuple:
@@ -41,7 +40,7 @@ def factors(problem: Problem, w: Array) -> tuple:
 def _each(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`factors` in NumPy. Every problem is computed as if it were alone, so that no result depends on the others."""
     (G, n), d, X = w.shape, problem.X.shape[-1], problem.X
-    trtri, unit = arrays.lapack()[1], rounding.OF_FACTOR + rounding.summed(n)
+    (potrf, trtri), unit = arrays.lapack(), rounding.OF_FACTOR + rounding.summed(n)
     root, H = np.sqrt(w)[..., None], np.empty((G, d, d))
     if X.ndim == 3 and n <= FEW:  # all at once, where the rows fit into the cache
         Y = X * root
@@ -54,7 +53,8 @@ def _each(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     try:
         R = np.linalg.cholesky(H).mT
     except np.linalg.LinAlgError:
-        R = np.stack([_root(matrix) for matrix in H]).mT
+        R, bad = (np.stack(parts) for parts in zip(*map(potrf, H), strict=True))
+        R[bad > 0] = np.nan  # which the condition number then shows
     F = np.stack([trtri(matrix)[0] for matrix in R])
     blur = unit * rounding.condition(R, F) ** 2
     for k in np.flatnonzero(~(blur <= rounding.ILL)):
@@ -74,14 +74,6 @@ def _from_rows(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     R, F = np.empty_like(upper), np.empty_like(upper)
     R[:, columns], F[columns] = upper, linalg.lapack.dtrtri(upper)[0]
     return R, F
-
-
-def _root(H: np.ndarray) -> np.ndarray:
-    """The lower factor of H; NaN where there is none, which the condition number then shows."""
-    try:
-        return np.linalg.cholesky(H)
-    except np.linalg.LinAlgError:
-        return np.full_like(H, np.nan)
 
 
 def reach(problem: Problem, F: Array, w: Array, *, limit: Array | None = None, exact: bool = False) -> Array:

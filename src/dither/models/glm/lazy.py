@@ -21,7 +21,6 @@ import math
 from typing import Any, NamedTuple
 
 import array_api_compat
-import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
@@ -129,12 +128,9 @@ def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple
         if not arrays.some(going):
             return zeta, omega * slope, abs(f)
         zeta = arrays.namespace(z).where(going, new, zeta)
-    slow = _bracketed(z, k, r, omega, link=link)
-    return (
-        arrays.namespace(z).where(going, slow[0], zeta),
-        arrays.namespace(z).where(going, slow[1], omega * slope),
-        arrays.namespace(z).where(going, slow[2], abs(f)),
-    )
+    root, v, left = _bracketed(z, k, r, omega, link=link)
+    where = arrays.namespace(z).where
+    return where(going, root, zeta), where(going, v, omega * slope), where(going, left, abs(f))
 
 
 def _bracketed(z: Array, k: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array, Array]:
@@ -297,24 +293,19 @@ def renewal(lazy: Lazy, solution: Solution, *, runs: Any = ..., rows: Array, eve
     every : (...) whether every row was looked at for the longest one
     """
     xp, before = arrays.namespace(rows), lazy.exact[runs]
-    return dict(
-        base=solution.base,
-        R=solution.R,
-        old=solution.reach,
-        exact=(rows if every else before) if isinstance(every, bool) else xp.where(every, rows, before),
-        passes=lazy.passes[runs] + solution.steps,
-        fill=0 * before,
-        bound=stretched(solution.bound, lazy.stretch[runs]),
-        slope=solution.slope,
-        noise=solution.noise,
-        offset=solution.offset,
-        blur=solution.blur,
-        reach=solution.reach,
-        zmax=solution.zmax,
-        trace=square(solution.R),
-        inverse=square(solution.F),
-        **({} if lazy.left is None else {"left": xp.ones_like(solution.slope)}),
-    )
+    exact = (rows if every else before) if isinstance(every, bool) else xp.where(every, rows, before)
+    changes = {name: part for name, part in solution._asdict().items() if name not in ("theta", "F", "steps")}
+    if lazy.left is not None:
+        changes["left"] = xp.ones_like(solution.slope)
+    return changes | {
+        "old": solution.reach,
+        "exact": exact,
+        "passes": lazy.passes[runs] + solution.steps,
+        "fill": 0 * before,
+        "bound": stretched(solution.bound, lazy.stretch[runs]),
+        "trace": square(solution.R),
+        "inverse": square(solution.F),
+    }
 
 
 def without(lazy: Lazy, solution: Solution, *, link: Link, rho: float) -> Lazy:

@@ -17,9 +17,9 @@ from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import factor, history, statistics
 from dither.models.glm import apart, batched, lazy, single
-from dither.models.glm.batched import Aim, Solution
+from dither.models.glm.batched import Aim, Curvature, Solution
 from dither.models.glm.objective import Problem
-from dither.models.glm.single import Limits, Outcome
+from dither.models.glm.single import Reach
 from dither.models.history import History
 
 SOLVED = 128  # rows below which "certified" is "exact", and up to which runs in lockstep share a call
@@ -29,29 +29,28 @@ TIGHT = 1e-8  # both bounds of a solved history are below this, where rounding a
 
 def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
     """`GLM.update`: x (..., d), r, weight (...)."""
-    xp = arrays.namespace(x)
-    online = model.solver == "online"
-    full = state.history.rows >= WARM if online else None  # runs that keep no more rows
-    alone = full is not None and not arrays.some(~full)
+    xp, unbounded = arrays.namespace(x), None
+    full = state.history.rows >= WARM if model.solver == "online" else None  # runs that keep no more rows
     unread, step = _recursion(model, state, x, r, weight, sure=full)
-    if alone:
-        extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-        return unread._replace(extra=extra, lazy=_unbounded(unread, x, r, step))
-    s = 1 + step.v * step.q
-    lost = ~xp.isfinite(state.lazy.bound[..., 0]) | (s > factor.LONG)
-    new = _noted(model, unread, x, r, weight, own=own)
-    due = (new.history.rows < SOLVED) | (model.solver != "certified") | ((model.window or SOLVED) < SOLVED)
+    if full is not None and arrays.some(full):  # nothing is certain of how exact they are
+        kept = lazy.drifted(unread.lazy, x, r, step)
+        unbounded = unread._replace(lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf)))
+        if not arrays.some(~full):
+            return unbounded
+    rows = history.append(state.history, x, r, weight, distinct=model.solver == "counts", own=own)
+    kept = unread.lazy._replace(xmax=xp.maximum(state.lazy.xmax, arrays.norms(x)))
+    new, due = unread._replace(history=rows, lazy=kept), _always(model, rows)
     if not bool(xp.all(due)):
-        kept = lazy.drifted(new.lazy, x, r, step)
+        kept, s, lost = lazy.drifted(kept, x, r, step), 1 + step.v * step.q, ~xp.isfinite(state.lazy.bound[..., 0])
         width = xp.sqrt(step.q / s)
         if due.ndim == 0 and (far := lazy.strayed(kept, new.theta, width, model=model)) is not None:
             kept, due = far, due | True
         else:
             kept = lazy.extend(kept, x, step.zeta, step.v, width, own=own)
             kept = lazy.measured(kept, new.theta, link=model.function, rho=model.rho)
-        unknown = ~xp.isfinite(state.lazy.bound[..., :1])  # what holds of a model of the objective without some rows
-        new = new._replace(lazy=kept._replace(bound=xp.where(unknown, xp.inf, kept.bound)))
-        due = due | lost | _uncertain(model, new)
+        # what holds of a model of the objective without some rows
+        new = new._replace(lazy=kept._replace(bound=xp.where(lost[..., None], xp.inf, kept.bound)))
+        due = due | lost | (s > factor.LONG) | _uncertain(model, new)
     if arrays.some(due):
         try:
             new = _passed(model, new, due)
@@ -60,43 +59,39 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
         except BaseException:
             history.forget(new.history, state.history.rows)
             raise
-    if full is None or not arrays.some(full):
-        return new
-    unread = unread._replace(extra=new.extra, lazy=_unbounded(unread, x, r, step))
-    return trees.choose(full, unread, new)
+    return new if unbounded is None else trees.choose(full, unbounded, new)
 
 
 def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
     """The state with rows X (..., n, d) in its history and statistics, and its old θ̂ and Ĥ: an update must follow."""
     xp, kept = arrays.namespace(X), state.lazy
     extra = None if state.extra is None else statistics.update_many(state.extra, X, r, weight=weight)
-    later = kept._replace(
-        xmax=xp.maximum(kept.xmax, xp.max(arrays.norms(X), axis=-1)),
-        bound=xp.full_like(kept.bound, xp.inf),
-        exact=xp.zeros_like(kept.exact),
-    )
-    return state._replace(extra=extra, history=history.append_many(state.history, X, r, weight), lazy=later)
+    kept = kept._replace(xmax=xp.maximum(kept.xmax, xp.max(arrays.norms(X), axis=-1)))
+    return doubted(state._replace(extra=extra, history=history.append_many(state.history, X, r, weight), lazy=kept))
+
+
+def doubted(state: Any) -> Any:
+    """The state of whose θ̂ and Ĥ nothing is certain, so that the next update reads the history."""
+    xp, kept = arrays.namespace(state.theta), state.lazy
+    return state._replace(lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf), exact=xp.zeros_like(kept.exact)))
 
 
 def settled(model: Any, state: Any) -> Any:
     """The state whose θ̂ and Ĥ were moved without an observation, with its history read where that is due."""
-    xp, rows = arrays.namespace(state.theta), state.history.rows
+    xp, rows, kept = arrays.namespace(state.theta), state.history.rows, state.lazy
     if model.solver == "online":
         due = rows < WARM
     else:
-        lost = ~xp.isfinite(state.lazy.bound[..., 0])
-        due = (rows < SOLVED) | (model.solver != "certified") | lost
+        due = _always(model, state.history) | ~xp.isfinite(kept.bound[..., 0])
         if not bool(xp.all(due)):
-            kept = lazy.measured(state.lazy, state.theta, link=model.function, rho=model.rho)
+            kept = lazy.measured(kept, state.theta, link=model.function, rho=model.rho)
             state = state._replace(lazy=kept)
             due = due | _uncertain(model, state)
-    if not arrays.some(due):
-        return state
-    return _passed(model, state, due)
+    return _passed(model, state, due) if arrays.some(due) else state
 
 
 def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, sure: Array | None) -> tuple:
-    """The state with θ and the factors after one step, the history unread; and that step.
+    """The state with θ, the factors and the statistics after one step, the history unread; and that step.
 
     sure : (...) the runs whose F is not about to be made anew, so that it must be right; None: none of them
     """
@@ -115,30 +110,22 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     kept = state.lazy
     if state.G is not None:
         p, wide = arrays.dot(state.F.mT, x), omega * apart.floored(model, v / xp.where(omega > 0, omega, 1.0))
-        own_s = 1 + wide * xp.vecdot(p, p)
-        lam = None if sure is None else model.lam
-        F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=own_s, v=wide, lam=lam, only=sure)
+        lam, s = None if sure is None else model.lam, 1 + wide * xp.vecdot(p, p)
+        F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=s, v=wide, lam=lam, only=sure)
         kept = kept._replace(stretch=xp.maximum(kept.stretch, xp.sqrt(wide / xp.where(v > 0, v, 1e-300))))
-    H = None if state.H is None else state.H + v[..., None, None] * arrays.outer(x, x)
-    return state._replace(F=F, theta=theta, G=None if state.G is None else G, lazy=kept, H=H), step
-
-
-def _noted(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
-    """The state with the row in its history and statistics."""
     extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-    rows = history.append(state.history, x, r, weight, distinct=model.solver == "counts", own=own)
-    longest = arrays.namespace(x).maximum(state.lazy.xmax, arrays.norms(x))
-    return state._replace(extra=extra, history=rows, lazy=state.lazy._replace(xmax=longest))
+    H = None if state.H is None else state.H + v[..., None, None] * arrays.outer(x, x)
+    G = None if state.G is None else G
+    return state._replace(F=F, theta=theta, G=G, lazy=kept, extra=extra, H=H), step
 
 
-def _unbounded(state: Any, x: Array, r: Array, step: lazy.Step) -> lazy.Lazy:
-    """What is kept of runs that keep no history: nothing is certain of how exact they are."""
-    kept = lazy.drifted(state.lazy, x, r, step)
-    return kept._replace(bound=arrays.namespace(x).full_like(kept.bound, math.inf))
+def _always(model: Any, rows: History) -> Array:
+    """Which runs read their history after every observation: (...)."""
+    return (rows.rows < SOLVED) | (model.solver != "certified" or (model.window or SOLVED) < SOLVED)
 
 
 def _uncertain(model: Any, state: Any) -> Array:
-    """Which runs must read their history: (R,)."""
+    """Which runs must read their history: (...)."""
     kept, d = state.lazy, state.theta.shape[-1]
     E, drift = kept.bound[..., 0], kept.bound[..., 1]
     due = (model.tol < E) | (drift > lazy.most_drift(model.tol)) | lazy.full(kept.fill, state.history.rows, d)
@@ -162,14 +149,12 @@ def _passed(model: Any, state: Any, due: Array) -> Any:
 
 def _alone(model: Any, state: Any) -> Any:
     """The state of one run after a pass; None where the start is not good enough for `single`."""
-    sought = _sought(model, state, ())
+    aim = _aim(model, int(state.history.rows), int(state.history.rows))
+    sought = _sought(model, state, aim, ())
     if sought is None:
         return None
-    outcome, limits = sought
-    solution = single.bounded(outcome, link=model.function)
-    if not (solution.bound <= (limits.tol, limits.drift)).all():
-        return None
-    return _renewed(state, solution, every=limits.every, exact=limits.exact)
+    solution, good = single.bounded(sought[0], aim, link=model.function)
+    return _renewed(state, solution, every=sought[1].every, exact=aim.exact) if good else None
 
 
 def _read(model: Any, state: Any, due: Array) -> Any:
@@ -194,16 +179,15 @@ def _read(model: Any, state: Any, due: Array) -> Any:
 
 def _singly(model: Any, state: Any, new: Any, runs: list[int]) -> set[int]:
     """Put what `single` finds for the runs into `new`, which is written over; returns those that it has done."""
-    sought = {i: pair for i in runs if (pair := _sought(model, state, (i,))) is not None}
+    aim = _aim(model, SOLVED + 1, SOLVED)
+    sought = {i: pair for i in runs if (pair := _sought(model, state, aim, (i,))) is not None}
     if not sought:
         return set()
-    outcomes, limits = zip(*sought.values(), strict=True)
-    solutions, *ends = zip(*outcomes, strict=True)
-    solution = single.bounded(Outcome(Solution(*zip(*solutions, strict=True)), *ends), link=model.function)
-    good = (solution.bound <= (limits[0].tol, limits[0].drift)).all(axis=-1)
-    if limits[0].exact:
+    solutions, known = zip(*sought.values(), strict=True)
+    solution, good = single.bounded(Solution(*zip(*solutions, strict=True)), aim, link=model.function)
+    done, every = np.array(list(sought)), np.array([rows.every for rows in known])
+    if aim.exact:
         solution = solution._replace(blur=solution.bound[:, 1])
-    done, every = np.array(list(sought)), np.array([limit.every for limit in limits])
     if not good.all():
         solution, done, every = trees.map_arrays(lambda A: A[good], solution), done[good], every[good]
     changes = lazy.renewal(state.lazy, solution, runs=done, rows=state.history.rows[done], every=every)
@@ -216,21 +200,20 @@ def _singly(model: Any, state: Any, new: Any, runs: list[int]) -> set[int]:
     return {int(i) for i in done}
 
 
-def _sought(model: Any, state: Any, i: tuple[int, ...]) -> tuple[Outcome, Limits] | None:
-    """What `single` finds for the run i, and what that must keep to; None where it finds nothing."""
+def _sought(model: Any, state: Any, aim: Aim, i: tuple[int, ...]) -> tuple[Solution, Reach] | None:
+    """What `single` finds for the run i, and what it was told of its rows; None where it finds nothing."""
     rows, kept = History(*(part[i] for part in state.history)), state.lazy
     [first], [n] = _used(model, rows)
-    mass = 0.0 if kept.mass is None else float(kept.mass[i])
+    mass, reach, every = 0.0 if kept.mass is None else float(kept.mass[i]), None, False
     if kept.unread is not None and (unread := int(kept.unread[i])) > first and n - unread > SOLVED:
         first, mass = unread, mass + float(rows.count[first:unread].sum())
-    X, count, total = (part[first:n] for part in rows[:3])
-    problem = Problem(X, count, total, model.rho, float(kept.xmax[i]))
-    limits = Limits(True, TIGHT, TIGHT, mass=mass)
-    if _brief(model, n, n):
+    if not aim.exact:
         reach = float(kept.reach[i] * np.exp(min(kept.bound[i][1], lazy.FAR) / 2))
-        limits = Limits(False, model.tol / 2, math.log1p(model.tol), reach, _every(n, int(kept.exact[i])), mass)
-    outcome = single.solve(problem, state.theta[i], state.F[i], link=model.function, limits=limits)
-    return None if outcome is None else (outcome, limits)
+        every = _every(n, int(kept.exact[i]))
+    X, count, total = (part[first:n] for part in rows[:3])
+    problem, known = Problem(model.function, X, count, total, model.rho, float(kept.xmax[i])), Reach(reach, every, mass)
+    solution = single.solve(problem, state.theta[i], state.F[i], aim, known)
+    return None if solution is None else (solution, known)
 
 
 def _used(model: Any, rows: History) -> tuple[list[int], list[int]]:
@@ -259,9 +242,12 @@ def _easy(model: Any, state: Any) -> bool:
     return type(state.theta) is np.ndarray and not model.apart
 
 
-def _brief(model: Any, n: int, rows: int) -> bool:
-    """Whether a pass may stop as soon as the bounds hold: for "certified" and n rows, `rows` of them in use."""
-    return model.solver == "certified" and n > SOLVED and rows >= SOLVED
+def _aim(model: Any, n: int, rows: int) -> Aim:
+    """What a pass over n rows, `rows` of them in use, must reach: "certified" may stop as soon as the bounds hold."""
+    if model.solver != "certified" or n <= SOLVED or rows < SOLVED:
+        return Aim(TIGHT)
+    drift = math.log1p(model.tol)
+    return Aim(model.tol / 2, drift, drift / 2)
 
 
 def _every(rows: int, exact: int) -> bool:
@@ -277,38 +263,32 @@ def _slim(state: Any) -> Any:
 def _solved(model: Any, state: Any, n: int) -> Any:
     """The state after a pass over n rows, for all its runs, by `batched`."""
     kept, rows, xp = state.lazy, int(state.history.rows[0]), arrays.namespace(state.theta)
-    problem = Problem(*_blocks(model, state.history, n), kept.nu + model.rho, kept.xmax)
-    brief = _brief(model, n, rows)
-    if brief and model.constrain is not None:
-        brief = not arrays.some(apart.near_edge(model, state))
-    every, how = False, {"F": state.F if state.G is None else state.G}
-    aim = Aim(xp.full_like(kept.xmax, TIGHT))
-    if brief:
-        drift = math.log1p(model.tol)
-        aim = Aim(xp.full_like(kept.xmax, model.tol / 2), drift=drift, stale=drift / 2)
+    problem = Problem(model.function, *_blocks(model, state.history, n), kept.nu + model.rho, kept.xmax)
+    aim, every, H = _aim(model, n, rows), False, Curvature(state.F if state.G is None else state.G)
+    if model.constrain is not None and not aim.exact and arrays.some(apart.near_edge(model, state)):
+        aim = Aim(TIGHT)
+    if not aim.exact:
         log_eigenvalues = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
         every = _every(rows, int(kept.exact[0])) or (kept.unread is not None and arrays.some(kept.unread > 0))
-        how = {"reach": None if every else kept.reach * xp.exp(log_eigenvalues / 2)}  # it does not know unread rows
+        H = Curvature(reach=None if every else kept.reach * xp.exp(log_eigenvalues / 2))  # it does not know unread rows
+    aim = aim._replace(tol=xp.full_like(kept.xmax, aim.tol))
     if model.apart:
-        state, solution = apart.solved(model, state, problem, aim, **how)
+        state, solution = apart.solved(model, state, problem, aim, H)
     else:
-        solution = batched.solve(problem, state.theta, link=model.function, aim=aim, **how)
-    new = _renewed(state, solution, every=every, exact=not brief)
+        solution = batched.solve(problem, state.theta, aim, H)
+    new = _renewed(state, solution, every=every, exact=aim.exact)
     if kept.mass is not None and arrays.some(kept.mass > 0):
         new = new._replace(lazy=lazy.without(new.lazy, solution, link=model.function, rho=model.rho))
     return new
 
 
 def _renewed(state: Any, solution: Solution, *, every: bool, exact: bool) -> Any:
-    """The state after a pass that found this solution; every, exact : as of `Limits`."""
+    """The state after a pass that found this solution; every: as of `Reach`; exact: as of `Aim`."""
     xp, kept = arrays.namespace(solution.theta), state.lazy
     if exact:  # only rounding is left between the solution and the exact estimate
         drift = solution.bound[..., 1]
         solution = solution._replace(blur=xp.maximum(solution.blur, xp.where(xp.isfinite(drift), drift, 0.0)))
     kept = kept._replace(**lazy.renewal(kept, solution, rows=state.history.rows, every=every))
-    if state.G is None:
-        state = state._replace(F=solution.F)
-    else:
-        state = state._replace(G=solution.F)
+    state = state._replace(F=solution.F) if state.G is None else state._replace(G=solution.F)
     H = None if state.H is None else solution.R.mT @ solution.R
     return state._replace(theta=solution.theta, lazy=kept, H=H)

@@ -1,12 +1,13 @@
 """Refits of the history of a GLM with other rewards: policies that perturb the history ask for one in every round."""
 
+import math
 from typing import Any
 
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import history
-from dither.models.glm import batched
-from dither.models.glm.batched import Aim
+from dither.models.glm import batched, hessian, objective
+from dither.models.glm.batched import Aim, Curvature
 from dither.models.glm.objective import Problem
 
 PRECISE = 1e-3  # E of a refit: the perturbation moves the estimate by about √d, which is far more
@@ -24,33 +25,26 @@ def refitted(
     if not int(xp.max(rows.rows)) or 0 in lead:
         start = xp.broadcast_to(state.theta, (*lead, d))
         return start + (0.0 if shift is None else shift / model.rho)
-    alone = rows.X.ndim == 2
-    G = 1
-    for size in lead:
-        G *= size
+    G, alone, kept = math.prod(lead), rows.X.ndim == 2, state.lazy
 
     def flat(A: Any, *shape: int) -> Any:
         return None if A is None else xp.reshape(xp.broadcast_to(A, (*lead, *shape)), (G, *shape))
 
     X = rows.X[..., :n, :] if alone else flat(rows.X[..., :n, :], n, d)
-    counts = flat((rows.count if count is None else count)[..., :n], n)
-    totals = flat((rows.total if total is None else total)[..., :n], n)
-    kept, F, trusted = state.lazy, None, None
-    if count is None:  # with other counts the curvature is not that of θ̂
-        F = flat(state.F if state.G is None else state.G, d, d)
-        trusted = flat(xp.where(kept.nu > 0, xp.inf, kept.bound[..., 1]))  # over ‖θ‖ <= S, F is of H + νI: too small
-    rho, tol = (flat(xp.full_like(kept.xmax, value)) for value in (model.rho, PRECISE))
-    theta, b, longest = flat(state.theta, d), flat(shift, d), flat(kept.xmax)
-    step = max(1, ENTRIES_AT_ONCE // (n * d)) if alone else G
-    estimates = []
+    counts, totals = ((A if B is None else B)[..., :n] for A, B in ((rows.count, count), (rows.total, total)))
+    rho, tol = (xp.full_like(kept.xmax, value) for value in (model.rho, PRECISE))
+    trusted = xp.where(kept.nu > 0, xp.inf, kept.bound[..., 1])  # over ‖θ‖ <= S, F is of H + νI: too small
+    whole = [flat(counts, n), flat(totals, n), flat(rho), flat(kept.xmax), flat(shift, d)]
+    whole += [flat(tol), flat(state.theta, d), flat(state.F if state.G is None else state.G, d, d), flat(trusted)]
+    step, estimates = max(1, ENTRIES_AT_ONCE // (n * d)) if alone else G, []
     for i in range(0, G, step):
         draws = slice(i, i + step)
-
-        def part(A: Any, draws: slice = draws) -> Any:
-            return None if A is None else A[draws, ...]
-
-        problem = Problem(X if alone else X[draws, ...], *map(part, (counts, totals, rho, longest, b)))
-        aim = Aim(part(tol), drift=TRUSTED + 2 * PRECISE, stale=TRUSTED, looked=True)
-        how = {"F": part(F), "trusted": part(trusted)}
-        estimates.append(batched.solve(problem, part(theta), link=model.function, aim=aim, **how).theta)
+        *parts, tol, theta, F, off = (None if A is None else A[draws, ...] for A in whole)
+        problem, H = Problem(model.function, X if alone else X[draws, ...], *parts), Curvature()
+        if count is None:  # with other counts the curvature is not that of θ̂
+            z = objective.logits(problem.X, theta)
+            off, reach = xp.where(off < TRUSTED, off, xp.inf), hessian.reach(problem, F, problem.link.slopes(z)[1])
+            H = Curvature(F, None, xp.where(off < TRUSTED, reach, xp.inf), off, off, z)
+        aim = Aim(tol, drift=TRUSTED + 2 * PRECISE, stale=TRUSTED, looked=True)
+        estimates.append(batched.solve(problem, theta, aim, H).theta)
     return xp.reshape(xp.concat(estimates, axis=0), (*lead, d))

@@ -12,7 +12,6 @@ The unit of float64 is u = 2⁻⁵³. A sum of d products is off by at most d u 
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.links import Link
 from dither.models.glm.objective import Look, Problem, back, logits
 
 UNIT = 2.0**-53  # u
@@ -24,7 +23,7 @@ LOST = 1.0  # relative error of the eigenvalues above which no factor is right
 UNDERFLOW = 40.0  # |η| above which probit's μ' is 0 in float64; only probit has an M that grows with |η|
 
 
-def gradient(problem: Problem, theta: Array, look: Look, *, F: Array, reach: Array, link: Link, most: Array) -> Array:
+def gradient(problem: Problem, theta: Array, look: Look, *, F: Array, reach: Array, most: Array) -> Array:
     """How far ∇J(θ) as computed is from the true one, at most: (G,).
 
     look : J at theta (G, d); F, reach : as of `batched.Solution`
@@ -35,8 +34,8 @@ def gradient(problem: Problem, theta: Array, look: Look, *, F: Array, reach: Arr
     lever = 1 / xp.sqrt(xp.where(size > 1e-200, size, 1e-200))  # ‖x‖ in the norm of H⁻¹ is at most this and reach
     lever = xp.where(lever < reach[..., None], lever, reach[..., None])
     length = arrays.norms(theta)
-    rows = arrays.norms((xp.abs(e) + _taken(problem, link=link)) * lever) + d * xp.sqrt(problem.rho) * length
-    return FEW * rows + _sums(problem, e, F, most=most) + _slip(problem, theta, length, size, link=link, most=most)
+    rows = arrays.norms((xp.abs(e) + _taken(problem)) * lever) + d * xp.sqrt(problem.rho) * length
+    return FEW * rows + _sums(problem, e, F, most=most) + _slip(problem, theta, length, size, most=most)
 
 
 def summed(n: int) -> float:
@@ -55,7 +54,7 @@ def _sums(problem: Problem, e: Array, F: Array, *, most: Array) -> Array:
     return xp.where(rough, summed(n) * xp.vecdot(rows, back(xp.abs(problem.X), xp.abs(e))), sums)
 
 
-def curvature(problem: Problem, theta: Array, size: Array, zmax: Array, *, link: Link) -> Array:
+def curvature(problem: Problem, theta: Array, size: Array, zmax: Array) -> Array:
     """How far the rounding of the weights ω μ' puts the log eigenvalues of H off, at most: (...).
 
     size (G, n) are those weights, zmax (G,) is max |x'θ|. A logit that is off by δ changes μ' by a share of M δ. A row
@@ -63,10 +62,10 @@ def curvature(problem: Problem, theta: Array, size: Array, zmax: Array, *, link:
     """
     xp, d = arrays.namespace(theta), theta.shape[-1]
     unit, most = UNIT * (d + 8), xp.where(zmax < UNDERFLOW, zmax, UNDERFLOW)
-    faint = unit * link.M(most) * problem.longest * arrays.norms(theta)
+    faint = unit * problem.link.M(most) * problem.longest * arrays.norms(theta)
     if arrays.some(faint > FAINT):
         products = xp.where(size > 0, logits(xp.abs(problem.X), xp.abs(theta)), 0.0)
-        faint = xp.where(faint > FAINT, unit * link.M(most) * xp.max(products, axis=-1), faint)
+        faint = xp.where(faint > FAINT, unit * problem.link.M(most) * xp.max(products, axis=-1), faint)
     return faint + unit
 
 
@@ -82,20 +81,20 @@ def condition(R: Array, F: Array) -> Array:
     return xp.where(size < 1e70, size, 1e70)  # NaN becomes 1e70 too
 
 
-def _taken(problem: Problem, *, link: Link) -> Array:
+def _taken(problem: Problem) -> Array:
     """The size of what is subtracted from ω μ in each residual: (G, n).
 
     It is 0 where the rewards of a row were all 0 or all 1: there the links do not subtract nearly equal numbers.
     """
     size = arrays.namespace(problem.total).abs(problem.total)
-    if link.support == (0.0, 1.0):
+    if problem.link.support == (0.0, 1.0):
         size = arrays.namespace(size).where(problem.total == problem.count, 0.0, size)
     return size
 
 
-def _slip(problem: Problem, theta: Array, length: Array, size: Array, *, link: Link, most: Array) -> Array:
+def _slip(problem: Problem, theta: Array, length: Array, size: Array, *, most: Array) -> Array:
     """The error of the slope from rounding of the logits, √Σ ωμ' ((d + 1) u Σ_j |x_j θ_j|)², at most: (G,)."""
-    xp, unit = arrays.namespace(theta), UNIT * (theta.shape[-1] + link.rounded)
+    xp, unit = arrays.namespace(theta), UNIT * (theta.shape[-1] + problem.link.rounded)
     slip = unit * problem.longest * length * xp.sqrt(xp.sum(size, axis=-1))
     rough = slip > most
     if not arrays.some(rough):
