@@ -8,9 +8,9 @@ import pytest
 MOST = {
     "choose, LinFP": 12,
     "update, LinFP": 7,
-    "update, GLMFP": 17,
+    "update, GLMFP": 13,
     "evaluate": 15,
-}  # of GLMFP, one is `lockstep`, for good starts; of evaluate, one is `workers`: parts may be summed on a cluster
+}  # of evaluate, one is `workers`: parts may be summed on a cluster
 
 
 @pytest.fixture(scope="module")

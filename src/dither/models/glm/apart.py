@@ -46,7 +46,7 @@ def solved(model: Any, state: Any, problem: Problem, aim: Aim, H: Curvature) -> 
         F, blur = widths(model, state, problem, solution, nu)
         longer = stretch(F, solution.F)
         rough = solution.bound[..., 0] * longer > model.tol
-        if aim.exact or not arrays.some(rough):
+        if aim.drift is None or not arrays.some(rough):
             break
     state = state._replace(F=F, lazy=state.lazy._replace(nu=nu, stretch=longer))
     return state, solution._replace(blur=blur)

@@ -44,17 +44,15 @@ STUCK = 0.5  # share above which rounding may be what is left
 
 
 class Aim(NamedTuple):
-    """When a problem is solved."""
+    """When a problem is solved: as soon as the bounds hold, or, without a `drift`, where rounding is all that is left.
+
+    `single` takes numbers.
+    """
 
     tol: Any  # (G,)  E shall be below this; rounding that is larger than that is looked at more closely
-    drift: float | None = None  # so shall the bound on the log eigenvalues, but for rounding; None: see below
+    drift: float | None = None  # so shall the bound on the log eigenvalues, but for rounding
     stale: float = SHARP  # H is computed anew where its log eigenvalues may have moved by more
     looked: bool = False  # whether the point of a pass will do, or the outcome of its step alone
-
-    @property
-    def exact(self) -> bool:
-        """Whether a problem is solved when rounding is all that is left of its slope, whatever E is."""
-        return self.drift is None
 
 
 class Solution(NamedTuple):
@@ -140,7 +138,7 @@ def _sought(
     answer = left = None  # type: Any
     most = STEPS - AGAIN if last else AGAIN
     for passes in range(1, most + 1):
-        if aim.exact and search.H.F is not None:
+        if aim.drift is None and search.H.F is not None:
             search = _ahead(search)
         look = objective.look(search.problem, search.theta, search.z)
         search = search._replace(H=_curved(search, look))
@@ -195,7 +193,7 @@ def _ahead(search: Search) -> Search:
 def _curved(search: Search, look: Look) -> Curvature:
     """H for the point at hand, computed anew where it is stale."""
     xp, (problem, aim, H), theta = arrays.namespace(search.theta), search[:3], search.theta
-    if aim.exact:
+    if aim.drift is None:
         R, F, blur = hessian.computed(problem, theta, look)
         return Curvature(F, R, hessian.reach(problem, F, look.w), blur, blur)
     part, fewer, off = search, False, 0.0 * aim.tol
@@ -222,16 +220,17 @@ def _step(search: Search, look: Look) -> tuple[Search, Step]:
     half = arrays.dot(H.F.mT, look.g)
     N, slope = -arrays.dot(H.F, half), arrays.norms(half)
     move = problem.longest * arrays.norms(N)
-    if not aim.exact or arrays.some(~(move <= CLOSE)):
+    if aim.drift is not None or arrays.some(~(move <= CLOSE)):
         dz = objective.logits(problem.X, N)
-        move = objective.largest(dz)
+        largest = objective.largest(dz)
+        move = xp.where(move <= CLOSE, move, largest) if aim.drift is None else largest
         if arrays.some(move > LONGEST):
             shorter = LONGEST / xp.where(move > LONGEST, move, LONGEST)
             N, dz, move = N * shorter[..., None], dz * shorter[..., None], move * shorter
     how: Any = dict(F=H.F, most=aim.tol / 8)
     noise = rounding.gradient(problem, search.theta, look, reach=H.reach, **how)
     rough = H.reach * noise > SHARP + H.blur
-    if aim.exact and arrays.some(rough):  # the bound would be that of a rough `reach`
+    if aim.drift is None and arrays.some(rough):  # the bound would be that of a rough `reach`
         longest = hessian.reach(_rows_of(problem, rough), H.F[rough], look.w[rough], exact=True)
         search = search._replace(H=H._replace(reach=_put((H.reach,), rough, (longest,))[0]))
         noise = rounding.gradient(problem, search.theta, look, reach=search.H.reach, **how)
@@ -259,7 +258,7 @@ def _outcome(search: Search, look: Look, step: Step, *, last: bool) -> tuple[Arr
     ends = (left, left, H.reach, theta, look.zmax, bound, search.looks + 1)
     solution = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
     idle = search.idle > IDLE
-    if not aim.exact:  # of those that are idle the bound says how far rounding reaches
+    if aim.drift is not None:  # of those that are idle the bound says how far rounding reaches
         end = (bound[..., 0] <= aim.tol) & (bound[..., 1] <= aim.drift + 2 * H.blur) | idle
         return end, end & False, solution
     end = sharp
@@ -276,21 +275,19 @@ def _outcome(search: Search, look: Look, step: Step, *, last: bool) -> tuple[Arr
 def _moved(search: Search, step: Step, *, fresh_logits: bool) -> Search:
     """After the step, or after the part of it that leads to the minimum along its line.
 
-    The change of the logits is added to them, so they keep the rounding of the longest step. They are computed anew
-    after a step along a line, where the change is not known, and for all problems where `fresh_logits`.
+    The logits are computed anew after a step along a line, where rounding is the limit, and where `fresh_logits`. Else
+    their change is added to them, so they keep the rounding of the longest step.
     """
     xp, problem, far = arrays.namespace(search.theta), search.problem, ~(step.move <= SAFE)
-    N, dz = step.N, step.dz
-    if dz is not None and (searched := arrays.some(far)):
+    N, dz, searched = step.N, step.dz, arrays.some(far)
+    if searched:
         size = objective.along(problem, search.theta, N, search.z, dz, far=far)[..., None]
         N, dz = size * N, size * dz
-    theta = search.theta + N
-    if dz is None or fresh_logits:
+    theta, z = search.theta + N, None if dz is None else search.z + dz
+    if search.aim.drift is None or fresh_logits:
         z = objective.logits(problem.X, theta)
-    else:
-        z = search.z + dz
-        if searched:
-            z = xp.where(far[..., None], objective.logits(problem.X, theta), z)
+    elif searched:
+        z = xp.where(far[..., None], objective.logits(problem.X, theta), z)
     better = step.slope < search.least / 2
     least, idle = xp.where(better, step.slope, search.least), xp.where(better | far, 0.0, search.idle + 1)
     return search._replace(theta=theta, z=z, near=~far, least=least, idle=idle, looks=search.looks + 1)
@@ -310,7 +307,7 @@ def _rows_of(problem: Problem, mask: Array) -> Problem:
 def _part(search: Search, mask: Array) -> Search:
     """The search for the problems of the mask alone, with what the next pass needs of H."""
     problem, aim, H, *others = search
-    H = Curvature(H.F[mask]) if aim.exact else _taken(H, mask)
+    H = Curvature(H.F[mask]) if aim.drift is None else _taken(H, mask)
     return Search(_rows_of(problem, mask), aim._replace(tol=aim.tol[mask]), H, *(A[mask] for A in others))
 
 

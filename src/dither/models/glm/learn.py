@@ -154,7 +154,7 @@ def _alone(model: Any, state: Any) -> Any:
     if sought is None:
         return None
     solution, good = single.bounded(sought[0], aim, link=model.function)
-    return _renewed(state, solution, every=sought[1].every, exact=aim.exact) if good else None
+    return _renewed(state, solution, every=sought[1].every, exact=aim.drift is None) if good else None
 
 
 def _read(model: Any, state: Any, due: Array) -> Any:
@@ -186,7 +186,7 @@ def _singly(model: Any, state: Any, new: Any, runs: list[int]) -> set[int]:
     solutions, known = zip(*sought.values(), strict=True)
     solution, good = single.bounded(Solution(*zip(*solutions, strict=True)), aim, link=model.function)
     done, every = np.array(list(sought)), np.array([rows.every for rows in known])
-    if aim.exact:
+    if aim.drift is None:
         solution = solution._replace(blur=solution.bound[:, 1])
     if not good.all():
         solution, done, every = trees.map_arrays(lambda A: A[good], solution), done[good], every[good]
@@ -207,7 +207,7 @@ def _sought(model: Any, state: Any, aim: Aim, i: tuple[int, ...]) -> tuple[Solut
     mass, reach, every = 0.0 if kept.mass is None else float(kept.mass[i]), None, False
     if kept.unread is not None and (unread := int(kept.unread[i])) > first and n - unread > SOLVED:
         first, mass = unread, mass + float(rows.count[first:unread].sum())
-    if not aim.exact:
+    if aim.drift is not None:
         reach = float(kept.reach[i] * np.exp(min(kept.bound[i][1], lazy.FAR) / 2))
         every = _every(n, int(kept.exact[i]))
     X, count, total = (part[first:n] for part in rows[:3])
@@ -265,9 +265,9 @@ def _solved(model: Any, state: Any, n: int) -> Any:
     kept, rows, xp = state.lazy, int(state.history.rows[0]), arrays.namespace(state.theta)
     problem = Problem(model.function, *_blocks(model, state.history, n), kept.nu + model.rho, kept.xmax)
     aim, every, H = _aim(model, n, rows), False, Curvature(state.F if state.G is None else state.G)
-    if model.constrain is not None and not aim.exact and arrays.some(apart.near_edge(model, state)):
+    if model.constrain is not None and aim.drift is not None and arrays.some(apart.near_edge(model, state)):
         aim = Aim(TIGHT)
-    if not aim.exact:
+    if aim.drift is not None:
         log_eigenvalues = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
         every = _every(rows, int(kept.exact[0])) or (kept.unread is not None and arrays.some(kept.unread > 0))
         H = Curvature(reach=None if every else kept.reach * xp.exp(log_eigenvalues / 2))  # it does not know unread rows
@@ -276,7 +276,7 @@ def _solved(model: Any, state: Any, n: int) -> Any:
         state, solution = apart.solved(model, state, problem, aim, H)
     else:
         solution = batched.solve(problem, state.theta, aim, H)
-    new = _renewed(state, solution, every=every, exact=aim.exact)
+    new = _renewed(state, solution, every=every, exact=aim.drift is None)
     if kept.mass is not None and arrays.some(kept.mass > 0):
         new = new._replace(lazy=lazy.without(new.lazy, solution, link=model.function, rho=model.rho))
     return new

@@ -50,12 +50,12 @@ def solve(problem: Problem, theta: np.ndarray, F: np.ndarray, aim: Aim, rows: Re
     """
     H, stuck, looks, last = None, False, 0, math.inf
     for _ in range(STEPS):
-        if aim.exact:
+        if aim.drift is None:
             theta, stuck, spent = _ahead(problem, theta, F)
             looks += spent
         look = _look(problem, theta)
         looks += 1
-        if H is None or aim.exact:
+        if H is None or aim.drift is None:
             H = _curvature(problem, theta, look)
         if H is None:
             return None
@@ -68,7 +68,7 @@ def solve(problem: Problem, theta: np.ndarray, F: np.ndarray, aim: Aim, rows: Re
         step = Step(N, slope, move, stuck or slope >= last / 2)
         solution, sharp = _outcome(problem, theta, look, H, step, aim, rows, looks)
         drift, rem, _ = solution.bound
-        if not aim.exact and drift > FIRM * aim.drift:
+        if aim.drift is not None and drift > FIRM * aim.drift:
             return None
         if sharp and rem <= FIRM * aim.tol:
             return solution
@@ -81,7 +81,7 @@ def bounded(solution: Solution, aim: Aim, *, link: Link) -> tuple[Solution, np.n
     solution = Solution(*(np.asarray(part) for part in solution))
     a, rem, zmax = solution.bound.T
     bound = certificate.bounds(a, rem, solution.reach, zmax=zmax, link=link)
-    limits = (aim.tol, aim.tol if aim.exact else aim.drift)
+    limits = (aim.tol, aim.tol if aim.drift is None else aim.drift)
     return solution._replace(bound=bound), (bound <= limits).all(axis=-1)
 
 
@@ -160,11 +160,11 @@ def _outcome(
     offset, drift, rem = H.blur + share, a + H.blur + share, left + noise + pull
     sharp = left <= noise and (a <= SHARP + H.blur or (slope <= noise and stuck))
     new = theta + N
-    noise += left if aim.exact else 0.0
+    noise += left if aim.drift is None else 0.0
     base = (offset, theta, look.zmax) if here else (drift, new, zmax)
     bound = (drift, rem, zmax)
     solution = Solution(new, H.F, H.R, H.blur, base[0], rem, noise, reach, *base[1:], bound, looks)
-    return solution, sharp or not aim.exact
+    return solution, sharp or aim.drift is not None
 
 
 def _largest(z: np.ndarray) -> float:
