@@ -138,7 +138,7 @@ def test_an_aim_that_is_looser_takes_fewer_looks_and_is_kept():
     fits = truths(problem)
     theta, _ = starts(fits, 0.3)
     exact = solved(problem, theta, None)
-    for looked in (False, True):
+    for looked in ((0.0, 0.0), (1.0, 0.1)):
         aim = Aim(np.full(5, 0.02), drift=0.1, stale=0.05, looked=looked)
         solution = batched.solve(problem, theta, aim, Curvature())
         for i, fit in enumerate(fits):

@@ -52,7 +52,7 @@ class Aim(NamedTuple):
     tol: Any  # (G,)  E shall be below this; rounding that is larger than that is looked at more closely
     drift: float | None = None  # so shall the bound on the log eigenvalues, but for rounding
     stale: float = SHARP  # H is computed anew where its log eigenvalues may have moved by more
-    looked: bool = False  # whether the point of a pass will do, or the outcome of its step alone
+    looked: tuple[float, float] = (0.0, 0.0)  # the same for a point that was looked at, E as a share of tol
 
 
 class Solution(NamedTuple):
@@ -60,7 +60,7 @@ class Solution(NamedTuple):
 
     theta: Any  # (G, d)
     F: Any  # (G, d, d)  H⁻¹ = FF'; H is the Hessian at the last point where it was computed
-    R: Any  # (G, d, d)  H = R'R; None where a point that was looked at will do
+    R: Any  # (G, d, d)  H = R'R; None where a factor that was passed in was enough
     blur: Any  # (G,)  how far rounding may put the log eigenvalues of H off
     offset: Any  # (G,)  how far they are from those of the curvature at `base`, at most, rounding included
     slope: Any  # (G,)  what the quadratic model at `base` leaves of ∇J(θ), in the norm of H⁻¹, at most
@@ -81,7 +81,7 @@ class Curvature(NamedTuple):
     """
 
     F: Any = None  # (G, d, d)  H⁻¹ = FF'; None before the first
-    R: Any = None  # (G, d, d)  H = R'R; None where F was passed in, and where it is not needed
+    R: Any = None  # (G, d, d)  H = R'R; None where F was passed in
     reach: Any = None  # (G,)  max ‖x‖ in the norm of H⁻¹, at most; None before the first
     blur: Any = None  # (G,)  how far the log eigenvalues are off at `anchor`; infinite for any F that was passed in
     offset: Any = None  # (G,)  how far they are off at the point at hand, at most
@@ -208,9 +208,9 @@ def _curved(search: Search, look: Look) -> Curvature:
             part, look, off = _part(search, stale), _taken(look, stale), off[stale]
     R, F, blur = hessian.computed(part.problem, part.theta, look)
     limit = None if H.reach is None else part.H.reach * xp.exp(off / 2)
-    every = look.w.shape[-1] <= hessian.FEW or (limit is None and not aim.looked)
+    every = look.w.shape[-1] <= hessian.FEW or limit is None
     reach = hessian.reach(part.problem, F, look.w, limit=limit, exact=every)
-    new = Curvature(F, None if aim.looked else R, reach, blur, blur, part.z)
+    new = Curvature(F, None if fewer and H.R is None else R, reach, blur, blur, part.z)
     return Curvature(*_put(H, stale, new)) if fewer else new
 
 
@@ -244,8 +244,8 @@ def _outcome(search: Search, look: Look, step: Step, *, last: bool) -> tuple[Arr
     rest = None  # where the end is the point at hand, not the outcome of the step
     if dz is not None:
         rest = ~(move <= SAFE)
-        if aim.looked:
-            rest = rest | (slope + noise <= aim.tol)
+        if aim.drift is not None:
+            rest = rest | (slope + noise <= aim.looked[0] * aim.tol)
         move, N = xp.where(rest, 0.0, move), xp.where(rest[..., None], 0.0, N)
     zmax = look.zmax + move
     a, off = certificate.cut(problem.link.M(zmax) * move), certificate.grown(H.offset)
@@ -259,7 +259,11 @@ def _outcome(search: Search, look: Look, step: Step, *, last: bool) -> tuple[Arr
     solution = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
     idle = search.idle > IDLE
     if aim.drift is not None:  # of those that are idle the bound says how far rounding reaches
-        end = (bound[..., 0] <= aim.tol) & (bound[..., 1] <= aim.drift + 2 * H.blur) | idle
+        tol = (
+            xp.where(rest, aim.looked[0], xp.where(H.offset <= H.blur, 1.0, 0.0)) * aim.tol
+        )  # a step from H's own point
+        drift = xp.where(rest, aim.looked[1], aim.drift) + 2 * H.blur
+        end = (bound[..., 0] <= tol) & (bound[..., 1] <= drift) | idle
         return end, end & False, solution
     end = sharp
     if arrays.some(~sharp):

@@ -57,10 +57,10 @@ def _each(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
         R[bad > 0] = np.nan  # which the condition number then shows
     F = np.stack([trtri(matrix)[0] for matrix in R])
     blur = unit * rounding.condition(R, F) ** 2
-    for k in np.flatnonzero(~(blur <= rounding.ILL)):
-        rows = X if X.ndim == 2 else X[k]
-        R[k], F[k] = _from_rows(np.concatenate([rows * root[k], problem.rho[k] ** 0.5 * np.eye(d)]))
-        blur[k] = unit * rounding.condition(R[k], F[k])
+    for ill in np.flatnonzero(~(blur <= rounding.ILL)):
+        rows = X if X.ndim == 2 else X[ill]
+        R[ill], F[ill] = _from_rows(np.concatenate([rows * root[ill], problem.rho[ill] ** 0.5 * np.eye(d)]))
+        blur[ill] = unit * rounding.condition(R[ill], F[ill])
     return R, F, blur
 
 

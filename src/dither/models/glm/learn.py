@@ -24,6 +24,7 @@ from dither.models.history import History
 
 SOLVED = 128  # rows below which "certified" is "exact", and up to which runs in lockstep share a call
 WARM = 1024  # rows that "online" keeps, and solves after every observation
+LATE = 8  # a point that was looked at must be so many times better than asked: its bound is all error
 TIGHT = 1e-8  # both bounds of a solved history are below this, where rounding allows
 
 
@@ -247,7 +248,7 @@ def _aim(model: Any, n: int, rows: int) -> Aim:
     if model.solver != "certified" or n <= SOLVED or rows < SOLVED:
         return Aim(TIGHT)
     drift = math.log1p(model.tol)
-    return Aim(model.tol / 2, drift, drift / 2)
+    return Aim(model.tol / 2, drift, stale=drift, looked=(1 / LATE, 2 * drift))
 
 
 def _every(rows: int, exact: int) -> bool:
@@ -263,7 +264,8 @@ def _slim(state: Any) -> Any:
 def _solved(model: Any, state: Any, n: int) -> Any:
     """The state after a pass over n rows, for all its runs, by `batched`."""
     kept, rows, xp = state.lazy, int(state.history.rows[0]), arrays.namespace(state.theta)
-    problem = Problem(model.function, *_blocks(model, state.history, n), kept.nu + model.rho, kept.xmax)
+    X, count, total = _blocks(model, state.history, n)
+    problem = Problem(model.function, X, count, total, kept.nu + model.rho, kept.xmax)
     aim, every, H = _aim(model, n, rows), False, Curvature(state.F if state.G is None else state.G)
     if model.constrain is not None and aim.drift is not None and arrays.some(apart.near_edge(model, state)):
         aim = Aim(TIGHT)

@@ -33,18 +33,21 @@ def refitted(
     X = rows.X[..., :n, :] if alone else flat(rows.X[..., :n, :], n, d)
     counts, totals = ((A if B is None else B)[..., :n] for A, B in ((rows.count, count), (rows.total, total)))
     rho, tol = (xp.full_like(kept.xmax, value) for value in (model.rho, PRECISE))
-    trusted = xp.where(kept.nu > 0, xp.inf, kept.bound[..., 1])  # over ‖θ‖ <= S, F is of H + νI: too small
-    whole = [flat(counts, n), flat(totals, n), flat(rho), flat(kept.xmax), flat(shift, d)]
-    whole += [flat(tol), flat(state.theta, d), flat(state.F if state.G is None else state.G, d, d), flat(trusted)]
-    step, estimates = max(1, ENTRIES_AT_ONCE // (n * d)) if alone else G, []
+    F = None if count is not None else state.F if state.G is None else state.G  # other counts have another curvature
+    off = xp.where(kept.nu > 0, xp.inf, kept.bound[..., 1])  # over ‖θ‖ <= S, F is of H + νI: too small
+    whole: list[Any] = [flat(counts, n), flat(totals, n), flat(rho), flat(kept.xmax), flat(shift, d)]
+    whole += [flat(tol), flat(state.theta, d), flat(xp.where(off < TRUSTED, off, xp.inf)), flat(F, d, d)]
+    step, drift, estimates = max(1, ENTRIES_AT_ONCE // (n * d)) if alone else G, TRUSTED + 2 * PRECISE, []
     for i in range(0, G, step):
         draws = slice(i, i + step)
-        *parts, tol, theta, F, off = (None if A is None else A[draws, ...] for A in whole)
-        problem, H = Problem(model.function, X if alone else X[draws, ...], *parts), Curvature()
-        if count is None:  # with other counts the curvature is not that of θ̂
+        parts: list[Any] = [None if A is None else A[draws, ...] for A in whole]
+        *parts, tol, theta, off, F = parts
+        problem = Problem(model.function, X if alone else X[draws, ...], *parts)
+        H = Curvature(reach=xp.full_like(tol, xp.inf))
+        if F is not None:
             z = objective.logits(problem.X, theta)
-            off, reach = xp.where(off < TRUSTED, off, xp.inf), hessian.reach(problem, F, problem.link.slopes(z)[1])
+            reach = hessian.reach(problem, F, problem.link.slopes(z)[1])
             H = Curvature(F, None, xp.where(off < TRUSTED, reach, xp.inf), off, off, z)
-        aim = Aim(tol, drift=TRUSTED + 2 * PRECISE, stale=TRUSTED, looked=True)
+        aim = Aim(tol, drift, stale=TRUSTED, looked=(1.0, drift))
         estimates.append(batched.solve(problem, theta, aim, H).theta)
     return xp.reshape(xp.concat(estimates, axis=0), (*lead, d))

@@ -159,11 +159,10 @@ def _outcome(
     pull, share = (mass * long, mass * long * long) if mass else (0.0, 0.0)
     offset, drift, rem = H.blur + share, a + H.blur + share, left + noise + pull
     sharp = left <= noise and (a <= SHARP + H.blur or (slope <= noise and stuck))
-    new = theta + N
     noise += left if aim.drift is None else 0.0
-    base = (offset, theta, look.zmax) if here else (drift, new, zmax)
-    bound = (drift, rem, zmax)
-    solution = Solution(new, H.F, H.R, H.blur, base[0], rem, noise, reach, *base[1:], bound, looks)
+    new, bound = theta + N, (drift, rem, zmax)
+    offset, base, zmax = (offset, theta, look.zmax) if here else (drift, new, zmax)
+    solution = Solution(new, H.F, H.R, H.blur, offset, rem, noise, reach, base, zmax, bound, looks)
     return solution, sharp or aim.drift is not None
 
 
