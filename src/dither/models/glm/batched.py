@@ -249,19 +249,19 @@ def _outcome(search: Search, look: Look, step: Step, *, last: bool) -> tuple[Arr
         move, N = xp.where(rest, 0.0, move), xp.where(rest[..., None], 0.0, N)
     zmax = look.zmax + move
     a, off = certificate.cut(problem.link.M(zmax) * move), certificate.grown(H.offset)
-    left = ((1 + off) * a * certificate.phi(a) + off) * slope
-    sharp = (a <= SHARP + H.blur) & (left <= noise)
+    beyond, wrong = (1 + off) * a * certificate.phi(a) * slope, off * slope  # by the bend of J, and by H
+    sharp = (a <= SHARP + H.blur) & (beyond + wrong <= noise)
     if rest is not None:
-        left, sharp = xp.where(rest, slope, left), sharp & ~rest
-    left = left + noise
-    bound = certificate.bounds(a + H.offset, left, H.reach, zmax=zmax, link=problem.link)
-    ends = (left, left, H.reach, theta, look.zmax, bound, search.looks + 1)
-    solution = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
-    idle = search.idle > IDLE
+        beyond, wrong, sharp = xp.where(rest, 0.0, beyond), xp.where(rest, slope, wrong), sharp & ~rest
+    left = wrong + noise
+    bound = certificate.bounds(a + H.offset, beyond + left, H.reach, zmax=zmax, link=problem.link)
+    error = left if aim.drift is None else xp.where(rest, noise, left)
+    ends = (left, error, H.reach, theta, look.zmax, bound, search.looks + 1)
+    solution, idle = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends), search.idle > IDLE
     if aim.drift is not None:  # of those that are idle the bound says how far rounding reaches
         tol = (
             xp.where(rest, aim.looked[0], xp.where(H.offset <= H.blur, 1.0, 0.0)) * aim.tol
-        )  # a step from H's own point
+        )  # steps from H's own point
         drift = xp.where(rest, aim.looked[1], aim.drift) + 2 * H.blur
         end = (bound[..., 0] <= tol) & (bound[..., 1] <= drift) | idle
         return end, end & False, solution
