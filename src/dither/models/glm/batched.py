@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models.glm import certificate, hessian, objective, rounding
-from dither.models.glm.objective import Look, Problem
+from dither.models.glm.objective import Problem, Reading
 
 STEPS = 400  # passes at most; a few are enough
 AGAIN = 60  # passes after which a problem that is not solved starts anew at θ = 0
@@ -102,7 +102,7 @@ class Search(NamedTuple):
     looks: Array  # (G,)  int64
 
 
-class Step(NamedTuple):
+class NewtonStep(NamedTuple):
     """Newton's step from one point, and what rounding has a part in."""
 
     N: Array  # (G, d)
@@ -190,7 +190,7 @@ def _ahead(search: Search) -> Search:
     return search._replace(theta=theta, z=z, near=near, looks=looks)
 
 
-def _curved(search: Search, look: Look) -> Curvature:
+def _curved(search: Search, look: Reading) -> Curvature:
     """H for the point at hand, computed anew where it is stale."""
     xp, (problem, aim, H), theta = arrays.namespace(search.theta), search[:3], search.theta
     if aim.drift is None:
@@ -199,11 +199,12 @@ def _curved(search: Search, look: Look) -> Curvature:
     part, fewer, off = search, False, 0.0 * aim.tol
     if H.anchor is not None:
         moved = objective.offset(search.z, H.anchor, link=problem.link)
-        stale, known = ~((moved <= aim.stale) & (H.blur < xp.inf)), H.blur < xp.inf
+        sure = H.blur < xp.inf
+        stale = ~((moved <= aim.stale) & sure)
         H = H._replace(offset=moved + H.blur)
         if not arrays.some(stale):
             return H
-        off, fewer = xp.where(known & (moved < 300), moved + H.blur, xp.where(known, 300.0, 0.0)), arrays.some(~stale)
+        off, fewer = xp.where(sure, xp.where(H.offset < 300, H.offset, 300.0), 0.0), arrays.some(~stale)
         if fewer:
             part, look, off = _part(search, stale), _taken(look, stale), off[stale]
     R, F, blur = hessian.computed(part.problem, part.theta, look)
@@ -214,7 +215,7 @@ def _curved(search: Search, look: Look) -> Curvature:
     return Curvature(*_put(H, stale, new)) if fewer else new
 
 
-def _step(search: Search, look: Look) -> tuple[Search, Step]:
+def _step(search: Search, look: Reading) -> tuple[Search, NewtonStep]:
     """The step -FF'∇J. One that moves a logit by more than `LONGEST` is shortened to that."""
     (problem, aim, H), xp, dz = search[:3], arrays.namespace(search.theta), None
     half = arrays.dot(H.F.mT, look.g)
@@ -234,10 +235,10 @@ def _step(search: Search, look: Look) -> tuple[Search, Step]:
         longest = hessian.reach(_rows_of(problem, rough), H.F[rough], look.w[rough], exact=True)
         search = search._replace(H=H._replace(reach=_put((H.reach,), rough, (longest,))[0]))
         noise = rounding.gradient(problem, search.theta, look, reach=search.H.reach, **how)
-    return search, Step(N, slope, noise, dz, move)
+    return search, NewtonStep(N, slope, noise, dz, move)
 
 
-def _outcome(search: Search, look: Look, step: Step, *, last: bool) -> tuple[Array, Array, Solution]:
+def _outcome(search: Search, look: Reading, step: NewtonStep, *, last: bool) -> tuple[Array, Array, Solution]:
     """Which problems have come to an end, which of those are lost, (G,), and the solutions of the others."""
     xp, (problem, aim, H), theta = arrays.namespace(search.theta), search[:3], search.theta
     N, slope, noise, dz, move = step
@@ -259,9 +260,8 @@ def _outcome(search: Search, look: Look, step: Step, *, last: bool) -> tuple[Arr
     ends = (left, error, H.reach, theta, look.zmax, bound, search.looks + 1)
     solution, idle = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends), search.idle > IDLE
     if aim.drift is not None:  # of those that are idle the bound says how far rounding reaches
-        tol = (
-            xp.where(rest, aim.looked[0], xp.where(H.offset <= H.blur, 1.0, 0.0)) * aim.tol
-        )  # steps from H's own point
+        here = xp.where(H.offset <= H.blur, 1.0, 0.0)  # of H: an outcome is certain of a step from there alone
+        tol = xp.where(rest, aim.looked[0], here) * aim.tol
         drift = xp.where(rest, aim.looked[1], aim.drift) + 2 * H.blur
         end = (bound[..., 0] <= tol) & (bound[..., 1] <= drift) | idle
         return end, end & False, solution
@@ -276,7 +276,7 @@ def _outcome(search: Search, look: Look, step: Step, *, last: bool) -> tuple[Arr
     return end, lost & (not last), solution
 
 
-def _moved(search: Search, step: Step, *, fresh_logits: bool) -> Search:
+def _moved(search: Search, step: NewtonStep, *, fresh_logits: bool) -> Search:
     """After the step, or after the part of it that leads to the minimum along its line.
 
     The logits are computed anew after a step along a line, where rounding is the limit, and where `fresh_logits`. Else

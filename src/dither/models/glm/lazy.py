@@ -56,12 +56,6 @@ class Lazy(NamedTuple):
     exact: Array  # (...)  how many rows there were when `old` was last computed from the rows; int64
     passes: Array  # (...)  how often the history was read; int64
     nu: Array  # (...)  the multiplier of ‖θ‖ <= S
-    # What came since.
-    buffer: Buffer  # the later rows
-    fill: Array  # (...)  how many they are; int64
-    left: Array | None  # (...)  what the old rows count, as a share of what they did at the last pass
-    mass: Array | None  # (...)  what rows that were dropped count, as they fade: `forgotten.dropped`
-    unread: Array | None  # (...)  how many rows at the beginning passes need not read; int64
     # What is certain now.
     bound: Array  # (..., 2)  E, and the bound on |log eigenvalues|
     slope: Array  # (...)  the slope of the model at θ, in the norm of (R'R)⁻¹, at most
@@ -74,9 +68,15 @@ class Lazy(NamedTuple):
     xmax: Array  # (...)  max ‖x‖
     trace: Array  # (...)  tr H
     inverse: Array  # (...)  tr H⁻¹
+    # What came since.
+    buffer: Buffer  # the later rows
+    fill: Array  # (...)  how many they are; int64
+    left: Array | None = None  # (...)  what the old rows count, as a share of what they did at the last pass
+    mass: Array | None = None  # (...)  what rows that were dropped count, as they fade: `forgotten.dropped`
+    unread: Array | None = None  # (...)  how many rows at the beginning passes need not read; int64
 
 
-class Step(NamedTuple):
+class RowStep(NamedTuple):
     """One step of the recursion, as `learn` takes it. Shapes are (...), but theta and u are (..., d)."""
 
     theta: Array  # before the step
@@ -105,9 +105,6 @@ def init(zeros: Array, rho: float, lam: float) -> Lazy:
         stretch=empty() + max(1.0, (lam / rho) ** 0.5),
         trace=empty() + rho * d,
         inverse=empty() + d / rho,
-        left=None,
-        mass=None,
-        unread=None,
         **{name: empty() for name in numbers},
         **{name: empty(whole=True) for name in ("exact", "passes", "fill")},
     )
@@ -167,7 +164,7 @@ def _between(x: Array, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-def drifted(lazy: Lazy, x: Array, r: Array, step: Step) -> Lazy:
+def drifted(lazy: Lazy, x: Array, r: Array, step: RowStep) -> Lazy:
     """What is kept, with what rounding may have done to the model at one observation: x (..., d), r (...).
 
     In the norm of H⁻¹ the error has two parts: |f|/√(q s) from the equation that ζ solves, and d u √(tr H tr H⁻¹) times
@@ -314,8 +311,8 @@ def without(lazy: Lazy, solution: Solution, *, link: Link, rho: float) -> Lazy:
     ‖x‖ <= max ‖x‖ ‖F‖ for each of them. So their slope is at most mass ‖x‖, and their share of H mass ‖x‖².
     """
     long = lazy.xmax * hessian.spread(solution.F)
-    known = lazy._replace(slope=lazy.slope + lazy.mass * long, offset=lazy.offset + lazy.mass * long * long)
-    return measured(known, solution.theta, link=link, rho=rho)
+    lazy = lazy._replace(slope=lazy.slope + lazy.mass * long, offset=lazy.offset + lazy.mass * long * long)
+    return measured(lazy, solution.theta, link=link, rho=rho)
 
 
 def square(A: Array) -> Array:

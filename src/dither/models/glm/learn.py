@@ -105,7 +105,7 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     zeta, v, left = lazy.proximal(z, q, r, omega, link=model.function)
     moved = (zeta - z) / xp.where(q > 0, q, 1.0)  # q is 0 for an x of zeros
     theta, s = state.theta + u * moved[..., None], 1 + v * q
-    step = lazy.Step(state.theta, z, zeta, u, q, v, left, omega)
+    step = lazy.RowStep(state.theta, z, zeta, u, q, v, left, omega)
     lam = None if sure is None else model.rho
     F = G = factor.grown(G, x, p=p, u=u, s=s, v=v, lam=lam, only=sure)
     kept = state.lazy
@@ -184,9 +184,9 @@ def _singly(model: Any, state: Any, new: Any, runs: list[int]) -> set[int]:
     sought = {i: pair for i in runs if (pair := _sought(model, state, aim, (i,))) is not None}
     if not sought:
         return set()
-    solutions, known = zip(*sought.values(), strict=True)
+    solutions, reaches = zip(*sought.values(), strict=True)
     solution, good = single.bounded(Solution(*zip(*solutions, strict=True)), aim, link=model.function)
-    done, every = np.array(list(sought)), np.array([rows.every for rows in known])
+    done, every = np.array(list(sought)), np.array([reach.every for reach in reaches])
     if aim.drift is None:
         solution = solution._replace(blur=solution.bound[:, 1])
     if not good.all():
@@ -205,16 +205,17 @@ def _sought(model: Any, state: Any, aim: Aim, i: tuple[int, ...]) -> tuple[Solut
     """What `single` finds for the run i, and what it was told of its rows; None where it finds nothing."""
     rows, kept = History(*(part[i] for part in state.history)), state.lazy
     [first], [n] = _used(model, rows)
-    mass, reach, every = 0.0 if kept.mass is None else float(kept.mass[i]), None, False
+    mass, limit, every = 0.0 if kept.mass is None else float(kept.mass[i]), None, False
     if kept.unread is not None and (unread := int(kept.unread[i])) > first and n - unread > SOLVED:
         first, mass = unread, mass + float(rows.count[first:unread].sum())
     if aim.drift is not None:
-        reach = float(kept.reach[i] * np.exp(min(kept.bound[i][1], lazy.FAR) / 2))
+        limit = float(kept.reach[i] * np.exp(min(kept.bound[i][1], lazy.FAR) / 2))
         every = _every(n, int(kept.exact[i]))
     X, count, total = (part[first:n] for part in rows[:3])
-    problem, known = Problem(model.function, X, count, total, model.rho, float(kept.xmax[i])), Reach(reach, every, mass)
-    solution = single.solve(problem, state.theta[i], state.F[i], aim, known)
-    return None if solution is None else (solution, known)
+    reach, rho, longest = Reach(limit, every, mass), model.rho, float(kept.xmax[i])
+    problem = Problem(model.function, X, count, total, rho, longest)
+    solution = single.solve(problem, state.theta[i], state.F[i], aim, reach)
+    return None if solution is None else (solution, reach)
 
 
 def _used(model: Any, rows: History) -> tuple[list[int], list[int]]:
