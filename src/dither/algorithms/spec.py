@@ -12,7 +12,7 @@ from dither.algorithms import alone, grids
 from dither.algorithms.algorithm import Algorithm, fields
 from dither.algorithms.table import BUILT_IN, find
 from dither.base import errors, parts
-from dither.base.parts import Part
+from dither.base.parts import UserPart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,13 +26,15 @@ class Spec:
     name: str
     settings: tuple[tuple[str, Any], ...] = ()  # in sorted order
     preset: str = "default"
-    own: Part | Algorithm | None = field(default=None, compare=False, repr=False)  # of the user's: where it is, or it
+    own: UserPart | Algorithm | None = field(
+        default=None, compare=False, repr=False
+    )  # of the user's: where it is, or it
 
     @classmethod
     def parse(cls, text: str) -> "Spec":
         """From text; values are Python literals, or else strings. A file of the user's is looked at anew."""
         spec = cls.read(text)
-        if isinstance(spec.own, Part):
+        if isinstance(spec.own, UserPart):
             parts.fresh(spec.own.source)
         algorithm = spec.algorithm
         errors.among("preset", spec.preset, algorithm.presets)
@@ -80,7 +82,7 @@ class Spec:
     @property
     def text(self) -> str:
         """The text that finds it again: with the whole path of a file."""
-        return self._with_settings(self.own.text if isinstance(self.own, Part) else self.name)
+        return self._with_settings(self.own.text if isinstance(self.own, UserPart) else self.name)
 
     def _with_settings(self, name: str) -> str:
         said = [f"{k}={_written(v)}" for k, v in self.settings]
@@ -90,7 +92,7 @@ class Spec:
     @property
     def algorithm(self) -> Algorithm:
         """The algorithm of that name in the table, or of the user's own."""
-        if isinstance(self.own, Part):
+        if isinstance(self.own, UserPart):
             return alone.algorithm(parts.find(self.own), name=self.name)
         return find(self.name) if self.own is None else self.own
 
@@ -146,7 +148,7 @@ def specs(*things: Any) -> tuple[Spec, ...]:
         for spec in map(base.also, grid.texts()):
             other = found.setdefault(spec, spec).own
             if other != spec.own:
-                both = " and ".join(own.text if isinstance(own, Part) else str(own) for own in (other, spec.own))
+                both = " and ".join(own.text if isinstance(own, UserPart) else str(own) for own in (other, spec.own))
                 raise ValueError(f"two algorithms are called {spec}, {both}: give one of them another name")
     return tuple(found)
 

@@ -150,7 +150,8 @@ def _passed(model: Any, state: Any, due: Array) -> Any:
 
 def _alone(model: Any, state: Any) -> Any:
     """The state of one run after a pass; None where the start is not good enough for `single`."""
-    aim = _aim(model, int(state.history.rows), int(state.history.rows))
+    [first], [n] = _used(model, state.history)
+    aim = _aim(model, n - first, n)
     sought = _sought(model, state, aim, ())
     if sought is None:
         return None
