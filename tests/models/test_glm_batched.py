@@ -94,8 +94,8 @@ def test_no_problem_depends_on_its_neighbours():
 def test_the_last_step_is_too_short_to_change_the_curvature(monkeypatch):
     ends = []
 
-    def told(search, look, step, *, last, call=batched._outcome):
-        ends.append(call(search, look, step, last=last))
+    def told(search, look, step, *, last, late, call=batched._outcome):
+        ends.append(call(search, look, step, last=last, late=late))
         return ends[-1]
 
     monkeypatch.setattr(batched, "_outcome", told)

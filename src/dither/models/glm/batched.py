@@ -143,8 +143,9 @@ def _sought(
         look = objective.look(search.problem, search.theta, search.z)
         search = search._replace(H=_curved(search, look))
         search, step = _step(search, look)
-        end, lost, solution = _outcome(search, look, step, last=last)
-        if passes == most:
+        late = passes == most
+        end, lost, solution = _outcome(search, look, step, last=last, late=late)
+        if late:
             end, lost = end | True, lost | ~end
         going = ~end
         if arrays.some(end):
@@ -220,29 +221,31 @@ def _step(search: Search, look: Reading) -> tuple[Search, NewtonStep]:
     (problem, aim, H), xp, dz = search[:3], arrays.namespace(search.theta), None
     half = arrays.dot(H.F.mT, look.g)
     N, slope = -arrays.dot(H.F, half), arrays.norms(half)
-    move = problem.longest * arrays.norms(N)
-    if aim.drift is not None or arrays.some(~(move <= CLOSE)):
+    move = None if aim.drift is not None else problem.longest * arrays.norms(N)
+    if move is None or arrays.some(~(move <= CLOSE)):
         dz = objective.logits(problem.X, N)
         largest = objective.largest(dz)
-        move = xp.where(move <= CLOSE, move, largest) if aim.drift is None else largest
+        move = largest if move is None else xp.where(move <= CLOSE, move, largest)
         if arrays.some(move > LONGEST):
             shorter = LONGEST / xp.where(move > LONGEST, move, LONGEST)
             N, dz, move = N * shorter[..., None], dz * shorter[..., None], move * shorter
     how: Any = dict(F=H.F, most=aim.tol / 8)
     noise = rounding.gradient(problem, search.theta, look, reach=H.reach, **how)
-    rough = H.reach * noise > SHARP + H.blur
-    if aim.drift is None and arrays.some(rough):  # the bound would be that of a rough `reach`
+    if aim.drift is None and arrays.some(rough := H.reach * noise > SHARP + H.blur):  # so the bound would be, too
         longest = hessian.reach(_rows_of(problem, rough), H.F[rough], look.w[rough], exact=True)
         search = search._replace(H=H._replace(reach=_put((H.reach,), rough, (longest,))[0]))
         noise = rounding.gradient(problem, search.theta, look, reach=search.H.reach, **how)
     return search, NewtonStep(N, slope, noise, dz, move)
 
 
-def _outcome(search: Search, look: Reading, step: NewtonStep, *, last: bool) -> tuple[Array, Array, Solution]:
-    """Which problems have come to an end, which of those are lost, (G,), and the solutions of the others."""
+def _outcome(search: Search, look: Reading, step: NewtonStep, *, last: bool, late: bool) -> tuple[Array, Array, Any]:
+    """Which problems have come to an end, which of those are lost, (G,), and the solutions of the others.
+
+    last : the start is the last one; late : so is the pass, and all are to have solutions
+    """
     xp, (problem, aim, H), theta = arrays.namespace(search.theta), search[:3], search.theta
     N, slope, noise, dz, move = step
-    rest = None  # where the end is the point at hand, not the outcome of the step
+    rest, idle = None, search.idle > IDLE  # where the end is the point at hand, not the outcome of the step
     if dz is not None:
         rest = ~(move <= SAFE)
         if aim.drift is not None:
@@ -250,22 +253,23 @@ def _outcome(search: Search, look: Reading, step: NewtonStep, *, last: bool) -> 
         move, N = xp.where(rest, 0.0, move), xp.where(rest[..., None], 0.0, N)
     zmax = look.zmax + move
     a, off = certificate.cut(problem.link.M(zmax) * move), certificate.grown(H.offset)
-    beyond, wrong = (1 + off) * a * certificate.phi(a) * slope, off * slope  # by the bend of J, and by H
-    sharp = (a <= SHARP + H.blur) & (beyond + wrong <= noise)
-    if rest is not None:
-        beyond, wrong, sharp = xp.where(rest, 0.0, beyond), xp.where(rest, slope, wrong), sharp & ~rest
-    left = wrong + noise
+    wrong = off * slope if rest is None else xp.where(rest, slope, off * slope)  # what H leaves
+    if aim.drift is not None and not late:
+        near = ((a / 2) * slope + wrong + noise <= aim.tol) | idle  # as φ >= 1/2
+        if not arrays.some(near):
+            return near, near, None
+    beyond, left = (1 + off) * a * certificate.phi(a) * slope, wrong + noise  # by the bend of J, and else
     bound = certificate.bounds(a + H.offset, beyond + left, H.reach, zmax=zmax, link=problem.link)
     error = left if aim.drift is None else xp.where(rest, noise, left)
     ends = (left, error, H.reach, theta, look.zmax, bound, search.looks + 1)
-    solution, idle = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends), search.idle > IDLE
+    solution = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
     if aim.drift is not None:  # of those that are idle the bound says how far rounding reaches
         here = xp.where(H.offset <= H.blur, 1.0, 0.0)  # of H: an outcome is certain of a step from there alone
         tol = xp.where(rest, aim.looked[0], here) * aim.tol
         drift = xp.where(rest, aim.looked[1], aim.drift) + 2 * H.blur
         end = (bound[..., 0] <= tol) & (bound[..., 1] <= drift) | idle
         return end, end & False, solution
-    end = sharp
+    end = sharp = (a <= SHARP + H.blur) & (beyond + wrong <= noise) & (True if rest is None else ~rest)
     if arrays.some(~sharp):
         stuck = last | ~search.near | (slope >= search.least / 2)
         end = sharp | idle | (stuck & (slope <= noise))
