@@ -11,7 +11,7 @@ MOST = {
     "update, GLMFP": 13,
     "evaluate": 14,
     "reproduce": 58,
-}  # of GLMFP, one is `lockstep`, for good starts
+}
 
 
 @pytest.fixture(scope="module")
