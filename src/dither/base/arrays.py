@@ -71,6 +71,11 @@ def device(x: Array) -> Any:
     return array_api_compat.device(x)
 
 
+def blank(like: Array, *shape: int, dtype: Any = None) -> Array:
+    """Zeros (..., *shape) for `like` (..., d), of its library, device and type; each call makes an array of its own."""
+    return namespace(like).zeros((*like.shape[:-1], *shape), dtype=dtype or like.dtype, device=device(like))
+
+
 def special(name: str, x: Array) -> Array:
     """A special function by its name in both scipy.special and torch.special, such as "ndtr" and "erfcx"."""
     if type(x) is np.ndarray or isinstance(x, np.generic):

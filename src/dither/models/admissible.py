@@ -97,8 +97,8 @@ class Admissible(LinearModel):
             factor.identity(zeros, 1 / lam**0.5),
             factor.identity(zeros, (self.slope / lam) ** 0.5),
             xp.zeros_like(zeros),
-            buffers.blank(zeros),
-            buffers.blank(zeros, 2),
+            arrays.blank(zeros),
+            arrays.blank(zeros, 2),
             rows,
             xp.zeros_like(rows.count),
         )

@@ -28,12 +28,6 @@ class BufferRows(NamedTuple):
     ended: Any = None  # (..., N)  whether a fit was made after this row; bool
 
 
-def blank(like: Array, *shape: int, dtype: Any = None) -> Array:
-    """Zeros (..., *shape) for `like` (..., d), of its library, device and type; each call makes an array of its own."""
-    xp, device = arrays.namespace(like), array_api_compat.device(like)
-    return xp.zeros((*like.shape[:-1], *shape), dtype=dtype or like.dtype, device=device)
-
-
 def init(
     batch: tuple[int, ...], d: int, *, slots: bool, room: int | None = None, dtype: Any = np.float64, ended=False
 ) -> BufferRows:

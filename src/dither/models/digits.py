@@ -13,7 +13,6 @@ direction alone.
 Errors in 60 digits against the bound: docs/decisions.md.
 """
 
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -54,7 +53,7 @@ def grown(lost: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, thet
         before = lost.tolist()
         trace, now = before[0] + float(x.dot(x)), float(np.vdot(F, F))
         terms = (math.sqrt(trace * before[1]), float(e) * math.sqrt(1 - 1 / s), float(r), _length(theta))
-        return np.array(_after(before, trace, now, *terms, hypot=math.hypot, least=min, sqrt=math.sqrt))
+        return np.array(_after(before, trace, now, *terms, rules=(math.sqrt, min, math.hypot, math.hypot)))
     xp = arrays.namespace(x)
     trace, now = lost[..., 0] + xp.vecdot(x, x), xp.sum(xp.vecdot(F, F), axis=-1)
     return _stacked(lost, trace, now, xp.sqrt(trace * lost[..., 1]), e * xp.sqrt(1 - 1 / s), r, arrays.norms(theta))
@@ -73,23 +72,23 @@ def grown_many(lost: Array, *, X: Array, e: Array, r: Array, F: Array, theta: Ar
 
 def _stacked(lost: Array, *terms: Array) -> Array:
     """`_after` of arrays (...) -> (..., 6)."""
-    xp = arrays.namespace(lost)
+    xp, before = arrays.namespace(lost), [lost[..., k] for k in range(6)]
 
-    def hypot(*parts: Array) -> Array:
-        return functools.reduce(xp.hypot, parts)
+    def three(a: Array, b: Array, c: Array) -> Array:
+        return xp.hypot(xp.hypot(a, b), c)
 
-    before = [lost[..., k] for k in range(6)]
-    return xp.stack(_after(before, *terms, hypot=hypot, least=xp.minimum, sqrt=xp.sqrt), axis=-1)
+    return xp.stack(_after(before, *terms, rules=(xp.sqrt, xp.minimum, xp.hypot, three)), axis=-1)
 
 
-def _after(
-    before: list, trace: Any, now: Any, more: Any, e: Any, r: Any, length: Any, *, hypot: Any, least: Any, sqrt: Any
-) -> list:
-    """What is lost after one step: tr V and tr V⁻¹ after it, √κ, e w(x), r and ‖θ̂‖ of it; numbers or arrays."""
-    _, _, D, D_then, q, q_then = before
+def _after(before: list, trace: Any, now: Any, more: Any, e: Any, r: Any, length: Any, *, rules: tuple) -> list:
+    """What is lost after one step: tr V and tr V⁻¹ after it, √κ, e w(x), r and ‖θ̂‖ of it; numbers or arrays.
+
+    rules : the root, the lesser of two, and the lengths of two and of three numbers
+    """
+    (_, _, D, D_then, q, q_then), (sqrt, least, hypot, three) = before, rules
     root = sqrt(trace)
     D = hypot(least(D, D_then * now), more)
-    paid = hypot(D * e, r, root * length)
+    paid = three(D * e, r, root * length)
     q = hypot(least(q, q_then * sqrt(now)), paid)
     D_then, q_then = least(hypot(D_then, more * trace), D * trace), least(hypot(q_then, paid * root), q * root)
     return [trace, now, D, D_then, q, q_then]

@@ -5,7 +5,6 @@ p = F'x,  u = F p,  s = 1 + v p'p,  F ← F - v u p'/(s + √s)
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.models import buffers
 
 LONG = 1e3  # s above which F is checked after an update: the width of such an x shrinks so much that F may lose digits
 WRONG = 1e-6  # relative error of w² above which an update is refused
@@ -15,7 +14,7 @@ def identity(like: Array, scale: float = 1.0) -> Array:
     """c I for `like` (..., d), of its library, device and type: (..., d, d)."""
     d = like.shape[-1]
     eye = arrays.namespace(like).eye(d, dtype=like.dtype, device=arrays.device(like))
-    return buffers.blank(like, d, d) + scale * eye
+    return arrays.blank(like, d, d) + scale * eye
 
 
 def check(F: Array, name: str = "F") -> None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import buffers, digits, factor, forgetting, window
+from dither.models import digits, factor, forgetting, window
 from dither.models.model import of_one
 from dither.models.window import WindowRows
 
@@ -77,12 +77,12 @@ def init(model: Any, zeros: Array, F: Array, *, needs: frozenset[str]) -> Fading
     return FadingState(
         F,
         zeros,
-        buffers.blank(zeros, d + 1, d + 1),
-        buffers.blank(zeros, 3) + begun,
-        buffers.blank(zeros, 2) if "lipschitz" in needs and unbounded else None,
-        None if model.half_life is None else buffers.blank(zeros) + forgetting.BEFORE,
-        None if unbounded else window.init(buffers.blank(zeros, d + 1)),
-        buffers.blank(zeros, d, d) if "noise_width" in needs and unbounded else None,
+        arrays.blank(zeros, d + 1, d + 1),
+        arrays.blank(zeros, 3) + begun,
+        arrays.blank(zeros, 2) if "lipschitz" in needs and unbounded else None,
+        None if model.half_life is None else arrays.blank(zeros) + forgetting.BEFORE,
+        None if unbounded else window.init(arrays.blank(zeros, d + 1)),
+        arrays.blank(zeros, d, d) if "noise_width" in needs and unbounded else None,
     )
 
 
@@ -153,7 +153,7 @@ def advanced(model: Any, state: FadingState, at: Array) -> FadingState:
     now = arrays.namespace(state.theta).maximum(state.now, at)
     left = forgetting.halved(model, now - state.now)
     A, steps = _times(left, state.A), left * state.lost[..., 0] + 1
-    nothing = buffers.blank(state.theta, 1, state.theta.shape[-1])
+    nothing = arrays.blank(state.theta, 1, state.theta.shape[-1])
     F, theta, lost = _factored(FadingSums(model.lam, A, steps, left, state.F, state.lost, None, nothing, None))
     norms = None if state.norms is None else _times(left, state.norms)
     noise = state.noise

@@ -30,8 +30,8 @@ class History(NamedTuple):
 
 def init(zeros: Array) -> History:
     """A history without rows, for features like zeros (..., d)."""
-    X, count, total = (buffers.blank(zeros, *shape) for shape in ((PAD, zeros.shape[-1]), (PAD,), (PAD,)))
-    return History(X, count, total, buffers.blank(zeros, dtype=arrays.namespace(zeros).int64))
+    X, count, total = (arrays.blank(zeros, *shape) for shape in ((PAD, zeros.shape[-1]), (PAD,), (PAD,)))
+    return History(X, count, total, arrays.blank(zeros, dtype=arrays.namespace(zeros).int64))
 
 
 def append(state: History, x: Array, r: Array, weight: Array | None, *, distinct: bool, own: bool = False) -> History:

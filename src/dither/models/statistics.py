@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.links import Link
-from dither.models import buffers, factor, history
+from dither.models import factor, history
 from dither.models.history import History
 
 KEPT = {  # statistic -> the abilities that it is kept for
@@ -45,7 +45,7 @@ def init(needs: frozenset[str], zeros: Array, *, lam: float) -> Extra | None:
     kept = {name for name, abilities in KEPT.items() if needs & abilities}
     if not kept:
         return None
-    xp, empty, d = arrays.namespace(zeros), functools.partial(buffers.blank, zeros), zeros.shape[-1]
+    xp, empty, d = arrays.namespace(zeros), functools.partial(arrays.blank, zeros), zeros.shape[-1]
     return Extra(
         gram=Gram(empty(d, d), empty(d, d), empty(dtype=xp.int64)) if "gram" in kept else None,
         norms=empty(4) if "norms" in kept else None,

@@ -37,8 +37,8 @@ class WindowRows(NamedTuple):
 def init(zeros: Array) -> WindowRows:
     """No rows, for y like zeros (..., d+1)."""
     d, int64 = zeros.shape[-1], arrays.namespace(zeros).int64
-    Y, count, books, peak = (buffers.blank(zeros, *shape) for shape in ((ROOM, d), (ROOM,), (3,), (d,)))
-    return WindowRows(Y, count, buffers.blank(zeros, 2, dtype=int64), books, peak)
+    Y, count, books, peak = (arrays.blank(zeros, *shape) for shape in ((ROOM, d), (ROOM,), (3,), (d,)))
+    return WindowRows(Y, count, arrays.blank(zeros, 2, dtype=int64), books, peak)
 
 
 def one(
