@@ -168,7 +168,10 @@ def test_live_takes_batches_and_probabilities_by_name(frames, home):
 
 
 def test_two_processes_of_live_agree_on_the_order(frames, shared):
-    with dither.Live(shared, bandit=fresh()) as one, dither.Live(shared, refresh_seconds=1e-9) as two:
+    with (
+        dither.Live(shared, bandit=fresh(), snapshot_batches=1) as one,
+        dither.Live(shared, refresh_seconds=1e-9) as two,
+    ):
         for i, X in enumerate(arms()):
             live = (one, two)[i % 2]
             d = live.choose(frames(X, i % 2 == 1))

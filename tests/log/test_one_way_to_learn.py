@@ -125,10 +125,10 @@ def test_what_cannot_be_learnt_is_refused_on_every_way(tmp_path, way):
     with pytest.raises(ValueError, match="width"):
         learn(dither.LinFP(dim=D + 1, seed=0), tmp_path / "arms")
     numeric = dither.features.Numeric
-    of_log, of_bandit = (dither.Features(context={"u": numeric(mean=0, scale=scale)}) for scale in (1, 2))
+    of_log, of_bandit = (dither.Features(arm={"u": numeric(mean=0, scale=scale)}) for scale in (1, 2))
     with Log(tmp_path / "features", bandit=dither.LinFP(features=of_log, seed=0), buffer=1) as log:
         log.reward(
-            log.decide(of_log.encode([{"u": 1.0}], [{}])[0] if False else of_log.encode({"u": 1.0}, [{}]), id="a").id,
+            log.decide(of_log.encode([{"u": 1.0}], [{}])[0] if False else of_log.encode({}, [{"u": 1.0}]), id="a").id,
             1.0,
         )
     with pytest.raises(ValueError, match="other Features"):

@@ -282,5 +282,5 @@ class Learner:
 
 def _slots(connection: Any) -> int:
     """How many disjoint slots the arms of the catalogue need; 0: none."""
-    about = keeping.settings(connection).get("about", {})
+    about = keeping.facts(connection)
     return len(about.get("slots") or ())

@@ -11,8 +11,9 @@ from dither.deciding import inputs
 from dither.deciding.baseline import no_baseline
 from dither.deciding.request import Request
 from dither.features import Catalogue
+from dither.features.arm_ids import id_texts
 from dither.live import taught
-from dither.log.record import id_text, ids
+from dither.log.record import ids
 
 
 class Call(NamedTuple):
@@ -50,9 +51,7 @@ def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:
 
 def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
     """The request of a context, and of arms that the catalogue has."""
-    arms, mask = call.arms, call.mask
-    if isinstance(arms, (str, bytes)):
-        raise ValueError(f"arms must be a list of ids, got {arms!r}: arms=[{arms!r}]")
+    arms, mask = None if call.arms is None else id_texts(call.arms), call.mask
     with catalogue._lock:  # the version is that of the arms
         version = catalogue.version
         if catalogue.features.form == "disjoint":
@@ -62,7 +61,7 @@ def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
             if mask is not None:
                 offered = offered & inputs.offered(mask, shape=_slots(mask, offered))
             return bandit.read(catalogue.encode(call.context, arms), offered)._replace(ids=names, version=version)
-        names = catalogue.ids if arms is None else tuple(arm if isinstance(arm, str) else id_text(arm) for arm in arms)
+        names = catalogue.ids if arms is None else arms
         return bandit.read(catalogue.encode(call.context, names), mask)._replace(ids=names, version=version)
 
 

@@ -38,8 +38,7 @@ def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
         assert acting is not None
         keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
         if acting.features is not None:  # so that nobody learns the log with other Features
-            about = keeping.settings(connection).get("about", {})
-            keeping.put(connection, "about", about | {"encoded_by": acting.features.fingerprint})
+            keeping.settle(connection, encoded_by=acting.features.fingerprint)
         return True
 
 

@@ -80,7 +80,7 @@ class CatalogueKeeper:
         self._learner.stands.room(self.slots)
         arm_events.put(connection, self.ledger.database, events)
         if self.slots:
-            about = keeping.settings(connection).get("about", {})
+            about = keeping.facts(connection)
             keeping.put(connection, "about", about | {"slots": list(self.catalogue.everything)})
 
 

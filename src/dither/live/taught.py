@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
+from dither.log import teaching
 from dither.log.database import keeping, lessons
 from dither.models import adapting
 
@@ -142,6 +143,5 @@ def teach(bandit: Bandit, batch: lessons.Batch) -> int:
 
 
 def _update(bandit: Bandit, batch: lessons.Batch, rows: Any) -> None:
-    arm = None if batch.slots is None else batch.slots[rows]
-    at = batch.at[rows] if bandit.clocked else None
-    bandit.update(batch.x[rows], batch.r[rows], arm=arm, at=at)
+    part = teaching.Lessons(batch.x[rows], None if batch.slots is None else batch.slots[rows])
+    teaching.teach(bandit, part, batch.r[rows], at=batch.at[rows])

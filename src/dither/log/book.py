@@ -153,10 +153,7 @@ class Ledger:
 
         with self.holding() as connection:
             lessons.hold(connection)
-            about = keeping.settings(connection).get("about", {})
-            if name not in about:
-                keeping.put(connection, "about", about | {name: list(value)})
-            return tuple(about.get(name, value))
+            return tuple(keeping.settle(connection, **{name: list(value)})[name])
 
     def look(self) -> None:
         """See the names of features and the ids of slots that another process may have given."""
@@ -164,7 +161,7 @@ class Ledger:
 
         if self._columns is None or self._slots is None:
             with self._home.reading() as connection:
-                about = keeping.settings(connection).get("about", {})
+                about = keeping.facts(connection)
             self._columns = tuple(about["names"]) if about.get("names") else None
             self._slots = tuple(about["slots"]) if about.get("slots") else None
 
@@ -323,9 +320,9 @@ class Ledger:
         decisions, events, about = self.frames()
         if decisions.height == 0:
             raise ValueError(f"the ledger in {self._home.where} holds no decisions: there is nothing to evaluate")
-        names = about.get("names")
+        names, slots = (tuple(about[name]) if about.get(name) else None for name in ("names", "slots"))
         frame = storage.join(decisions, events, rule=rewards or self.rewards)
-        return Logged(frame, names=None if names is None else tuple(names), encoded_by=about.get("encoded_by"))
+        return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots)
 
     def frames(self) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""
@@ -336,7 +333,7 @@ class Ledger:
         with self._home.reading() as connection, fetching.uncollected():
             parts = list(fetching.decisions(connection, self._home))
             events = fetching.events(connection, self._home)
-            about = keeping.settings(connection).get("about", {})
+            about = keeping.facts(connection)
         decisions = fetching.together(parts) if parts else pl.DataFrame(schema=_empty())
         places = decisions.select(pl.col("__decision"), "id", place=pl.int_range(pl.len(), dtype=pl.Int64))
         events = events.join(places, left_on="decision", right_on="__decision", maintain_order="left")

@@ -304,7 +304,7 @@ class Log:
                 self.flush()
                 return reader.read(self.path, rewards=rewards)
             frame = storage.join(self._decisions(), storage.events(self._events), rule=rewards or self.rewards)
-            return Logged(frame, names=self._columns, encoded_by=self._encoded_by)
+            return Logged(frame, names=self._columns, encoded_by=self._encoded_by, slot_ids=self._slots)
 
     def close(self) -> None:
         """Flush, and let another writer have the folder. In the child of a fork this does nothing."""
