@@ -27,7 +27,7 @@ from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, digits, statistics
 from dither.models.buffers import Rows
-from dither.models.network import Network, NetworkState, recent
+from dither.models.network import Network, NetworkState, losses, recent
 from dither.models.network.layout import layout
 from dither.models.ridge import Ridge, RidgeState
 
@@ -54,7 +54,7 @@ class NeuralLinear:
     """Ridge regression on the last hidden layer of a network; all but the last two settings are `Network`'s."""
 
     hidden: int | str | tuple[int, ...] = (50, 50)
-    output: str = "identity"  # what the network is trained for; the regression is of the rewards themselves
+    output: losses.Output = "identity"  # what the network is trained for; the regression is of the rewards themselves
     slots: int | None = None  # K
     lr: float = 0.001
     beta1: float = 0.9
@@ -65,7 +65,7 @@ class NeuralLinear:
     every: int = 1
     steps: int = 1
     weight_decay: float = 0.0
-    dtype: str = "float32"
+    dtype: losses.Precision = "float32"
     lam: float = 0.25  # λ of the regression
     refresh: int = 50  # observations between two embeddings of the whole history
     owns = True  # update takes own=

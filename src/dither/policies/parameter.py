@@ -8,7 +8,7 @@ No choice probability in closed form: propensities are Monte Carlo.
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 class ThompsonSampling:
     """On any model with `sample` and `scores`."""
 
-    c: scale.Scale = 1.0
+    c: scale.Scale | Literal["anytime"] = 1.0
     sigma: float = 1.0  # R, sd of the reward noise
     S: float = 1.0  # bound on ‖θ*‖, for the schedules
     horizon: int | None = None  # T, for the schedules; None: t

@@ -10,14 +10,15 @@ forgets, t under the second logarithm is the sum of what t observations count: i
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 from dither import theory
 from dither.base import errors
 from dither.models import model as contract
 
-Scale = float | str | Callable[[int], float]
-NAMES = ("oful", "theory")
+Named = Literal["oful", "theory"]
+Scale = float | Named | Callable[[int], float]
+NAMES = get_args(Named)
 
 
 def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float | None) -> None:
@@ -34,7 +35,7 @@ def check(c: Scale, *, sigma: float, S: float, horizon: int | None, delta: float
         raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
 
 
-def needs(c: Scale) -> frozenset[str]:
+def needs(c: object) -> frozenset[str]:
     """What the schedule asks of a model."""
     if not isinstance(c, str):
         return frozenset()

@@ -10,6 +10,7 @@ from dither import links
 from dither.base.arrays import Array
 from dither.models import moments
 from dither.models.regressor import adapter, fingerprints, slots
+from dither.models.regressor.slots import Encoding
 
 
 class FixedState(NamedTuple):
@@ -34,7 +35,7 @@ class Fixed:
 
     function: Any
     slots: int | None = None
-    encode: str = "disjoint"
+    encode: Encoding = "disjoint"
     support = links.LINKS["identity"].support
 
     def __post_init__(self) -> None:
