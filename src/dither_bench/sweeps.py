@@ -107,7 +107,7 @@ def search_seed(seed: int) -> int:
 def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]]) -> list[grids.Grid]:
     """The grids of the algorithms, each with those of these settings that it has and leaves open.
 
-    Raises LookupError for a setting that none of the algorithms has.
+    Raises TypeError for a setting that none of the algorithms has.
     """
     found = [grids.Grid.parse(text) for text in algorithms]
     bases, axes = [_base(grid) for grid in found], list(axes)
@@ -115,7 +115,7 @@ def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]])
     for name, _ in axes:
         if not any(name in names for names in takes):
             known = dict.fromkeys(known for names in takes for known in names)
-            raise errors.unknown(f"setting of {' or '.join(map(str, bases))}", name, known=known)
+            raise errors.unknown_setting(f"setting of {' or '.join(map(str, bases))}", name, known=known)
     return [
         grid.over(axis for axis in axes if axis[0] in names and axis[0] not in _set(grid))
         for grid, names in zip(found, takes, strict=True)

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from dither import models
-from dither.algorithms.algorithm import UNSTATED, Algorithm
+from dither.algorithms.algorithm import Algorithm
 from dither.deciding import decision
 
 CURE = "a policy alone is paired with Ridge: pair it with its model in dither.Algorithm(..., model=), and name that"
@@ -45,7 +45,5 @@ def _alone(policy: type, name: str) -> Algorithm:
         policy,
         summary=" ".join(said.split()) or f"{name}.",
         source="the user's own",
-        perturbs=UNSTATED,
-        propensity=UNSTATED,
         model=models.Ridge,
     )

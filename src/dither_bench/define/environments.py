@@ -138,7 +138,8 @@ def describe(name: str, **given: Any) -> dict[str, Any]:
         parts.fresh(own[0].source)
     shown, taken = parts.short(name), defaults(name)
     for setting in given:
-        errors.among(f"setting of the environment {shown}", setting, taken)
+        if setting not in taken:
+            raise errors.unknown_setting(f"setting of the environment {shown}", setting, known=taken)
     if lacking := [p for p, default in taken.items() if default is inspect.Parameter.empty and p not in given]:
         raise ValueError(f"{shown} needs {' and '.join(lacking)}: give it with --with {lacking[0]}=VALUE")
     if own is None:

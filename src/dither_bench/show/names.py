@@ -57,7 +57,7 @@ def _own(figure: Figure) -> set[Spec]:
 
 
 def _base(figure: Figure, spec: Spec) -> str:
-    own = spec.own.name if isinstance(spec.own, Part) else PAPER.get(spec.name, spec.name)
+    own = spec.origin.name if isinstance(spec.origin, Part) else PAPER.get(spec.name, spec.name)
     return spec.algorithm.label.get(figure.drawn or figure.name, own).removesuffix(" (ours)")
 
 
