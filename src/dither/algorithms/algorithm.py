@@ -103,8 +103,8 @@ class Algorithm:
 
         Where perturbs or propensity is None, it is that of the policy in `CHANCE`, or else `UNSTATED`.
         """
-        where, known = CHANCE.get(policy, (UNSTATED, UNSTATED))
-        self.perturbs, self.propensity = perturbs or where, propensity or known
+        where, how = CHANCE.get(policy, (UNSTATED, UNSTATED))
+        self.perturbs, self.propensity = perturbs or where, propensity or how
         errors.one_of(f"perturbs of {name}, which says where chance enters,", self.perturbs, PERTURBS)
         errors.one_of(f"propensity of {name}", self.propensity, PROPENSITY)
         self.name, self.policy, self.summary, self.model = name, policy, summary, model

@@ -56,24 +56,24 @@ class General(Algorithm):
         return Recipe(functools.partial(kind, model, slots=disjoint), of_kind, words)
 
 
-def _instance(given: Any) -> None:
+def _instance(model: Any) -> None:
     """Refuse a class."""
-    if isinstance(given, type):
-        raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
+    if isinstance(model, type):
+        raise TypeError(f"a model is an instance: pass {model.__name__}() for {model.__name__}")
 
 
-def _kind(given: Any) -> Any:
-    """The class that makes a model of what is given; None where it is a model already."""
-    _instance(given)
-    if contract.is_model(given):
+def _kind(model: Any) -> Any:
+    """The class that makes a model of what stands for it; None where it is a model already."""
+    _instance(model)
+    if contract.is_model(model):
         return None
-    if hasattr(given, "predict") or hasattr(given, "fit"):
+    if hasattr(model, "predict") or hasattr(model, "fit"):
         return Regressor  # it says what an estimator lacks
-    if callable(given):
+    if callable(model):
         return Fixed
     raise TypeError(
         f"model must be an estimator with fit and predict, a function X (n, d) -> (n,), or a model of dither.models; "
-        f"got {given!r}"
+        f"got {model!r}"
     )
 
 

@@ -6,11 +6,10 @@ Bounds are those of the paper's Table A.1; for linear models, those of its text.
 """
 
 import copyreg
-from collections.abc import Mapping
 from typing import Any
 
 from dither import links, models, policies
-from dither.algorithms.algorithm import PRESETS, Algorithm
+from dither.algorithms.algorithm import PRESETS, Algorithm, Values
 from dither.algorithms.fp import FP
 from dither.algorithms.networks import NETWORKS
 from dither.base import errors
@@ -20,36 +19,44 @@ LOGISTIC = ("fig3-logistic", "h4", "h5")
 GREEK = "ε-Greedy"
 
 
-def _ancestor(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _ancestor(dim: int, settings: Values) -> Values:
     """The code that the curves follow has the Gram matrix 1e-4 I + Σ x x'/σ². That is V/σ² with λ = σ² 1e-4."""
-    return {"lam": 1e-4 * given.get("sigma", 1.0) ** 2}
+    return {"lam": 1e-4 * settings.get("sigma", 1.0) ** 2}
 
 
-def _level(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _of_curves(dim: int, settings: Values) -> Values:
+    """The same for LinUCB and RandLinUCB, whose σ that code counts twice."""
+    return {"S": None, "sigma_again": True, **_ancestor(dim, settings)}
+
+
+def _level(dim: int, settings: Values) -> Values:
     """OFUGLB's estimate over ‖θ‖ <= S. OFUGLB has no ridge; 1e-6 is used so that the minimiser is unique."""
-    S = given.get("S", 1.0)
+    S = settings.get("S", 1.0)
     errors.positive("S", S)
     return {"constrain": S, "ridge": 1e-6}
 
 
-def _relaxed(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _relaxed(dim: int, settings: Values) -> Values:
     """OFUGLB-e: the same estimate, and widths in ℓI + Σ μ'(x'θ̂) xx' with ℓ = 1/(8S²(1 + S))."""
-    level, S = _level(dim, given), given.get("S", 1.0)
-    return level | {"lam": 1 / (8 * S**2 * (1 + S)), "S": S, "radius": "ofuglb"}
+    level = _level(dim, settings)
+    S = level["constrain"]
+    return {**level, "lam": 1 / (8 * S**2 * (1 + S)), "S": S, "radius": "ofuglb"}
 
 
-def _li(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """UCB-GLM's bonus. The preset "own_paper" takes the least slope of μ for ‖θ‖ <= S, not the largest."""
-    return {"radius": "ucb-glm", "sigma": 0.5, "gram": True}
+# UCB-GLM's bonus. The preset "own_paper" takes the least slope of μ for ‖θ‖ <= S, not the largest.
+LI = {"radius": "ucb-glm", "sigma": 0.5, "gram": True}
 
 
-def _li_own(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    link = links.find(given.get("link", "logit"))
-    return _li(dim, given) | {"kappa": link.kappa(given.get("S") or 1.0)}
+def _li(dim: int, settings: Values) -> Values:
+    return {**LI, "kappa": _link(settings).kappa(settings.get("S") or 1.0)}
 
 
-def _filippi_own(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {"c_mu": links.find(given.get("link", "logit")).kappa(1.0)}
+def _filippi(dim: int, settings: Values) -> Values:
+    return {"c_mu": _link(settings).kappa(1.0)}
+
+
+def _link(settings: Values) -> Any:
+    return links.find(settings.get("link", "logit"))
 
 
 def _above(S: float) -> float:
@@ -93,7 +100,7 @@ _ALL = (
         source="Vaswani, Mehrabian, Durand, Kveton 2020",
         bound="d√T",
         presets={
-            "as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True},
+            "as_run": _of_curves,
             "own_paper": {"lam": 1.0},  # one λ, as in β; all else is the default
         },
         told=("horizon",),
@@ -104,10 +111,7 @@ _ALL = (
         summary="LinUCB, also known as OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011).",
         source="Abbasi-Yadkori, Pál, Szepesvári 2011",
         bound="d√T",
-        presets={
-            "as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True},
-            "own_paper": {"radius": "oful", "lam": 1.0},
-        },
+        presets={"as_run": _of_curves, "own_paper": {"radius": "oful", "lam": 1.0}},
         told=("horizon",),
     ),
     Algorithm(
@@ -209,7 +213,7 @@ _ALL = (
         source="Vaswani, Mehrabian, Durand, Kveton 2020",
         bound="d√T/κ",
         model=models.GLM,
-        presets={"default": _li, "as_run": _li, "own_paper": _li_own},
+        presets={"default": LI, "as_run": LI, "own_paper": _li},
         told=("horizon",),
     ),
     Algorithm(
@@ -219,7 +223,7 @@ _ALL = (
         source="Li, Lu, Zhou 2017",
         bound="d√T/κ",
         model=models.GLM,
-        presets={"default": _li, "as_run": _li, "own_paper": _li_own},
+        presets={"default": LI, "as_run": LI, "own_paper": _li},
         told=("horizon",),
     ),
     Algorithm(
@@ -229,7 +233,7 @@ _ALL = (
         source="Filippi, Cappé, Garivier, Szepesvári 2010",
         bound="d√T/κ",
         model=models.GLM,
-        presets={"own_paper": _filippi_own},
+        presets={"own_paper": _filippi},
         told=("horizon",),
     ),
     Algorithm(
