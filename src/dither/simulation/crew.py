@@ -62,28 +62,27 @@ class Team:
         """Keep the state of all runs, and give each agent its own as views."""
         self.state, R = state, len(self.agents[0].world.runs)
         for k, agent in enumerate(self.agents):
-            own = slice(k * R, (k + 1) * R)
-            agent.state = trees.map_arrays(operator.itemgetter(own), state)
+            agent.state = trees.map_arrays(operator.itemgetter(slice(k * R, (k + 1) * R)), state)
 
     def step(self, t: int, i: int, rows: Rounds) -> None:
         """Choose, pay, learn: round t, which is round i of these."""
-        seen: list[Any] = []
+        lessons: list[Any] = []
         try:
             for agent in self.agents:
-                seen.append(agent.choose(t, i, rows))
-            self.learn(t, i, rows, seen)
+                lessons.append(agent.choose(t, i, rows))
+            self.learn(t, i, rows, lessons)
         except Exception as error:
-            chosen = self.agents[len(seen) :][:1] or self.agents  # none is left: all of them learn
-            error.add_note(f"{', '.join(agent.label for agent in chosen)} in round {t}")
+            failed = self.agents[len(lessons) :][:1] or self.agents  # none is left: all of them learn
+            error.add_note(f"{', '.join(agent.label for agent in failed)} in round {t}")
             raise
 
-    def learn(self, t: int, i: int, rows: Rounds, seen: list[Any]) -> None:
-        """Learn what the agents have seen in round t, which is round i of these."""
-        if len(seen) == 1:
-            self.agents[0].learn(t, seen[0], None if rows.delay is None else rows.delay[:, i])
+    def learn(self, t: int, i: int, rows: Rounds, lessons: list[Any]) -> None:
+        """Learn what `choose` of each agent gave in round t, which is round i of these."""
+        if len(lessons) == 1:
+            self.agents[0].learn(t, lessons[0], None if rows.delay is None else rows.delay[:, i])
             return
-        x, r = (np.concatenate(kind) for kind in list(zip(*seen, strict=True))[:2])
-        slot = {name: np.concatenate([own[name] for _, _, own in seen]) for name in seen[0][2]}
+        x, r = (np.concatenate(kind) for kind in list(zip(*lessons, strict=True))[:2])
+        slot = {name: np.concatenate([settings[name] for _, _, settings in lessons]) for name in lessons[0][2]}
         self.share(self.model.update(self.state, x, r, **slot, **contract.given_up(self.model)))
 
 
@@ -146,9 +145,9 @@ class Agent:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
         return x, r, slot
 
-    def learn(self, t: int, seen: tuple[Array, Array, dict[str, Any]], delay: np.ndarray | None) -> None:
-        """Learn what comes in round t; delay (R,) says how many rounds late what was seen now will come."""
-        x, r, slot = seen
+    def learn(self, t: int, lesson: tuple[Array, Array, dict[str, Any]], delay: np.ndarray | None) -> None:
+        """Learn what comes in round t; delay (R,) says how many rounds late this lesson, of `choose`, will come."""
+        x, r, slot = lesson
         if delay is None:
             self.state = self.model.update(self.state, x, r, **slot, **contract.given_up(self.model))
             return

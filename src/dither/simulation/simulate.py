@@ -8,7 +8,7 @@ show this one.
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,11 +130,7 @@ def simulate(
     settings = dict(
         rounds=rounds, seed=seed, marks=marks, xp=arrays.backend(device) if xp is None else xp, device=device
     )
-    done = _Count(len(numbers) * rounds, on_progress)
-    if jobs == 1:
-        pieces = [_lockstep(env, agents, share, done=done, **settings) for share in shares]
-    else:
-        pieces = _parallel(env, agents, shares, jobs=jobs, done=done, **settings)
+    pieces = _pieces(env, agents, shares, jobs=jobs, on_progress=on_progress, **settings)
     regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
     return Results(tuple(agents), numbers, marks, regret, realised, seed)
 
@@ -201,15 +197,15 @@ def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
             f"algorithms must be a list of names or a dict, got the text {algorithms!r}: pass [{algorithms!r}]"
         )
     if isinstance(algorithms, Mapping):
-        found = {label: _entry(label, what) for label, what in algorithms.items()}
+        labelled = {label: _entry(label, what) for label, what in algorithms.items()}
     else:
-        listed = [_entry(str(what), what) for what in algorithms]
-        found = {str(spec): spec for spec in listed}
-        if len(found) < len(listed):
-            raise ValueError(f"algorithms must differ, got {[*map(str, listed)]}; in a dict they may have labels")
-    if not found:
+        specs = [_entry(str(what), what) for what in algorithms]
+        labelled = {str(spec): spec for spec in specs}
+        if len(labelled) < len(specs):
+            raise ValueError(f"algorithms must differ, got {[*map(str, specs)]}; in a dict they may have labels")
+    if not labelled:
         raise ValueError("algorithms must name at least one algorithm")
-    return found
+    return labelled
 
 
 def _entry(label: str, what: Any) -> Spec | tuple[Any, Any]:
@@ -235,26 +231,26 @@ def recorded(T: int) -> np.ndarray:
     return np.unique(np.r_[np.geomspace(1, T, 180).round().astype(np.int64), even, T])
 
 
-class _Count:
-    """Tells a progress callback how many rounds are done."""
+def _pieces(
+    env: Any, agents: dict, shares: list, *, jobs: int, on_progress: Callable[[int, int], None] | None, **settings: Any
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """What `_lockstep` gives for each share of the runs: here, or in so many processes."""
+    rounds = settings["rounds"]
+    done, total = 0, sum(map(len, shares)) * rounds
 
-    def __init__(self, total: int, tell: Callable[[int, int], None] | None) -> None:
-        self.done, self.total, self.tell = 0, total, tell
+    def tell(more: int) -> None:
+        nonlocal done
+        done += more
+        if on_progress is not None:
+            on_progress(done, total)
 
-    def add(self, n: int) -> None:
-        self.done += n
-        if self.tell is not None:
-            self.tell(self.done, self.total)
-
-
-def _parallel(env: Any, agents: dict, shares: list, *, jobs: int, done: _Count, **settings: Any) -> list:
-    send = workers.delayed(_there)
-    calls = [send(parts.Travel(), env, agents, runs, done=None, **settings) for runs in shares]
-    found = []
-    for runs, piece in zip(shares, workers.Workers(jobs=jobs).results(calls, ordered=True), strict=True):
-        found.append(piece)
-        done.add(len(runs) * settings["rounds"])
-    return found
+    if jobs == 1:
+        yield from (_lockstep(env, agents, share, tell=tell, **settings) for share in shares)
+        return
+    calls = [workers.delayed(_there)(parts.Travel(), env, agents, share, **settings) for share in shares]
+    for share, piece in zip(shares, workers.Workers(jobs=jobs).results(calls, ordered=True), strict=True):
+        tell(len(share) * rounds)
+        yield piece
 
 
 def _there(arrived: parts.Travel, *what: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -272,9 +268,12 @@ def _lockstep(
     marks: np.ndarray,
     xp: Any,
     device: Any,
-    done: Any,
+    tell: Callable[[int], None] = lambda done: None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once."""
+    """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once.
+
+    tell : called with the number of rounds that were played since the last call
+    """
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
     world = World(env, runs, seed, xp=xp, device=device)
     crew = [Agent(label, model, policy, world) for label, (model, policy) in agents.items()]
@@ -299,6 +298,5 @@ def _lockstep(
             sums = agent.sums(kinds[agent.home])
             regret[a][:, due], realised[a][:, due] = (arrays.numpy(kind)[:, marks[due] - t - 1] for kind in sums)
         t += ahead
-        if done is not None:
-            done.add(ahead * len(runs))
+        tell(ahead * len(runs))
     return regret, realised
