@@ -232,12 +232,12 @@ def in_turn(best: Callable[[Array, Array], Array], u: Array, arms: int, mask: Ar
     all_arms = xp.ones((*u.shape[:-1], arms), dtype=xp.bool, device=device(u))
     left = all_arms if mask is None else xp.asarray(mask, copy=True)
     left = xp.asarray(xp.broadcast_to(left, (*u.shape[:-1], arms)), copy=True)
-    found = []
+    order = []
     for r in range(u.shape[-1]):
         arm = best(u[..., r], left)
-        found.append(arm)
+        order.append(arm)
         left = replace(left, arm, xp.zeros(arm.shape, dtype=xp.bool, device=device(u)), rank=0, own=True)
-    return xp.stack(found, axis=-1)
+    return xp.stack(order, axis=-1)
 
 
 def nth(tied: Array, u: Array) -> Array:

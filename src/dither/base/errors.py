@@ -144,11 +144,11 @@ def lacks(model: object, *abilities: str, policy: object) -> TypeError:
     )
 
 
-def overflow(own: str | None = None) -> ValueError:
-    """The error of an estimate that is not finite; own : the name of the user's model that made it."""
-    if own is not None:
+def overflow(name: str | None = None) -> ValueError:
+    """The error of an estimate that is not finite; name : of the user's model that made it."""
+    if name is not None:
         return ValueError(
-            f"{own}.update gave NaN or infinity: the estimate overflows, so scale x and r down; or {own}.update "
+            f"{name}.update gave NaN or infinity: the estimate overflows, so scale x and r down; or {name}.update "
             f"divides by 0"
         )
     return ValueError("x and r are too large for float64: the estimate overflows; scale them down")
