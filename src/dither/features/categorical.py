@@ -21,7 +21,7 @@ class Category:
     most, least : a fit keeps the `most` frequent values, of those that came at least `least` times
     """
 
-    values: tuple[str, ...] | None = None
+    values: Sequence[Any] | None = None
     unknown: str = "zero"
     missing: str = "zero"
     most: int | None = None

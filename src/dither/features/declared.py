@@ -37,7 +37,7 @@ def kind(name: str, given: Any) -> Any:
         return KINDS[given]()
     given = records.column(given)
     if isinstance(given, Sequence):
-        return Category(given)  # type: ignore[arg-type]
+        return Category(given)
     if isinstance(given, type) or not isinstance(given, tuple(KINDS.values())):
         raise ValueError(f"{name!r} must have a kind: one of {', '.join(KINDS)}, or a list of values; got {given!r}")
     return given

@@ -17,6 +17,7 @@ scores by those of people; a regret has no such scale, so the reference of the t
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,7 +119,7 @@ def robust(found: Scores) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def profile(found: Scores, at: np.ndarray | None = None) -> pl.DataFrame:
+def profile(found: Scores, at: Sequence[float] | np.ndarray | None = None) -> pl.DataFrame:
     """Columns algorithm, tau, share, low, high; at : the τ (G,), or None for those of `taus`."""
     x, again = found.relative, found.resampled()
     tau = taus(x) if at is None else np.asarray(at, dtype=float)
