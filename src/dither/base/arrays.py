@@ -16,6 +16,7 @@ import array_api_compat
 import array_api_compat.numpy
 import numpy as np
 import scipy.special
+from numpy.typing import ArrayLike
 
 from dither.base import errors
 
@@ -25,7 +26,7 @@ ROUNDING = 1e-15  # is added, as a share of the request's largest score: a sum t
 _LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # no `spread` is a larger share of the largest score
 
 
-def log(p: Any) -> np.ndarray:
+def log(p: ArrayLike) -> np.ndarray:
     """The logarithm of probabilities in NumPy; -inf of 0."""
     with np.errstate(divide="ignore"):
         return np.log(p)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dither.base import errors
 
@@ -138,18 +139,18 @@ def require(holds: Any, says: str, *, cure: str) -> None:
         raise AssertionError(f"{says}. {cure}")
 
 
-def agree(numbers: Any, wanted: Any, says: str, *, rtol: float, atol: float = 0.0, cure: str) -> None:
+def agree(numbers: ArrayLike, wanted: ArrayLike, says: str, *, rtol: float, atol: float = 0.0, cure: str) -> None:
     """Fail where numbers are not `close` to those that are wanted; what is said ends with where they differ most."""
     require(close(numbers, wanted, rtol=rtol, atol=atol), f"{says} {farthest(numbers, wanted)}", cure=cure)
 
 
-def close(numbers: Any, wanted: Any, *, rtol: float, atol: float = 0.0) -> bool:
+def close(numbers: ArrayLike, wanted: ArrayLike, *, rtol: float, atol: float = 0.0) -> bool:
     """Whether two arrays of numbers are of one shape and agree to rtol; NaN agrees with NaN."""
     x, y = np.asarray(numbers, dtype=float), np.asarray(wanted, dtype=float)
     return x.shape == y.shape and bool(np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=True))
 
 
-def farthest(numbers: Any, wanted: Any) -> str:
+def farthest(numbers: ArrayLike, wanted: ArrayLike) -> str:
     """Where two arrays differ most, in words."""
     x, y = np.asarray(numbers, dtype=float), np.asarray(wanted, dtype=float)
     if x.shape != y.shape:

@@ -58,7 +58,7 @@ def batch(case: Trial) -> None:
             cure=f"{LEADING}. `draw` must give a request the same chance in a batch and alone, and `decide` of the "
             "view must choose what `best` or `scores` choose",
         )
-        alone = [d.propensity for d in one]
+        alone: Any = [d.propensity for d in one]
         agree(many.propensity, alone, "a batch says other propensities:", rtol=case.rtol, cure=LEADING)
         require(
             a.decisions == b.decisions == n and same(a.choose(X[-1]), b.choose(X[-1])),

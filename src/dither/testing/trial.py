@@ -9,6 +9,7 @@ from typing import Any
 
 import array_api_compat.numpy
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from dither import envs
@@ -94,7 +95,7 @@ class Trial:
         mask[:, 0] = True
         return mask
 
-    def paid(self, real: Any) -> np.ndarray:
+    def paid(self, real: ArrayLike) -> np.ndarray:
         """Real numbers as rewards that the model takes, in the same order."""
         low, high = self.support
         real = np.asarray(real, dtype=float)
@@ -138,11 +139,11 @@ class Trial:
         r[:2] = -0.8, 0.8
         return X, self.paid(r)
 
-    def slot(self, k: Any) -> dict[str, Any]:
+    def slot(self, k: ArrayLike) -> dict[str, Any]:
         """Of observation k: the argument arm= of `update`, where the model has slots, and at= where it has a clock."""
         return ({} if self.slots is None else {"arm": np.asarray(k) % self.slots}) | self.timed(k)
 
-    def timed(self, k: Any) -> dict[str, Any]:
+    def timed(self, k: ArrayLike) -> dict[str, Any]:
         """The argument at= of `update` of observation k, where the model has a clock."""
         return {"at": np.asarray(k) * 1.0} if contract.clocked(self.model) else {}
 
