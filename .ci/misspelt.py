@@ -16,6 +16,7 @@ dither.EpsGreedy(dim=3, decay="halve")  # refused
 dither.UCBGLM(dim=3, c=1.0)  # refused
 dither.FP(3, refit="doubled")  # refused
 models.GLM(solver="onlien")  # refused
+dither.experiments.comapre(["LinFP"])  # refused
 
 
 def scale(t: int) -> float:
