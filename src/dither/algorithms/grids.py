@@ -32,22 +32,22 @@ class Range:
 
     low: str
     high: str
-    log: bool = False
+    geometric: bool = False  # the logarithm is drawn
 
     def __post_init__(self) -> None:
         low, high = float(self.low), float(self.high)
         if not low < high < math.inf:
             raise ValueError(f"a range goes up, from a smaller to a larger number, got {self}")
-        if self.log and low <= 0:
+        if self.geometric and low <= 0:
             raise ValueError(f"a range of logarithms begins above 0, got {self}")
 
     def __str__(self) -> str:
-        return f"{'log:' * self.log}{self.low}..{self.high}"
+        return f"{'log:' * self.geometric}{self.low}..{self.high}"
 
     def draw(self, rng: np.random.Generator, *, fractions: bool) -> str:
         """A number as text. fractions=False: a whole number, where both ends are written as such."""
         low, high, u = float(self.low), float(self.high), rng.random()
-        x = low * (high / low) ** u if self.log else low + (high - low) * u
+        x = low * (high / low) ** u if self.geometric else low + (high - low) * u
         if not fractions and self.low.lstrip("-+").isdigit() and self.high.isdigit():
             return str(round(x))
         return repr(min(max(float(f"{x:.{DIGITS}g}"), low), high))
