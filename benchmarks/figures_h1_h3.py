@@ -26,8 +26,7 @@ from dither import envs
 from dither.algorithms import Spec, specs
 from dither_bench.define import published
 from dither_bench.keep import asked
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import STORE, Store
+from dither_bench.keep.store import STORE, Store, of_panel
 
 T = 20_000
 LOOKS = {"d=10": (501, 1001, 2001, 5001), "d=40": (501, 1001, 2001, 5001)}

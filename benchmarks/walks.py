@@ -4,6 +4,7 @@
     evaluate            from a row of a decision log (the folder of `dither.log.Log`) to an estimate: by
                         `dither.ope.evaluate`, of the policy "uniform", by snips and ips; this is all of `dither
                         evaluate` but for asking and showing
+    reproduce           from the command `dither reproduce` for one panel and algorithm to its picture
 
     python benchmarks/walks.py [--files]
 
@@ -11,6 +12,8 @@ A file counts where a function of it is entered; what importing runs does not. C
 """
 
 import argparse
+import contextlib
+import io
 import sys
 import tempfile
 from collections import Counter
@@ -21,8 +24,10 @@ from types import FrameType
 import numpy as np
 
 import dither
+from dither import cli
 
 ROOT = str(Path(dither.__file__).parent)
+BENCH = f"{ROOT}_bench"  # beside it
 
 
 def walk(call: Callable[[], object]) -> Counter[str]:
@@ -31,8 +36,8 @@ def walk(call: Callable[[], object]) -> Counter[str]:
 
     def enter(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(ROOT) and code.co_name != "<module>":
-            found[code.co_filename[len(ROOT) + 1 :]] += 1
+        if event == "call" and code.co_filename.startswith((f"{ROOT}/", f"{BENCH}/")) and code.co_name != "<module>":
+            found[code.co_filename.removeprefix(f"{ROOT}/").removeprefix(f"{Path(BENCH).parent}/")] += 1
 
     call()
     sys.setprofile(enter)
@@ -53,6 +58,20 @@ def log(folder: Path, rows: int = 200) -> Path:
     return folder / "log"
 
 
+def reproduce(folder: Path) -> None:
+    """The command, quietly: two runs of LinFP in one panel."""
+    words = "dither reproduce fig3-linear --panel d=10 --algorithm LinFP --runs 2 --rounds 100 --format png --out"
+    before, sys.argv = sys.argv, [*words.split(), tempfile.mkdtemp(dir=folder)]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            cli.main()
+    except SystemExit as end:
+        if end.code:
+            raise RuntimeError(f"the command ended with {end.code}") from end
+    finally:
+        sys.argv = before
+
+
 def walks() -> dict[str, Counter[str]]:
     """Name -> files of each walk."""
     X = np.random.default_rng(0).normal(size=(10, 5))
@@ -67,6 +86,7 @@ def walks() -> dict[str, Counter[str]]:
     with tempfile.TemporaryDirectory() as folder:
         path = log(Path(folder))
         found["evaluate"] = walk(lambda: dither.ope.evaluate(path, ["uniform"], ["snips", "ips"]))
+        found["reproduce"] = walk(lambda: reproduce(Path(folder)))
     return found
 
 

@@ -23,7 +23,7 @@ from scipy import stats
 
 import dither
 from dither import datasets
-from dither_bench import environments
+from dither.experiments import environments
 
 SCALES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 DEFAULT = 1.0

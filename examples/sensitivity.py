@@ -19,7 +19,7 @@ import numpy as np
 
 import dither
 from dither import datasets
-from dither_bench import environments
+from dither.experiments import environments
 
 SCALES = (0.1, 1.0, 3.0)
 Rows = list[tuple[Any, ...]]

@@ -8,7 +8,7 @@ ask by name. Nothing here prints: `cli` does.
 from dither_bench.comparing import compare
 from dither_bench.define import environments
 from dither_bench.judge import profiles
-from dither_bench.results import Results
+from dither_bench.results import Comparison as Results
 from dither_bench.sweeps import sweep
 from dither_bench.tuned import tune
 

@@ -8,7 +8,7 @@ from dither.algorithms import Spec, specs
 from dither.simulation.simulate import Algorithms, check_environment, configured, entries, simulate
 from dither_bench.define import environments, figures
 from dither_bench.keep import code
-from dither_bench.results import Code, Results, labelled
+from dither_bench.results import Code, Comparison, labelled
 from dither_bench.run import run
 
 
@@ -23,7 +23,7 @@ def compare(
     out: str | Path | None = None,
     reference: str | None = None,
     **how: Any,
-) -> Results:
+) -> Comparison:
     """Run algorithms side by side.
 
     Parameters
@@ -45,21 +45,21 @@ def compare(
             environments.described(env), _named(algorithms), rounds=rounds, runs=runs, reference=reference
         )
         run.reproduce(figure, out=out, runs=runs, seed=seed, jobs=jobs, **how)
-        return Results.stored(Path(out), figure, seed=seed)
+        return Comparison.stored(Path(out), figure, seed=seed)
     if reference is not None:
         how["reference"] = reference
     if how:
         raise TypeError(f"{', '.join(how)} is for results that are kept: name a folder, as in out='results'")
-    found = entries(algorithms if isinstance(algorithms, (str, Mapping)) else specs(*algorithms))
-    labelled(found)
+    agents = entries(algorithms if isinstance(algorithms, (str, Mapping)) else specs(*algorithms))
+    labelled(agents)
     named = isinstance(env, (str, Mapping))
-    world = environments.build(environments.described(env)) if named else env
+    data = environments.described(env) if named else environments.called(env)
+    world = environments.build(data) if named else env
     check_environment(world)
-    told = environments.described(env) if named else environments.called(env)
-    panel = figures.called(told, rounds=rounds, known=environments.defaults(told["name"]) if named else {})
-    made = _code(found, world, rounds=rounds)
-    played = simulate(world, found, rounds=rounds, runs=runs, seed=seed, jobs=jobs)
-    return Results.of(played, panel=panel, env=told, code=made)
+    panel = figures.called(data, rounds=rounds, usual=environments.defaults(data["name"]) if named else {})
+    codes = _code(agents, world, rounds=rounds)
+    results = simulate(world, agents, rounds=rounds, runs=runs, seed=seed, jobs=jobs)
+    return Comparison.of(results, panel=panel, env=data, code=codes)
 
 
 def _named(algorithms: Algorithms) -> tuple[Spec, ...]:
@@ -69,18 +69,18 @@ def _named(algorithms: Algorithms) -> tuple[Spec, ...]:
             "with out=, algorithms are a list: results are kept under the names of algorithms, and not under labels. "
             "Give a pair (model, policy) a name by dither.Algorithm"
         )
-    found = specs(*algorithms)
-    for spec in found:
+    every = specs(*algorithms)
+    for spec in every:
         if odd := [f"{name}={value!r}" for name, value in spec.settings if not environments.plain(value)]:
             raise TypeError(
                 f"with out=, a setting of {spec.name} is a number, a text, None, or a tuple of these, since results "
                 f"are kept under its name; got {odd[0]}: make a class with this default, or leave out= out"
             )
-    return found
+    return every
 
 
-def _code(found: Mapping[str, Any], env: Any, *, rounds: int) -> Code:
+def _code(agents: Mapping[str, Any], env: Any, *, rounds: int) -> Code:
     """Label -> the fingerprint of the code; () where something has no source that can be read."""
-    pairs = {k: configured(what, env, rounds=rounds) if isinstance(what, Spec) else what for k, what in found.items()}
+    pairs = {k: configured(what, env, rounds=rounds) if isinstance(what, Spec) else what for k, what in agents.items()}
     prints = {label: code.of(env, *pair) for label, pair in pairs.items()}
-    return {label: () if found is None else (found,) for label, found in prints.items()}
+    return {label: () if of is None else (of,) for label, of in prints.items()}

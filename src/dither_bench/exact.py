@@ -50,7 +50,7 @@ NORMAL = 1.959963984540054  # half the width of a 95 % normal interval, in stand
 
 
 @dataclass(frozen=True)
-class Case:
+class JudgedPolicy:
     """A question that is put to the logs: what is another policy worth?"""
 
     name: str
@@ -69,16 +69,16 @@ class Case:
 
 
 CASES = (
-    Case("greedy", "no more exploration: the greedy policy of the same model"),
-    Case("bolder", "FP with twice the c, which shows arms that FP's own log hardly has"),
-    Case("other", "a softmax policy from other data; the loggers have a floor of 0.1", 0.1),
+    JudgedPolicy("greedy", "no more exploration: the greedy policy of the same model"),
+    JudgedPolicy("bolder", "FP with twice the c, which shows arms that FP's own log hardly has"),
+    JudgedPolicy("other", "a softmax policy from other data; the loggers have a floor of 0.1", 0.1),
 )
 
 
-class Tables(NamedTuple):
+class ContextTables(NamedTuple):
     """Probabilities and rewards in each context, (contexts, K)."""
 
-    own: np.ndarray  # probabilities of the logging policy, without its floor
+    bare: np.ndarray  # probabilities of the logging policy, without its floor
     p: np.ndarray  # the same with its floor
     Q: np.ndarray  # probabilities of the policy that is judged
     M: np.ndarray  # reward predictions
@@ -112,10 +112,10 @@ def world(seed: int = 0) -> synthetic.World:
 
 def bandit(here: synthetic.World, policy: Any) -> dither.Bandit:
     """The policy on the frozen model, which has learnt a short uniform log that is the same for all policies."""
-    made = dither.Bandit(models.Ridge(1.0), policy, dim=here.dim, seed=here.seed)
+    learner = dither.Bandit(models.Ridge(1.0), policy, dim=here.dim, seed=here.seed)
     warm = here.log(synthetic.uniform, WARM, run=1_000_000)
-    made.update(warm.x, warm.r)
-    return made
+    learner.update(warm.x, warm.r)
+    return learner
 
 
 def frequencies(ts: dither.Bandit, X: np.ndarray, *, draws: int) -> np.ndarray:
@@ -148,36 +148,39 @@ def loggers(here: synthetic.World, *, draws: int = REFERENCE) -> tuple[dict[str,
     return dict(zip(LOGGERS, (fp(1.0), fp(c), ts), strict=True)), c
 
 
-def tables(here: synthetic.World, case: Case, own: dict[str, np.ndarray]) -> dict[str, Tables]:
+def tables(here: synthetic.World, case: JudgedPolicy, probabilities: dict[str, np.ndarray]) -> dict[str, ContextTables]:
     """The tables from which each logger makes its logs, and from which they are judged."""
     X, mu = _finite(here)
     M, Q = bandit(here, policies.Greedy()).predict(X), case.target(here)
-    return {name: Tables(P, (1 - case.floor) * P + case.floor / here.arms, Q, M, mu) for name, P in own.items()}
+    return {
+        name: ContextTables(P, (1 - case.floor) * P + case.floor / here.arms, Q, M, mu)
+        for name, P in probabilities.items()
+    }
 
 
 def expected(
-    given: Tables, *, rule: str, n: int, floor: float, rows: int, noise: float
+    of: ContextTables, *, rule: str, n: int, floor: float, rows: int, noise: float
 ) -> dict[str, tuple[float, float]]:
     """Bias and root mean squared error of each estimator, as sums over the law of k, without chance."""
-    p, Q = given.p, given.Q
+    p, Q = of.p, of.Q
     if rule == "left out":
         return dict.fromkeys(ESTIMATORS, (math.nan, math.nan))
     if rule == "exact":
         first, second = np.where(p > 0, Q, 0.0), np.divide(Q, p, out=np.zeros(p.shape), where=p > 0) * Q
     else:
         k = np.arange(n + 1)
-        law = stats.binom.pmf(k, n, (given.own if rule in FLOORED else p)[..., None])  # (S, K, n+1)
+        law = stats.binom.pmf(k, n, (of.bare if rule in FLOORED else p)[..., None])  # (S, K, n+1)
         inverse = 1 / estimate(k, rule=rule, n=n, floor=floor, arms=p.shape[1])
         first, second = p * Q * (law @ inverse), p * Q**2 * (law @ inverse**2)
-    found = {}
-    truth = float(np.mean(np.sum(Q * given.mu, axis=1)))
-    for name, M in zip(ESTIMATORS, (np.zeros(p.shape), given.M), strict=True):
-        base, gap = np.sum(Q * M, axis=1), given.mu - M
+    errors_of = {}
+    truth = float(np.mean(np.sum(Q * of.mu, axis=1)))
+    for name, M in zip(ESTIMATORS, (np.zeros(p.shape), of.M), strict=True):
+        base, gap = np.sum(Q * M, axis=1), of.mu - M
         one, two = np.sum(first * gap, axis=1), np.sum(second * (gap**2 + noise**2), axis=1)
         mean = float(np.mean(base + one))
         variance = float(np.mean(base**2 + 2 * base * one + two)) - mean**2
-        found[name] = (mean - truth, math.sqrt((mean - truth) ** 2 + variance / rows))
-    return found
+        errors_of[name] = (mean - truth, math.sqrt((mean - truth) ** 2 + variance / rows))
+    return errors_of
 
 
 def estimate(k: np.ndarray, *, rule: str, n: int, floor: float, arms: int) -> np.ndarray:
@@ -197,28 +200,28 @@ class Logs(NamedTuple):
     r: np.ndarray
 
 
-def logs(here: synthetic.World, given: Tables, *, count: int, rows: int) -> Logs:
+def logs(here: synthetic.World, of: ContextTables, *, count: int, rows: int) -> Logs:
     """The logs of one policy. Every policy meets the same contexts and the same reward noise."""
-    each = [here.log(given.p, rows, run=run) for run in range(count)]
+    each = [here.log(of.p, rows, run=run) for run in range(count)]
     return Logs(*(np.stack([getattr(one, name) for one in each]) for name in Logs._fields))
 
 
-def shown(given: Tables, log: Logs, *, rule: str, n: int, floor: float, rng: np.random.Generator) -> np.ndarray:
+def shown(of: ContextTables, sample: Logs, *, rule: str, n: int, floor: float, rng: np.random.Generator) -> np.ndarray:
     """p̂ of the arms shown, (R, n); 0 in rows that are left out."""
     if rule == "exact":
-        return given.p[log.context, log.a]
-    law = given.own if rule in FLOORED else given.p
-    return estimate(rng.binomial(n, law[log.context, log.a]), rule=rule, n=n, floor=floor, arms=given.p.shape[1])
+        return of.p[sample.context, sample.a]
+    law = of.bare if rule in FLOORED else of.p
+    return estimate(rng.binomial(n, law[sample.context, sample.a]), rule=rule, n=n, floor=floor, arms=of.p.shape[1])
 
 
-def judge(given: Tables, log: Logs, p: np.ndarray, *, estimator: str) -> tuple[np.ndarray, np.ndarray]:
+def judge(of: ContextTables, sample: Logs, p: np.ndarray, *, estimator: str) -> tuple[np.ndarray, np.ndarray]:
     """The estimate from each log and its standard error, (R,) each, over the rows with p > 0."""
     keep = p > 0
-    w = np.divide(given.Q[log.context, log.a], p, out=np.zeros(p.shape), where=keep)
+    w = np.divide(of.Q[sample.context, sample.a], p, out=np.zeros(p.shape), where=keep)
     if estimator == "IPS":
-        phi = w * log.r
+        phi = w * sample.r
     else:
-        phi = np.sum(given.Q * given.M, axis=1)[log.context] + w * (log.r - given.M[log.context, log.a])
+        phi = np.sum(of.Q * of.M, axis=1)[sample.context] + w * (sample.r - of.M[sample.context, sample.a])
     count = np.sum(keep, axis=1)
     value = np.sum(phi, axis=1, where=keep) / count
     square = np.sum((phi - value[:, None]) ** 2, axis=1, where=keep)
@@ -226,32 +229,35 @@ def judge(given: Tables, log: Logs, p: np.ndarray, *, estimator: str) -> tuple[n
 
 
 def lines(
-    case: Case,
-    own: dict[str, np.ndarray],
+    case: JudgedPolicy,
+    probabilities: dict[str, np.ndarray],
     *,
     here: synthetic.World,
     count: int = 300,
     rows: int = 1000,
     draws: tuple[int, ...] = DRAWS,
 ) -> list[Line]:
-    """The errors for every logger, rule, n and estimator on `count` logs of `rows` decisions; own: from `loggers`."""
+    """The errors for every logger, rule, n and estimator on `count` logs of `rows` decisions.
+
+    probabilities : from `loggers`
+    """
     errors.at_least("logs", count, 2)
     errors.at_least("rows", rows, 2)
     rules = RULES if not case.floor else (*RULES, *FLOORED)
     kinds = [("exact", 0), *((rule, n) for rule in rules for n in draws)]
-    found = []
-    for logger, given in tables(here, case, own).items():
-        log = logs(here, given, count=count, rows=rows)
-        truth, earned = here.value(given.Q).value, here.value(given.p).value
+    table = []
+    for logger, of in tables(here, case, probabilities).items():
+        sample = logs(here, of, count=count, rows=rows)
+        truth, earned = here.value(of.Q).value, here.value(of.p).value
         for rule, n in kinds:
             rng = streams.stream(here.seed, n, "monte_carlo", 2)
-            p = shown(given, log, rule=rule, n=n, floor=case.floor, rng=rng)
-            sums = expected(given, rule=rule, n=n, floor=case.floor, rows=rows, noise=here.noise)
+            p = shown(of, sample, rule=rule, n=n, floor=case.floor, rng=rng)
+            sums = expected(of, rule=rule, n=n, floor=case.floor, rows=rows, noise=here.noise)
             for estimator in ESTIMATORS:
-                value, se = judge(given, log, p, estimator=estimator)
+                value, se = judge(of, sample, p, estimator=estimator)
                 error = value - truth
                 rmse = math.sqrt(np.mean(error**2))
-                found.append(
+                table.append(
                     Line(
                         *(case.name, logger, rule, n, estimator),
                         *(float(np.mean(error)), float(np.std(error, ddof=1)) / math.sqrt(count)),
@@ -263,7 +269,7 @@ def lines(
                         logger_value=earned,
                     )
                 )
-    return found
+    return table
 
 
 def _finite(here: synthetic.World) -> tuple[np.ndarray, np.ndarray]:

@@ -47,7 +47,7 @@ def costs(*, seed: int = 0, draws: Sequence[int] = DRAWS, repeats: int = 15, blo
 
     They are measured in turns, in processor time, and the best block of calls counts.
     """
-    found = []
+    ratios = []
     for K, d in SIZES:
         rng = np.random.default_rng([seed, K])
         X = rng.standard_normal((K, d))
@@ -67,8 +67,8 @@ def costs(*, seed: int = 0, draws: Sequence[int] = DRAWS, repeats: int = 15, blo
                     for _ in range(times):
                         call()
                     best[n][i] = min(best[n][i], (time.thread_time() - start) / times)
-        found += [Cost(K, d, n, *(mine / base for mine, base in zip(best[n], best[0], strict=True))) for n in calls]
-    return found
+        ratios += [Cost(K, d, n, *(mine / base for mine, base in zip(best[n], best[0], strict=True))) for n in calls]
+    return ratios
 
 
 def _kernel(bandit: dither.Bandit, X: np.ndarray, n: int, rng: np.random.Generator) -> Callable[[], Any]:
@@ -88,9 +88,9 @@ def _kernel(bandit: dither.Bandit, X: np.ndarray, n: int, rng: np.random.Generat
     return drawn if n else exact
 
 
-def even(found: Sequence[Cost], size: tuple[int, int]) -> float:
+def even(ratios: Sequence[Cost], size: tuple[int, int]) -> float:
     """The n with which the arithmetic of Monte Carlo takes as long as that of FP's exact propensity; NaN: no such n."""
-    mine = [(one.draws, one.kernel) for one in found if (one.arms, one.dim) == size and one.draws]
+    mine = [(one.draws, one.kernel) for one in ratios if (one.arms, one.dim) == size and one.draws]
     for (n, low), (more, high) in itertools.pairwise(mine):
         if low <= 1 < high:
             share = math.log(1 / low) / math.log(high / low)
@@ -98,7 +98,7 @@ def even(found: Sequence[Cost], size: tuple[int, int]) -> float:
     return math.nan
 
 
-def draw(lines: Sequence[Line], found: Sequence[Cost]) -> Canvas:
+def draw(lines: Sequence[Line], ratios: Sequence[Cost]) -> Canvas:
     """Error and bias against n, one column for each case. Vertical lines: the n that costs as much as FP's exact p."""
     cases = [case for case in CASES if any(line.case == case.name for line in lines)]
     with mpl.rc_context(drawing.STYLE | {"font.size": 9}):
@@ -109,7 +109,7 @@ def draw(lines: Sequence[Line], found: Sequence[Cost]) -> Canvas:
             for row, ax in enumerate(axes[:, column]):
                 _panel(ax, mine, bias=bool(row))
                 for size in SIZES:
-                    ax.axvline(even(found, size), color="#bbbbbb", linewidth=0.9, zorder=0)
+                    ax.axvline(even(ratios, size), color="#bbbbbb", linewidth=0.9, zorder=0)
             axes[0, column].set_title(case.name + (f", floor {case.floor:g}" if case.floor else ""), fontsize=10)
             axes[1, column].set_xlabel("n, Monte Carlo draws a decision")
         axes[0, 0].set_ylabel("root mean squared error")
@@ -167,21 +167,21 @@ def table(lines: Sequence[Line], *, case: str, rules: Sequence[str], draws: Sequ
     keys = dict.fromkeys((one.logger, one.rule, one.draws) for one in mine)
     for key in sorted(keys, key=lambda k: (LOGGERS.index(k[0]), rules.index(k[1]), k[2])):
         logger, rule, n = key
-        found = {one.estimator: one for one in mine if (one.logger, one.rule, one.draws) == key}
+        mine_of = {one.estimator: one for one in mine if (one.logger, one.rule, one.draws) == key}
         what = f"{rule}, n = {n:,}" if n else "n → ∞" if logger == "TS" else "**exact**"
         cells = [
             text
-            for one in (found[name] for name in ESTIMATORS)
+            for one in (mine_of[name] for name in ESTIMATORS)
             for text in (_number(one.bias, sign=True), _number(one.rmse), f"{one.coverage:.0%}")
         ]
         rows.append(f"| {logger} | {what} | " + " | ".join(cells) + " |")
     return "\n".join(rows) + "\n"
 
 
-def costs_table(found: Sequence[Cost]) -> str:
+def costs_table(ratios: Sequence[Cost]) -> str:
     """The costs in Markdown, as ratios."""
     rows = ["| K, d | propensity | `choose` | arithmetic alone |", "|---|---|---:|---:|"]
-    for one in found:
+    for one in ratios:
         what = f"TS, n = {one.draws}" if one.draws else "FP, exact"
         rows.append(f"| {one.arms}, {one.dim} | {what} | {one.decision:.2g} | {one.kernel:.2g} |")
     return "\n".join(rows) + "\n"

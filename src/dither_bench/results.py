@@ -1,6 +1,6 @@
 """What a comparison found, in Python: tables, a picture, files, and the code that made it.
 
-`compare` makes them (module `comparing`), and `Results.of` makes them of what `simulate` returned.
+`compare` makes them (module `comparing`), and `Comparison.of` makes them of what `simulate` returned.
 """
 
 import json
@@ -13,12 +13,11 @@ import polars as pl
 
 from dither.algorithms import Spec
 from dither.base import files
-from dither.simulation.simulate import Results as Simulated
+from dither.simulation.simulate import Results
 from dither_bench.define.figures import from_data, to_data
 from dither_bench.define.panels import Figure, Panel, reference
 from dither_bench.judge import tables, words
-from dither_bench.keep import asked
-from dither_bench.keep.cells import of_panel
+from dither_bench.keep import asked, provenance
 from dither_bench.keep.store import STORE, Store, parquet, versions
 
 ROWS, ABOUT = "results.parquet", "results.json"
@@ -30,24 +29,24 @@ def labelled(labels: Iterable[Any]) -> tuple[Spec, ...]:
 
     Raises TypeError for a label that is no text, and ValueError for one that a table would write otherwise.
     """
-    found: dict[Spec, str] = {}
+    names: dict[Spec, str] = {}
     for label in labels:
         if not isinstance(label, str):
             raise TypeError(f"the label of an algorithm is a text, got {label!r}: write {str(label)!r}")
         spec = Spec.shown(label)
         if not label.strip() or str(spec) != label:
             raise ValueError(f"the label {label!r} would stand as {str(spec)!r} in tables: give another label")
-        if spec in found:
-            raise ValueError(f"the labels {found[spec]!r} and {label!r} name the same settings: give other labels")
-        found[spec] = label
-    return tuple(found)
+        if spec in names:
+            raise ValueError(f"the labels {names[spec]!r} and {label!r} name the same settings: give other labels")
+        names[spec] = label
+    return tuple(names)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Results:
+class Comparison:
     """What algorithms did in the same environment, on the same contexts and rewards.
 
-    All tables are polars frames, and `to_pandas` makes one of pandas.
+    All tables are polars frames, and `to_pandas` makes one of pandas. Its name in `dither.experiments` is `Results`.
     """
 
     figure: Figure  # what was run
@@ -58,20 +57,20 @@ class Results:
 
     @classmethod
     def of(
-        cls, found: Simulated, *, panel: str = "", env: Mapping[str, Any] | None = None, code: Code | None = None
-    ) -> "Results":
+        cls, results: Results, *, panel: str = "", env: Mapping[str, Any] | None = None, code: Code | None = None
+    ) -> "Comparison":
         """Of what `dither.simulate` returned.
 
         panel : what the comparison is called; env : the environment as data; code : as of the field
         """
-        T, specs, runs = int(found.rounds[-1]), labelled(found.algorithms), len(found.runs)
+        T, specs = int(results.rounds[-1]), labelled(results.algorithms)
         of = Panel(panel or f"simulated, T={T}", env or {"name": "simulated"}, T, specs)
-        figure = Figure("compare", "Comparison", (of,), runs=runs)
-        curves = found.table().select(pl.lit(of.name).alias("panel"), pl.all())
-        return cls(figure, curves, found.seed, code or dict.fromkeys(found.algorithms, ()))
+        figure = Figure("compare", "Comparison", (of,), runs=len(results.runs))
+        curves = results.table().select(pl.lit(of.name).alias("panel"), pl.all())
+        return cls(figure, curves, results.seed, code or dict.fromkeys(results.algorithms, ()))
 
     @classmethod
-    def load(cls, folder: str | Path, figure: str | None = None) -> "Results":
+    def load(cls, folder: str | Path, figure: str | None = None) -> "Comparison":
         """Of a folder that `save` wrote, or that the commands `compare` and `reproduce` filled.
 
         figure : which figure of a folder of a command; None: the one that it has
@@ -90,30 +89,28 @@ class Results:
             raise ValueError(f"{folder} holds no whole results ({error!r}): save them again") from None
 
     @classmethod
-    def _stored(cls, folder: Path, name: str | None) -> "Results":
-        found = {request.figure.name: request for request in asked.figures(folder, only=name)}
-        if len(found) != 1:
-            known = f"has {', '.join(found)}: name one, as in figure={next(iter(found))!r}" if found else "has none"
-            raise ValueError(
-                f"{folder} must hold results of one figure{'' if name is None else ' ' + name}, and {known}"
-            )
-        (request,) = found.values()
+    def _stored(cls, folder: Path, name: str | None) -> "Comparison":
+        requests = {request.figure.name: request for request in asked.figures(folder, only=name)}
+        if len(requests) != 1:
+            has = "has none"
+            if requests:
+                has = f"has {', '.join(requests)}: name one, as in figure={next(iter(requests))!r}"
+            one = "one figure" if name is None else f"one figure {name}"
+            raise ValueError(f"{folder} must hold results of {one}, and {has}")
+        (request,) = requests.values()
         return cls.stored(folder, request.figure, seed=request.seed)
 
     @classmethod
-    def stored(cls, folder: Path, figure: Figure, *, seed: int) -> "Results":
+    def stored(cls, folder: Path, figure: Figure, *, seed: int) -> "Comparison":
         """Of this figure, or a part of it, in a folder of a command that was asked for it."""
         (request,) = asked.figures(folder, only=figure.name, seed=seed)
         store = Store(folder / STORE)
+        origin = provenance.of(asked.FigureRequest(figure, seed, request.codes), store)
+        code: dict[str, dict[str, None]] = {}
+        for (_, name), codes in origin.codes.items():
+            code.setdefault(name, {}).update(dict.fromkeys(codes))
         curves = tables.curves(figure, store, seed=seed, codes=request.codes)
-        made: dict[str, list[dict[str, Any]]] = {}
-        for panel in figure.panels:
-            for name, cell in of_panel(panel, seed=seed).items():
-                made.setdefault(name, []).extend(store.about(cell, request.codes.get(cell.key)))
-        code = {name: tuple(dict.fromkeys(about["code"] for about in of)) for name, of in made.items()}
-        every = [about for of in made.values() for about in of]
-        newest: dict[str, Any] = max(every, key=lambda about: about["created"], default={"versions": {}})
-        return cls(figure, curves, seed, code, newest["versions"])
+        return cls(figure, curves, seed, {name: tuple(codes) for name, codes in code.items()}, origin.newest)
 
     def values(self) -> pl.DataFrame:
         """The regret of each algorithm at the horizon: mean, standard error, runs and more (`tables.values`)."""
@@ -133,11 +130,11 @@ class Results:
     def plot(self, **look: Any) -> Any:
         """The curves as a matplotlib figure: `.savefig(path)` writes it.
 
-        look : band, log, width, title, names, as `pictures.Look` takes them
+        look : band, log, width, title, names, as `pictures.PictureLook` takes them
         """
         from dither_bench.show import pictures, plots  # matplotlib takes a second to import
 
-        return plots.draw(self.figure, self.curves, pictures.Look(**look))
+        return plots.draw(self.figure, self.curves, pictures.PictureLook(**look))
 
     def to_polars(self) -> pl.DataFrame:
         """A row for each algorithm, run and recorded round."""
@@ -166,14 +163,11 @@ class Results:
         return "\n".join(line for panel in self.figure.panels for line in self._lines(panel, values, gaps))
 
     def _lines(self, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> list[str]:
-        """A line for each algorithm, and what they say."""
-        here = {"panel": panel.name, "round": panel.rounds}
-        gaps = {gap["algorithm"]: words.interval(gap) for gap in differences.filter(**here).iter_rows(named=True)}
-        base, rows = str(reference(panel)), list(values.filter(**here).iter_rows(named=True))
-        wide = max((len(row["algorithm"]) for row in rows), default=0)
+        """A line for each algorithm of a panel, and what they say."""
+        section = words.section(panel, panel.rounds, values, differences)
+        wide = max((len(row["algorithm"]) for row in section.rows), default=0)
         lines = [f"{panel.name}: {words.SHOWS[self.figure.shows]}, seed {self.seed}"]
-        for row in rows:
-            gap = gaps.get(row["algorithm"])
-            than = f"   {gap} against {base}" if gap else ""
+        for row in section.rows:
+            than = f"   {words.interval(row['gap'])} against {reference(panel)}" if row["gap"] else ""
             lines.append(f"  {row['algorithm']:{wide}}  {words.with_error(row)}, {row['runs']} runs{than}")
-        return [*lines, words.verdict(panel, panel.rounds, values, differences)]
+        return [*lines, section.verdict]

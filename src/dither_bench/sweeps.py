@@ -4,7 +4,8 @@ search   every setting, on the runs of the seed of the search (`search_seed`), w
 choice   of each algorithm the setting with the lowest mean regret at the horizon
 report   the chosen settings, on the runs of the reported seed, which had no part in the choice
 
-Both are figures: their results are ordinary cells of the store, and a later command adds to them.
+Both are figures: their results are ordinary cells of the store, and a later command adds to them. `tuned` chooses one
+setting of all instead.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,11 +21,10 @@ from dither.base import errors
 from dither_bench.define import environments, figures
 from dither_bench.define.panels import Figure
 from dither_bench.judge import sweep_words, tables
-from dither_bench.judge.choices import Found, choose
-from dither_bench.judge.tried import tried
+from dither_bench.judge.choices import SettingsSearch, choose, tried
 from dither_bench.keep import asked
 from dither_bench.keep.store import STORE, Store
-from dither_bench.results import Results
+from dither_bench.results import Comparison
 from dither_bench.run import run
 
 NAME = "sweep"
@@ -37,8 +37,8 @@ Settings = Mapping[str, Iterable[object]] | Iterable[str]
 class Sweep:
     """A search, and what the chosen settings do on the reported runs."""
 
-    found: Found
-    fresh: Results  # of the chosen settings
+    found: SettingsSearch
+    fresh: Comparison  # of the chosen settings
 
     @property
     def settings(self) -> pl.DataFrame:
@@ -88,15 +88,12 @@ def sweep(
 
     Raises ValueError or LookupError for a setting that no algorithm has, and where all settings of an algorithm fail.
     """
-    described = environments.described(env)
+    data = environments.described(env)
     over = widened(algorithms, grids.axes(settings))
-    figure = searching(described, over, rounds=rounds, runs=runs, tries=tries, seed=seed)
-    if fair:
-        check_fair(figure)
-    found = search(figure, out=Path(out), seed=seed, **how)
-    fresh = figures.adhoc(described, found.winners, rounds=rounds, runs=runs, reference=reference)
-    run.reproduce(fresh, out=out, seed=seed, **how)
-    return Sweep(found, Results.stored(Path(out), fresh, seed=seed))
+    figure = searching(data, over, rounds=rounds, runs=runs, tries=tries, seed=seed, fair=fair)
+    of_search = search(figure, out=Path(out), seed=seed, **how)
+    fresh = figures.adhoc(data, of_search.winners, rounds=rounds, runs=runs, reference=reference)
+    return Sweep(of_search, anew(fresh, out=Path(out), seed=seed, **how))
 
 
 def search_seed(seed: int) -> int:
@@ -104,21 +101,27 @@ def search_seed(seed: int) -> int:
     return seed + APART
 
 
+def anew(figure: Figure, *, out: Path, seed: int, **how: Any) -> Comparison:
+    """What was chosen, run with the reported seed. how : as `run.reproduce` takes it"""
+    run.reproduce(figure, out=out, seed=seed, **how)
+    return Comparison.stored(out, figure, seed=seed)
+
+
 def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]]) -> list[grids.Grid]:
     """The grids of the algorithms, each with those of these settings that it has and leaves open.
 
     Raises TypeError for a setting that none of the algorithms has.
     """
-    found = [grids.Grid.parse(text) for text in algorithms]
-    bases, axes = [_base(grid) for grid in found], list(axes)
+    over, axes = [grids.Grid.parse(text) for text in algorithms], list(axes)
+    bases = [_base(grid) for grid in over]
     takes = [base.takes for base in bases]
     for name, _ in axes:
         if not any(name in names for names in takes):
-            known = dict.fromkeys(known for names in takes for known in names)
-            raise errors.unknown_setting(f"setting of {' or '.join(map(str, bases))}", name, known=known)
+            every = dict.fromkeys(setting for names in takes for setting in names)
+            raise errors.unknown_setting(f"setting of {' or '.join(map(str, bases))}", name, known=every)
     return [
         grid.over(axis for axis in axes if axis[0] in names and axis[0] not in _set(grid))
-        for grid, names in zip(found, takes, strict=True)
+        for grid, names in zip(over, takes, strict=True)
     ]
 
 
@@ -131,21 +134,22 @@ def searching(
     tries: int | None,
     seed: int,
     varies: bool = True,
+    fair: bool = False,
 ) -> Figure:
-    """The figure of the search. varies : refuse it where each algorithm has one setting."""
+    """The figure of the search.
+
+    varies : refuse it where each algorithm has one setting; fair : refuse it where some have more settings than others
+    """
     over = list(over)
     every = [_base(grid).also(text) for grid in over for text in _texts(grid, tries=tries, seed=seed)]
     varied = tuple(dict.fromkeys(name for grid in over for name, _ in grid.axes))
     if varies and not varied:
         raise ValueError("a sweep needs several values: write NAME:setting=value|value, or --sweep setting=value,value")
     figure = figures.adhoc(env, every, rounds=rounds, runs=runs)
-    return replace(
-        figure,
-        name=NAME,
-        title=TITLE,
-        x="setting",
-        varied=varied,
-    )
+    figure = replace(figure, name=NAME, title=TITLE, x="setting", varied=varied)
+    if fair:
+        check_fair(figure)
+    return figure
 
 
 def check_fair(figure: Figure) -> None:
@@ -154,14 +158,14 @@ def check_fair(figure: Figure) -> None:
         groups = tried(panel.algorithms, figure.varied)
         counts = {str(of.base): len(of.specs) for of in groups if len(of.specs) > 1 or _explores(of.base)}
         if len(set(counts.values())) > 1:
-            said = ", ".join(f"{name} {count}" for name, count in counts.items())
+            numbers = ", ".join(f"{name} {count}" for name, count in counts.items())
             raise ValueError(
-                f"a fair comparison tries as many settings of every algorithm, got {said}: give each its own values, "
-                "as in NAME:setting=value|value, or draw them with --tries"
+                f"a fair comparison tries as many settings of every algorithm, got {numbers}: give each its own "
+                "values, as in NAME:setting=value|value, or draw them with --tries"
             )
 
 
-def search(figure: Figure, *, out: Path, seed: int, **how: Any) -> Found:
+def search(figure: Figure, *, out: Path, seed: int, **how: Any) -> SettingsSearch:
     """Run every setting that is missing, and choose. how : as `run.reproduce` takes it.
 
     A setting that ends with an error is left out of the choice. Raises ValueError where an algorithm has no other.
@@ -173,9 +177,11 @@ def search(figure: Figure, *, out: Path, seed: int, **how: Any) -> Found:
         run.reproduce(figure, out=out, seed=of_search, **how)
     except (ValueError, ArithmeticError, RuntimeError):
         failed = _one_by_one(figure, out=out, seed=of_search, **how)
-    curves = _curves(figure, out, seed=of_search)
+    requests = asked.figures(out, only=figure.name, seed=of_search)  # nothing, where no setting came to an end
+    codes = requests[0].codes if requests else {}
+    curves = tables.curves(figure, Store(out / STORE), seed=of_search, codes=codes)
     choices = tuple(choice for panel in figure.panels for choice in choose(figure, panel, curves, failed=failed))
-    return Found(figure, of_search, curves, choices, failed)
+    return SettingsSearch(figure, of_search, curves, choices, failed)
 
 
 def _base(grid: grids.Grid) -> Spec:
@@ -186,8 +192,8 @@ def _base(grid: grids.Grid) -> Spec:
 def _set(grid: grids.Grid) -> set[str]:
     """The settings that a grid gives."""
     base = _base(grid)
-    own = {name for name, _ in base.settings} | {name for name, _ in grid.axes}
-    return own | ({"preset"} if base.preset != "default" else set())
+    names = {name for name, _ in base.settings} | {name for name, _ in grid.axes}
+    return names | ({"preset"} if base.preset != "default" else set())
 
 
 def _texts(grid: grids.Grid, *, tries: int | None, seed: int) -> list[str]:
@@ -210,12 +216,6 @@ def _one_by_one(figure: Figure, *, out: Path, seed: int, **how: Any) -> dict[str
             run.reproduce(figures.select(figure, algorithms=[spec]), out=out, seed=seed, **how)
         except (ValueError, ArithmeticError, RuntimeError) as error:
             failed[str(spec)] = error
-    if len(failed) == len(figure.algorithms) and len({str(error) for error in failed.values()}) == 1:
+    if len(failed) == len(figure.algorithms) and len(set(map(str, failed.values()))) == 1:
         raise next(iter(failed.values()))
     return {name: str(error) for name, error in failed.items()}
-
-
-def _curves(figure: Figure, out: Path, *, seed: int) -> pl.DataFrame:
-    """The stored results of the figure, of the codes that it was last asked for with."""
-    found = asked.figures(out, only=figure.name, seed=seed)  # nothing, where no setting came to an end
-    return tables.curves(figure, Store(out / STORE), seed=seed, codes=found[0].codes if found else {})

@@ -1,4 +1,4 @@
-"""Files that last: a file of every format since 2 is kept in tests/files, is read, and gives the answers that it gave.
+"""Files that last: a file of every format since 2 is kept in the folder files, is read, and answers as it did.
 
 `python tests/bandit/test_file_format.py` writes the files of the present format, once. They are never written again.
 """

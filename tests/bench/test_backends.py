@@ -19,8 +19,7 @@ from dither.base import workers
 from dither.base.workers import Workers, delayed
 from dither.log import sources
 from dither_bench.define import figures
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import STORE, Store
+from dither_bench.keep.store import STORE, Store, of_panel
 from dither_bench.run import run
 
 FIGURE = figures.select(figures.find("fig3-linear"), panels=["d=10"], rounds=3000, algorithms=["LinFP", "EpsGreedy"])

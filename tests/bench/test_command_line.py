@@ -1,3 +1,5 @@
+import dataclasses
+import inspect
 import sys
 
 import polars as pl
@@ -5,6 +7,7 @@ import pytest
 
 from dither import _version, envs
 from dither.algorithms import ALGORITHMS
+from dither_bench.commands import comparison, options, runs
 from dither_bench.define.environments import build
 
 TINY = ("reproduce", "fig3-linear", "--panel", "d=10", "--rounds", 40, "--runs", 2)
@@ -58,10 +61,25 @@ def test_a_mistake_of_ours_is_not_hidden(dither, monkeypatch):
         dither("reproduce", "fig3-linear")
 
 
+def test_commands_that_share_options_share_them_all():
+    """A group of options stands in each command, with its order, its defaults and its texts."""
+    taken = [inspect.signature(command).parameters for command in (comparison.compare, runs.reproduce)]
+    for group in (options.Computing, options.Storing, options.Showing):
+        names = [field.name for field in dataclasses.fields(group)]
+        for parameters in taken:
+            assert [name for name in parameters if name in names] == names
+            for field in dataclasses.fields(group):
+                assert (parameters[field.name].default, parameters[field.name].annotation) == (
+                    field.default,
+                    field.type,
+                )
+    # seen red: `--log` declared in `compare` too
+
+
 @pytest.mark.parametrize("package", ["typer", "polars"])
 def test_a_missing_extra_is_named(dither, monkeypatch, package):
     for name in list(sys.modules):
-        if name.startswith(("dither.experiments", "dither.cli.")):
+        if name.startswith(("dither.experiments", "dither_bench", "dither.cli.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     code, _, err = dither("--help")

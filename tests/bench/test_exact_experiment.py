@@ -90,7 +90,7 @@ def test_the_bias_of_the_smooth_rule_is_the_closed_form(own, case):
 def test_the_sums_by_enumeration():
     """One context, two arms, n = 2: every outcome by hand."""
     p, Q, M, mu = (np.array([row]) for row in ([0.8, 0.2], [0.3, 0.7], [0.5, 0.1], [1.0, -1.0]))
-    given, rows, noise = exact.Tables(p, p, Q, M, mu), 7, 0.5
+    given, rows, noise = exact.ContextTables(p, p, Q, M, mu), 7, 0.5
     for name, prediction in (("IPS", np.zeros((1, 2))), ("DR", M)):
         mean = square = 0.0
         base = float((Q * prediction).sum())
@@ -139,7 +139,9 @@ def test_the_estimates_are_those_of_ope(own):
 
 
 def test_rows_left_out_are_left_out_of_everything():
-    given = exact.Tables(*(np.array([row]) for row in ([0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.0, 0.0], [1.0, 1.0])))
+    given = exact.ContextTables(
+        *(np.array([row]) for row in ([0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.0, 0.0], [1.0, 1.0]))
+    )
     log = exact.Logs(np.zeros((1, 4), dtype=int), np.array([[0, 1, 0, 1]]), np.array([[1.0, 2.0, 3.0, 4.0]]))
     value, se = exact.judge(given, log, np.array([[0.5, 0.0, 0.5, 0.25]]), estimator="IPS")
     assert_allclose(value, (1 + 3 + 8) / 3)

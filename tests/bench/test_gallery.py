@@ -15,8 +15,7 @@ from dither_bench.define import figures
 from dither_bench.define.figures import FIGURES
 from dither_bench.judge import tables, words
 from dither_bench.keep import asked, code
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import STORE, Store
+from dither_bench.keep.store import STORE, Store, of_panel
 from dither_bench.run import run
 from dither_bench.show import gallery, plots, summaries
 
@@ -79,7 +78,7 @@ def test_the_summaries_agree_with_themselves(committed):
         for ours, of_curve in (("regret", "mean"), ("se", "se_of_curve"), ("runs", "runs_of_curve")):
             assert joined[ours].to_list() == joined[of_curve].to_list()
         assert (summary.curves["low"] <= summary.curves["high"]).all()
-        assert all(re.fullmatch(r"[0-9a-f]{16}", one) for p in summary.code.values() for of in p.values() for one in of)
+        assert all(re.fullmatch(r"[0-9a-f]{16}", one) for of in summary.code.values() for one in of)
         assert summary.processor
 
 
@@ -143,7 +142,7 @@ def test_a_summary_says_who_made_it(results, horizon, tmp_path):
     (panel,) = request.figure.panels
     cells = of_panel(panel, seed=0)
     now = code.fingerprints(cells.values())
-    assert again.code == {"d=5": {name: (now[cell.key],) for name, cell in cells.items()}}
+    assert again.code == {("d=5", name): (now[cell.key],) for name, cell in cells.items()}
     assert again.processor == "a slide rule"
     assert again.seed == 0
     assert "numpy" in again.versions[0]
@@ -185,7 +184,7 @@ def test_the_table_of_many_panels_is_turned():
         rows = [(p.name, str(a), r, p.rounds, 5.0 + r) for p in figure.panels for a in p.algorithms for r in (0, 1)]
         made = pl.DataFrame(rows, schema=["panel", "algorithm", "run", "round", "regret"], orient="row")
         values = tables.values(figure, made)
-        table = list(gallery._table(figure, values, [gallery.Column(p, p.rounds) for p in figure.panels]))
+        table = list(gallery._table(figure, values, [gallery.TableColumn(p, p.rounds) for p in figure.panels]))
         assert table[0] == head
         assert len({len(row) for row in table}) == 1
     assert table[2][0] == "d=2"

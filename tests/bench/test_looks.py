@@ -13,7 +13,7 @@ from dither_bench.define import figures
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.show import looks, pictures, plots
-from dither_bench.show.pictures import Look
+from dither_bench.show.pictures import PictureLook
 
 H1 = FIGURES["h1"]
 
@@ -98,7 +98,7 @@ def test_published_curves_are_dashed_and_hollow_in_the_look_of_ours():
 
 @pytest.mark.parametrize(("width", "inches"), [("column", 3.25), ("text", 5.5), ("7", 7.0), (4.5, 4.5)])
 def test_a_picture_is_as_wide_as_asked(tmp_path, width, inches):
-    picture = plots.draw(H1, rows(H1), Look(width=width, title=False))
+    picture = plots.draw(H1, rows(H1), PictureLook(width=width, title=False))
     assert picture.get_figwidth() == inches
     path = drawing.save(picture, tmp_path / "h1.pdf")
     (box,) = re.findall(rb"/MediaBox \[ ?0 0 ([\d.]+) ", path.read_bytes())
@@ -112,7 +112,7 @@ def test_a_picture_is_as_wide_as_asked(tmp_path, width, inches):
 
 
 def test_a_title_is_baked_in_only_where_it_is_wanted():
-    bare, titled = (plots.draw(H1, rows(H1), Look(width="text", title=wanted)) for wanted in (False, True))
+    bare, titled = (plots.draw(H1, rows(H1), PictureLook(width="text", title=wanted)) for wanted in (False, True))
     assert bare._suptitle is None
     assert bare.legends[0].get_title().get_text() == ""
     assert titled._suptitle.get_text() == H1.title
@@ -139,7 +139,7 @@ def test_a_number_of_features_is_whole():
 
 
 def test_letters_stay_letters_in_vector_files(tmp_path):
-    picture = plots.draw(H1, rows(H1, panels=1), Look(title=False, names="paper"))
+    picture = plots.draw(H1, rows(H1, panels=1), PictureLook(title=False, names="paper"))
     svg = drawing.save(picture, tmp_path / "h1.svg").read_text("utf-8")
     assert ">ε-Greedy</text>" in svg
     pdf = drawing.save(picture, tmp_path / "h1.pdf").read_bytes()
@@ -165,7 +165,7 @@ def test_letters_stay_letters_in_vector_files(tmp_path):
 )
 def test_a_look_that_makes_no_sense_is_refused(given, says):
     with pytest.raises((ValueError, LookupError), match=re.escape(says)):
-        pictures.Look(**given)
+        pictures.PictureLook(**given)
 
 
 def test_only_a_picture_with_metadata_is_written_with_it(tmp_path):
@@ -184,5 +184,5 @@ def test_only_a_picture_with_metadata_is_written_with_it(tmp_path):
 def test_pgf_needs_tex(monkeypatch):
     monkeypatch.setattr(pictures.shutil, "which", lambda name: None)
     with pytest.raises(ValueError, match="pgf is measured by xelatex, which is not installed"):
-        pictures.Look(formats=("pgf",))
+        pictures.PictureLook(formats=("pgf",))
     assert pictures.formats("pdf, png,pdf") == ("pdf", "png")

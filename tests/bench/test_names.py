@@ -4,14 +4,14 @@ from dither.algorithms import ALGORITHMS, specs
 from dither_bench.define import figures, published
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, Panel
-from dither_bench.show import names
+from dither_bench.show import looks
 
 
 def shown(figure, kind="paper"):
-    return list(names.shown(figure, kind).values())
+    return list(looks.names_in(figure, kind).values())
 
 
-@pytest.mark.parametrize("kind", names.KINDS)
+@pytest.mark.parametrize("kind", looks.KINDS)
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.name)
 def test_a_name_stands_for_one_algorithm(figure, kind):
     found = shown(figure, kind)
@@ -58,4 +58,4 @@ def test_a_file_is_no_part_of_a_name_in_a_paper(tmp_path, monkeypatch):
 
 
 def test_names_of_the_paper_are_names_of_algorithms():
-    assert set(names.PAPER) <= set(ALGORITHMS)
+    assert set(looks.PAPER) <= set(ALGORITHMS)

@@ -14,16 +14,18 @@ from dither import models
 from dither.algorithms import ALGORITHMS, Spec, specs
 from dither.models.network.layout import layout
 from dither_bench.commands import report
-from dither_bench.define import figures, networks, published
+from dither_bench.define import figures, published
 from dither_bench.define.environments import Outline, outline
 from dither_bench.define.figures import FIGURES
-from dither_bench.define.neural_figures import CNN, GUESSED, PAPER
 from dither_bench.define.panels import with_shared, without_shared
 from dither_bench.judge import tables
 from dither_bench.keep import asked
-from dither_bench.keep.cells import of_panel
+from dither_bench.keep.store import of_panel
 from dither_bench.plan import costs
 
+PAPER = specs("DeepFP", "DeepEpsGreedy", "NeuralUCB", "NeuralTS", "FTPL")
+GUESSED = specs("NeuralUCB:preset=as_run", "NeuralTS:preset=as_run")
+CNN = FIGURES["h7"].shared
 FIG3, H6, H7, TUNING = (FIGURES[name] for name in ("fig3-neural", "h6", "h7", "neural-tuning"))
 LEGEND = {  # as in the legend of Figure 3
     "DeepFP": "DeepFP",
@@ -56,8 +58,8 @@ def test_the_settings_are_the_papers():
     assert [(p.name, p.rounds) for p in H7.panels] == [("mnist", 50_000), ("fashion-mnist", 20_000)]
     for figure, hidden, filters in ((FIG3, (50, 50), ()), (H6, (100,), ()), (H7, (128,), (32, 64))):
         for spec in figure.algorithms:
-            net = networks.settings(spec)
-            assert (networks.widths(net["hidden"]), networks.widths(net["convolutions"])) == (hidden, filters)
+            net = costs.network(spec)
+            assert (costs._widths(net["hidden"]), costs._widths(net["convolutions"])) == (hidden, filters)
             assert (net["batch"], net["window"], net["lr"], net["steps"], net["every"]) == (32, 32, 0.001, 1, 1)
     assert [spec.name for spec in H7.algorithms] == [spec.name for spec in FIG3.algorithms]
     # seen red: "DeepFP:hidden=50x50" in h6
@@ -139,7 +141,7 @@ def test_requests_of_before_can_be_read(tmp_path):
     asked.record(tmp_path, FIG3, seed=0)
     path = next((tmp_path / asked.FOLDER).iterdir())
     path.write_text(json.dumps({"seed": 0, "figure": data}), encoding="utf-8")
-    assert asked.figures(tmp_path) == [asked.Request(old, 0, {})]
+    assert asked.figures(tmp_path) == [asked.FigureRequest(old, 0, {})]
 
 
 # Settings that all share

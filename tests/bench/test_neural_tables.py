@@ -8,12 +8,12 @@ from dither.algorithms import specs
 from dither.base import drawing, errors
 from dither_bench.define import figures
 from dither_bench.define.figures import FIGURES
-from dither_bench.define.neural_figures import CNN
-from dither_bench.define.neural_figures import GUESSED as BOTH_GUESSED
 from dither_bench.define.panels import with_shared
 from dither_bench.judge import tables, words
 from dither_bench.show import plots
 
+CNN = FIGURES["h7"].shared
+BOTH_GUESSED = specs("NeuralUCB:preset=as_run", "NeuralTS:preset=as_run")
 GUESSED = [str(spec) for spec in BOTH_GUESSED]
 FIG3, H6, H7, TUNING = (FIGURES[name] for name in ("fig3-neural", "h6", "h7", "neural-tuning"))
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import arrays
+from dither.base import arrays
 
 
 class Seen(NamedTuple):

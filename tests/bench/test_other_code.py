@@ -17,10 +17,9 @@ from dither.algorithms import Algorithm
 from dither_bench.define import environments, figures
 from dither_bench.define.environments import describe
 from dither_bench.judge import tables
-from dither_bench.keep import code
-from dither_bench.keep.cells import of_panel
+from dither_bench.keep import code, imported
 from dither_bench.keep.imported import Sources
-from dither_bench.keep.store import STORE, UNRECORDED, Store
+from dither_bench.keep.store import STORE, UNRECORDED, Store, of_panel
 from dither_bench.run import computing, run
 
 POLICY = '''
@@ -263,6 +262,16 @@ def test_what_counts_as_the_code_of_the_library_s_own(monkeypatch):
     monkeypatch.setattr(dither.base.arrays, "argmax", argmax)
     assert code.of(dither.policies.Greedy(), dither.models.Ridge()) not in (before, None)
     # seen red: imports inside functions left out; loaded code left out
+
+
+def test_what_a_text_says_is_worked_out_once_in_a_process(monkeypatch):
+    panel = figures.adhoc(describe("linear"), ["LinFP"], rounds=40, runs=3).panels[0]
+    cells = list(of_panel(panel, seed=0).values())
+    first, calls, parse = code.fingerprints(cells), [], imported.ast.parse
+    with monkeypatch.context() as patch:
+        patch.setattr(imported.ast, "parse", lambda text: calls.append(text) or parse(text))
+        assert code.fingerprints(cells) == first
+    assert calls == []  # seen red: `read` without a cache
 
 
 def test_the_bench_is_not_the_code_of_a_result_but_for_what_builds_the_environment(monkeypatch):

@@ -10,7 +10,7 @@ from dither_bench.commands import overall
 from dither_bench.define import figures
 from dither_bench.define.environments import outline
 from dither_bench.keep.store import STORE
-from dither_bench.plan import blocks, calibration, costs, plan
+from dither_bench.plan import calibration, costs, plan
 from dither_bench.plan.plan import Shard
 from dither_bench.run import computing, run
 
@@ -142,7 +142,7 @@ def test_kinds_are_few_and_only_those_that_are_worth_it(tmp_path):
     assert [probe.cell.env["dim"] for probe in probes] == [10, 10, 10]  # seen red: a kind for each c; the most features
     (part,) = plan.of_figures([replace(figure, panels=figure.panels[:1])], out=tmp_path, runs=1)
     assert list(calibration._probes(part.blocks)) == []  # seen red: without WORTH
-    assert calibration.Speeds().seconds(part.blocks[0]) == pytest.approx(blocks.seconds(part.blocks[0]))
+    assert calibration.Speeds().seconds(part.blocks[0]) == pytest.approx(plan.seconds(part.blocks[0]))
 
 
 def test_a_kind_is_measured_beside_as_many_as_share_its_model(tmp_path):
@@ -190,7 +190,7 @@ def test_shards_cost_alike_and_do_not_depend_on_what_is_stored(tmp_path):
     work = []
     for k in (1, 2, 3):
         (part,) = plan.of_figures(chosen, out=tmp_path, runs=40, shard=Shard(k, 3))
-        work.append(sum(map(blocks.seconds, part.blocks)))
+        work.append(sum(map(plan.seconds, part.blocks)))
     largest = max(costs.seconds(panel, algorithms=panel.algorithms, runs=10) for panel in chosen[0].panels)
     assert max(work) - min(work) <= 2 * largest
     run.reproduce(chosen[0], out=tmp_path, runs=40, shard=Shard(1, 3))

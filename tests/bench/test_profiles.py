@@ -9,7 +9,7 @@ from dither_bench.define import environments
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import profiles, tables, words
 from dither_bench.show import plots, profile_plots
-from dither_bench.show.pictures import Look
+from dither_bench.show.pictures import PictureLook
 
 ENV = environments.describe("linear", dim=3, arms=5)
 NAMES = ("LinFP", "LinTS", "Greedy")
@@ -138,7 +138,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
     for _ in range(200):
         base, x = law.rvs((2, n), random_state=rng)
         panels = of.panels
-        found = profiles.Scores(x[None, None], base[None], panels[0].algorithms[1:], ("p0",), ())
+        found = profiles.ProfileScores(x[None, None], base[None], panels[0].algorithms[1:], ("p0",), ())
         (row,) = profiles.robust(found).iter_rows(named=True)
         held += row["low"] <= truth <= row["high"]
     assert held >= 200 * 0.95 - 5 * np.sqrt(200 * 0.95 * 0.05)  # 174.6: the percentile interval is a little narrow
@@ -152,7 +152,7 @@ def test_few_runs_of_one_law_are_seldom_told_apart(n, law):
     of, rng, missed = figure(1, ("LinFP", "LinTS")), np.random.default_rng(n), 0
     for _ in range(150):
         base, x = law.rvs((2, n), random_state=rng)
-        found = profiles.Scores(x[None, None], base[None], of.panels[0].algorithms[1:], ("p0",), ())
+        found = profiles.ProfileScores(x[None, None], base[None], of.panels[0].algorithms[1:], ("p0",), ())
         (row,) = profiles.robust(found).iter_rows(named=True)
         missed += not row["difference_low"] <= 0 <= row["difference_high"]
     most = 0.05 if n > 2 else 0.085  # what two runs allow was measured: 0.07 to 0.08
@@ -196,7 +196,7 @@ def test_one_run_has_no_band():
     made = profiles.robust(found)
     assert made["low"].null_count() == made["difference_high"].null_count() == 3
     assert "One run alone decides nothing." in robustness.sentences(of, found, made)
-    assert profile_plots.draw(of, found, profiles.profile(found), Look()).axes
+    assert profile_plots.draw(of, found, profiles.profile(found), PictureLook()).axes
 
 
 def test_the_sentences_follow_the_intervals():
@@ -218,7 +218,7 @@ def test_the_picture_has_a_step_for_each_algorithm():
     of = figure(2)
     found = profiles.scores(of, rows(of, drawn(of, 5)))
     made = profiles.profile(found)
-    picture = profile_plots.draw(of, found, made, Look())
+    picture = profile_plots.draw(of, found, made, PictureLook())
     (ax,) = picture.axes
     lines = [line for line in ax.lines if line.get_label() in NAMES]
     assert [line.get_label() for line in lines] == list(NAMES)
@@ -234,7 +234,7 @@ def test_the_median_band_has_the_median_as_its_line():
     last = drawn(of, 5)
     made = rows(of, last)
     for band, center in (("median", np.median), ("quantiles", np.mean), ("se", np.mean)):
-        (ax,) = (ax for ax in plots.draw(of, made, Look(band=band)).axes if ax.get_visible())
+        (ax,) = (ax for ax in plots.draw(of, made, PictureLook(band=band)).axes if ax.get_visible())
         ends = [line.get_ydata()[-1] for line in ax.lines]
         assert ends == pytest.approx([center(list(last["p0"][name].values())) for name in NAMES])
     assert "line: their median" in words.band("median", [5])

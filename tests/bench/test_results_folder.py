@@ -10,8 +10,7 @@ from polars.testing import assert_frame_equal
 
 from dither_bench.define import figures
 from dither_bench.keep import asked, folders
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import METADATA, STORE, Store
+from dither_bench.keep.store import METADATA, STORE, Store, of_panel
 from dither_bench.plan.plan import Shard
 from dither_bench.run import run
 
@@ -70,8 +69,8 @@ def test_folders_merge_by_copying_by_hand_too(parts, whole, tmp_path):
 
 def test_a_run_in_files_of_other_sizes_is_there_once(tmp_path, whole):
     run.reproduce(FIGURE, out=tmp_path / "b", runs=3, block=3)
-    assert folders.merge([tmp_path / "b"], tmp_path / "into") == folders.Merged(2, 0)
-    assert folders.merge([whole], tmp_path / "into") == folders.Merged(6, 0)
+    assert folders.merge([tmp_path / "b"], tmp_path / "into") == folders.MergedFolders(2, 0)
+    assert folders.merge([whole], tmp_path / "into") == folders.MergedFolders(6, 0)
     assert_frame_equal(rows(tmp_path / "into"), rows(whole))  # seen red: `read` without what it has seen
     assert folders.check(tmp_path / "into").wrong == ()
 
@@ -98,7 +97,7 @@ def test_rounding_of_another_processor_is_no_conflict(tmp_path, whole):
     shutil.copytree(whole, tmp_path / "other")
     for path in (tmp_path / "other").rglob("*.parquet"):
         edit(path, frame=lambda f: f.with_columns(pl.col("regret", "realised") * (1 + 1e-12)))
-    assert folders.merge([tmp_path / "other"], whole) == folders.Merged(0, 6)  # seen red: TOLERANCE = 0
+    assert folders.merge([tmp_path / "other"], whole) == folders.MergedFolders(0, 6)  # seen red: TOLERANCE = 0
 
 
 def test_a_folder_that_is_right_says_what_made_it(dither, whole):

@@ -14,9 +14,8 @@ from dither.algorithms import Spec
 from dither.simulation.simulate import recorded
 from dither_bench.define import figures
 from dither_bench.define.environments import describe
-from dither_bench.keep.cells import Cell, of_panel
-from dither_bench.keep.store import COLUMNS, STORE, Store
-from dither_bench.plan import blocks
+from dither_bench.keep.store import COLUMNS, STORE, Cell, Store, of_panel
+from dither_bench.plan import plan
 from dither_bench.run import computing, run
 
 SMALL = ["fig3-linear", "--panel", "d=10", "--rounds", "60", "--algorithm", "LinFP", "--algorithm", "EpsGreedy"]
@@ -143,7 +142,7 @@ def test_only_what_is_missing_is_computed(tmp_path, monkeypatch):
 
 
 def test_stretches_are_consecutive_and_end_with_a_block():
-    assert blocks.stretches({0, 2, 3, 4, 5, 9}, block=4) == [range(1), range(2, 4), range(4, 6), range(9, 10)]
+    assert plan.stretches({0, 2, 3, 4, 5, 9}, block=4) == [range(1), range(2, 4), range(4, 6), range(9, 10)]
     # seen red: without the cut at gaps; without the cut at multiples
 
 

@@ -10,12 +10,11 @@ from dither.algorithms import specs
 from dither_bench import sweeps
 from dither_bench.define import environments, figures
 from dither_bench.judge import choices, sweep_words, tables
-from dither_bench.judge.tried import logarithmic, tried
+from dither_bench.judge.choices import logarithmic, tried
 from dither_bench.keep import asked
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import Store
+from dither_bench.keep.store import Store, of_panel
 from dither_bench.show import plots
-from dither_bench.show.pictures import Look
+from dither_bench.show.pictures import PictureLook
 
 ENV = environments.describe("linear", dim=3, arms=5, contexts=2)
 SMALL = ("--dim", 3, "--arms", 5, "--contexts", 2, "--rounds", 40, "--runs", 3)
@@ -148,7 +147,7 @@ def test_the_words():
     last |= {f"LinTS:c={c}": [5.0 / c, 8.0 / c] for c in (1, 2, 3)} | {"Greedy": [1.0, 1.0]}
     rows = curves(of, last)
     chosen = tuple(choices.choose(of, of.panels[0], rows))
-    found = choices.Found(of, 10**9, rows, chosen, {"LinFP:c=9": "it overflows"})
+    found = choices.SettingsSearch(of, 10**9, rows, chosen, {"LinFP:c=9": "it overflows"})
     fresh = figures.adhoc(ENV, found.winners, rounds=40, runs=2)
     values = tables.values(fresh, curves(fresh, {"LinFP:c=1": [12.0, 12.0], "LinTS:c=3": [3.0, 3.0]}))
     fp, ts, greedy, caution, failed = sweep_words.all_of(found, values, seed=0)
@@ -282,7 +281,7 @@ def test_more_settings_show_the_best_of_each_value():
 def test_drawn_settings_are_dots_and_every_value_has_its_place():
     of = figure("LinFP", settings=["c=log:0.01..10", "lam=log:1e-4..1"], tries=5, runs=1)
     rows = curves(of, {str(spec): [float(i)] for i, spec in enumerate(of.algorithms)})
-    axes = visible(plots.draw(of, rows, Look(log=True)))
+    axes = visible(plots.draw(of, rows, PictureLook(log=True)))
     for ax, name in zip(axes, ("c", "lam"), strict=True):
         dots, ring = ax.lines
         assert list(dots.get_xdata()) == [spec.value(name) for spec in of.algorithms]

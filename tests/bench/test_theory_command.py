@@ -138,7 +138,7 @@ def test_coverage_takes_the_worst_round():
     given, size = setting("linear", TINY, S=1.0), Size(runs=2, rounds=2, dim=2)
     L = np.full((2, 2), 40.0)
     beta = theory.beta(1, d=2, lam=1e-4, S=1.0, M=0.0, L=40.0, delta=0.1 / 8)
-    seen = coverage.Seen(L, {"it": beta * np.array([[0.5, 2.0], [0.9, 1.0]])}, L, L > 0, L > 0)
+    seen = coverage.Watched(L, {"it": beta * np.array([[0.5, 2.0], [0.9, 1.0]])}, L, L > 0, L > 0)
     assert_allclose(coverage.ratio(given, seen, size, S=1.0, delta=0.1, estimate="it"), [0.9, 2.0])
 
 

@@ -7,7 +7,7 @@ import pytest
 from dither import envs
 from dither.algorithms import Spec
 from dither_bench.define import environments, figures
-from dither_bench.keep import cells, code
+from dither_bench.keep import code, store
 
 KINDS = {
     "masked": envs.Masked,
@@ -34,7 +34,7 @@ def test_a_name_makes_what_python_makes(name):
     assert environments.outline(settings) == environments.Outline(4, 3, False, env.sigma, 1.0)
     assert environments.kappas(settings, seed=0) is None
     algorithm = Spec.parse("Greedy")
-    cell = next(iter(cells.of_panel(figures.adhoc(settings, [algorithm], rounds=5, runs=1).panels[0], seed=0).values()))
+    cell = next(iter(store.of_panel(figures.adhoc(settings, [algorithm], rounds=5, runs=1).panels[0], seed=0).values()))
     (found,) = code.fingerprints([cell]).values()
     assert found is not None  # seen red: a function made by a function, with the signature in its cell
 

@@ -203,7 +203,7 @@ def _within(module, parts):
 def _places():
     """Where a name may lead that stands without `dither.`: short name -> dotted names of modules and classes."""
     found, own = {}, {}
-    for path in (ROOT / "src" / "dither").rglob("*.py"):
+    for path in (ROOT / "src").rglob("*.py"):
         if "migrations" in path.parts:
             continue  # scripts that Alembic runs
         module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
@@ -221,6 +221,8 @@ def _places():
 
 PLACES, OWN = _places()  # OWN: what an instance of a class sets on itself
 CALLED = {  # variables of the pages and docstrings, and the classes that they may be of
+    "Results": ["Comparison"],  # in `dither.experiments`
+    "alarm": ["Alarm"],
     "bandit": ["Bandit"],
     "catalogue": ["Catalogue"],
     "d": ["Decision"],

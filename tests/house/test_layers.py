@@ -58,7 +58,8 @@ def circle(imports):
 
 def test_no_modules_import_each_other_in_a_circle():
     grimp = pytest.importorskip("grimp")
-    graph = grimp.build_graph("dither", exclude_type_checking_imports=True, cache_dir=None)  # those in functions count
+    # Imports in functions count.
+    graph = grimp.build_graph("dither", "dither_bench", exclude_type_checking_imports=True, cache_dir=None)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     assert len(imports) > 200
     assert circle(imports) == ()
@@ -75,12 +76,25 @@ def test_the_core_imports_no_extra():
 def test_importing_dither_loads_no_more_than_a_live_bandit_needs():
     late = ("scipy.optimize", "scipy.spatial", "scipy.fft", "scipy.sparse", "scipy.linalg", "matplotlib", "polars")
     late += ("sklearn", "torch", "dither.ope", "dither.log", "dither.datasets", "dither.envs", "dither.experiments")
-    late += ("dither.testing",)
+    late += ("dither.testing", "dither_bench")
     live = "b = dither.LinFP(dim=2, seed=0); d = b.choose([[1.0, 0.0], [0.0, 1.0]]); b.update([1.0, 0.0], 1.0)"
     for code in ("pass", live):
         found = python(f"import sys, dither; {code}; print([name for name in {late!r} if name in sys.modules])")
         assert found.strip() == "[]"
     # seen red: `from scipy import optimize` at the top of `policies/ofuglb.py`; sparse in `inputs.py`
+
+
+def test_a_command_about_logs_loads_nothing_of_the_bench():
+    code = """
+import sys
+from dither import cli
+sys.argv = ["dither", "evaluate", "--help"]
+try: cli.main()
+except SystemExit as end: assert not end.code
+print([name for name in sys.modules if name.startswith("dither_bench")])
+"""
+    assert python(code).splitlines()[-1] == "[]"
+    # seen red: `import dither_bench` in `cli.evaluate`
 
 
 def test_modules_that_come_late_are_there_when_asked_for():

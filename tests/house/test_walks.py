@@ -10,6 +10,7 @@ MOST = {
     "update, LinFP": 7,
     "update, GLMFP": 17,
     "evaluate": 15,
+    "reproduce": 58,
 }  # of GLMFP, one is `lockstep`, for good starts; of evaluate, one is `workers`: parts may be summed on a cluster
 
 
@@ -33,5 +34,7 @@ def test_the_walk_is_the_whole_walk(found):
     whole = {"log/storage.py", "log/check.py", "ope/contributions.py", "ope/partial.py", "ope/intervals.py"}
     assert whole <= set(found["evaluate"])
     assert found["evaluate"]["log/storage.py"] >= 10  # the files of the folder are opened
-    assert not any(file.startswith(("cli", "experiments")) for file in found["evaluate"])
+    assert not any(file.startswith(("cli", "dither_bench")) for file in found["evaluate"])
+    assert {"dither_bench/show/plots.py", "dither_bench/keep/store.py", "models/ridge.py"} <= set(found["reproduce"])
+    assert sum(found["reproduce"].values()) < 20_000  # seen red: sources that are read for each command, 40,000
     # seen red: a log that is in memory already

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 
 def run(home):
     path = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]}
-    script = Path(__file__).parent / "kills.py"
+    script = Path(__file__).parents[1] / "support" / "kills.py"
     command = [sys.executable, "-W", "ignore", str(script), "--rounds", "5", "--home", str(home)]
     done = subprocess.run(command, env=path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

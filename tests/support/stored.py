@@ -5,8 +5,7 @@ import numpy as np
 from dither.simulation.simulate import recorded
 from dither_bench.define import published
 from dither_bench.keep import asked
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import STORE, Store
+from dither_bench.keep.store import STORE, Store, of_panel
 
 
 def fabricated(figure, *, out, runs=3, seed=0):

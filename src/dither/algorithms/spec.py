@@ -12,7 +12,7 @@ from dither.algorithms import alone, grids
 from dither.algorithms.algorithm import Algorithm, fields
 from dither.algorithms.table import BUILT_IN, find
 from dither.base import errors, parts
-from dither.base.parts import Part
+from dither.base.parts import UserPart
 
 OF_THE_CALLER = ("dim", "disjoint", "seed", "floor", "monte_carlo")  # settings that no text has
 
@@ -28,7 +28,7 @@ class Spec:
     name: str
     settings: tuple[tuple[str, Any], ...] = ()  # in sorted order
     preset: str = "default"
-    origin: Part | Algorithm | None = field(
+    origin: UserPart | Algorithm | None = field(
         default=None, compare=False, repr=False
     )  # of the user's: where it is, or it
 
@@ -36,7 +36,7 @@ class Spec:
     def parse(cls, text: str) -> "Spec":
         """From text; values are Python literals, or else strings. A file of the user's is looked at anew."""
         spec = cls.read(text)
-        if isinstance(spec.origin, Part):
+        if isinstance(spec.origin, UserPart):
             parts.fresh(spec.origin.source)
         algorithm = spec.algorithm
         errors.among("preset", spec.preset, algorithm.presets)
@@ -80,7 +80,7 @@ class Spec:
     @property
     def text(self) -> str:
         """The text that finds it again: with the whole path of a file."""
-        return self._with_settings(self.origin.text if isinstance(self.origin, Part) else self.name)
+        return self._with_settings(self.origin.text if isinstance(self.origin, UserPart) else self.name)
 
     def _with_settings(self, name: str) -> str:
         texts = [f"{k}={_written(v)}" for k, v in self.settings]
@@ -90,7 +90,7 @@ class Spec:
     @property
     def algorithm(self) -> Algorithm:
         """The algorithm of that name in the table, or of the user's own."""
-        if isinstance(self.origin, Part):
+        if isinstance(self.origin, UserPart):
             return alone.algorithm(parts.find(self.origin), name=self.name)
         return find(self.name) if self.origin is None else self.origin
 
@@ -144,7 +144,7 @@ def specs(*things: Any) -> tuple[Spec, ...]:
         for spec in map(base.also, grid.texts()):
             other = origins.setdefault(spec, spec.origin)
             if other != spec.origin:
-                both = (origin.text if isinstance(origin, Part) else origin for origin in (other, spec.origin))
+                both = (origin.text if isinstance(origin, UserPart) else origin for origin in (other, spec.origin))
                 raise ValueError(
                     f"two algorithms are called {spec}, {errors.listed(both)}: give one of them another name"
                 )

@@ -28,7 +28,7 @@ _MODULE = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)+):([^\W\d]\w*)(?::(.*))?", re
 
 
 @dataclass(frozen=True)
-class Part:
+class UserPart:
     """Where a part is."""
 
     source: str  # the absolute path of a file, or the dotted name of a module
@@ -59,14 +59,14 @@ class _Loaded(NamedTuple):
 _LOADED: dict[str, _Loaded] = {}  # path -> what was loaded from it
 
 
-def split(text: str) -> tuple[Part, str] | None:
+def split(text: str) -> tuple[UserPart, str] | None:
     """The part that a text begins with, and what follows its name after a colon; None where it names no own part."""
     if match := _FILE.fullmatch(text):
         file, name, rest = match.groups()
-        return Part(str(Path(file).expanduser().resolve()), name), rest or ""
+        return UserPart(str(Path(file).expanduser().resolve()), name), rest or ""
     if match := _MODULE.fullmatch(text):
         module, name, rest = match.groups()
-        return Part(module, name), rest or ""
+        return UserPart(module, name), rest or ""
     file, colon, name = text.partition(":")
     if colon and file.isidentifier() and Path(f"{file}.py").is_file() and name.partition(":")[0].isidentifier():
         raise ValueError(
@@ -80,26 +80,26 @@ def split(text: str) -> tuple[Part, str] | None:
 
 def short(text: str) -> str:
     """The text without the folder of a file; any other text as it is."""
-    found = split(text)
-    return text if found is None else f"{found[0]}:{found[1]}" if found[1] else str(found[0])
+    in_file = split(text)
+    return text if in_file is None else ":".join(filter(None, map(str, in_file)))
 
 
-def find(part: Part) -> Any:
+def find(part: UserPart) -> Any:
     """The part. Raises OSError, ImportError or LookupError that says what is missing, with the nearest name."""
     module = load(part.source)
     if not hasattr(module, part.name):
         what = f"part in {module.__file__ if part.is_file else part.source}"
-        known = [name for name, thing in vars(module).items() if _is_own(name, thing, module)]
-        if not known:
+        names = [name for name, thing in vars(module).items() if _defines(module, name, thing)]
+        if not names:
             raise LookupError(f"no {what} {part.name!r}: it defines none")
-        raise errors.unknown(what, part.name, known=known)
+        raise errors.unknown(what, part.name, known=names)
     return getattr(module, part.name)
 
 
-def _is_own(name: str, thing: Any, module: ModuleType) -> bool:
+def _defines(module: ModuleType, name: str, thing: Any) -> bool:
     """Whether the module defines the thing, as a part may be."""
-    made = hasattr(thing, "configure") and not isinstance(thing, type)  # an algorithm
-    return not name.startswith("_") and (made or getattr(thing, "__module__", None) == module.__name__)
+    algorithm = hasattr(thing, "configure") and not isinstance(thing, type)
+    return not name.startswith("_") and (algorithm or getattr(thing, "__module__", None) == module.__name__)
 
 
 def load(source: str) -> ModuleType:
@@ -161,8 +161,8 @@ def place(error: BaseException) -> str:
     files = {str(path) for loaded in _LOADED.values() for path in loaded.texts}
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     there = re.findall(r'File "(.+?)", line (\d+)', str(error.__cause__))  # as another process tells it
-    found = [frame for frame in [*frames, *there] if frame[0] in files]
-    return f"{found[-1][0]}, line {found[-1][1]}" if found else ""
+    in_files = [f"{file}, line {line}" for file, line in [*frames, *there] if file in files]
+    return in_files[-1] if in_files else ""
 
 
 def _executed(path: Path) -> _Loaded:
@@ -185,8 +185,8 @@ def _executed(path: Path) -> _Loaded:
     except (Exception, SystemExit) as error:
         where = place(error) or str(path)
         del _LOADED[str(path)], sys.modules[name]
-        said = error.msg if isinstance(error, SyntaxError) else error
-        raise ImportError(f"{where}: {type(error).__name__}: {said}") from error
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise ImportError(f"{where}: {type(error).__name__}: {reason}") from error
     return loaded
 
 
@@ -214,21 +214,21 @@ def _beside(path: Path) -> dict[str, Path]:
 
     Raises ImportError where another folder's module of such a name is loaded.
     """
-    found: dict[str, Path] = {}
+    beside: dict[str, Path] = {}
     ahead = [path]
     while ahead:
         for name in _names(ahead.pop()):
             inner = next(filter(Path.is_file, (path.parent / f"{name}.py", path.parent / name / "__init__.py")), None)
-            if inner is None or name in found or name == path.stem:
+            if inner is None or name in beside or name == path.stem:
                 continue
             taken = _taken(name)
             if taken is not None and taken != inner:
                 if installed(taken):
                     continue
                 raise ImportError(f"{path} imports {name}, and {taken} has this name: call {inner} otherwise")
-            found[name] = inner
+            beside[name] = inner
             ahead += [inner] if inner.name != "__init__.py" else sorted(inner.parent.rglob("*.py"))
-    return found
+    return beside
 
 
 def _taken(name: str) -> Path | None:

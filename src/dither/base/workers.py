@@ -70,12 +70,12 @@ class Workers:
             )
             try:
                 with _deaf() if self.backend == "loky" else nullcontext():
-                    found = work(calls)
-                yield from found
+                    answers = work(calls)
+                yield from answers
             except pickle.PicklingError as error:
-                said = [line for line in str(error.__cause__ or error).splitlines() if line.strip('" ')]
+                lines = [line for line in str(error.__cause__ or error).splitlines() if line.strip('" ')]
                 raise TypeError(
-                    f"a part cannot be sent to other processes ({said[-1]}): write it in a file and name it "
+                    f"a part cannot be sent to other processes ({lines[-1]}): write it in a file and name it "
                     "FILE.py:NAME, or compute in one process (jobs=1)"
                 ) from None
 
@@ -126,10 +126,10 @@ def _dask(workers: Workers) -> Iterator[None]:
     with ExitStack() as stack:
         address = workers.cluster
         if address is None:
-            own = distributed.LocalCluster(
+            local = distributed.LocalCluster(
                 n_workers=workers.jobs, threads_per_worker=1, host=HERE, dashboard_address=None
             )
-            address = stack.enter_context(own).scheduler_address
+            address = stack.enter_context(local).scheduler_address
         client = stack.enter_context(_connected(distributed.Client, address))
         stack.enter_context(joblib.parallel_config("dither-dask", client=client))
         yield
@@ -145,7 +145,7 @@ def _connected(client: Callable[..., Any], address: str) -> Any:
 def _dask_backend(**options: Any) -> Any:
     from joblib._dask import DaskDistributedBackend
 
-    class Backend(DaskDistributedBackend):
+    class DaskBackend(DaskDistributedBackend):
         """joblib's own, which waits for ever for a call that killed all workers it was given to.
 
         Nor does it send anything to a cluster of one core: it computes here.
@@ -162,7 +162,7 @@ def _dask_backend(**options: Any) -> Any:
         def retrieve_result_callback(self, out: Any) -> Any:
             return super().retrieve_result_callback(out.result() if hasattr(out, "result") else out)
 
-    return Backend(**options)
+    return DaskBackend(**options)
 
 
 @contextmanager
@@ -201,12 +201,12 @@ def _join(ray: Any, address: str, **quiet: Any) -> None:
 def _ray_backend(**options: Any) -> Any:
     from ray.util.joblib.ray_backend import RayBackend
 
-    class Backend(RayBackend):
+    class StreamingRay(RayBackend):
         """Ray's own, which forbids what it can do: to give each result when it is there."""
 
         supports_return_generator = True
 
-    return Backend(**options)
+    return StreamingRay(**options)
 
 
 BACKENDS: dict[str, Callable[[Workers], Any]] = {"loky": _loky, "dask": _dask, "ray": _ray}

@@ -38,9 +38,7 @@ COMMANDS = {
     "results check": Command(BENCH + "folder", "check", "dither results check results/"),
     "results merge": Command(BENCH + "folder", "merge", "dither results merge from-a/ from-b/ results/"),
     "report": Command(BENCH + "runs", "write_report", "dither report results/ -o report.html"),
-    "gallery": Command(
-        BENCH + "summarise", "gallery", "dither gallery results/ -o docs/results/ --processor 'AMD EPYC'"
-    ),
+    "gallery": Command(BENCH + "folder", "gallery", "dither gallery results/ -o docs/results/ --processor 'AMD EPYC'"),
     "theory": Command(BENCH + "analysis", "theory", "dither theory --figure optimism --figure fig1 --out theory/"),
     "exact": Command(BENCH + "study", "exact", "dither exact --logs 300 --rows 1000 --out exact/"),
     "datasets": Command(OWN + "data", "list_data", "dither datasets --folder data/"),
@@ -57,8 +55,8 @@ COMMANDS = {
 GROUPS = {"results": "Check folders of results, and merge those of several machines."}  # first word of a name -> help
 
 
-def build(asked: str | None = None) -> typer.Typer:
-    """The command line: with the one command that is asked for, or with all where it is none of them."""
+def build(first: str | None = None) -> typer.Typer:
+    """The command line. first : its first word; a command of that name alone is imported, or all where it is none."""
     app = typer.Typer(
         help="Contextual bandits by feature perturbation: reproduce figures, compare algorithms, report.",
         no_args_is_help=True,
@@ -68,10 +66,10 @@ def build(asked: str | None = None) -> typer.Typer:
     )
     app.callback()(_options)
     groups = {name: typer.Typer(help=text, no_args_is_help=True) for name, text in GROUPS.items()}
-    known = {name.partition(" ")[0] for name in COMMANDS}
+    words = {name.partition(" ")[0] for name in COMMANDS}
     for name, command in COMMANDS.items():
         group, _, inner = name.rpartition(" ")
-        if asked == name.partition(" ")[0] or asked not in known:
+        if first == name.partition(" ")[0] or first not in words:
             function = getattr(importlib.import_module(command.module), command.function)
             within = groups[group] if group else app
             within.command(name=inner, epilog=command.example and f"Example: {command.example}")(function)

@@ -12,7 +12,7 @@ from dither.ope.contributions import ESTIMATORS, find
 from dither.ope.judge import INTERVALS
 
 
-class Table(NamedTuple):
+class Listing(NamedTuple):
     """Rows under a title. The first column holds names."""
 
     title: str
@@ -44,13 +44,13 @@ def formats() -> str:
     return "; ".join(f"{name}, {form.words}" for name, form in log.FORMATS.items())
 
 
-def algorithms() -> Table:
+def algorithms() -> Listing:
     """The algorithms by where they are random (paper, Table A.1 and more)."""
     rows = [
         (name, a.bound or "–", a.perturbs, ", ".join(a.needs), a.propensity, a.source) for name, a in ALGORITHMS.items()
     ]
     columns = ("algorithm", "regret bound", "random in", "needs of a model", "propensity", "source")
-    return Table("Algorithms", columns, rows)
+    return Listing("Algorithms", columns, rows)
 
 
 def asked(estimator: str) -> str:

@@ -1,13 +1,13 @@
-"""What both HTML pages share: the template engine, its strictness, and what a page carries in itself.
+"""What pages share: the template engine, its strictness, and what an HTML page carries in itself.
 
-`shell.html.jinja` is the frame of both: the style (`shell.css`), the button for light and dark (`theme.js`), and a rule
-by which the browser refuses every request that the page might make.
+`shell.html.jinja` is the frame of HTML pages: the style (`shell.css`), the button for light and dark (`theme.js`), and
+a rule by which the browser refuses every request that the page might make. A page of another package has its template,
+styles and scripts there.
 """
 
 import base64
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from importlib import resources
 from typing import Any
 
 import jinja2
@@ -16,21 +16,26 @@ import markupsafe
 from dither import _version
 from dither.base import drawing, errors
 
+HERE = "dither.cli"
 
-def page(name: str, *, filters: Mapping[str, Callable[..., str]], **content: Any) -> str:
-    """The template of that name, filled in. It knows the version of dither and the time besides its content."""
-    loader = jinja2.PackageLoader("dither.cli", "")
-    env = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+
+def page(name: str, *, filters: Mapping[str, Callable[..., str]], package: str = HERE, **content: Any) -> str:
+    """The template of that name, filled in. It knows the version of dither and the time besides its content.
+
+    package : where the template lies, with the styles and scripts that it alone has
+    """
+    env = environment(package, HERE, autoescape=True)
     env.filters |= filters
-    env.globals["file"] = file
+    loader: Any = env.loader
+    env.globals["file"] = lambda file: markupsafe.Markup(loader.get_source(env, file)[0])  # a style or a script
     return env.get_template(name).render(version=_version.__version__, now=datetime.now(UTC), **content)
 
 
-def file(name: str) -> markupsafe.Markup:
-    """A style or a script of this folder, as it stands."""
-    return markupsafe.Markup(resources.files("dither.cli").joinpath(name).read_text("utf-8"))
+def environment(*packages: str, **how: Any) -> jinja2.Environment:
+    """Templates of the folders of these packages, which may name only what they are given. how : as jinja2 takes it"""
+    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(place, "") for place in dict.fromkeys(packages)])
+    strict: dict[str, Any] = dict(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return jinja2.Environment(loader=loader, **strict, **how)
 
 
 def plotly() -> markupsafe.Markup:

@@ -29,14 +29,14 @@ def theory(
     from dither_bench.theory import catalogue  # matplotlib takes a second to import
 
     names = catalogue.check(figure or (), more=more, seed=seed)
-    found = []
+    parts = []
     with terminal.progress("theory") as tell:
         for i, name in enumerate(names):
             tell(i, len(names))
-            found.append(catalogue.measure(name, seed=seed, more=more))
+            parts.append(catalogue.measure(name, seed=seed, more=more))
         tell(len(names), len(names))
     console = terminal.console()
-    for part in found:
+    for part in parts:
         table = terminal.table(part.title)
         for column in ("setting", "quantity"):
             table.add_column(column)
@@ -46,4 +46,4 @@ def theory(
             table.add_row(row.setting, row.quantity, catalogue.number(row.value), catalogue.number(row.theory))
         console.print(table, markup=False)
         terminal.said(console, part.says)
-    terminal.written(console, catalogue.write(found, out))
+    terminal.written(console, catalogue.write(parts, out))

@@ -1,6 +1,5 @@
 """The command `compare`."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -8,35 +7,16 @@ import typer
 from dither import datasets
 from dither.algorithms import grids, spec
 from dither.cli import inventory
-from dither.cli.computing import Backend, Cluster
 from dither_bench.commands import running
-from dither_bench.commands.options import (
-    Accept,
-    Band,
-    Block,
-    Called,
-    Earlier,
-    Fair,
-    Formats,
-    Jobs,
-    Latex,
-    Log,
-    Out,
-    Profile,
-    Seed,
-    Sweep,
-    Title,
-    Tries,
-    Width,
-)
+from dither_bench.commands.options import Computing, Reference, Showing, Storing, Trying, expanded
 from dither_bench.define import environments, figures
-from dither_bench.show import pictures
-from dither_bench.show.pictures import Look
 
 _LINEAR = environments.describe("linear")
 
 
+@expanded
 def compare(
+    *,
     algorithms: Annotated[
         list[str],
         typer.Argument(
@@ -91,58 +71,36 @@ def compare(
     scale: Annotated[
         str | None, typer.Option(help="Scaling of the features (digits): standard or unit.", show_default="unit")
     ] = None,
-    sweep: Sweep = None,
-    tries: Tries = None,
-    fair: Fair = False,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ALGORITHM",
-            help="The algorithm that the others are compared with.",
-            show_default="LinFP or GLMFP, or else the first",
-        ),
-    ] = None,
+    trying: Trying,
+    reference: Reference = None,
     rounds: Annotated[int, typer.Option(help="Horizon.")] = 2000,
     runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    backend: Backend = "loky",
-    cluster: Cluster = None,
-    block: Block = None,
-    out: Out = Path("results"),
-    accept: Accept = False,
-    earlier: Earlier = False,
-    band: Band = "se",
-    log: Log = False,
-    width: Width = None,
-    title: Title = True,
-    called: Called = "code",
-    form: Formats = "png,pdf",
-    latex: Latex = False,
-    profile: Profile = False,
+    computing: Computing,
+    storing: Storing,
+    showing: Showing,
 ) -> None:
     """Compare algorithms on the same contexts and rewards with a reference: LinFP or GLMFP, or else the first."""
-    look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
-    given = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
-    given |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
-    given = {k: v for k, v in given.items() if v is not None}
-    for setting, value in spec.settings(",".join(option or [])).items():
-        if setting in given:
-            raise ValueError(f"{setting} is given twice: by --{setting} and by --with")
-        given[setting] = value
-    if data is not None and env not in (None, "table"):
-        raise ValueError(f"--data is an environment of its own: leave out --env {env}")
-    name = env or ("linear" if data is None else "table")
-    described = environments.describe(name, **given)
-    how: dict[str, Any] = dict(runs=runs, jobs=jobs, backend=backend, cluster=cluster, block=block, accept=accept)
-    shown: dict[str, Any] = dict(look=look, earlier=earlier)
-    if sweep or fair or tries is not None or any(grids.Grid.parse(text).axes for text in algorithms):
+    how: dict[str, Any] = dict(look=showing.look, earlier=showing.earlier, out=storing.out, seed=computing.seed)
+    how |= computing.how | dict(runs=runs, block=storing.block, accept=showing.accept)
+    settings = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
+    settings |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
+    described = _environment(env, option or [], {k: v for k, v in settings.items() if v is not None})
+    swept = trying.sweep or trying.fair or trying.tries is not None
+    if swept or any(grids.Grid.parse(text).axes for text in algorithms):
         from dither_bench.commands import sweeping  # SciPy's statistics take their time to import
 
-        chosen = sweeping.Chosen(sweep or [], tries, fair)
-        sweeping.show(
-            described, algorithms, chosen, rounds=rounds, seed=seed, out=out, reference=reference, **shown, **how
-        )
+        sweeping.show(described, algorithms, trying, rounds=rounds, reference=reference, **how)
         return
-    figure = figures.adhoc(described, algorithms, rounds=rounds, runs=runs, reference=reference)
-    running.show(figure, seed=seed, out=out, **shown, **how)
+    running.show(figures.adhoc(described, algorithms, rounds=rounds, runs=runs, reference=reference), **how)
+
+
+def _environment(name: str | None, options: list[str], settings: dict[str, Any]) -> dict[str, Any]:
+    """The environment as data. settings : those of the options that name them; options : those of --with"""
+    for setting, value in spec.settings(",".join(options)).items():
+        if setting in settings:
+            raise ValueError(f"{setting} is given twice: by --{setting} and by --with")
+        settings[setting] = value
+    table = settings.get("data") is not None
+    if table and name not in (None, "table"):
+        raise ValueError(f"--data is an environment of its own: leave out --env {name}")
+    return environments.describe(name or ("table" if table else "linear"), **settings)

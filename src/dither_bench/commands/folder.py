@@ -1,5 +1,6 @@
-"""The commands `results check` and `results merge`."""
+"""The commands about folders of results: `results check`, `results merge` and `gallery`."""
 
+import platform
 from pathlib import Path
 from typing import Annotated
 
@@ -15,19 +16,19 @@ def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 
     """Read every file of a folder of results: is it whole, in its place, and no run there twice with other values?"""
     console = terminal.console()
     with terminal.progress("check") as tell:
-        found = folders.check(folder, tell=tell)
-    table = terminal.table(f"{folder}: {found.files:,} files, {found.cells:,} cells")
+        checked = folders.check(folder, tell=tell)
+    table = terminal.table(f"{folder}: {checked.files:,} files, {checked.cells:,} cells")
     table.add_column("code")
     table.add_column("runs", justify="right")
     table.add_column("last made")
     table.add_column("of")
-    for code, algorithms, runs, last in found.codes:
+    for code, algorithms, runs, last in checked.codes:
         table.add_row(code if code != UNRECORDED else "not recorded", f"{runs:,}", last[:16], errors.listed(algorithms))
     console.print(table)
-    terminal.said(console, (f"{files:,} files from {machine}" for machine, files in found.machines.most_common()))
-    terminal.said(console, found.wrong)
-    if found.wrong:
-        terminal.said(console, [f"Not right: {len(found.wrong):,} of {found.files:,} files."])
+    terminal.said(console, (f"{files:,} files from {machine}" for machine, files in checked.machines.most_common()))
+    terminal.said(console, checked.wrong)
+    if checked.wrong:
+        terminal.said(console, [f"Not right: {len(checked.wrong):,} of {checked.files:,} files."])
         raise typer.Exit(1)
     terminal.said(console, ["Every file is whole and in its place. No run is there twice with other values."])
 
@@ -42,8 +43,39 @@ def merge(
     *sources, into = places
     if not sources:
         raise ValueError(f"name at least two folders: those to take from, and last the one to merge into; got {into}")
-    found = folders.merge(sources, into)
-    terminal.said(
-        terminal.console(),
-        [f"{into}: {found.copied:,} files copied, {found.there:,} were there already."],
-    )
+    merged = folders.merge(sources, into)
+    sentence = f"{into}: {merged.copied:,} files copied, {merged.there:,} were there already."
+    terminal.said(terminal.console(), [sentence])
+
+
+def gallery(
+    results: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder of results. Without it, the page is made of the summaries alone.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of summaries, pictures and page.")] = Path("gallery"),
+    processor: Annotated[
+        str | None, typer.Option(help="What made the results, for the page.", show_default="as this machine says")
+    ] = None,
+) -> None:
+    """Sum up results in small text files, and make a page with the picture and the table of each figure from them."""
+    from dither_bench.define.figures import FIGURES
+    from dither_bench.keep import asked  # matplotlib takes a second to import
+    from dither_bench.keep.store import STORE, Store
+    from dither_bench.show import gallery, summaries
+
+    console, paths = terminal.console(), []
+    if results is not None:
+        requests = [request for request in asked.figures(results) if request.figure.name in FIGURES]
+        if not requests:
+            raise ValueError(f"{results} holds no figures: make some with 'dither reproduce NAME --out {results}'")
+        for request in requests:
+            here = processor or platform.processor() or platform.machine()
+            summary = summaries.of_request(request, Store(results / STORE), processor=here)
+            if summary is not None:
+                paths.append(summaries.write(summary, out))
+    terminal.written(console, [*paths, *gallery.write(out)])

@@ -1,75 +1,162 @@
-"""The options that `reproduce` and `compare` share."""
+"""The options that several commands share, in groups. `expanded` puts the options of a group into a command."""
 
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from dither.base.workers import Workers
+from dither.cli.computing import Backend, Cluster
 from dither_bench.plan import plan
 from dither_bench.show import pictures
+from dither_bench.show.pictures import PictureLook
 
-_WIDTHS = " or ".join(f"{name} ({inches:g} inches)" for name, inches in pictures.WIDTHS.items())
-Runs = Annotated[
-    int | None, typer.Option(help="Runs of each algorithm; what is stored counts.", show_default="the figure's")
-]
-Seed = Annotated[int, typer.Option(help="Seed of all random streams.")]
-Jobs = Annotated[int, typer.Option(help="Processes.")]
-Block = Annotated[
-    int | None,
-    typer.Option(
-        help="Runs computed at once and stored in one file: an interruption loses at most these. "
-        f"If left out, up to {plan.BLOCK * plan.AT_ONCE} are computed at once, which is quickest, and {plan.BLOCK} "
-        "stand in a file.",
-        show_default=False,
-    ),
-]
-Out = Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")]
-Earlier = Annotated[
-    bool,
-    typer.Option("--with-earlier", help="The files also have what was asked of the figure earlier in this folder."),
-]
 Band = Annotated[
     str,
     typer.Option(
         help="Band of the plots: se (±1 standard error), quantiles (quartiles), or median (quartiles round the median)."
     ),
 ]
-Accept = Annotated[
-    bool,
-    typer.Option(
-        "--accept-other-code",
-        help="Take stored runs as they are although other code made them; by default they are computed anew.",
-    ),
-]
 Log = Annotated[bool, typer.Option("--log", help="Logarithmic axes.")]
-Width = Annotated[
+Reference = Annotated[
     str | None,
     typer.Option(
-        help=f"Width of the pictures: inches, or {_WIDTHS}.", show_default="that of a screen", metavar="WIDTH"
+        metavar="ALGORITHM",
+        help="The algorithm that the others are compared with.",
+        show_default="LinFP or GLMFP, or else the first",
     ),
 ]
-Title = Annotated[bool, typer.Option("--title/--no-title", help="Title and words about the band in the pictures.")]
-Called = Annotated[str, typer.Option("--names", help="Names of algorithms: code, or paper (as the paper has them).")]
-Formats = Annotated[
-    str, typer.Option("--format", help=f"Files of the pictures: some of {', '.join(pictures.FORMATS)}.", metavar="A,B")
-]
-Latex = Annotated[bool, typer.Option("--latex", help="Write the tables and the figure as LaTeX, too.")]
-Sweep = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE,...",
-        help="Try these values of a setting in every algorithm that has it, or draw them: NAME=LOW..HIGH, "
-        "NAME=log:LOW..HIGH; may be repeated. The best of each algorithm is run anew.",
-        show_default=False,
-    ),
-]
-Tries = Annotated[
-    int | None,
-    typer.Option(help="So many settings of each algorithm are drawn at random (sweep).", show_default="all of them"),
-]
-Fair = Annotated[
-    bool, typer.Option("--fair", help="Refuse a sweep unless as many settings of every algorithm are tried.")
-]
-Profile = Annotated[
-    bool, typer.Option("--profile", help="Performance profiles and interquartile means over the panels, too.")
-]
+_BLOCK = (
+    "Runs computed at once and stored in one file: an interruption loses at most these. "
+    f"If left out, up to {plan.BLOCK * plan.AT_ONCE} are computed at once, which is quickest, and {plan.BLOCK} "
+    "stand in a file."
+)
+
+
+@dataclass(frozen=True)
+class Computing:
+    """Who computes, and from which seed."""
+
+    seed: Annotated[int, typer.Option(help="Seed of all random streams.")] = 0
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1
+    backend: Backend = "loky"
+    cluster: Cluster = None
+
+    @property
+    def workers(self) -> Workers:
+        """Who computes. Raises ValueError or LookupError for options that exclude each other."""
+        return Workers(self.backend, self.jobs, self.cluster)
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """Without the seed, as `run.reproduce` takes it."""
+        return {"jobs": self.jobs, "backend": self.backend, "cluster": self.cluster}
+
+
+@dataclass(frozen=True)
+class Storing:
+    """Where results are kept."""
+
+    block: Annotated[int | None, typer.Option(help=_BLOCK, show_default=False)] = None
+    out: Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")] = Path("results")
+
+
+@dataclass(frozen=True)
+class Trying:
+    """Which settings a sweep tries."""
+
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help="Try these values of a setting in every algorithm that has it, or draw them: NAME=LOW..HIGH, "
+            "NAME=log:LOW..HIGH; may be repeated. The best of each algorithm is run anew.",
+            show_default=False,
+        ),
+    ] = None
+    tries: Annotated[
+        int | None,
+        typer.Option(
+            help="So many settings of each algorithm are drawn at random (sweep).", show_default="all of them"
+        ),
+    ] = None
+    fair: Annotated[
+        bool, typer.Option("--fair", help="Refuse a sweep unless as many settings of every algorithm are tried.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class Showing:
+    """Which results are shown, how the pictures look, and which files are made."""
+
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept-other-code",
+            help="Take stored runs as they are although other code made them; by default they are computed anew.",
+        ),
+    ] = False
+    earlier: Annotated[
+        bool,
+        typer.Option("--with-earlier", help="The files also have what was asked of the figure earlier in this folder."),
+    ] = False
+    band: Band = "se"
+    log: Log = False
+    width: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Width of the pictures: inches, or {pictures.NAMED_WIDTHS}.",
+            show_default="that of a screen",
+            metavar="WIDTH",
+        ),
+    ] = None
+    title: Annotated[
+        bool, typer.Option("--title/--no-title", help="Title and words about the band in the pictures.")
+    ] = True
+    called: Annotated[
+        str, typer.Option("--names", help="Names of algorithms: code, or paper (as the paper has them).")
+    ] = "code"
+    form: Annotated[
+        str,
+        typer.Option("--format", help=f"Files of the pictures: some of {', '.join(pictures.FORMATS)}.", metavar="A,B"),
+    ] = "png,pdf"
+    latex: Annotated[bool, typer.Option("--latex", help="Write the tables and the figure as LaTeX, too.")] = False
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Performance profiles and interquartile means over the panels, too.")
+    ] = False
+
+    @property
+    def look(self) -> PictureLook:
+        """How the pictures look. Raises ValueError or LookupError for what cannot be."""
+        formats = pictures.formats(self.form)
+        return PictureLook(self.band, self.log, self.width, self.title, self.called, formats, self.latex, self.profile)
+
+
+def expanded(function: Callable[..., None]) -> Callable[..., None]:
+    """The command, with the options of a group in the place of each parameter that is such a group."""
+    parameters: list[tuple[str, Any, Any]] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if dataclasses.is_dataclass(parameter.annotation):
+            groups[parameter.name] = parameter.annotation
+            parameters += [(f.name, f.default, f.type) for f in dataclasses.fields(parameter.annotation)]
+        else:
+            parameters.append((parameter.name, parameter.default, parameter.annotation))
+
+    @functools.wraps(function)
+    def command(**options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{field.name: options.pop(field.name) for field in dataclasses.fields(group)})
+        function(**options)
+
+    only = inspect.Parameter.KEYWORD_ONLY
+    command.__annotations__ = {name: kind for name, _, kind in parameters}
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads
+        [inspect.Parameter(name, only, default=default, annotation=kind) for name, default, kind in parameters]
+    )
+    return command

@@ -17,7 +17,7 @@ from dither_bench.judge import words
 from dither_bench.keep.store import STORE
 from dither_bench.plan import calibration, plan
 from dither_bench.plan.calibration import Speeds
-from dither_bench.plan.plan import Part
+from dither_bench.plan.plan import FigurePlan
 from dither_bench.run import run
 
 ALL = "all"  # the name that stands for every figure
@@ -26,10 +26,10 @@ MERGE = "put the parts together with 'dither results merge', and run the command
 
 def named(names: Iterable[str], *, without: Iterable[str]) -> list[str]:
     """The figures that are meant: each once, "all" for all that are known, and none of those to be left out."""
-    known = [*analysis.DRAWN, *figures.FIGURES]
+    every = [*analysis.DRAWN, *figures.FIGURES]
     for name in without:
-        errors.among("figure", name, known)
-    meant = [each for name in names for each in (known if name == ALL else [name])]
+        errors.among("figure", name, every)
+    meant = [each for name in names for each in (every if name == ALL else [name])]
     left = [name for name in dict.fromkeys(meant) if name not in set(without)]
     if not left:
         raise ValueError("no figure is left: name one that --without does not leave out")
@@ -38,15 +38,15 @@ def named(names: Iterable[str], *, without: Iterable[str]) -> list[str]:
 
 def possible(chosen: Iterable[Figure]) -> list[Figure]:
     """The figures that can run here. The others are said with the reason: their data, or torch, are not here."""
-    found, said = [], terminal.console(stderr=True)
+    able, aside = [], terminal.console(stderr=True)
     for figure in chosen:
         try:
             figures.check(figure)
         except (OSError, ImportError) as reason:
-            terminal.said(said, [f"{figure.name} is left out: {' '.join(str(reason).split())}"])
+            terminal.said(aside, [f"{figure.name} is left out: {' '.join(str(reason).split())}"])
         else:
-            found.append(figure)
-    return found
+            able.append(figure)
+    return able
 
 
 def compute(chosen: Sequence[Figure], *, out: Path, workers: Workers, stop: bool, **how: Any) -> None:
@@ -69,25 +69,24 @@ def compute(chosen: Sequence[Figure], *, out: Path, workers: Workers, stop: bool
         terminal.said(console, [f"Computed {blocks} blocks in {words.duration(time.monotonic() - start)}."])
 
 
-def _measured(parts: Sequence[Part], workers: Workers) -> Speeds:
+def _measured(parts: Sequence[FigurePlan], workers: Workers) -> Speeds:
     with terminal.progress("calibration") as tell:
         return calibration.measure((block for part in parts for block in part.blocks), workers, tell=tell)
 
 
-def _show(console: Console, parts: Sequence[Part], speeds: Speeds, workers: Workers) -> None:
+def _show(console: Console, parts: Sequence[FigurePlan], speeds: Speeds, workers: Workers) -> None:
     """A line for each figure: its panels, the runs that are stored and that are missing, and the time of these."""
     table = terminal.table("Plan")
     for name in ("figure", "panels", "runs there", "missing", "time of one core"):
         table.add_column(name, justify="left" if name == "figure" else "right", no_wrap=True)
 
-    def line(name: str, those: Sequence[Part]) -> None:
-        panels, there, lacking = (
-            sum(numbers) for numbers in zip(*((len(p.figure.panels), p.there, p.lacking) for p in those), strict=True)
-        )
+    def line(name: str, those: Sequence[FigurePlan]) -> None:
+        counts = ((len(part.figure.panels), part.there, part.lacking) for part in those)
+        panels, there, lacking = map(sum, zip(*counts, strict=True))
         cost = words.duration(sum(seconds(those))) if lacking else "–"
         table.add_row(name, str(panels), f"{there:,}", f"{lacking:,}", cost)
 
-    def seconds(those: Sequence[Part]) -> list[float]:
+    def seconds(those: Sequence[FigurePlan]) -> list[float]:
         return [speeds.seconds(block) for part in those for block in part.blocks]
 
     for part in parts:

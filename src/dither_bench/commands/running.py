@@ -16,10 +16,10 @@ from dither_bench.judge import words
 from dither_bench.keep import asked, code
 from dither_bench.keep.store import STORE
 from dither_bench.run import run
-from dither_bench.show.pictures import Look
+from dither_bench.show.pictures import PictureLook
 
 
-def show(figure: Figure, *, seed: int, out: Path, look: Look, earlier: bool = False, **how: Any) -> pl.DataFrame:
+def show(figure: Figure, *, seed: int, out: Path, look: PictureLook, earlier: bool = False, **how: Any) -> pl.DataFrame:
     """Compute what is missing; show what was asked, and write it into files.
 
     look : how the pictures look, and which files are made
@@ -32,17 +32,17 @@ def show(figure: Figure, *, seed: int, out: Path, look: Look, earlier: bool = Fa
     from dither_bench.show import outputs  # matplotlib takes a second to import
 
     console = terminal.console()
-    with watched(figure.name, out) as (told, of_codes):
-        run.reproduce(figure, out=out, seed=seed, **told, **how)
+    with watched(figure.name, out) as (telling, of_codes):
+        run.reproduce(figure, out=out, seed=seed, **telling, **how)
     (whole,) = asked.figures(out, only=figure.name, seed=seed)
-    made = outputs.write(whole if earlier else replace(whole, figure=figure), out, look=look)
-    values, differences = tables.values(figure, made.curves), tables.differences(figure, made.curves)
+    written = outputs.write(whole if earlier else replace(whole, figure=figure), out, look=look)
+    values, differences = tables.values(figure, written.curves), tables.differences(figure, written.curves)
     render.results(console, figure, values, differences, seed=seed)
-    if look.profile and not made.no_profile:
-        robustness.show(console, figure, made.curves)
+    if look.profile and not written.no_profile:
+        robustness.show(console, figure, written.curves)
     terminal.said(console, of_codes)
-    terminal.written(console, made.paths)
-    sentences = [made.no_profile, words.earlier(figure, whole.figure, shown=earlier)]
+    terminal.written(console, written.paths)
+    sentences = [written.no_profile, words.earlier(figure, whole.figure, shown=earlier)]
     if earlier:
         now = {panel.name for panel in figure.panels}
         before = code.older([p for p in whole.figure.panels if p.name not in now], whole.codes, seed=seed)

@@ -6,31 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from dither.base import errors
-from dither.base.workers import Workers
 from dither.cli import terminal
-from dither.cli.computing import Backend, Cluster
 from dither_bench.commands import analysis, overall, render, running
-from dither_bench.commands.options import (
-    Accept,
-    Band,
-    Block,
-    Called,
-    Earlier,
-    Formats,
-    Jobs,
-    Latex,
-    Log,
-    Out,
-    Profile,
-    Runs,
-    Seed,
-    Title,
-    Width,
-)
+from dither_bench.commands.options import Band, Computing, Log, Reference, Showing, Storing, expanded
 from dither_bench.define import figures
 from dither_bench.plan.plan import Shard
-from dither_bench.show import pictures
-from dither_bench.show.pictures import Look
 
 
 def list_figures(
@@ -42,7 +22,9 @@ def list_figures(
     (render.taxonomy if table else render.catalogue)(terminal.console())
 
 
+@expanded
 def reproduce(
+    *,
     names: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="Figures, as 'dither figures' lists them; or all.")
     ],
@@ -52,11 +34,10 @@ def reproduce(
     only_plan: Annotated[
         bool, typer.Option("--plan", help="Show what is there, what is missing and the time it takes; then stop.")
     ] = False,
-    runs: Runs = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    backend: Backend = "loky",
-    cluster: Cluster = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Runs of each algorithm; what is stored counts.", show_default="the figure's")
+    ] = None,
+    computing: Computing,
     shard: Annotated[
         str | None,
         typer.Option(
@@ -65,68 +46,48 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    block: Block = None,
-    out: Out = Path("results"),
+    storing: Storing,
     panel: Annotated[list[str] | None, typer.Option(help="Only this panel, for example d=10; may be repeated.")] = None,
     algorithm: Annotated[
         list[str] | None,
         typer.Option(help="Only this one, or another, for example LinFP:c=0.3 or mine.py:BGE; may be repeated."),
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ALGORITHM",
-            help="The algorithm that the others are compared with.",
-            show_default="LinFP or GLMFP, or else the first",
-        ),
-    ] = None,
-    accept: Accept = False,
-    earlier: Earlier = False,
-    band: Band = "se",
-    log: Log = False,
-    width: Width = None,
-    title: Title = True,
-    called: Called = "code",
-    form: Formats = "png,pdf",
-    latex: Latex = False,
-    profile: Profile = False,
+    reference: Reference = None,
+    showing: Showing,
 ) -> None:
     """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will.
 
     Several figures, or all, show a plan first.
     """
-    look = Look(band, log, width, title, called, pictures.formats(form), latex, profile)
-    meant, workers = overall.named(names, without=without or ()), Workers(backend, jobs, cluster)
+    look, meant, workers = showing.look, overall.named(names, without=without or ()), computing.workers
     part = None if shard is None else Shard.parse(shard)
     drawn = [name for name in meant if name in analysis.DRAWN]
-    chosen = [
-        figures.select(figures.find(name), panels=panel, algorithms=algorithm, rounds=rounds)
-        for name in meant
-        if name not in drawn
-    ]
+    measured = [figures.find(name) for name in meant if name not in drawn]
+    chosen = [figures.select(of, panels=panel, algorithms=algorithm, rounds=rounds) for of in measured]
     if overall.ALL in names:
         chosen = overall.possible(chosen)
-    given: dict[str, Any] = {"panel": panel, "algorithm": algorithm, "rounds": rounds, "runs": runs, "block": block}
-    given |= {"reference": reference, "latex": latex, "profile": profile}
-    if drawn and not chosen and (unread := [name for name, value in given.items() if value]):
+    of_panels: dict[str, Any] = dict(panel=panel, algorithm=algorithm, rounds=rounds, runs=runs, block=storing.block)
+    of_panels |= dict(reference=reference, latex=look.latex, profile=look.profile)
+    if drawn and not chosen and (unread := [name for name, value in of_panels.items() if value]):
         raise ValueError(
             f"{errors.listed(drawn)} shows the analysis and has no panels of algorithms: leave out --{unread[0]}"
         )
     if reference is not None:
         chosen = [figures.against(figure, reference) for figure in chosen]
-    how: dict[str, Any] = dict(seed=seed, runs=runs, block=block, accept=accept)
+    out = storing.out
+    how: dict[str, Any] = dict(out=out, seed=computing.seed, runs=runs, block=storing.block, accept=showing.accept)
     if chosen and (only_plan or part is not None or len(chosen) > 1):
-        overall.compute(chosen, out=out, workers=workers, stop=only_plan, shard=part, **how)
+        overall.compute(chosen, workers=workers, stop=only_plan, shard=part, **how)
     if only_plan:
         return
     if drawn and (part is None or part.number == 1):
-        analysis.theory(drawn, seed=seed, out=out / "theory")
+        analysis.theory(drawn, seed=computing.seed, out=out / "theory")
     if part is not None and part.of > 1:
         terminal.said(terminal.console(), [f"Part {shard} is in {out}: {overall.MERGE}"])
         return
     for figure in chosen:
-        running.show(figure, out=out, look=look, earlier=earlier, jobs=jobs, backend=backend, cluster=cluster, **how)
+        running.show(figure, look=look, earlier=showing.earlier, **computing.how, **how)
 
 
 def write_report(

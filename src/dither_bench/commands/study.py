@@ -31,20 +31,20 @@ def exact(
     from dither_bench import exact as experiment
     from dither_bench import exact_report
 
-    found: list[experiment.Line] = []
+    lines: list[experiment.Line] = []
     here = experiment.world(seed)
     with terminal.progress("exact") as tell:
-        own, c = experiment.loggers(here, draws=draws)
+        probabilities, c = experiment.loggers(here, draws=draws)
         for i, case in enumerate(experiment.CASES):
             tell(i, len(experiment.CASES) + 1)
-            found += experiment.lines(case, own, here=here, count=logs, rows=rows)
+            lines += experiment.lines(case, probabilities, here=here, count=logs, rows=rows)
         tell(len(experiment.CASES), len(experiment.CASES) + 1)
         costs = exact_report.costs(seed=seed, repeats=repeats)
     text = [f"FP matched: c = {c:.3g}, at which FP earns what Thompson sampling does.\n"]
     for case in experiment.CASES:
         rules = ("exact", "smooth", "left out") + (experiment.FLOORED if case.floor else ())
         text.append(f"## {case.name}: {case.says}\n")
-        text.append(exact_report.table(found, case=case.name, rules=rules, draws=SHOWN))
+        text.append(exact_report.table(lines, case=case.name, rules=rules, draws=SHOWN))
     text += ["## Time of a decision, FP exact = 1\n", exact_report.costs_table(costs)]
     for size in exact_report.SIZES:
         n = exact_report.even(costs, size)
@@ -55,9 +55,9 @@ def exact(
     console = terminal.console()
     console.print(page, markup=False, highlight=False)
     paths = [
-        drawing.save(exact_report.draw(found, costs), out / "exact.png", dpi=exact_report.DPI),
+        drawing.save(exact_report.draw(lines, costs), out / "exact.png", dpi=exact_report.DPI),
         files.text(out / "exact.md", page),
-        files.text(out / "exact.csv", _csv([experiment.Line._fields, *found])),
+        files.text(out / "exact.csv", _csv([experiment.Line._fields, *lines])),
     ]
     terminal.written(console, paths)
 

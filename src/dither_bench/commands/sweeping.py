@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 from rich.table import Table
@@ -12,32 +12,25 @@ from dither.algorithms import Spec, grids
 from dither.cli import terminal
 from dither_bench import sweeps
 from dither_bench.commands import running
+from dither_bench.commands.options import Trying
 from dither_bench.define import figures
 from dither_bench.judge import sweep_words, tables, words
-from dither_bench.judge.choices import Choice, Found
+from dither_bench.judge.choices import Choice, SettingsSearch
 from dither_bench.keep import asked
 from dither_bench.show import outputs
-from dither_bench.show.pictures import Look
-
-
-class Chosen(NamedTuple):
-    """What is to be tried, as `sweeps.sweep` takes it."""
-
-    settings: sweeps.Settings
-    tries: int | None
-    fair: bool
+from dither_bench.show.pictures import PictureLook
 
 
 def show(
     env: Mapping[str, Any],
     algorithms: Iterable[Any],
-    chosen: Chosen,
+    trying: Trying,
     *,
     rounds: int,
     runs: int,
     seed: int,
     out: Path,
-    look: Look,
+    look: PictureLook,
     earlier: bool = False,
     reference: str | None = None,
     **how: Any,
@@ -46,34 +39,33 @@ def show(
 
     how : jobs, block and accept, as `run.reproduce` takes them
     """
-    over = sweeps.widened(algorithms, grids.axes(chosen.settings))
-    figure = sweeps.searching(env, over, rounds=rounds, runs=runs, tries=chosen.tries, seed=seed)
-    if chosen.fair:
-        sweeps.check_fair(figure)
+    over = sweeps.widened(algorithms, grids.axes(trying.sweep or []))
+    size: dict[str, Any] = dict(rounds=rounds, runs=runs)
+    figure = sweeps.searching(env, over, tries=trying.tries, seed=seed, fair=trying.fair, **size)
     console = terminal.console()
-    with running.watched(figure.name, out) as (told, of_codes):
-        found = sweeps.search(figure, out=out, seed=seed, runs=runs, **told, **how)
-    (whole,) = asked.figures(out, only=figure.name, seed=found.seed)
-    request = replace(whole, figure=figure)
-    made = outputs.write(request, out, look=replace(look, profile=False))  # settings of one algorithm are no rivals
+    with running.watched(figure.name, out) as (telling, of_codes):
+        search = sweeps.search(figure, out=out, seed=seed, runs=runs, **telling, **how)
+    (whole,) = asked.figures(out, only=figure.name, seed=search.seed)
+    quiet = replace(look, profile=False)  # settings of one algorithm are no rivals
+    written = outputs.write(replace(whole, figure=figure), out, look=quiet)
     terminal.headed(console, figure.title, f"{words.SHOWS[figure.shows]}, mean ± standard error")
-    console.print(_every(found, tables.values(figure, found.curves)))
+    console.print(_every(search, tables.values(figure, search.curves)))
     terminal.said(console, of_codes)
-    terminal.written(console, made.paths)
-    fresh = figures.adhoc(env, found.winners, rounds=rounds, runs=runs, reference=reference)
+    terminal.written(console, written.paths)
+    fresh = figures.adhoc(env, search.winners, reference=reference, **size)
     winners = running.show(fresh, seed=seed, out=out, look=look, earlier=earlier, runs=runs, **how)
     terminal.headed(console, "What the search found")
-    terminal.said(console, sweep_words.all_of(found, winners, seed=seed))
+    terminal.said(console, sweep_words.all_of(search, winners, seed=seed))
 
 
-def _every(found: Found, values: pl.DataFrame) -> Table:
+def _every(search: SettingsSearch, values: pl.DataFrame) -> Table:
     """Every setting on the runs of the search, and how far it lies above the best of its algorithm."""
-    (panel,) = found.figure.panels
-    table = terminal.table(f"{panel.name}, round {panel.rounds:,}: the search, seed {found.seed}")
+    (panel,) = search.figure.panels
+    table = terminal.table(f"{panel.name}, round {panel.rounds:,}: the search, seed {search.seed}")
     for name in ("algorithm", "regret", "median", "runs", "above the lowest of its algorithm [95 %]"):
         table.add_column(name, justify="left" if name == "algorithm" else "right", no_wrap=True)
     rows = {row["algorithm"]: row for row in values.iter_rows(named=True)}
-    for choice in found.choices:
+    for choice in search.choices:
         for spec in choice.of.specs:
             row = rows.get(str(spec))
             if row is None:

@@ -16,18 +16,18 @@ from dither_bench.define.environments import ENVIRONMENTS
 from dither_bench.define.figures import FIGURES
 
 
-def tables() -> list[inventory.Table]:
+def tables() -> list[inventory.Listing]:
     """All tables of the package that a user can choose from."""
     return [
         inventory.algorithms(),
-        inventory.Table("Policies", ("name", "what"), _classes(policies, [a.policy for a in ALGORITHMS.values()])),
-        inventory.Table("Models", ("name", "what"), _classes(models, [a.model for a in ALGORITHMS.values()])),
-        inventory.Table(
+        inventory.Listing("Policies", ("name", "what"), _classes(policies, [a.policy for a in ALGORITHMS.values()])),
+        inventory.Listing("Models", ("name", "what"), _classes(models, [a.model for a in ALGORITHMS.values()])),
+        inventory.Listing(
             "Environments",
             ("name", "settings", "what"),
             [(name, _settings(kind), _first(kind)) for name, kind in ENVIRONMENTS.items()],
         ),
-        inventory.Table(
+        inventory.Listing(
             "Estimators",
             ("name", "as `dither evaluate` takes it", "reads of each row", "needs reward predictions"),
             [
@@ -40,10 +40,10 @@ def tables() -> list[inventory.Table]:
                 for name in ESTIMATORS
             ],
         ),
-        inventory.Table(
+        inventory.Listing(
             "Formats of logs", ("name", "what"), [(name, entry.words) for name, entry in log.FORMATS.items()]
         ),
-        inventory.Table(
+        inventory.Listing(
             "Figures",
             ("name", "what", "panels", "algorithms"),
             [
@@ -51,7 +51,7 @@ def tables() -> list[inventory.Table]:
                 for name, figure in FIGURES.items()
             ],
         ),
-        inventory.Table(
+        inventory.Listing(
             "Commands", ("name", "example"), [(name, entry.example or "") for name, entry in COMMANDS.items()]
         ),
     ]
@@ -68,8 +68,8 @@ def page() -> str:
 
 def _classes(package: Any, used: Iterable[Any]) -> list[tuple[str, str]]:
     """The classes that a package exports, and the others that algorithms use, each with its first sentence."""
-    found = {name: getattr(package, name) for name in package.__all__} | {kind.__name__: kind for kind in used}
-    return [(name, _first(kind)) for name, kind in sorted(found.items())]
+    kinds = {name: getattr(package, name) for name in package.__all__} | {kind.__name__: kind for kind in used}
+    return [(name, _first(kind)) for name, kind in sorted(kinds.items())]
 
 
 def _settings(kind: Callable[..., Any]) -> str:

@@ -63,23 +63,22 @@ class Wrapped:
 
     kind: Callable[..., Any]
 
-    def __call__(self, base: str, **given: Any) -> Any:
+    def __call__(self, base: str, **settings: Any) -> Any:
         """The environment."""
         errors.among("base", base, BASES)
-        theirs = {name: given.pop(name) for name in inspect.signature(envs.Linear).parameters}
+        theirs = {name: settings.pop(name) for name in inspect.signature(envs.Linear).parameters}
         if theirs["noise"] is None:
             del theirs["noise"]
         elif base != "linear":
             raise ValueError(f"noise is a setting of base=linear, and the rewards of {base} are drawn: leave it out")
-        return self.kind(BASES[base](**theirs), **{name: _several(name, value) for name, value in given.items()})
+        return self.kind(BASES[base](**theirs), **{name: _several(name, value) for name, value in settings.items()})
 
     @property
     def __signature__(self) -> inspect.Signature:
-        own = [p for p in inspect.signature(self.kind).parameters.values() if p.name != "env"]
+        around = [p for p in inspect.signature(self.kind).parameters.values() if p.name != "env"]
         within = inspect.signature(envs.Linear).parameters | {"noise": _setting("noise", None)}
-        return inspect.Signature(
-            [_setting(p.name, p.default) for p in (_setting("base", "linear"), *own, *within.values())]
-        )
+        every = (_setting("base", "linear"), *around, *within.values())
+        return inspect.Signature([_setting(p.name, p.default) for p in every])
 
 
 def _setting(name: str, default: Any) -> inspect.Parameter:
@@ -115,11 +114,11 @@ LOOKED_AT = dict(runs=50, rounds=50)  # what κ* and κ are computed from
 
 def find(name: str) -> Callable[..., Any]:
     """What makes the environment of that name: an entry of the table, or a class or function of the user's."""
-    own = parts.split(name)
-    if own is None:
+    in_file = parts.split(name)
+    if in_file is None:
         errors.among("environment", name, ENVIRONMENTS)
         return ENVIRONMENTS[name]
-    part, rest = own
+    part, rest = in_file
     if rest:
         raise ValueError(f"settings of an environment are given one by one (--with NAME=VALUE), got {rest!r} in {name}")
     kind = parts.find(part)
@@ -128,29 +127,29 @@ def find(name: str) -> Callable[..., Any]:
     return kind
 
 
-def describe(name: str, **given: Any) -> dict[str, Any]:
-    """The environment as data: the settings that are given, and the defaults of all others.
+def describe(name: str, **settings: Any) -> dict[str, Any]:
+    """The environment as data: these settings, and the defaults of all others.
 
     A file of the user's is looked at anew. Defaults in it that are no plain data, such as arrays, are left out.
     """
-    own, given = parts.split(name), {setting: _python(value) for setting, value in given.items()}
-    if own is not None:
-        parts.fresh(own[0].source)
-    shown, taken = parts.short(name), defaults(name)
-    for setting in given:
-        if setting not in taken:
-            raise errors.unknown_setting(f"setting of the environment {shown}", setting, known=taken)
-    if lacking := [p for p, default in taken.items() if default is inspect.Parameter.empty and p not in given]:
-        raise ValueError(f"{shown} needs {' and '.join(lacking)}: give it with --with {lacking[0]}=VALUE")
-    if own is None:
-        given = {key: " ".join(map(str, v)) if isinstance(v, (list, tuple)) else v for key, v in given.items()}
-        settings = {"name": name} | taken | given  # several numbers are text: such settings are keys of tables
+    in_file, settings = parts.split(name), {setting: _python(value) for setting, value in settings.items()}
+    if in_file is not None:
+        parts.fresh(in_file[0].source)
+    short, usual = parts.short(name), defaults(name)
+    for setting in settings:
+        if setting not in usual:
+            raise errors.unknown_setting(f"setting of the environment {short}", setting, known=usual)
+    if lacking := [p for p, default in usual.items() if default is inspect.Parameter.empty and p not in settings]:
+        raise ValueError(f"{short} needs {' and '.join(lacking)}: give it with --with {lacking[0]}=VALUE")
+    if in_file is None:  # several numbers are text: such settings are keys of tables
+        settings = {key: " ".join(map(str, v)) if isinstance(v, (list, tuple)) else v for key, v in settings.items()}
+        settings = {"name": name} | usual | settings
     else:
-        if odd := [f"{k}={v!r}" for k, v in given.items() if not plain(v)]:
-            raise TypeError(f"a setting of {shown} is a number, a text, None, or a tuple of these; got {odd[0]}")
-        if "name" in taken:
-            raise ValueError(f"{shown} has a setting called name, which its description has too: call it otherwise")
-        settings = {"name": own[0].text} | {k: v for k, v in taken.items() if plain(v)} | given
+        if odd := [f"{k}={v!r}" for k, v in settings.items() if not plain(v)]:
+            raise TypeError(f"a setting of {short} is a number, a text, None, or a tuple of these; got {odd[0]}")
+        if "name" in usual:
+            raise ValueError(f"{short} has a setting called name, which its description has too: call it otherwise")
+        settings = {"name": in_file[0].text} | {k: v for k, v in usual.items() if plain(v)} | settings
     if settings.get("data") is not None and settings.get("checksum", "") is None:
         settings["checksum"] = datasets.fingerprint(settings["data"])
     return settings
@@ -182,13 +181,11 @@ def of(env: Any) -> dict[str, Any]:
     Raises TypeError for one that a later command could not make again.
     """
     kind = type(env)
-    around = next(
-        (name for name, known in ENVIRONMENTS.items() if isinstance(known, Wrapped) and known.kind is kind), None
-    )
-    if around is not None:
-        return _around(around, env)
+    kinds = {of.kind if isinstance(of, Wrapped) else of: name for name, of in ENVIRONMENTS.items()}
+    name = kinds.get(kind)
+    if name is not None and isinstance(ENVIRONMENTS[name], Wrapped):
+        return _around(name, env)
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    name = next((name for name, known in ENVIRONMENTS.items() if known is kind), None)
     if name is None and file and kind.__module__ != "__main__" and kind.__qualname__ == kind.__name__:
         name = f"{file}:{kind.__name__}"
     if name is None or not dataclasses.is_dataclass(env):
@@ -196,7 +193,12 @@ def of(env: Any) -> dict[str, Any]:
             f"{kind.__name__} cannot be made again by a later command: write it as a dataclass in a file and name it, "
             "as in env='world.py:Drift', or leave out= out"
         )
-    return describe(name, **{field.name: getattr(env, field.name) for field in dataclasses.fields(env) if field.init})
+    return describe(name, **_settings(env))
+
+
+def _settings(env: Any) -> dict[str, Any]:
+    """The settings with which a dataclass was made."""
+    return {field.name: getattr(env, field.name) for field in dataclasses.fields(env) if field.init}
 
 
 def _around(name: str, env: Any) -> dict[str, Any]:
@@ -204,9 +206,9 @@ def _around(name: str, env: Any) -> dict[str, Any]:
     within = of(env.env)
     if within["name"] not in BASES:
         raise TypeError(f"{name} can be described around {errors.listed(list(BASES))}; got one around {within['name']}")
-    own = {field.name: getattr(env, field.name) for field in dataclasses.fields(env) if field.init}
-    own.pop("env")
-    return describe(name, base=within.pop("name"), **within, **own)
+    settings = _settings(env)
+    settings.pop("env")
+    return describe(name, base=within.pop("name"), **within, **settings)
 
 
 def called(env: Any) -> dict[str, Any]:

@@ -1,21 +1,67 @@
 """The figures as data. `FIGURES` has them all; `select` makes a smaller figure of one. Nothing here runs anything."""
 
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from importlib import resources
 from typing import Any
 
 from dither.algorithms import Spec, alone, specs
-from dither.algorithms.algorithm import UNSTATED
+from dither.algorithms.algorithm import UNSTATED, fields
 from dither.base import errors, parts
 from dither.deciding import decision
 from dither.simulation.simulate import check_environment, check_rewards, configured
-from dither_bench.define import glm_figures, linear_figures, networks, neural_figures
-from dither_bench.define.environments import build, defaults
+from dither_bench.define.environments import build, defaults, describe
 from dither_bench.define.panels import Figure, Note, Panel, named, with_shared
 
-FIGURES: dict[str, Figure] = {
-    figure.name: figure for figure in (*linear_figures.FIGURES, *glm_figures.FIGURES, *neural_figures.FIGURES)
-}
+
+def _read() -> dict[str, Figure]:
+    """The figures of `figures.toml`, by name."""
+    rows = tomllib.loads(resources.files("dither_bench.define").joinpath("figures.toml").read_text("utf-8"))
+    texts = rows.pop("notes")
+    return {name: _figure(name, row, texts) for name, row in rows.items()}
+
+
+def _figure(name: str, row: dict[str, Any], texts: Mapping[str, str]) -> Figure:
+    """The figure of a row. texts : the notes that rows name"""
+
+    def algorithms(names: Iterable[str], shared: str = "") -> tuple[Spec, ...]:
+        return tuple(with_shared(spec, shared) for spec in specs(*names))
+
+    def note(of: str | dict[str, Any]) -> Note:
+        if isinstance(of, str):
+            return Note(texts.get(of, of))
+        return Note(of["text"], algorithms(of["algorithms"]), tuple(of.get("panels", ())))
+
+    shared = row.get("shared", "")
+    run = algorithms(row.pop("algorithms"), shared)
+    panels = tuple(panel for line in row.pop("panels") for panel in _panels(algorithms=run, **line))
+    notes, extra = tuple(map(note, row.pop("notes", ()))), algorithms(row.pop("extra", ()), shared)
+    return Figure(name, panels=panels, notes=notes, extra=extra, **row)
+
+
+def _panels(
+    *,
+    env: str,
+    rounds: int,
+    algorithms: tuple[Spec, ...],
+    name: str = "",
+    prefix: str = "",
+    drawn: str = "",
+    **more: Any,
+) -> Iterator[Panel]:
+    """The panels of a line: one for each number of features, where `dim` has several. more : settings of env"""
+    dims = more.get("dim")
+    if not isinstance(dims, list):
+        yield Panel(name, describe(env, **more), rounds, algorithms, drawn)
+        return
+    for dim in dims:
+        paper = f"d={dim}"
+        here = describe(env, **more | {"dim": dim})
+        yield Panel(prefix + paper, here, rounds, algorithms, drawn or (paper if prefix else ""))
+
+
+FIGURES: dict[str, Figure] = _read()
 
 
 def find(name: str) -> Figure:
@@ -34,8 +80,8 @@ def select(
     """The figure with some of its panels, other algorithms or another horizon; None leaves it as it is."""
     chosen = [figure.panel(name) for name in panels] if panels else list(figure.panels)
     if algorithms:
-        found = specs(*(with_shared(spec, figure.shared) for spec in specs(*algorithms)))
-        chosen = [replace(panel, algorithms=found) for panel in chosen]
+        others = specs(*(with_shared(spec, figure.shared) for spec in specs(*algorithms)))
+        chosen = [replace(panel, algorithms=others) for panel in chosen]
     if rounds is not None:
         errors.at_least("rounds", rounds, 1)
         chosen = [replace(panel, rounds=rounds) for panel in chosen]
@@ -47,7 +93,7 @@ def against(figure: Figure, reference: str) -> Figure:
 
     Raises LookupError where no panel has it, and ValueError where several algorithms are called so.
     """
-    name = str(named(reference, dict.fromkeys(spec for panel in figure.panels for spec in panel.algorithms)))
+    name = str(named(reference, figure.algorithms))
     panels = (replace(p, reference=name) if name in map(str, p.algorithms) else p for p in figure.panels)
     return replace(figure, panels=tuple(panels))
 
@@ -58,13 +104,12 @@ def check(figure: Figure) -> None:
         errors.at_least("rounds", panel.rounds, 1)
         env = build(panel.env)
         check_environment(env)
-        agents = [_fitting(spec, env, rounds=panel.rounds) for spec in panel.algorithms]
-        check_rewards(env, [model for model, _ in agents])
+        check_rewards(env, [_model(spec, env, rounds=panel.rounds) for spec in panel.algorithms])
     specs(*(spec for panel in figure.panels for spec in panel.algorithms))
 
 
-def _fitting(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
-    """The model and the policy. Raises TypeError where the policy needs another model."""
+def _model(spec: Spec, env: Any, *, rounds: int) -> Any:
+    """The model of an algorithm. Raises TypeError where the policy needs another model."""
     model, policy = configured(spec, env, rounds=rounds)
     try:
         decision.check(policy, model, dim=env.dim)
@@ -72,7 +117,7 @@ def _fitting(spec: Spec, env: Any, *, rounds: int) -> tuple[Any, Any]:
         if spec.algorithm.perturbs != UNSTATED:
             raise
         raise TypeError(f"{error}; {alone.CURE}") from None
-    return model, policy
+    return model
 
 
 def adhoc(
@@ -82,21 +127,21 @@ def adhoc(
 
     reference : the algorithm that the others are compared with; None: as `panels.reference` has it
     """
-    name = called(env, rounds=rounds, known=defaults(env["name"]))
-    found = specs(*algorithms)
-    if not found:
+    name = called(env, rounds=rounds, usual=defaults(env["name"]))
+    run = specs(*algorithms)
+    if not run:
         raise ValueError("name at least one algorithm to compare")
-    each = any(networks.settings(spec) for spec in found)
-    base = "" if reference is None else str(named(reference, found))
-    panel = Panel(name, env, rounds, found, reference=base)
+    base = "" if reference is None else str(named(reference, run))
+    panel = Panel(name, env, rounds, run, reference=base)
+    each = any("hidden" in fields(spec.algorithm.model) for spec in run)  # of a network
     return Figure("compare", "Comparison", (panel,), runs=runs, each=each)
 
 
-def called(env: Mapping[str, Any], *, rounds: int, known: Mapping[str, Any]) -> str:
-    """The name of a panel: the environment, its settings that are not those that are known, and the horizon."""
-    given = {k: v for k, v in env.items() if k != "name" and v != known.get(k)}
-    said = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in given.items()]
-    return ", ".join([parts.short(env["name"]), *said, f"T={rounds}"])
+def called(env: Mapping[str, Any], *, rounds: int, usual: Mapping[str, Any]) -> str:
+    """The name of a panel: the environment, its settings that are not the usual ones, and the horizon."""
+    settings = {k: v for k, v in env.items() if k != "name" and v != usual.get(k)}
+    texts = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in settings.items()]
+    return ", ".join([parts.short(env["name"]), *texts, f"T={rounds}"])
 
 
 def to_data(figure: Figure) -> dict[str, Any]:
@@ -119,8 +164,8 @@ def from_data(data: Mapping[str, Any]) -> Figure:
     return Figure(**dict(data) | {"panels": panels, "notes": notes, "extra": _specs(data["extra"]), **varied})
 
 
-def _texts(found: Iterable[Spec]) -> Any:
-    return tuple(spec.text for spec in found)
+def _texts(algorithms: Iterable[Spec]) -> Any:
+    return tuple(spec.text for spec in algorithms)
 
 
 def _specs(texts: Iterable[str]) -> tuple[Spec, ...]:

@@ -11,7 +11,6 @@ from typing import Any
 from dither.algorithms import Spec
 from dither.algorithms.spec import settings
 from dither.base import errors
-from dither_bench.define.environments import describe
 
 REFERENCES = ("LinFP", "GLMFP", "DeepFP")  # feature perturbation: a panel compares the others with the first of these
 
@@ -75,23 +74,23 @@ class Figure:
 
 def with_shared(spec: Spec, shared: str) -> Spec:
     """The spec with the shared settings of a figure, if its algorithm has such settings. Its own settings win."""
-    given = settings(shared)
-    if not given.keys() <= spec.algorithm.__signature__.parameters.keys():
+    every = settings(shared)
+    if not every.keys() <= spec.algorithm.__signature__.parameters.keys():
         return spec
-    return replace(spec, settings=tuple(sorted((given | dict(spec.settings)).items())))
+    return replace(spec, settings=tuple(sorted((every | dict(spec.settings)).items())))
 
 
 def without_shared(spec: Spec, shared: str) -> Spec:
     """The spec without the shared settings, where it has the same values."""
-    known = settings(shared).items()
-    return replace(spec, settings=tuple(item for item in spec.settings if item not in known))
+    every = settings(shared).items()
+    return replace(spec, settings=tuple(item for item in spec.settings if item not in every))
 
 
 def reference(panel: Panel) -> Spec:
     """The algorithm that the others are compared with: the chosen one, the first feature perturbation, or the first."""
-    found = panel.algorithms
-    chosen = (spec for spec in found if str(spec) == panel.reference)
-    return next(chosen, next((spec for spec in found if spec.name in REFERENCES), found[0]))
+    every = panel.algorithms
+    chosen = (spec for spec in every if str(spec) == panel.reference)
+    return next(chosen, next((spec for spec in every if spec.name in REFERENCES), every[0]))
 
 
 def named(name: str, algorithms: Iterable[Spec]) -> Spec:
@@ -99,17 +98,10 @@ def named(name: str, algorithms: Iterable[Spec]) -> Spec:
 
     Raises LookupError where there is none, and ValueError where there are several.
     """
-    found = list(algorithms)
-    meant = [spec for spec in found if str(spec) == name or spec.text == name] or [s for s in found if s.name == name]
+    every = list(algorithms)
+    meant = [spec for spec in every if str(spec) == name or spec.text == name] or [s for s in every if s.name == name]
     if len(meant) > 1:
-        raise ValueError(f"{name} names several of {', '.join(map(str, found))}: give its settings too")
+        raise ValueError(f"{name} names several of {', '.join(map(str, every))}: give its settings too")
     if not meant:
-        raise errors.unknown("algorithm of the comparison", name, known=list(map(str, found)))
+        raise errors.unknown("algorithm of the comparison", name, known=list(map(str, every)))
     return meant[0]
-
-
-def over(
-    dims: Iterable[int], env: str, /, *, algorithms: tuple[Spec, ...], rounds: int, prefix: str = "", **settings: Any
-) -> tuple[Panel, ...]:
-    """A panel for each number d of features."""
-    return tuple(Panel(f"{prefix}d={d}", describe(env, dim=d, **settings), rounds, algorithms) for d in dims)

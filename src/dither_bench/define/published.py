@@ -59,14 +59,14 @@ def curve(figure: Figure, panel: Panel, *, algorithm: Spec) -> pl.DataFrame:
 
 def last(figure: Figure, panel: Panel, *, algorithm: Spec) -> End | None:
     """The end of the curve, which may come before the panel's horizon; None where the paper has no such curve."""
-    found = curve(figure, panel, algorithm=algorithm)
-    return None if found.is_empty() else End(*found.row(-1))
+    theirs = curve(figure, panel, algorithm=algorithm)
+    return None if theirs.is_empty() else End(*theirs.row(-1))
 
 
 def ends(figure: Figure, panel: Panel) -> list[int]:
     """The rounds at which a panel is compared: the ends of its published curves, and its horizon."""
-    found = (last(figure, panel, algorithm=spec) for spec in panel.algorithms)
-    return sorted({end.round for end in found if end is not None} | {panel.rounds})
+    every = (last(figure, panel, algorithm=spec) for spec in panel.algorithms)
+    return sorted({end.round for end in every if end is not None} | {panel.rounds})
 
 
 def marks(panel: Panel) -> set[int]:
@@ -76,8 +76,8 @@ def marks(panel: Panel) -> set[int]:
 
 
 def _is_the_papers(figure: Figure, panel: Panel, *, algorithm: Spec) -> bool:
-    known = FIGURES.get(figure.name)
-    if known is None:
+    whole = FIGURES.get(figure.name)
+    if whole is None:
         return False
-    same = [p for p in known.panels if (p.name, p.env, p.rounds) == (panel.name, panel.env, panel.rounds)]
+    same = [p for p in whole.panels if (p.name, p.env, p.rounds) == (panel.name, panel.env, panel.rounds)]
     return any(algorithm in p.algorithms for p in same)

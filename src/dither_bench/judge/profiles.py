@@ -27,7 +27,7 @@ from scipy import stats
 
 from dither.algorithms import Spec
 from dither_bench.define.panels import Figure, reference
-from dither_bench.judge.tried import logarithmic
+from dither_bench.judge.choices import logarithmic
 
 TRIMMED = 0.25  # the share of the runs that an interquartile mean leaves out at each end
 RESAMPLES = 1000
@@ -38,7 +38,7 @@ TAIL = 0.9  # the quantile that says how bad the bad runs are
 
 
 @dataclass(frozen=True)
-class Scores:
+class ProfileScores:
     """The regrets at the horizon of P panels, A algorithms and n runs."""
 
     regret: np.ndarray  # (A, P, n)
@@ -46,6 +46,11 @@ class Scores:
     algorithms: tuple[Spec, ...]  # A; those that have results in every panel
     panels: tuple[str, ...]  # P
     left_out: tuple[Spec, ...]  # the algorithms that some panels lack
+
+    @property
+    def runs(self) -> int:
+        """n."""
+        return self.of_reference.shape[-1]
 
     @property
     def relative(self) -> np.ndarray:
@@ -65,7 +70,7 @@ class NoProfile(ValueError):
     """The results of a figure have no profile."""
 
 
-def scores(figure: Figure, curves: pl.DataFrame) -> Scores:
+def scores(figure: Figure, curves: pl.DataFrame) -> ProfileScores:
     """Of the rows of `tables.curves`.
 
     Raises NoProfile where the panels have no algorithm and run in common, and where a reference has no regret.
@@ -79,68 +84,59 @@ def scores(figure: Figure, curves: pl.DataFrame) -> Scores:
         for spec in panel.algorithms:
             last[panel.name, spec] = dict(at.filter(algorithm=str(spec)).select("run", "regret").iter_rows())
     every = list(dict.fromkeys(spec for panel in panels for spec in panel.algorithms))
-    found = tuple(spec for spec in every if all(last.get((panel.name, spec)) for panel in panels))
+    whole = tuple(spec for spec in every if all(last.get((panel.name, spec)) for panel in panels))
     base = {panel.name: reference(panel) for panel in panels}
-    common = [_common(last, panel.name, (*found, base[panel.name])) for panel in panels]
+    common = [_common(last, panel.name, (*whole, base[panel.name])) for panel in panels]
     n = min(map(len, common))
-    if not found or n == 0:
+    if not whole or n == 0:
         raise NoProfile(f"the panels of {figure.name} have no algorithm and run in common, which a profile needs")
-    kept = [(panel.name, runs[:n]) for panel, runs in zip(panels, common, strict=True)]
-    of_reference = np.array([[last[name, base[name]][run] for run in runs] for name, runs in kept])
-    for (name, _), mean in zip(kept, of_reference.mean(axis=-1), strict=True):
+    shared = [(panel.name, runs[:n]) for panel, runs in zip(panels, common, strict=True)]
+    of_reference = np.array([[last[name, base[name]][run] for run in runs] for name, runs in shared])
+    for (name, _), mean in zip(shared, of_reference.mean(axis=-1), strict=True):
         if not mean > 0:
             raise NoProfile(
                 f"{base[name]} has the mean regret {mean:g} in {name}, and a profile divides by it: take more rounds, "
                 "or name another algorithm first"
             )
-    regret = np.array([[[last[name, spec][run] for run in runs] for name, runs in kept] for spec in found])
+    regret = np.array([[[last[name, spec][run] for run in runs] for name, runs in shared] for spec in whole])
     names = tuple(panel.name for panel in panels)
-    return Scores(regret, of_reference, found, names, tuple(spec for spec in every if spec not in found))
+    return ProfileScores(regret, of_reference, whole, names, tuple(spec for spec in every if spec not in whole))
 
 
-def robust(found: Scores) -> pl.DataFrame:
+def robust(scores: ProfileScores) -> pl.DataFrame:
     """A row an algorithm: what bears runs that went astray, in units of the reference's mean.
 
     Columns algorithm, iqm, low, high, difference, difference_low, difference_high (of the IQM from that of the
     reference, whose runs are paired), mean, median, tail (the 90 % quantile), runs, panels. An interval needs two runs.
     """
-    x, again = found.relative, iqm(found.resampled())
-    of_reference = Scores(found.of_reference[None], found.of_reference, (), found.panels, ())
+    x, again = scores.relative, iqm(scores.resampled())
+    of_reference = ProfileScores(scores.of_reference[None], scores.of_reference, (), scores.panels, ())
     base, base_again = iqm(of_reference.relative)[0], iqm(of_reference.resampled())[0]
     rows = []
-    for i, spec in enumerate(found.algorithms):
+    for i, spec in enumerate(scores.algorithms):
         mean = float(iqm(x)[i])
         gap = mean - float(base)
-        sure = (*_interval(mean, again[i], found), gap, *_interval(gap, again[i] - base_again, found))
+        sure = (*_interval(mean, again[i], scores), gap, *_interval(gap, again[i] - base_again, scores))
         more = (float(x[i].mean()), float(np.median(x[i])), float(np.quantile(x[i], TAIL)))
-        rows.append((str(spec), mean, *sure, *more, x.shape[-1], len(found.panels)))
+        rows.append((str(spec), mean, *sure, *more, scores.runs, len(scores.panels)))
     names = ["iqm", "low", "high", "difference", "difference_low", "difference_high", "mean", "median", "tail"]
     schema = {"algorithm": pl.String} | dict.fromkeys(names, pl.Float64) | dict.fromkeys(("runs", "panels"), pl.Int64)
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def profile(found: Scores, at: Sequence[float] | np.ndarray | None = None) -> pl.DataFrame:
+def profile(scores: ProfileScores, at: Sequence[float] | np.ndarray | None = None) -> pl.DataFrame:
     """Columns algorithm, tau, share, low, high; at : the τ (G,), or None for those of `taus`."""
-    x, again = found.relative, found.resampled()
+    x, again = scores.relative, scores.resampled()
     tau = taus(x) if at is None else np.asarray(at, dtype=float)
     frames = []
-    for i, spec in enumerate(found.algorithms):
-        share, n = shares(x[i], tau), x.shape[-1]
-        low, high = (
-            (None, None) if n == 1 else ends(share, shares(again[i], tau), n=n)
-        )  # one run: the spread is unknown
-        frames.append(
-            pl.DataFrame(
-                {
-                    "algorithm": [str(spec)] * tau.size,
-                    "tau": tau,
-                    "share": share,
-                    "low": [None] * tau.size if low is None else np.maximum(low, 0),
-                    "high": [None] * tau.size if high is None else np.minimum(high, 1),
-                },
-                schema_overrides={"low": pl.Float64, "high": pl.Float64},
-            )
-        )
+    for i, spec in enumerate(scores.algorithms):
+        share = shares(x[i], tau)
+        low, high = None, None  # of one run: the spread is unknown
+        if scores.runs > 1:
+            low, high = ends(share, shares(again[i], tau), n=scores.runs)
+            low, high = np.maximum(low, 0), np.minimum(high, 1)
+        columns = {"algorithm": str(spec), "tau": tau, "share": share, "low": low, "high": high}
+        frames.append(pl.DataFrame(columns, schema_overrides={"low": pl.Float64, "high": pl.Float64}))
     return pl.concat(frames)
 
 
@@ -175,8 +171,7 @@ def _common(last: dict[tuple[str, Spec], dict[int, float]], panel: str, specs: t
     return sorted(set.intersection(*(set(last[panel, spec]) for spec in specs)))
 
 
-def _interval(estimate: float, again: np.ndarray, found: Scores) -> tuple[float | None, float | None]:
+def _interval(estimate: float, again: np.ndarray, scores: ProfileScores) -> tuple[float | None, float | None]:
     """The ends of the interval; None for one run, which says nothing of the spread."""
-    n = found.of_reference.shape[-1]
-    low, high = (None, None) if n == 1 else map(float, ends(estimate, again, n=n))
+    low, high = (None, None) if scores.runs == 1 else map(float, ends(estimate, again, n=scores.runs))
     return low, high

@@ -7,19 +7,19 @@ import polars as pl
 
 from dither.base import errors
 from dither_bench.judge import words
-from dither_bench.judge.choices import Choice, Found
+from dither_bench.judge.choices import Choice, SettingsSearch
 
 CAUTION = "The lowest of several looks better than it is: its regret is the one on the fresh runs."
 
 NAMED = 3  # settings at most that a sentence names
 
 
-def all_of(found: Found, winners: pl.DataFrame, *, seed: int) -> list[str]:
+def all_of(search: SettingsSearch, winners: pl.DataFrame, *, seed: int) -> list[str]:
     """A sentence or more for each algorithm, and the caution. winners : `tables.values` of the fresh runs."""
     fresh = {row["algorithm"]: row for row in winners.iter_rows(named=True)}
-    said = [chosen(choice, fresh.get(str(choice.winner)), found.seed, seed) for choice in found.choices]
-    said += [CAUTION] if any(len(choice.of.specs) > 1 for choice in found.choices) else []
-    return said + list(failures(found))
+    sentences = [chosen(choice, fresh.get(str(choice.winner)), search.seed, seed) for choice in search.choices]
+    sentences += [CAUTION] if any(len(choice.of.specs) > 1 for choice in search.choices) else []
+    return [*sentences, *failures(search)]
 
 
 def chosen(choice: Choice, fresh: dict[str, Any] | None, of_search: int, seed: int) -> str:
@@ -29,17 +29,16 @@ def chosen(choice: Choice, fresh: dict[str, Any] | None, of_search: int, seed: i
     again = "" if fresh is None else f" On fresh runs (seed {seed}) it has {words.with_error(fresh)}."
     if len(of.specs) == 1:
         return f"{winner}: one setting, so nothing was chosen; {tried} on the runs of the search.{again}"
-    best = of.setting(winner)
     text = (
-        f"{of.base}: {best} has the lowest regret of {len(of.specs)} settings tried, {tried} on the runs of the search "
-        f"(seed {of_search}).{again}"
+        f"{of.base}: {of.setting(winner)} has the lowest regret of {len(of.specs)} settings tried, {tried} on the runs "
+        f"of the search (seed {of_search}).{again}"
     )
     return " ".join([text, *_doubts(choice)])
 
 
-def failures(found: Found) -> Iterator[str]:
+def failures(search: SettingsSearch) -> Iterator[str]:
     """A sentence for each setting that ended with an error."""
-    for name, error in found.failed.items():
+    for name, error in search.failed.items():
         yield f"{name} ended with an error and is left out: {error}"
 
 
@@ -50,7 +49,7 @@ def _doubts(choice: Choice) -> Iterator[str]:
         same = errors.listed([of.setting(spec) for spec in choice.equal])
         yield f"{same} {'has' if len(choice.equal) == 1 else 'have'} the same regret; the first was taken."
     if choice.runs == 1:
-        yield "One run alone decides nothing."
+        yield words.ONE_RUN
     elif unlike:
         names = errors.listed([of.setting(spec) for spec in unlike])
         if len(unlike) > NAMED:

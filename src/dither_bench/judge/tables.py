@@ -27,8 +27,7 @@ from dither.algorithms import Spec
 from dither_bench.define import published
 from dither_bench.define.panels import Figure, Panel, reference
 from dither_bench.keep.asked import Codes
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import Store
+from dither_bench.keep.store import Store, of_panel
 
 CLOSE = 0.10  # of the published value
 ERRORS = 3.0  # combined standard errors
@@ -40,6 +39,8 @@ MEASURED = _PLACE | dict.fromkeys(("regret", "se"), pl.Float64) | {"runs": pl.In
 MEASURED |= {"sd": pl.Float64, "median": pl.Float64, "each": pl.String, "lowest": pl.Boolean}
 PAIRED = _PLACE | {"reference": pl.String} | dict.fromkeys(("difference", "low", "high"), pl.Float64)
 PAIRED |= {"runs": pl.Int64}
+BESIDE: dict[str, Any] = {"published": pl.Float64, "bound": pl.Boolean, "ratio": pl.Float64}
+BESIDE |= dict.fromkeys(("value", "note", "preset"), pl.String)
 EACH = 20  # runs at most that are shown one by one
 
 
@@ -95,22 +96,21 @@ def measured(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     surest = {(p.name, t): _certain(curves, p, t) for p in figure.panels for t in published.ends(figure, p)}
     for panel, t, spec in _places(figure):
         name = str(spec)
-        found = _at(curves, panel, t, algorithm=name)
-        regret = np.array(list(found.values()))
+        regrets = at(curves, panel, t, algorithm=name)
+        regret = np.array(list(regrets.values()))
         if regret.size == 0:
             continue
         se = standard_error(regret)
-        each = _each(curves, panel, t, algorithm=name, found=found) if figure.each and regret.size <= EACH else ""
-        spread = (None if se is None else se * math.sqrt(regret.size), float(np.median(regret)))
-        rows.append(
-            (panel.name, t, name, float(regret.mean()), se, regret.size, *spread, each, surest[panel.name, t] == name)
-        )
+        each = _each(curves, panel, t, algorithm=name, regrets=regrets) if figure.each and regret.size <= EACH else ""
+        sd, surely = None if se is None else se * math.sqrt(regret.size), surest[panel.name, t] == name
+        mean, median = float(regret.mean()), float(np.median(regret))
+        rows.append((panel.name, t, name, mean, se, regret.size, sd, median, each, surely))
     return pl.DataFrame(rows, schema=MEASURED, orient="row")
 
 
 def judged(figure: Figure, measured: pl.DataFrame) -> pl.DataFrame:
     """The rows of `measured` beside what is published: `values`."""
-    places = {(panel.name, t, str(spec)): (panel, spec) for panel, t, spec in _places(figure)}
+    places = _named(figure)
     rows = []
     for row in measured.iter_rows(named=True):
         panel, spec = places[row["panel"], row["round"], row["algorithm"]]
@@ -122,10 +122,8 @@ def judged(figure: Figure, measured: pl.DataFrame) -> pl.DataFrame:
         ratio = row["regret"] / theirs if theirs and not bound else None
         note = _why(figure, panel, algorithm=spec) if verdict == "differs" else ""
         rows.append((theirs, bound, ratio, verdict, note, spec.preset))
-    kinds = [pl.Float64, pl.Boolean, pl.Float64, *[pl.String] * 3]
-    names = ["published", "bound", "ratio", "value", "note", "preset"]
-    beside = pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
     order = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "runs", "value", "note"]
+    beside = pl.DataFrame(rows, schema=BESIDE, orient="row")
     return pl.concat([measured, beside], how="horizontal").select(*order, "preset", "sd", "median", "each", "lowest")
 
 
@@ -139,8 +137,8 @@ def paired(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for panel, t, spec in _places(figure):
         base = reference(panel)
-        found, of_base = (_at(curves, panel, t, algorithm=str(a)) for a in (spec, base))
-        pairs = np.array([found[run] - of_base[run] for run in found if run in of_base])
+        regrets, of_base = (at(curves, panel, t, algorithm=str(a)) for a in (spec, base))
+        pairs = np.array([x - of_base[run] for run, x in regrets.items() if run in of_base])
         if spec != base and pairs.size:
             rows.append((panel.name, t, str(spec), str(base), *interval(pairs), pairs.size))
     return pl.DataFrame(rows, schema=PAIRED, orient="row")
@@ -148,11 +146,11 @@ def paired(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
 
 def ordered(figure: Figure, paired: pl.DataFrame) -> pl.DataFrame:
     """The rows of `paired` beside what is published: `differences`."""
-    specs = {(panel.name, t, str(spec)): (panel, spec) for panel, t, spec in _places(figure)}
+    places = _named(figure)
     rows = []
     for row in paired.iter_rows(named=True):
         t = row["round"]
-        both = (specs[row["panel"], t, row[name]] for name in ("algorithm", "reference"))
+        both = (places[row["panel"], t, row[name]] for name in ("algorithm", "reference"))
         gap = _gap(*(_end(figure, panel, t, algorithm=spec) for panel, spec in both))
         rows.append((gap, _order(row["low"], row["high"], published=gap)))
     beside = pl.DataFrame(rows, schema={"published": pl.Float64, "order": pl.String}, orient="row")
@@ -175,24 +173,29 @@ def _places(figure: Figure) -> Iterator[tuple[Panel, int, Spec]]:
             yield from ((panel, t, spec) for spec in panel.algorithms)
 
 
-def _at(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str) -> dict[int, float]:
+def _named(figure: Figure) -> dict[tuple[str, int, str], tuple[Panel, Spec]]:
+    """Panel, round and algorithm, as tables name them -> the panel and the algorithm."""
+    return {(panel.name, t, str(spec)): (panel, spec) for panel, t, spec in _places(figure)}
+
+
+def at(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str) -> dict[int, float]:
     """Run -> regret at round t."""
     rows = curves.filter(panel=panel.name, algorithm=algorithm, round=t).sort("run")
     return dict(rows.select("run", "regret").iter_rows())
 
 
-def _each(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str, found: dict[int, float]) -> str:
+def _each(curves: pl.DataFrame, panel: Panel, t: int, *, algorithm: str, regrets: dict[int, float]) -> str:
     """The regrets at round t of the runs, in their order, with * after those that have collapsed."""
     rounds = curves.filter(
         (pl.col("round") <= 0.9 * t + 1) & (pl.col("round") < t), panel=panel.name, algorithm=algorithm
     )
     start = rounds["round"].max()
-    before = _at(curves, panel, start, algorithm=algorithm) if isinstance(start, int) else {}
-    failed = np.zeros(len(found), dtype=bool)
-    if isinstance(start, int) and before.keys() == found.keys():
-        failed = collapsed(np.array(list(found.values())) - np.array(list(before.values())))
+    before = at(curves, panel, start, algorithm=algorithm) if isinstance(start, int) else {}
+    failed = np.zeros(len(regrets), dtype=bool)
+    if isinstance(start, int) and before.keys() == regrets.keys():
+        failed = collapsed(np.array(list(regrets.values())) - np.array(list(before.values())))
     return " ".join(
-        f"{x:.1f}".removesuffix(".0") + "*" * bool(bad) for x, bad in zip(found.values(), failed, strict=True)
+        f"{x:.1f}".removesuffix(".0") + "*" * bool(bad) for x, bad in zip(regrets.values(), failed, strict=True)
     )
 
 
@@ -206,14 +209,14 @@ def lowest(curves: pl.DataFrame, panel: Panel, t: int) -> tuple[str | None, set[
 
     They cannot if the 95 % interval of the paired difference holds 0, or if there is one run alone. None: no results.
     """
-    found = {name: _at(curves, panel, t, algorithm=name) for name in map(str, panel.algorithms)}
-    found = {name: regret for name, regret in found.items() if regret}
-    if not found:
+    every = {name: at(curves, panel, t, algorithm=name) for name in map(str, panel.algorithms)}
+    regrets = {name: regret for name, regret in every.items() if regret}
+    if not regrets:
         return None, set()
-    best = min(found, key=lambda name: float(np.mean(list(found[name].values()))))
+    best = min(regrets, key=lambda name: float(np.mean(list(regrets[name].values()))))
     unclear = set()
-    for name, other in found.items():
-        gaps = np.array([other[run] - x for run, x in found[best].items() if run in other])
+    for name, other in regrets.items():
+        gaps = np.array([other[run] - x for run, x in regrets[best].items() if run in other])
         low = interval(gaps)[1] if gaps.size else None
         if name != best and (low is None or low <= 0):
             unclear.add(name)

@@ -3,14 +3,13 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from dither.algorithms import Spec
-from dither.base import errors
-from dither.base import parts as own
+from dither.base import errors, parts
 from dither.envs import Kappas
 from dither_bench.define.panels import Figure, Panel, reference, without_shared
 
@@ -27,6 +26,43 @@ BANDS = {
     "median": "the middle half of the runs (quartiles), line: their median,",
 }
 QUARTILES = ("quantiles", "median")  # the bands whose edges are the quartiles
+ONE_RUN = "One run alone decides nothing."
+
+
+@dataclass(frozen=True)
+class Section:
+    """A panel at a round: the rows of its tables, and what they say."""
+
+    panel: Panel
+    round: int
+    rows: list[dict[str, Any]]  # of `tables.values`, each with its row of `tables.differences` as gap, or None
+    verdict: str
+    of_each: str
+    collapsed: str
+    not_reproduced: list[str]
+
+    @property
+    def published(self) -> bool:
+        """Whether something is published that stands beside the rows."""
+        return any(row["published"] is not None for row in self.rows)
+
+    @property
+    def each(self) -> bool:
+        """Whether every run is shown."""
+        return any(row["each"] for row in self.rows)
+
+
+def section(
+    panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame, *, reference_as: str | None = None
+) -> Section:
+    """What the tables have of a panel at round t. reference_as : as of `verdict`"""
+    here = values.filter(panel=panel.name, round=t)
+    of_here = differences.filter(panel=panel.name, round=t)
+    gaps = {gap["algorithm"]: gap for gap in of_here.iter_rows(named=True)}
+    rows = [row | {"gap": gaps.get(row["algorithm"])} for row in here.iter_rows(named=True)]
+    sentence = verdict(panel, t, values, differences, reference_as=reference_as)
+    others = not_reproduced(panel, t, values, differences)
+    return Section(panel, t, rows, sentence, of_each(here), collapsed(here), others)
 
 
 def number(x: float | None, *, signed: bool = False) -> str:
@@ -50,10 +86,8 @@ def with_error(row: dict) -> str:
 
 def collapsed(rows: pl.DataFrame) -> str:
     """A sentence on the runs that have collapsed; empty where none has."""
-    found = [f"{row['algorithm']} {row['each'].count('*')}" for row in rows.iter_rows(named=True) if "*" in row["each"]]
-    if not found:
-        return ""
-    return f"Collapsed runs (*): {errors.listed(found)}. Their means say little."
+    runs = [f"{row['algorithm']} {row['each'].count('*')}" for row in rows.iter_rows(named=True) if "*" in row["each"]]
+    return f"Collapsed runs (*): {errors.listed(runs)}. Their means say little." if runs else ""
 
 
 def of_each(rows: pl.DataFrame) -> str:
@@ -74,15 +108,15 @@ def accepted(names: list[str]) -> str:
 
 def earlier(figure: Figure, whole: Figure, *, shown: bool) -> str:
     """A sentence on what was asked for earlier; empty where it was nothing more. shown : whether the files have it"""
-    asked = {panel.name: panel.algorithms for panel in figure.panels}
-    more = [panel.name for panel in whole.panels if panel.name not in asked]
+    now = {panel.name: panel.algorithms for panel in figure.panels}
+    more = [panel.name for panel in whole.panels if panel.name not in now]
     for panel in whole.panels:
-        names = [str(spec) for spec in panel.algorithms if spec not in asked.get(panel.name, panel.algorithms)]
+        names = [str(spec) for spec in panel.algorithms if spec not in now.get(panel.name, panel.algorithms)]
         more += [f"{panel.name}: {errors.listed(names)}"] if names else []
     if not more:
         return ""
-    said = f"what was asked for earlier in this folder: {'; '.join(more)}."
-    return f"The files also hold {said}" if shown else f"The files leave out {said} --with-earlier adds it."
+    what = f"what was asked for earlier in this folder: {'; '.join(more)}."
+    return f"The files also hold {what}" if shown else f"The files leave out {what} --with-earlier adds it."
 
 
 def other_seeds(seed: int, seeds: Iterable[int]) -> str:
@@ -96,12 +130,12 @@ def other_seeds(seed: int, seeds: Iterable[int]) -> str:
 
 def of_older_code(older: Iterable[str]) -> str:
     """A sentence on earlier panels whose code has changed since; empty where there are none."""
-    found = list(older)
-    if not found:
+    older = list(older)
+    if not older:
         return ""
     return (
         "CAUTION: the code has changed since these were computed, and the files show them beside the new results: "
-        f"{errors.listed(found)}. Ask for them again, or take another folder with --out."
+        f"{errors.listed(older)}. Ask for them again, or take another folder with --out."
     )
 
 
@@ -112,8 +146,8 @@ def briefly(
     if not figure.shared:
         return figure, values, differences
 
-    def brief(found: tuple[Spec, ...]) -> tuple[Spec, ...]:
-        return tuple(without_shared(spec, figure.shared) for spec in found)
+    def brief(algorithms: tuple[Spec, ...]) -> tuple[Spec, ...]:
+        return tuple(without_shared(spec, figure.shared) for spec in algorithms)
 
     panels = tuple(replace(panel, algorithms=brief(panel.algorithms)) for panel in figure.panels)
     names = {str(spec): str(without_shared(spec, figure.shared)) for spec in figure.algorithms}
@@ -134,11 +168,14 @@ def published(row: dict) -> str:
     return ("> " if row["bound"] else "") + number(row["published"])
 
 
-def kappas(found: Kappas) -> str:
-    """κ* and κ of an environment, and over which runs and rounds they were taken."""
+def kappas(constants: Kappas | None) -> str:
+    """κ* and κ of an environment, and over which runs and rounds they were taken; empty where it has none."""
+    if constants is None:
+        return ""
     return (
-        f"κ* = {found.star:.3g} ± {found.se:.1g} (average μ' at the best arm, over the first {found.rounds} rounds of "
-        f"{found.runs} runs), κ = {found.least:.3g} (smallest μ' of their arms for ‖θ‖ ≤ S)"
+        f"κ* = {constants.star:.3g} ± {constants.se:.1g} (average μ' at the best arm, over the first "
+        f"{constants.rounds} rounds of {constants.runs} runs), κ = {constants.least:.3g} (smallest μ' of their arms "
+        "for ‖θ‖ ≤ S)"
     )
 
 
@@ -160,13 +197,13 @@ def verdict(
     below = gaps.filter(pl.col("high") < 0).sort("difference")["algorithm"].to_list()
     unclear = gaps.filter((pl.col("low") <= 0) & (pl.col("high") >= 0)).sort("difference")["algorithm"].to_list()
     above = gaps.filter(pl.col("low") > 0)
-    own = rows.filter(algorithm=base)
-    if own.is_empty() or gaps.is_empty():
+    of_base = rows.filter(algorithm=base)
+    if of_base.is_empty() or gaps.is_empty():
         return text
     if base != best:
-        text += f" {base} has {with_error(own.row(0, named=True))}."
+        text += f" {base} has {with_error(of_base.row(0, named=True))}."
     if gaps["low"].null_count():
-        return text + " One run alone decides nothing."
+        return f"{text} {ONE_RUN}"
     if below:
         text += f" Below {base} (95 % interval of the paired difference): {errors.listed(below)}."
     if unclear:
@@ -180,18 +217,18 @@ def verdict(
 
 def not_reproduced(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> list[str]:
     """A sentence for each value or order published at round t that ours does not give; empty where all do."""
-    found = [
+    sentences = [
         f"{row['algorithm']}: {number(row['regret'])} where {published(row)} is published"
         + ("" if row["ratio"] is None else f" (ratio {row['ratio']:.2f})")
         + f". {row['note'] or _unexplained(row['runs'])}"
         for row in values.filter(panel=panel.name, round=t, value="differs").iter_rows(named=True)
     ]
-    found += [
+    sentences += [
         f"{row['algorithm']} against {row['reference']}: {number(row['difference'], signed=True)}, where the published "
         f"difference is {number(row['published'], signed=True)}."
         for row in differences.filter(panel=panel.name, round=t, order="disagrees").iter_rows(named=True)
     ]
-    return found
+    return sentences
 
 
 def _unexplained(runs: int) -> str:
@@ -203,17 +240,13 @@ def _unexplained(runs: int) -> str:
 
 def setting(env: Mapping[str, Any]) -> str:
     """An environment's settings as a phrase."""
-    unset = {"contexts": "new arms each round"}
-    parts = [
-        unset.get(name, f"no {name}")
-        if value is None
-        else f"{name} {value:g}"
-        if type(value) is float
-        else f"{name} {value}"
-        for name, value in env.items()
-        if name != "name"
-    ]
-    return ", ".join([own.short(env["name"]), *parts])
+    phrases = [parts.short(env["name"])]
+    for name, value in env.items():
+        if value is None:
+            phrases.append("new arms each round" if name == "contexts" else f"no {name}")
+        elif name != "name":
+            phrases.append(f"{name} {value:g}" if type(value) is float else f"{name} {value}")
+    return ", ".join(phrases)
 
 
 def band(kind: str, runs: list[int]) -> str:
@@ -221,10 +254,15 @@ def band(kind: str, runs: list[int]) -> str:
     return f"band: {BANDS[kind]} over {over(runs)}"
 
 
+def spread(numbers: Iterable[int]) -> str:
+    """ "10", or "5 to 10" where the numbers differ."""
+    least, *others = sorted(set(numbers))
+    return f"{least} to {others[-1]}" if others else f"{least}"
+
+
 def over(runs: list[int]) -> str:
     """How many runs: "10 runs", or "5 to 10 runs" where the numbers differ."""
-    count = f"{runs[0]}" if len(set(runs)) == 1 else f"{min(runs)} to {max(runs)}"
-    return f"{count} run{'s' if max(runs) > 1 else ''}"
+    return f"{spread(runs)} run{'s' if max(runs) > 1 else ''}"
 
 
 def short(configuration: str) -> str:
@@ -242,5 +280,9 @@ def duration(seconds: float) -> str:
 
 def interval(gap: dict) -> str:
     """A paired difference with its interval."""
-    ends = "" if gap["low"] is None else f" [{number(gap['low'], signed=True)}, {number(gap['high'], signed=True)}]"
-    return number(gap["difference"], signed=True) + ends
+    return number(gap["difference"], signed=True) + between(gap["low"], gap["high"], signed=True)
+
+
+def between(low: float | None, high: float | None, *, signed: bool = False) -> str:
+    """The ends of an interval; empty where it has none."""
+    return "" if low is None else f" [{number(low, signed=signed)}, {number(high, signed=signed)}]"

@@ -26,7 +26,7 @@ Codes = Mapping[str, Sequence[str]]  # key of a cell -> the codes whose results 
 
 
 @dataclass(frozen=True)
-class Request:
+class FigureRequest:
     """All that was asked of one figure."""
 
     figure: Figure
@@ -45,50 +45,55 @@ def record(out: Path, figure: Figure, *, seed: int, codes: Codes | None = None) 
     return path if new else None
 
 
-def figures(out: Path, *, only: str | None = None, seed: int | None = None) -> list[Request]:
+def figures(out: Path, *, only: str | None = None, seed: int | None = None) -> list[FigureRequest]:
     """The figures asked for in the folder, each once; or the one of that name, or what was asked of it with that seed.
 
     seed=None: the seed with which a figure was asked for last
     """
-    found: dict[str, Request] = {}
-    for path in sorted((out / FOLDER).glob("[!.]*.json"), key=lambda path: path.stat().st_mtime_ns):
+    newest: dict[str, FigureRequest] = {}
+    for path in paths(out):
         try:
             request = json.loads(path.read_text(encoding="utf-8"))
             if only not in (None, request["figure"]["name"]) or seed not in (None, request["seed"]):
                 continue
-            new = Request(from_data(request["figure"]), request["seed"], dict(request.get("codes", {})))
+            new = FigureRequest(from_data(request["figure"]), request["seed"], dict(request.get("codes", {})))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is not a request of this program ({error!r}): move it away") from None
-        old = found.get(new.figure.name)
+        old = newest.get(new.figure.name)
         if old is not None and old.seed == new.seed:
-            new = Request(_joined(old.figure, new.figure), new.seed, {**old.codes, **new.codes})
-        found[new.figure.name] = new
-    return [found[name] for name in sorted(found, key=_place(FIGURES))]
+            new = FigureRequest(_joined(old.figure, new.figure), new.seed, {**old.codes, **new.codes})
+        newest[new.figure.name] = new
+    return [newest[name] for name in sorted(newest, key=_place(FIGURES))]
+
+
+def paths(out: Path) -> list[Path]:
+    """The files of the requests, in the order in which they were written."""
+    return sorted((out / FOLDER).glob("[!.]*.json"), key=lambda path: path.stat().st_mtime_ns)
 
 
 def seeds(out: Path, name: str) -> list[int]:
     """The seeds with which the figure was asked for in the folder."""
     texts = (path.read_text(encoding="utf-8") for path in (out / FOLDER).glob(f"{name}-*.json"))
-    found = [request for request in map(json.loads, texts) if request["figure"]["name"] == name]
-    return sorted({request["seed"] for request in found})
+    requests = map(json.loads, texts)
+    return sorted({request["seed"] for request in requests if request["figure"]["name"] == name})
 
 
 def _joined(old: Figure, new: Figure) -> Figure:
     panels: dict[str, Panel] = {panel.name: panel for panel in old.panels}
-    known = FIGURES.get(new.name, new)
+    whole = FIGURES.get(new.name, new)
     for panel in new.panels:
         had = panels.get(panel.name, panel)
         specs = panel.algorithms
         if (identity(had.env), had.rounds) == (identity(panel.env), panel.rounds):
             newest = {spec: spec for spec in had.algorithms + specs}  # of equal ones, where a file lies now
-            specs = tuple(sorted(newest.values(), key=_place(known.algorithms)))
+            specs = tuple(sorted(newest.values(), key=_place(whole.algorithms)))
         panels[panel.name] = replace(panel, algorithms=specs)
-    order = _place([panel.name for panel in known.panels])
+    order = _place([panel.name for panel in whole.panels])
     varied = tuple(dict.fromkeys(old.varied + new.varied))
     return replace(new, varied=varied, panels=tuple(panels[name] for name in sorted(panels, key=order)))
 
 
-def _place(known):
-    """A sorting key: the place in `known`. What is not in `known` comes last, in the order it had."""
-    places = {name: i for i, name in enumerate(known)}
+def _place(names):
+    """A sorting key: the place among the names. What is not among them comes last, in the order it had."""
+    places = {name: i for i, name in enumerate(names)}
     return lambda name: places.get(name, len(places))

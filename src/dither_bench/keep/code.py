@@ -22,8 +22,8 @@ from dither.base import parts
 from dither.simulation.simulate import configured
 from dither_bench.define import environments
 from dither_bench.define.panels import Panel
-from dither_bench.keep.cells import Cell, of_panel
-from dither_bench.keep.imported import LIBRARY, NoSource, Sources, code, digest, methods
+from dither_bench.keep.imported import LIBRARY, NoSource, Sources, digest, methods, text_of
+from dither_bench.keep.store import Cell, of_panel
 
 DIGITS = 16  # hexadecimal digits of a fingerprint
 RUNS = "dither.simulation.simulate"  # the module that runs everything
@@ -41,7 +41,7 @@ def older(panels: Iterable[Panel], codes: Mapping[str, Sequence[str]], *, seed: 
     codes : key of a cell -> the codes whose results are shown; the first of them was the newest then. What cannot be
     told, because a file or a data set is gone, is left out.
     """
-    found = []
+    changed = []
     for panel in panels:
         cells = of_panel(panel, seed=seed)
         try:
@@ -49,9 +49,9 @@ def older(panels: Iterable[Panel], codes: Mapping[str, Sequence[str]], *, seed: 
         except (OSError, ImportError, LookupError, TypeError, ValueError, SyntaxError):
             continue
         then = {key: codes[key][0] for key in now if codes.get(key)}
-        changed = {key for key in then if now[key] not in (None, then[key])}
-        found += [f"{name} in {panel.name}" for name, cell in cells.items() if cell.key in changed]
-    return found
+        other = {key for key in then if now[key] not in (None, then[key])}
+        changed += [f"{name} in {panel.name}" for name, cell in cells.items() if cell.key in other]
+    return changed
 
 
 def _fingerprint(cell: Cell, sources: Sources) -> str | None:
@@ -64,14 +64,14 @@ def of(*things: Any, sources: Sources | None = None) -> str | None:
     """The fingerprint of objects, classes and functions and of the simulator; None where one of them has no source."""
     modules = {RUNS}
     try:
-        said = [_said(thing, modules, ()) for thing in things]
-        found = (sources or Sources()).closure(modules)
+        texts = [_text(thing, modules, ()) for thing in things]
+        hashes = (sources or Sources()).closure(modules)
     except (NoSource, RecursionError):
         return None
-    return digest((said, sorted((parts.label(name), *hashes) for name, hashes in found.items())))[:DIGITS]
+    return digest((texts, sorted((parts.label(name), *two) for name, two in hashes.items())))[:DIGITS]
 
 
-def _said(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
+def _text(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
     """What identifies a thing, besides the sources of its modules, which are added to `modules`.
 
     inside : the ids of the things that this one is a part of, so that a circle ends
@@ -81,7 +81,7 @@ def _said(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
     inside = (*inside, id(thing))
 
     def each(values: Iterable[Any]) -> list[Any]:
-        return [_said(value, modules, inside) for value in values]
+        return [_text(value, modules, inside) for value in values]
 
     if thing is None or isinstance(thing, (bool, int, float, complex, str, bytes)):
         return (type(thing).__name__, thing)
@@ -97,10 +97,10 @@ def _said(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
     if isinstance(thing, (list, tuple)):
         return [type(thing).__name__, *each(thing)]
     if isinstance(thing, type):
-        own = [kind for kind in thing.__mro__ if kind.__module__ != "builtins"]
-        modules.update(kind.__module__ for kind in own)
-        made = [kind for kind in own if kind.__module__.partition(".")[0] not in LIBRARY]  # perhaps by a function
-        return [thing.__qualname__, *(each(methods(kind)) for kind in made)]
+        kinds = [kind for kind in thing.__mro__ if kind.__module__ != "builtins"]
+        modules.update(kind.__module__ for kind in kinds)
+        foreign = [kind for kind in kinds if kind.__module__.partition(".")[0] not in LIBRARY]  # perhaps by a function
+        return [thing.__qualname__, *(each(methods(kind)) for kind in foreign)]
     if isinstance(thing, (types.BuiltinFunctionType, np.ufunc)):
         return repr(thing) if isinstance(thing, np.ufunc) else f"{thing.__module__}.{thing.__qualname__}"
     if isinstance(thing, types.MethodType):
@@ -108,7 +108,7 @@ def _said(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
     if isinstance(thing, types.FunctionType):
         modules.add(thing.__module__)
         closed = [cell.cell_contents for cell in thing.__closure__ or ()]
-        return [thing.__qualname__, code(thing.__code__), *each((thing.__defaults__, thing.__kwdefaults__, closed))]
+        return [thing.__qualname__, text_of(thing.__code__), *each((thing.__defaults__, thing.__kwdefaults__, closed))]
     return [*each((type(thing), _held(thing)))]
 
 

@@ -18,23 +18,22 @@ import polars as pl
 
 from dither.base import files
 from dither_bench.keep import asked, store
-from dither_bench.keep.cells import key_of
-from dither_bench.keep.store import STORE
+from dither_bench.keep.store import STORE, key_of
 
 TOLERANCE = 1e-9  # of regrets, absolute and relative
+REGRETS = store.COLUMNS[2:]
 
 
-class File(NamedTuple):
+class ResultFile(NamedTuple):
     """A file of results and what it says of itself."""
 
     path: Path
     place: Path  # below the folder
     about: store.Made
 
-    @property
-    def cell(self) -> tuple[str, str]:
-        """The key of its cell, and its code."""
-        return self.about["key"], self.about["code"]
+    def says(self, what: str) -> str:
+        """Something that early versions did not record."""
+        return self.about.get(what) or f"{what} not recorded"
 
 
 class OfCode(NamedTuple):
@@ -47,7 +46,7 @@ class OfCode(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedFolder:
     """What a folder holds, and what is wrong with it."""
 
     files: int
@@ -57,80 +56,77 @@ class Checked:
     wrong: tuple[str, ...]  # sentences, each with the path of a file
 
 
-def check(folder: Path, *, tell: Callable[[int, int], object] = lambda done, total: None) -> Checked:
+def check(folder: Path, *, tell: Callable[[int, int], object] = lambda done, total: None) -> CheckedFolder:
     """Read every file of the folder. Raises FileNotFoundError for a folder without results."""
     paths = _paths(folder)
     wrong: list[str] = []
-    good: list[File] = []
+    good: list[ResultFile] = []
     for i, path in enumerate(paths):
         tell(i, len(paths))
         try:
             good.append(_read(path, folder / STORE))
         except ValueError as reason:
             wrong.append(str(reason))
-    for mine in _by_cell(good).values():
-        wrong += _twice(mine)
+    wrong += _twice(good)
     tell(len(paths), len(paths))
-    machines = Counter(f"{_said(file, 'machine')}, {_said(file, 'processor')}" for file in good)
-    return Checked(len(paths), len({file.about["key"] for file in good}), _codes(good), machines, tuple(wrong))
+    machines = Counter(f"{file.says('machine')}, {file.says('processor')}" for file in good)
+    cells = {file.about["key"] for file in good}
+    return CheckedFolder(len(paths), len(cells), tuple(_codes(good)), machines, tuple(wrong))
 
 
-def _said(file: File, what: str) -> str:
-    return file.about.get(what) or f"{what} not recorded"
-
-
-def _codes(found: Iterable[File]) -> tuple[OfCode, ...]:
-    runs: dict[str, set[tuple[str, int]]] = {}
-    names: dict[str, set[str]] = {}
-    last: dict[str, str] = {}
-    for file in found:
-        (key, code), about = file.cell, file.about
-        runs.setdefault(code, set()).update((key, run) for run in about["runs"])
-        names.setdefault(code, set()).add(about["cell"]["algorithm"])
-        last[code] = max(last.get(code, ""), about["created"])
-    order = sorted(runs, key=lambda code: last[code], reverse=True)
-    return tuple(OfCode(code, sorted(names[code]), len(runs[code]), last[code]) for code in order)
+def _codes(every: Iterable[ResultFile]) -> list[OfCode]:
+    groups: dict[str, list[store.Made]] = {}
+    for file in every:
+        groups.setdefault(file.about["code"], []).append(file.about)
+    of_codes = [
+        OfCode(
+            code,
+            sorted({about["cell"]["algorithm"] for about in of}),
+            len({(about["key"], run) for about in of for run in about["runs"]}),
+            max(about["created"] for about in of),
+        )
+        for code, of in groups.items()
+    ]
+    return sorted(of_codes, key=lambda one: one.last, reverse=True)
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedFolders:
     """How many files were copied, and how many were there already."""
 
     copied: int
     there: int
 
 
-def merge(sources: Sequence[Path], into: Path) -> Merged:
+def merge(sources: Sequence[Path], into: Path) -> MergedFolders:
     """Copy the results of the sources into a folder, which may be new. Merging twice changes nothing.
 
     All is looked at before anything is copied. Raises ValueError for files that are not whole, and for a run of which
     two files have other values; it names both.
     """
-    new: list[tuple[File, Path]] = []
-    held = [_read(path, into / STORE) for path in _paths(into)] if (into / STORE).is_dir() else []
-    places, there = {file.place for file in held}, 0
+    every = [_read(path, into / STORE) for path in _paths(into)] if (into / STORE).is_dir() else []
+    places, there = {file.place for file in every}, 0
+    copies: list[tuple[Path, Path]] = []
     for source in sources:
         for path in _paths(source):
             file = _read(path, source / STORE)
-            held.append(file)
+            every.append(file)
             if file.place in places:
                 there += 1
-                continue
-            places.add(file.place)
-            new.append((file, into / STORE / file.place))
-    conflicts = [said for mine in _by_cell(held).values() for said in _twice(mine)]
+            else:
+                places.add(file.place)
+                copies.append((path, into / STORE / file.place))
+    conflicts = list(_twice(every))
     if conflicts:
-        raise ValueError(
-            f"nothing was merged: {conflicts[0]}" + (f"; {len(conflicts) - 1} more" * (len(conflicts) > 1))
-        )
-    for file, target in new:
-        _copy(file.path, target)
+        more = f"; {len(conflicts) - 1} more" * (len(conflicts) > 1)
+        raise ValueError(f"nothing was merged: {conflicts[0]}{more}")
+    for path, target in copies:
+        _copy(path, target)
     for source in sources:
-        for request in sorted((source / asked.FOLDER).glob("[!.]*.json"), key=lambda path: path.stat().st_mtime_ns):
-            target = into / asked.FOLDER / request.name
-            if not target.exists():
+        for request in asked.paths(source):
+            if not (target := into / asked.FOLDER / request.name).exists():
                 _copy(request, target)
-    return Merged(len(new), there)
+    return MergedFolders(len(copies), there)
 
 
 def _copy(path: Path, target: Path) -> None:
@@ -151,58 +147,48 @@ def _paths(folder: Path) -> list[Path]:
     return sorted((folder / STORE).rglob("[!.]*.parquet"))
 
 
-def _read(path: Path, root: Path) -> File:
+def _read(path: Path, root: Path) -> ResultFile:
     """The file, which is whole and stands in its place below `root`; or ValueError."""
     about, place = store.read_about(path), path.relative_to(root)
     try:
         content, runs = about["cell"], list(map(int, about["runs"]))
-        name = f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
-        right = Path(about["key"], about["code"], name)
-        same = key_of(content) == about["key"]
+        right = Path(about["key"], about["code"], store.name_of(runs))
+        key = key_of(content)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise store.foreign(path, f"its metadata lack {error}") from None
-    if not same:
-        raise store.foreign(path, f"its key is {about['key']}, and its cell has {key_of(content)}")
+    if key != about["key"]:
+        raise store.foreign(path, f"its key is {about['key']}, and its cell has {key}")
     if place != right:
         raise store.foreign(path, f"it belongs to {right}")
     rows = store.read_rows(path)
     marks = rows["round"].to_numpy()[: len(rows) // len(runs)]
-    if not (
+    whole = (
         np.array_equal(rows["run"].to_numpy(), np.repeat(runs, len(marks)))
         and np.array_equal(rows["round"].to_numpy(), np.tile(marks, len(runs)))
         and np.all(np.diff(marks) > 0)
         and len(marks) > 0
         and marks[-1] == content["rounds"]
-    ):
+    )
+    if not whole:
         raise store.foreign(path, "it lacks rows")
-    if not np.isfinite(rows.select("regret", "realised").to_numpy()).all():
+    if not np.isfinite(rows.select(REGRETS).to_numpy()).all():
         raise store.foreign(path, "a regret is not finite")
-    return File(path, place, about)
+    return ResultFile(path, place, about)
 
 
-def _by_cell(found: Iterable[File]) -> dict[tuple[str, str], list[File]]:
-    groups: dict[tuple[str, str], list[File]] = {}
-    for file in found:
-        groups.setdefault(file.cell, []).append(file)
-    return groups
-
-
-def _twice(mine: Sequence[File]) -> Iterator[str]:
+def _twice(every: Iterable[ResultFile]) -> Iterator[str]:
     """Sentences about runs of one cell and code that two files have with other values."""
-    first: dict[int, File] = {}
+    first: dict[tuple[str, str, int], Path] = {}
     pairs: dict[tuple[Path, Path], list[int]] = {}
-    for file in mine:
+    for file in every:
         for run in file.about["runs"]:
-            other = first.setdefault(run, file)
-            if other is not file:
-                pairs.setdefault((other.path, file.path), []).append(run)
+            other = first.setdefault((file.about["key"], file.about["code"], run), file.path)
+            if other is not file.path:
+                pairs.setdefault((other, file.path), []).append(run)
     for (a, b), runs in pairs.items():
         both = store.read_rows(a).join(store.read_rows(b), on=["run", "round"], suffix="_b")
         both = both.filter(pl.col("run").is_in(runs))
-        far = [
-            ~np.isclose(both[name].to_numpy(), both[f"{name}_b"].to_numpy(), rtol=TOLERANCE, atol=TOLERANCE)
-            for name in ("regret", "realised")
-        ]
-        differ = both["run"].to_numpy()[far[0] | far[1]]
+        mine, theirs = both.select(REGRETS).to_numpy(), both.select(f"{name}_b" for name in REGRETS).to_numpy()
+        differ = both["run"].to_numpy()[~np.isclose(mine, theirs, rtol=TOLERANCE, atol=TOLERANCE).all(axis=1)]
         if len(differ):
             yield f"run {differ[0]} has other values in {a} than in {b}"

@@ -1,10 +1,12 @@
 """The modules that a module imports, and hashes of their sources. `code` uses them to tell results of other code apart.
 
 The modules of this library and those in a folder of the user's are read. Installed packages and Python itself are not.
-A comment or a docstring does not change a hash. No module is imported in order to read it.
+A comment or a docstring does not change a hash. No module is imported in order to read it. What a text says is worked
+out once in a process.
 """
 
 import ast
+import functools
 import hashlib
 import importlib.util
 import inspect
@@ -12,7 +14,7 @@ import sys
 import types
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dither.base import parts
 
@@ -21,8 +23,45 @@ LIBRARY = ("dither", "dither_bench")  # the packages of this distribution
 BESIDE = ("dither.algorithms", "dither.base.drawing", "dither.cli", "dither.experiments", "dither_bench")
 
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
 class NoSource(Exception):
     """Something that takes part in a run has no source that can be read."""
+
+
+class ModuleText(NamedTuple):
+    """What the text of a module says."""
+
+    hash: str  # of its code, without docstrings
+    imports: tuple[tuple[int, str, tuple[str, ...]], ...]  # level, module and names; () for `import module`
+    codes: frozenset[str]  # all code that is compiled from it, as `text_of` has it
+
+
+@functools.cache
+def read(text: bytes) -> ModuleText:
+    """Raises SyntaxError or ValueError for what is no Python."""
+    tree = ast.parse(text)
+    codes = frozenset(map(text_of, _codes(compile(tree, "", "exec", dont_inherit=True))))
+    imports: list[tuple[int, str, tuple[str, ...]]] = []
+    for node in _statements(tree):
+        if isinstance(node, ast.Import):
+            imports += [(0, alias.name, ()) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            imports.append((node.level, node.module or "", tuple(alias.name for alias in node.names)))
+        elif isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return ModuleText(digest(ast.dump(tree)), tuple(imports), codes)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The tree and all statements in it. Expressions, which are most of a tree, are not looked into."""
+    ahead: list[ast.AST] = [tree]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            ahead += getattr(node, name, ())
 
 
 class Sources:
@@ -30,25 +69,42 @@ class Sources:
 
     def __init__(self) -> None:
         self._paths: dict[str, Path | None] = {}
-        self._trees: dict[str, ast.Module] = {}
-        self._imports: dict[str, tuple[str, ...]] = {}
-        self._hashes: dict[str, tuple[str, str]] = {}
+        self._modules: dict[str, tuple[tuple[str, str], list[str]]] = {}
 
     def closure(self, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
         """The hashes by name of these modules and of all modules that they import, directly or not, and that are read.
 
         Raises NoSource where one of them has no source.
         """
-        found: dict[str, tuple[str, str]] = {}
+        hashes: dict[str, tuple[str, str]] = {}
         ahead = list(modules)
         while ahead:
             name = ahead.pop()
-            if name not in found:
-                found[name] = self._hash(name)
-                ahead += [other for other in self._imported(name) if self._looked_at(other)]
-        return found
+            if name not in hashes:
+                if name not in self._modules:
+                    self._modules[name] = self._look(name)
+                hashes[name], imports = self._modules[name]
+                ahead += imports
+        return hashes
 
-    def _looked_at(self, name: str) -> bool:
+    def _look(self, name: str) -> tuple[tuple[str, str], list[str]]:
+        """The hashes of a module: of its file and, where other code was loaded from it, of that code, or else ''.
+
+        With them, the modules that it imports at any place, of those that are read.
+        """
+        path = self._path(name)
+        if path is None:
+            raise NoSource(name)
+        try:
+            text = read(path.read_bytes())
+        except (SyntaxError, ValueError, OSError):
+            raise NoSource(name) from None
+        loaded = sorted(text_of(function.__code__) for function in _functions(sys.modules.get(name)))
+        other = [code for code in loaded if code not in text.codes]
+        imports = dict.fromkeys(self._imported(name, text, is_package=path.name == "__init__.py"))
+        return (text.hash, digest(other) if other else ""), [module for module in imports if self._read(module)]
+
+    def _read(self, name: str) -> bool:
         if name.partition(".")[0] in LIBRARY:
             return not f"{name}.".startswith(tuple(f"{beside}." for beside in BESIDE))
         path = self._path(name)
@@ -78,46 +134,14 @@ class Sources:
             return None
         return _source(Path(spec.origin)) if spec and spec.origin else None
 
-    def _tree(self, name: str) -> ast.Module:
-        if name not in self._trees:
-            path = self._path(name)
-            if path is None:
-                raise NoSource(name)
-            try:
-                self._trees[name] = ast.parse(path.read_bytes())
-            except (SyntaxError, ValueError, OSError):
-                raise NoSource(name) from None
-        return self._trees[name]
-
-    def _hash(self, name: str) -> tuple[str, str]:
-        """The hash of the module's file. Where other code was loaded from it, the hash of that code too, or else ''."""
-        if name not in self._hashes:
-            tree = self._tree(name)
-            compiled = {repr(code(inner)) for inner in _codes(compile(tree, name, "exec", dont_inherit=True))}
-            loaded = sorted(repr(code(function.__code__)) for function in _functions(sys.modules.get(name)))
-            other = [text for text in loaded if text not in compiled]
-            self._hashes[name] = (digest(ast.dump(_without_docstrings(tree))), digest(other) if other else "")
-        return self._hashes[name]
-
-    def _imported(self, name: str) -> tuple[str, ...]:
-        """The modules that it imports, at any place."""
-        if name not in self._imports:
-            self._imports[name] = tuple(dict.fromkeys(self._names(name)))
-        return self._imports[name]
-
-    def _names(self, name: str) -> Iterator[str]:
-        path = self._path(name)
-        here = name.split(".") if path is not None and path.name == "__init__.py" else name.split(".")[:-1]
-        for node in ast.walk(self._tree(name)):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    yield from self._whole(alias.name)
-            elif isinstance(node, ast.ImportFrom):
-                above = here[: len(here) - node.level + 1] if node.level else []
-                base = ".".join([*above, *filter(None, [node.module])])
-                for alias in node.names:
-                    inner = f"{base}.{alias.name}"
-                    yield from self._whole(inner if self._path(inner) is not None else base)
+    def _imported(self, name: str, text: ModuleText, *, is_package: bool) -> Iterator[str]:
+        here = name.split(".")[: None if is_package else -1]
+        for level, module, names in text.imports:
+            above = here[: len(here) - level + 1] if level else []
+            base = ".".join([*above, *filter(None, [module])])
+            inner = [f"{base}.{name}" for name in names]
+            for one in (one if self._path(one) is not None else base for one in inner) if names else [base]:
+                yield from self._whole(one)
 
     def _whole(self, name: str) -> Iterator[str]:
         """The module. For a package of the library all modules in it: it may look a name up only when that is used."""
@@ -125,8 +149,8 @@ class Sources:
         path = self._path(name)
         if path is not None and path.name == "__init__.py" and name.partition(".")[0] in LIBRARY:
             for inner in sorted(path.parent.rglob("*.py")):
-                parts = inner.relative_to(path.parent).with_suffix("").parts
-                module = ".".join((name, *(part for part in parts if part != "__init__")))
+                steps = inner.relative_to(path.parent).with_suffix("").parts
+                module = ".".join((name, *(step for step in steps if step != "__init__")))
                 if self._path(module) is not None:  # a script in a folder that is no package is no module
                     yield module
 
@@ -136,10 +160,11 @@ def digest(thing: Any) -> str:
     return hashlib.sha256(repr(thing).encode()).hexdigest()
 
 
-def code(compiled: types.CodeType) -> tuple[Any, ...]:
-    """What compiled code does, without the lines and the file where it stands."""
-    inner = [code(c) if isinstance(c, types.CodeType) else _constant(c) for c in compiled.co_consts]
-    return (compiled.co_code.hex(), compiled.co_names, compiled.co_varnames, compiled.co_freevars, inner)
+@functools.cache
+def text_of(compiled: types.CodeType) -> str:
+    """What compiled code does, as text, without the lines and the file where it stands."""
+    inner = [text_of(one) if isinstance(one, types.CodeType) else _constant(one) for one in compiled.co_consts]
+    return repr((compiled.co_code, compiled.co_names, compiled.co_varnames, compiled.co_freevars, inner))
 
 
 def _constant(value: Any) -> Any:
@@ -153,12 +178,10 @@ def _source(path: Path) -> Path | None:
     return path if path.suffix == ".py" and path.is_file() else None
 
 
-def _codes(compiled: types.CodeType) -> Iterator[types.CodeType]:
+def _codes(compiled: types.CodeType) -> list[types.CodeType]:
     """The compiled code and all code inside it."""
-    yield compiled
-    for inner in compiled.co_consts:
-        if isinstance(inner, types.CodeType):
-            yield from _codes(inner)
+    inner = [one for one in compiled.co_consts if isinstance(one, types.CodeType)]
+    return [compiled, *(code for one in inner for code in _codes(one))]
 
 
 def _functions(module: types.ModuleType | None) -> Iterator[types.FunctionType]:
@@ -168,12 +191,10 @@ def _functions(module: types.ModuleType | None) -> Iterator[types.FunctionType]:
             yield from methods(value) if isinstance(value, type) else filter(None, [function(value)])
 
 
-def methods(kind: type) -> Iterator[types.FunctionType]:
+def methods(kind: type) -> list[types.FunctionType]:
     """The functions that were written in a class, without those that a decorator such as `dataclass` generated."""
-    for value in vars(kind).values():
-        found = function(value)
-        if found is not None and found.__module__ == kind.__module__:
-            yield found
+    inner = filter(None, map(function, vars(kind).values()))
+    return [one for one in inner if one.__module__ == kind.__module__]
 
 
 def function(value: Any) -> types.FunctionType | None:
@@ -181,13 +202,3 @@ def function(value: Any) -> types.FunctionType | None:
     value = getattr(value, "__func__", None) or getattr(value, "fget", None) or getattr(value, "func", None) or value
     value = inspect.unwrap(value) if callable(value) else value
     return value if isinstance(value, types.FunctionType) and value.__code__.co_filename != "<string>" else None
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    """The tree itself, after its docstrings have been removed."""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (
-            ast.get_docstring(node, clean=False) is not None
-        ):
-            node.body = node.body[1:]
-    return tree

@@ -1,4 +1,9 @@
-"""The store of results: append-only Parquet files, one for a block of runs of a cell by one code.
+"""What a result is, and the store of results.
+
+A result is a run of a cell = (environment, horizon, algorithm with settings and preset, seed). A cell is known by its
+content and not by its place in a figure. So results stay valid when a figure gets longer or is reordered, and two
+figures that share a cell share its results. The store has append-only Parquet files, one for a block of runs
+of a cell by one code.
 
     FOLDER/<key of the cell>/<code>/<first run>-<last run>.parquet
     code       the fingerprint of the code that made the runs (module `code`)
@@ -12,10 +17,12 @@ versions did not record the code. Their files lie directly in the folder of the 
 """
 
 import functools
+import hashlib
 import io
 import json
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,14 +31,62 @@ import numpy as np
 import polars as pl
 
 from dither import _version
+from dither.algorithms import Spec
 from dither.base import files
-from dither_bench.keep.cells import Cell
+from dither_bench.define.environments import identity
+from dither_bench.define.panels import Panel
 
 STORE = "store"  # the folder of the results, below that of the figures
 METADATA = "dither"
 Made = dict[str, Any]  # where and when results were made: `made_here`
 COLUMNS = ("run", "round", "regret", "realised")
 UNRECORDED = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One algorithm in one setting, over all runs."""
+
+    env: Mapping[str, Any]  # as of `environments.describe`
+    rounds: int
+    algorithm: Spec
+    seed: int
+
+    def content(self) -> dict[str, Any]:
+        """All that identifies it, as JSON holds it."""
+        return {
+            "env": identity(self.env),
+            "rounds": self.rounds,
+            "algorithm": self.algorithm.name,
+            "settings": dict(self.algorithm.settings),
+            "preset": self.algorithm.preset,
+            "seed": self.seed,
+        }
+
+    @property
+    def key(self) -> str:
+        """16 hexadecimal digits of the hash of the content."""
+        return key_of(self.content())
+
+
+def key_of(content: Mapping[str, Any]) -> str:
+    """The key of the cell that has this content."""
+    text = json.dumps(_canonical(content), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def of_panel(panel: Panel, *, seed: int) -> dict[str, Cell]:
+    """The names of the panel's algorithms and their cells."""
+    return {str(spec): Cell(panel.env, panel.rounds, spec, seed) for spec in panel.algorithms}
+
+
+def _canonical(value: Any) -> Any:
+    """The value with 1 in place of 1.0: equal settings are one cell, however they were written."""
+    if isinstance(value, Mapping):
+        return {k: _canonical(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_canonical(v) for v in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Store:
@@ -43,9 +98,9 @@ class Store:
     def codes(self, cell: Cell) -> list[str]:
         """The codes that have stored runs of the cell. The code of the newest file comes first."""
         folder = self.folder / cell.key
-        found = {UNRECORDED, *(inner.name for inner in folder.glob("[!.]*") if inner.is_dir())}
-        newest = {code: max((about["created"] for _, about in self._files(cell, code)), default="") for code in found}
-        return sorted(filter(newest.get, found), key=lambda code: (newest[code], code), reverse=True)
+        names = {UNRECORDED, *(inner.name for inner in folder.glob("[!.]*") if inner.is_dir())}
+        newest = {code: max((about["created"] for _, about in self._files(cell, code)), default="") for code in names}
+        return sorted(filter(newest.get, names), key=lambda code: (newest[code], code), reverse=True)
 
     def runs(self, cell: Cell, codes: Sequence[str] | None = None) -> set[int]:
         """The runs of the cell that are stored for these codes; None: for the newest code."""
@@ -56,13 +111,13 @@ class Store:
 
         A run that several of these codes have is taken from the first of them.
         """
-        seen: set[int] = set()
+        taken: set[int] = set()
         frames = [pl.DataFrame(schema=dict.fromkeys(COLUMNS[:2], pl.Int64) | dict.fromkeys(COLUMNS[2:], pl.Float64))]
         for path, about in self._of(cell, codes):
-            new = set(about["runs"]) - seen
+            new = set(about["runs"]) - taken
             if new:
                 frames.append(read_rows(path).filter(pl.col("run").is_in(sorted(new))))
-                seen |= new
+                taken |= new
         return pl.concat(frames)
 
     def about(self, cell: Cell, codes: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -78,12 +133,12 @@ class Store:
         rounds: np.ndarray,
         regret: np.ndarray,
         realised: np.ndarray,
-        made: Made | None = None,
+        origin: Made | None = None,
         **more: str,
     ) -> Path:
         """Add consecutive runs of this code: rounds (P,), regret and realised (R, P); `more` goes into the metadata.
 
-        made : what `made_here` says where the runs were made; None: they were made here, now
+        origin : what `made_here` says where the runs were made; None: they were made here, now
         """
         frame = pl.DataFrame(
             {
@@ -94,8 +149,8 @@ class Store:
             }
         )
         about = {"key": cell.key, "cell": cell.content(), "code": code, "runs": list(runs)} | more
-        about |= made_here() if made is None else made
-        path = self.folder / cell.key / code / f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
+        about |= made_here() if origin is None else origin
+        path = self.folder / cell.key / code / name_of(runs)
         content = parquet(frame, metadata={METADATA: json.dumps(about)})
         files.replace(path, lambda file: file.write(content), parents=True)
         return path
@@ -112,6 +167,11 @@ class Store:
             if about["code"] != code:
                 raise foreign(path, f"it holds results of the code {about['code']}")
             yield path, about
+
+
+def name_of(runs: Sequence[int]) -> str:
+    """The name of the file of consecutive runs."""
+    return f"{runs[0]:06d}-{runs[-1]:06d}.parquet"
 
 
 def parquet(frame: pl.DataFrame, **more: Any) -> bytes:

@@ -28,9 +28,9 @@ from dither.base.workers import Workers, delayed
 from dither.simulation.simulate import configured, simulate
 from dither.simulation.world import World
 from dither_bench.define.environments import Outline, build, outline
-from dither_bench.keep.cells import Cell
+from dither_bench.keep.store import Cell
 from dither_bench.plan import costs
-from dither_bench.plan.blocks import Block
+from dither_bench.plan.plan import Block
 
 WORTH = 2.0  # estimated seconds of all cells of a kind, from which on it is measured
 SHARE, LEAST, MOST = 0.02, 0.25, 2.0  # it is looked at for this share of them, but so many seconds at least and at most
@@ -60,8 +60,8 @@ class Speeds:
         env, n = outline(block.panel.env), 1e-6 * len(block.runs)
         total = self.ratios.get(_drawing(block.panel.env), 1.0) * costs.drawing(env, rounds=block.panel.rounds)
         for cell in block.cells.values():
-            own = costs.microseconds(env, cell.algorithm, rounds=block.panel.rounds)
-            total += self.ratios.get(kind(cell), 1.0) * own
+            cost = costs.microseconds(env, cell.algorithm, rounds=block.panel.rounds)
+            total += self.ratios.get(kind(cell), 1.0) * cost
         return n * total
 
 
@@ -80,8 +80,8 @@ def measure(blocks: Iterable[Block], workers: Workers, *, tell: Callable[[float,
     probes = list(_probes(blocks))
     tell(0, len(probes))
     ratios: dict[Kind, float] = {}
-    found = map(_look, probes) if workers.alone else workers.results(delayed(_look)(probe) for probe in probes)
-    for i, (name, drawing, ratio) in enumerate(found):
+    looks = map(_look, probes) if workers.alone else workers.results(delayed(_look)(probe) for probe in probes)
+    for i, (name, drawing, ratio) in enumerate(looks):
         ratios[name] = ratio
         ratios[name[:2]] = drawing
         tell(i + 1, len(probes))
@@ -98,8 +98,8 @@ def _probes(blocks: Iterable[Block]) -> Iterable[Probe]:
         together = collections.Counter(models.values())
         for key, cell in block.cells.items():
             name, n = kind(cell), len(block.runs)
-            own = 1e-6 * n * costs.microseconds(env, cell.algorithm, rounds=cell.rounds)
-            work[name] = work.get(name, 0.0) + own
+            seconds = 1e-6 * n * costs.microseconds(env, cell.algorithm, rounds=cell.rounds)
+            work[name] = work.get(name, 0.0) + seconds
             if name not in least or env.dim < outline(least[name].cell.env).dim:
                 least[name] = Probe(name, cell, n, together[models[key]])
     return [
@@ -139,8 +139,8 @@ def _look(probe: Probe) -> tuple[Kind, float, float]:
     share = drawing / costs.drawing(sizes, rounds=1)
     if last == first:  # all rounds passed before the second look
         return probe.kind, share, 1.0
-    own = 1e6 * (end - start) / runs - drawing * (last - first)
-    return probe.kind, share, max(own, 0.0) / probe.copies / (by_costs(last) - by_costs(first))
+    beside = 1e6 * (end - start) / runs - drawing * (last - first)
+    return probe.kind, share, max(beside, 0.0) / probe.copies / (by_costs(last) - by_costs(first))
 
 
 def _draw(env: Any, runs: int, seed: int) -> float:

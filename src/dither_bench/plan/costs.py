@@ -12,15 +12,16 @@ train      steps/every times: forward and backward over `batch` rows (three pass
 gradients  of all arms: one pass backward, and U over all p weights; NeuralUCB and NeuralTS need them
 """
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from dither import models
 from dither.algorithms import Spec
+from dither.algorithms.algorithm import fields
 from dither.simulation.simulate import configured
-from dither_bench.define import networks
 from dither_bench.define.environments import Outline, outline
 from dither_bench.define.panels import Panel
 
@@ -51,7 +52,7 @@ def drawing(env: Outline, *, rounds: int) -> float:
 
 def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
     """About how many microseconds all rounds of one run take on one core."""
-    if networks.settings(spec):
+    if "hidden" in fields(spec.algorithm.model):
         return rounds * _network(env, spec)
     d = env.dim
     step = 10 + (0.0012 * env.arms * d**2 if env.disjoint else 0.002 * env.arms * d)
@@ -71,11 +72,11 @@ def microseconds(env: Outline, spec: Spec, *, rounds: int) -> float:
 
 def _network(env: Outline, spec: Spec) -> float:
     """Microseconds of a round of a network."""
-    net, K = networks.settings(spec), env.arms
-    layers = list(_layers(env.dim, networks.widths(net["hidden"]), networks.widths(net.get("convolutions", ()))))
-    products = sum(layer.products for layer in layers)
-    weights = sum(layer.weights + layer.biases for layer in layers)
-    weights += (K - 1 if env.disjoint else 0) * layers[0].weights
+    net, K = network(spec), env.arms
+    layers = list(_layers(env.dim, _widths(net["hidden"]), _widths(net.get("convolutions", ()))))
+    products = sum(products for products, _, _ in layers)
+    weights = sum(weights + biases for _, weights, biases in layers)
+    weights += (K - 1 if env.disjoint else 0) * layers[0][1]
     often = net["steps"] / net["every"]
     cost = CALLS + PRODUCT * products * (K + often * 3 * net["batch"]) + WEIGHT * often * weights
     if _gradients(spec):
@@ -83,21 +84,31 @@ def _network(env: Outline, spec: Spec) -> float:
     return cost
 
 
-class _Layer(NamedTuple):
-    """Sizes for one arm."""
+def network(spec: Spec) -> dict[str, Any]:
+    """The settings of an algorithm's network, without the network: neither torch nor the data are needed."""
+    preset = spec.algorithm.presets[spec.preset]
+    settings = (dict(preset) if isinstance(preset, Mapping) else {}) | dict(spec.settings)
+    model: Any = spec.algorithm.model
+    return {field.name: settings.get(field.name, field.default) for field in dataclasses.fields(model)}
 
-    products: int
-    weights: int
-    biases: int
+
+def _widths(layers: Any) -> tuple[int, ...]:
+    """(50, 50) of 50, "50x50" or a tuple."""
+    if isinstance(layers, str):
+        return tuple(map(int, layers.split("x")))
+    return tuple(layers) if isinstance(layers, Iterable) else (int(layers),)
 
 
-def _layers(d: int, hidden: tuple[int, ...], filters: tuple[int, ...]) -> Iterator[_Layer]:
-    """The layers for an arm of d numbers: 3 x 3 convolutions with 2 x 2 pooling, then dense ones."""
+def _layers(d: int, hidden: tuple[int, ...], filters: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
+    """Products, weights and biases of the layers for an arm of d numbers.
+
+    3 x 3 convolutions with 2 x 2 pooling come first, then dense layers.
+    """
     for n, m in itertools.pairwise((1, *filters)):
-        yield _Layer(d * 9 * n * m, 9 * n * m, m)
+        yield d * 9 * n * m, 9 * n * m, m
         d //= 4
     for n, m in itertools.pairwise((d * (filters[-1] if filters else 1), *hidden, 1)):
-        yield _Layer(n * m, n * m, m)
+        yield n * m, n * m, m
 
 
 def _gradients(spec: Spec) -> bool:

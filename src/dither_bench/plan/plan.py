@@ -1,27 +1,57 @@
 """What is there of some figures, what is missing, and who computes which part of it.
 
+A block is the unit of all work: consecutive runs of some algorithms of one panel. It is sent to whoever computes it,
+here or on another machine, and comes back as rows. The command writes them. So the machines that compute need no folder
+in common, and a block that was computed twice is still stored once.
+
 Several machines may share the figures without talking (`Shard`): all runs stand in one row, figure by figure and panel
 by panel, and each machine has a part of the row that costs about the same. The row does not depend on what is stored.
 """
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dither.base import errors
 from dither.base.parts import refresh
 from dither_bench.define import figures
-from dither_bench.define.panels import Figure
+from dither_bench.define.panels import Figure, Panel
 from dither_bench.keep import asked, code
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import STORE, UNRECORDED, Store
+from dither_bench.keep.store import STORE, UNRECORDED, Cell, Store, of_panel
 from dither_bench.plan import costs
-from dither_bench.plan.blocks import Block, Runs, missing
 
 BLOCK = 10  # runs in a file, by default
 NAMELESS = "unknown"  # the code of what has no fingerprint begins so: no later command finds its results
 AT_ONCE = 5  # so many blocks run in lockstep where the user sets no size: half the time of one by one
+
+
+Runs = Mapping[str, set[int]]  # name of a panel -> its runs
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive runs of some algorithms of one panel: computed at once, stored `size` in a file."""
+
+    panel: Panel
+    cells: dict[str, Cell]
+    codes: asked.Codes
+    runs: range
+    size: int
+
+    @property
+    def counted(self) -> int:
+        """Its runs, each counted for every algorithm."""
+        return len(self.runs) * len(self.cells)
+
+
+Seconds = Callable[[Block], float]  # estimated seconds of a block on one core
+
+
+def seconds(block: Block) -> float:
+    """The estimate of module `costs`, which knows the sizes alone."""
+    algorithms = [cell.algorithm for cell in block.cells.values()]
+    return costs.seconds(block.panel, algorithms=algorithms, runs=len(block.runs))
 
 
 @dataclass(frozen=True)
@@ -41,7 +71,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Part:
+class FigurePlan:
     """One figure: what was asked of it, what is stored, and the blocks that are missing."""
 
     figure: Figure
@@ -67,7 +97,7 @@ def of_figures(
     jobs: int = 1,
     accept: bool = False,
     shard: Shard | None = None,
-) -> list[Part]:
+) -> list[FigurePlan]:
     """What these figures need, in the order in which they are given. Nothing is computed or written.
 
     See `run.reproduce` for the arguments. Raises what `figures.check` raises, and ValueError for numbers below the
@@ -93,16 +123,17 @@ def of_figures(
     return parts
 
 
-def _part(figure: Figure, store: Store, runs: Runs, *, seed: int, accept: bool, block: int, size: int) -> Part:
+def _part(figure: Figure, store: Store, runs: Runs, *, seed: int, accept: bool, block: int, size: int) -> FigurePlan:
     now = code.fingerprints(cell for panel in figure.panels for cell in of_panel(panel, seed=seed).values())
-    codes = {key: [found or f"{NAMELESS}-{uuid.uuid4().hex[:8]}"] for key, found in now.items()}
+    codes = {key: [code_now or f"{NAMELESS}-{uuid.uuid4().hex[:8]}"] for key, code_now in now.items()}
     others = _others(figure, store, codes, runs=runs, seed=seed)
     if accept:
-        codes = {key: [*own, *others[key]] for key, own in codes.items()}
+        codes = {key: [*names, *others[key]] for key, names in codes.items()}
     blocks = tuple(missing(figure, store, codes, runs=runs, seed=seed, block=block, size=size))
     asked_for = sum(len(panel.algorithms) * len(runs[panel.name]) for panel in figure.panels)
     there = asked_for - sum(block.counted for block in blocks)
-    return Part(figure, seed, codes, there, blocks, tuple(_of_codes(figure, now, others, seed=seed, accept=accept)))
+    sentences = tuple(_of_codes(figure, now, others, seed=seed, accept=accept))
+    return FigurePlan(figure, seed, codes, there, blocks, sentences)
 
 
 def _shares(chosen: list[Figure], wanted: dict[str, int], *, size: int, shard: Shard) -> dict[str, Runs]:
@@ -110,31 +141,30 @@ def _shares(chosen: list[Figure], wanted: dict[str, int], *, size: int, shard: S
 
     The row of all runs is cut between files, where the estimated cost of what came before passes k/N of the whole.
     """
-    row, costs_before, total = [], [], 0.0
+    row, total = [], 0.0
+    shares: dict[str, Runs] = {figure.name: {panel.name: set() for panel in figure.panels} for figure in chosen}
     for figure in chosen:
         for panel in figure.panels:
             for first in range(0, wanted[figure.name], size):
                 runs = range(first, min(first + size, wanted[figure.name]))
                 cost = costs.seconds(panel, algorithms=panel.algorithms, runs=len(runs))
-                row.append((figure, panel, runs))
-                costs_before.append(total + cost / 2)
+                row.append((shares[figure.name][panel.name], runs, total + cost / 2))
                 total += cost
-    shares: dict[str, Runs] = {figure.name: {panel.name: set() for panel in figure.panels} for figure in chosen}
-    for (figure, panel, runs), middle in zip(row, costs_before, strict=True):
+    for share, runs, middle in row:
         if int(shard.of * middle / total) == shard.number - 1:
-            shares[figure.name][panel.name].update(runs)
+            share.update(runs)
     return shares
 
 
 def _others(figure: Figure, store: Store, codes: asked.Codes, *, runs: Runs, seed: int) -> dict[str, list[str]]:
     """Key of a cell -> other codes that have stored runs which this code lacks; the newest code comes first."""
-    found = {}
+    others = {}
     for panel in figure.panels:
         for cell in of_panel(panel, seed=seed).values():
             lacking = runs[panel.name] - store.runs(cell, codes[cell.key])
-            other = [name for name in store.codes(cell) if name not in codes[cell.key]] if lacking else []
-            found[cell.key] = [name for name in other if lacking & store.runs(cell, [name])]
-    return found
+            names = [name for name in store.codes(cell) if name not in codes[cell.key]] if lacking else []
+            others[cell.key] = [name for name in names if lacking & store.runs(cell, [name])]
+    return others
 
 
 def _of_codes(
@@ -148,7 +178,7 @@ def _of_codes(
 
     if accept and any(others.values()):
         yield f"Stored runs of {of(filter(others.get, others))} were made by other code than this, and are accepted."
-    nameless = [key for key, found in now.items() if found is None]
+    nameless = [key for key, code_now in now.items() if code_now is None]
     if nameless:
         yield f"The source of {of(nameless)} cannot be looked at: {'new' if accept else 'all'} runs are computed anew."
     changed = [key for key, names in others.items() if names and now[key] is not None and not accept]
@@ -159,3 +189,29 @@ def _of_codes(
     ):
         if keys:
             yield f"Stored runs of {of(keys)} {why}: they are computed anew (--accept-other-code would take them)."
+
+
+def missing(
+    figure: Figure, store: Store, codes: asked.Codes, *, runs: Runs, seed: int, block: int, size: int
+) -> Iterator[Block]:
+    """Those of the runs by these codes that the store lacks, in blocks of at most `block`, `size` of them in a file."""
+    for panel in figure.panels:
+        cells = of_panel(panel, seed=seed)
+        wanted: dict[range, dict[str, Cell]] = {}
+        for name, cell in cells.items():
+            for stretch in stretches(runs[panel.name] - store.runs(cell, codes[cell.key]), block=block):
+                wanted.setdefault(stretch, {})[name] = cell
+        for stretch in sorted(wanted, key=lambda r: (r.start, r.stop)):
+            here = wanted[stretch]
+            yield Block(panel, here, {cell.key: codes[cell.key] for cell in here.values()}, stretch, size)
+
+
+def stretches(runs: set[int], *, block: int) -> list[range]:
+    """Consecutive runs, cut at every multiple of `block`."""
+    ranges: list[range] = []
+    for run in sorted(runs):
+        if ranges and run == ranges[-1].stop and run % block:
+            ranges[-1] = range(ranges[-1].start, run + 1)
+        else:
+            ranges.append(range(run, run + 1))
+    return ranges

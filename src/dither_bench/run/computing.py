@@ -1,7 +1,7 @@
 """A block is computed: simulated by whoever has it, and stored by the command that asked."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import threadpoolctl
@@ -13,10 +13,10 @@ from dither_bench.define import published
 from dither_bench.define.environments import build
 from dither_bench.keep import code
 from dither_bench.keep.store import Made, Store, made_here
-from dither_bench.plan.blocks import Block, stretches
+from dither_bench.plan.plan import Block, stretches
 
 
-class Rows(NamedTuple):
+class OfAlgorithm(NamedTuple):
     """What a block has of one algorithm."""
 
     regret: np.ndarray  # (R, P)
@@ -30,8 +30,8 @@ class Computed(NamedTuple):
 
     block: Block
     rounds: np.ndarray  # (P,)
-    rows: dict[str, Rows]  # name of an algorithm -> what it did
-    made: Made  # where and when
+    rows: dict[str, OfAlgorithm]  # name of an algorithm -> what it did
+    origin: Made  # where and when
 
 
 def check_code(block: Block) -> None:
@@ -40,51 +40,43 @@ def check_code(block: Block) -> None:
     Another process reads the sources later than the command, and another machine may have others.
     """
     refresh()  # it may have loaded the user's files for an earlier command
-    for key, found in code.fingerprints(block.cells.values()).items():
-        if found is not None and found != block.codes[key][0]:
-            names = errors.listed(list(block.cells))
-            raise ValueError(
-                f"a worker has other code of {names} than this command: it was changed while the command ran, or the "
-                "worker's machine has another version. Start the command again, with the same code everywhere"
-            )
+    here = code.fingerprints(block.cells.values())
+    if any(here[key] not in (None, codes[0]) for key, codes in block.codes.items()):
+        names = errors.listed(list(block.cells))
+        raise ValueError(
+            f"a worker has other code of {names} than this command: it was changed while the command ran, or the "
+            "worker's machine has another version. Start the command again, with the same code everywhere"
+        )
 
 
 def compute(block: Block, *, tell: Callable[[float], None] = lambda part: None) -> Computed:
     """Simulate a block. `tell` is called with the share that is done."""
-    env = build(block.panel.env)
+    env, rounds = build(block.panel.env), block.panel.rounds
     specs = {name: cell.algorithm for name, cell in block.cells.items()}
     with threadpoolctl.threadpool_limits(1):  # BLAS has one thread: the matrices are small, and sums keep their order
         results = simulate(
             env,
             specs,
             runs=block.runs,
-            rounds=block.panel.rounds,
-            record=recorded(block.panel.rounds).tolist() + sorted(published.marks(block.panel)),
+            rounds=rounds,
+            record=recorded(rounds).tolist() + sorted(published.marks(block.panel)),
             seed=next(iter(block.cells.values())).seed,
             on_progress=lambda done, total: tell(done / total),
         )
     rows = {}
     for i, (name, spec) in enumerate(specs.items()):
-        model, policy = configured(spec, env, rounds=block.panel.rounds)
-        rows[name] = Rows(results.regret[i], results.realised[i], repr(model), repr(policy))
+        model, policy = configured(spec, env, rounds=rounds)
+        rows[name] = OfAlgorithm(results.regret[i], results.realised[i], repr(model), repr(policy))
     return Computed(block, results.rounds, rows, made_here())
 
 
-def keep(store: Store, found: Computed) -> None:
+def keep(store: Store, computed: Computed) -> None:
     """Store the results of a block: a file for each algorithm and each `size` runs."""
-    block = found.block
+    block = computed.block
     for name, cell in block.cells.items():
-        rows = found.rows[name]
+        rows = computed.rows[name]
+        how: Any = dict(code=block.codes[cell.key][0], origin=computed.origin, model=rows.model, policy=rows.policy)
         for runs in stretches(set(block.runs), block=block.size):
             here = slice(runs.start - block.runs.start, runs.stop - block.runs.start)
-            store.write(
-                cell,
-                runs,
-                code=block.codes[cell.key][0],
-                rounds=found.rounds,
-                regret=rows.regret[here],
-                realised=rows.realised[here],
-                made=found.made,
-                model=rows.model,
-                policy=rows.policy,
-            )
+            regrets: Any = dict(regret=rows.regret[here], realised=rows.realised[here])
+            store.write(cell, runs, rounds=computed.rounds, **regrets, **how)

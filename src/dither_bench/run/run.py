@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,14 +20,13 @@ from dither.base import workers as where
 from dither.base.workers import Workers
 from dither_bench.define.panels import Figure
 from dither_bench.keep import asked
-from dither_bench.keep.cells import of_panel
-from dither_bench.keep.store import STORE, Store
-from dither_bench.plan import blocks, plan
-from dither_bench.plan.blocks import Block
-from dither_bench.plan.plan import Part, Shard
+from dither_bench.keep.store import STORE, Store, of_panel
+from dither_bench.plan import plan
+from dither_bench.plan.plan import Block, FigurePlan, Shard
 from dither_bench.run import computing
 from dither_bench.run.computing import Computed
 
+EVERY = 0.3  # seconds between two looks at what other processes have done
 MANY = 10_000  # workers that a cluster is taken to have: each file of results is then a block
 
 Progress = Callable[[float, float], object]  # (work done, work in all), in estimated seconds of one core
@@ -65,10 +63,10 @@ def reproduce(
     for sentence in parts[0].of_codes:
         on_other_code(sentence)
 
-    def told(figure: str, done: float, total: float) -> None:
+    def tell(figure: str, done: float, total: float) -> None:
         on_progress(done, total)
 
-    return compute(parts, out=out, workers=workers, on_progress=told)
+    return compute(parts, out=out, workers=workers, on_progress=tell)
 
 
 def blocks_for(workers: Workers) -> int:
@@ -77,11 +75,11 @@ def blocks_for(workers: Workers) -> int:
 
 
 def compute(
-    parts: Sequence[Part],
+    parts: Sequence[FigurePlan],
     *,
     out: Path,
     workers: Workers,
-    seconds: blocks.Seconds = blocks.seconds,
+    seconds: plan.Seconds = plan.seconds,
     on_progress: Told = lambda figure, done, total: None,
 ) -> int:
     """Compute and store the blocks of all parts. -> how many there were
@@ -96,7 +94,7 @@ def compute(
 
 
 @contextmanager
-def _asked(out: Path, part: Part, store: Store) -> Iterator[None]:
+def _asked(out: Path, part: FigurePlan, store: Store) -> Iterator[None]:
     """The figure is asked for. If nothing of it is stored at the end, because of an error, it was not asked for."""
     new = asked.record(out, part.figure, seed=part.seed, codes=part.codes)
     try:
@@ -110,33 +108,35 @@ def _asked(out: Path, part: Part, store: Store) -> Iterator[None]:
         asked.record(out, part.figure, seed=part.seed, codes=part.codes)
 
 
-def _compute(parts: Sequence[Part], store: Store, workers: Workers, seconds: blocks.Seconds, on_progress: Told) -> int:
+def _compute(
+    parts: Sequence[FigurePlan], store: Store, workers: Workers, seconds: plan.Seconds, on_progress: Told
+) -> int:
     todo = [(part.figure.name, block, seconds(block)) for part in parts for block in part.blocks]
     if not workers.alone:
         todo.sort(key=lambda item: -item[2])
-    found = [block for _, block, _ in todo]
+    missing = [block for _, block, _ in todo]
     meter = _Meter([part.figure.name for part in parts], [(name, cost) for name, _, cost in todo], on_progress)
     meter.tell()
-    if not found:  # no cluster is asked for nothing
+    if not missing:  # no cluster is asked for nothing
         return 0
-    with closing((_in_turn if workers.alone else _elsewhere)(found, meter, workers)) as results:
+    with closing((_in_turn if workers.alone else _elsewhere)(missing, meter, workers)) as results:
         for done in results:
             computing.keep(store, done)
-    return len(found)
+    return len(missing)
 
 
-def _in_turn(found: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:
+def _in_turn(missing: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:
     def telling(i: int) -> Callable[[float], None]:
         return lambda share: meter.set(i, share)
 
-    for i, block in enumerate(found):
+    for i, block in enumerate(missing):
         yield computing.compute(block, tell=telling(i))
 
 
-def _elsewhere(found: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:
+def _elsewhere(missing: list[Block], meter: "_Meter", workers: Workers) -> Generator[Computed]:
     """The results as they come. Processes of this machine say how far they are; from others a block comes whole."""
     with meter.shared() if workers.backend == "loky" else nullcontext() as file:
-        calls = (where.delayed(_metered)(block, i, file) for i, block in enumerate(found))
+        calls = (where.delayed(_metered)(block, i, file) for i, block in enumerate(missing))
         for i, done in workers.results(calls):
             meter.set(i, 1.0)
             yield done
@@ -155,7 +155,7 @@ class _Meter:
     def __init__(self, figures: list[str], blocks: list[tuple[str, float]], tell: Told) -> None:
         self.costs = np.array([cost for _, cost in blocks])
         self.of = {figure: np.array([name == figure for name, _ in blocks], dtype=bool) for figure in figures}
-        self.shares, self.told = np.zeros(len(blocks)), tell
+        self.shares, self.on_progress = np.zeros(len(blocks)), tell
 
     def set(self, i: int, share: float) -> None:
         """The i-th block has come so far."""
@@ -165,34 +165,27 @@ class _Meter:
     def tell(self) -> None:
         """Say of each figure how much is done."""
         for figure, its in self.of.items():
-            self.told(figure, float(self.costs[its] @ self.shares[: len(its)][its]), float(np.sum(self.costs[its])))
+            self.on_progress(
+                figure, float(self.costs[its] @ self.shares[: len(its)][its]), float(np.sum(self.costs[its]))
+            )
 
     @contextmanager
     def shared(self) -> Iterator[Path]:
-        """Keep the shares in a file, which other processes write too; tell them every 0.3 s."""
+        """Keep the shares in a file, which other processes write too; tell them every `EVERY` seconds."""
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
             file = Path(scratch) / "meter"
             self.shares = np.memmap(file, dtype=np.float64, mode="w+", shape=(max(len(self.shares), 1),))
-            with _Watch(self.tell):
+            stop = threading.Event()
+            watch = threading.Thread(target=self._watch, args=(stop,), daemon=True)
+            watch.start()
+            try:
                 yield file
+            finally:
+                stop.set()
+                watch.join()
+                self.tell()
             self.shares = np.array(self.shares)
 
-
-class _Watch:
-    """Calls a function from a thread every 0.3 s, and once at the end."""
-
-    def __init__(self, look: Callable[[], None], *, every: float = 0.3) -> None:
-        self.look, self.every, self.stop = look, every, threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
-
-    def _run(self) -> None:
-        while not self.stop.wait(self.every):
-            self.look()
-
-    def __enter__(self) -> None:
-        self.thread.start()
-
-    def __exit__(self, *error: Any) -> None:
-        self.stop.set()
-        self.thread.join()
-        self.look()
+    def _watch(self, stop: threading.Event) -> None:
+        while not stop.wait(EVERY):
+            self.tell()

@@ -8,24 +8,24 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure as Canvas
 
 from dither.base import drawing, errors, files
+from dither.cli import template
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, Panel, reference
 from dither_bench.judge import tables, words
-from dither_bench.show import names, plots, summaries
-from dither_bench.show.pictures import Look
+from dither_bench.show import plots, summaries
+from dither_bench.show.looks import translations
+from dither_bench.show.pictures import PictureLook
 from dither_bench.show.summaries import Summary
 from dither_bench.theory import catalogue
-from dither_bench.theory.part import Part
+from dither_bench.theory.part import Measurement
 
 PAGE = "README.md"  # what a folder shows first on most hosts
 REASONS = "reasons.toml"  # beside the summaries: figure -> why something was not run; written by who runs
@@ -37,7 +37,7 @@ VALUES = ("within", "differs", "undecided")
 ORDERS = ("agrees", "disagrees", "undecided")
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """What a table compares: a panel at a round."""
 
     panel: Panel
@@ -46,21 +46,21 @@ class Column(NamedTuple):
 
 def write(folder: Path) -> list[Path]:
     """Make the page and the pictures from the summaries in the folder. -> the paths"""
-    found = read(folder)
-    if not found:
+    every = read(folder)
+    if not every:
         raise ValueError(f"{folder} holds no summaries: name the folder of results to make them from")
     parts = illustrations()
     paths = [_picture(part.canvas, folder / f"{part.name}.png", numbers=rows(part)) for part in parts]
-    for summary in found:
+    for summary in every:
         canvas = picture(summary)
         paths.append(_picture(canvas, folder / f"{summary.figure.name}.png", digest=digest(canvas)))
-    return [*paths, files.text(folder / PAGE, page(found, parts, reasons=reasons(folder)))]
+    return [*paths, files.text(folder / PAGE, page(every, parts, reasons=reasons(folder)))]
 
 
 def read(folder: Path) -> list[Summary]:
     """The summaries in the folder, in the order of the figures."""
-    found = [summaries.read(path) for path in folder.glob("*.json")]
-    return sorted(found, key=lambda summary: PLACES.index(summary.figure.name))
+    every = [summaries.read(path) for path in folder.glob("*.json")]
+    return sorted(every, key=lambda summary: PLACES.index(summary.figure.name))
 
 
 def reasons(folder: Path) -> dict[str, str]:
@@ -69,14 +69,14 @@ def reasons(folder: Path) -> dict[str, str]:
     return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
-def illustrations() -> list[Part]:
+def illustrations() -> list[Measurement]:
     """The paper's illustrations, which are drawn and not measured."""
     return [catalogue.measure(name) for name in catalogue.DRAWN]
 
 
 def picture(summary: Summary) -> Canvas:
     """The picture of a figure."""
-    return plots.of_summary(summary.figure, summary.curves, Look(names="paper"))
+    return plots.of_summary(summary.figure, summary.curves, PictureLook(names="paper"))
 
 
 def digest(canvas: Canvas) -> str:
@@ -91,7 +91,7 @@ def digest(canvas: Canvas) -> str:
     return hashlib.sha256(json.dumps(drawn, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
-def rows(part: Part) -> list[float]:
+def rows(part: Measurement) -> list[float]:
     """The numbers of an illustration."""
     return [float(row.value) for row in part.rows]
 
@@ -104,15 +104,13 @@ def _picture(canvas: Canvas, path: Path, **carried: Any) -> Path:
     return drawing.save(canvas, path, dpi=DPI, metadata={"Description": json.dumps(carried), "Software": None})
 
 
-def page(found: Sequence[Summary], parts: Sequence[Part], *, reasons: dict[str, str]) -> str:
+def page(every: Sequence[Summary], parts: Sequence[Measurement], *, reasons: dict[str, str]) -> str:
     """The page, as Markdown."""
-    env = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    env.keep_trailing_newline = True
-    template = env.from_string(resources.files("dither_bench.show").joinpath("gallery.md.jinja").read_text("utf-8"))
-    there = {summary.figure.name for summary in found}
-    return template.render(
+    env = template.environment("dither_bench.show", keep_trailing_newline=True)
+    there = {summary.figure.name for summary in every}
+    return env.get_template("gallery.md.jinja").render(
         parts=parts,
-        sections=[_section(summary, reasons) for summary in found],
+        sections=[_section(summary, reasons) for summary in every],
         missing=[(figure, reasons.get(name)) for name, figure in FIGURES.items() if name not in there],
     )
 
@@ -122,15 +120,15 @@ def _section(summary: Summary, reasons: dict[str, str]) -> dict[str, Any]:
     figure = summary.figure
     values = tables.judged(figure, summary.measured)
     gaps = tables.ordered(figure, summary.paired)
-    columns = [Column(panel, t) for panel in figure.panels for t in _rounds(values, panel)]
-    runs = sorted(set(values["runs"]))
-    others = [note.text for note in figure.notes if not note.algorithms]
+    columns = [
+        TableColumn(panel, t) for panel in figure.panels for t in sorted(set(values.filter(panel=panel.name)["round"]))
+    ]
     return {
         "figure": figure,
         "setting": words.setting(figure.panels[0].env),
         "shared": words.shared(figure),
         "shows": words.SHOWS[figure.shows],
-        "runs": f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}",
+        "runs": words.spread(values["runs"]),
         "rounds": f"{columns[0].round:,}" if len({t for _, t in columns}) == 1 else "",
         "within": _counts(values["value"], VALUES),
         "orders": _counts(gaps["order"], ORDERS),
@@ -138,7 +136,7 @@ def _section(summary: Summary, reasons: dict[str, str]) -> dict[str, Any]:
         "sentences": list(_sentences(figure, values, gaps, columns)),
         "lacking": _lacking(figure),
         "reason": reasons.get(figure.name),
-        "notes": others,
+        "notes": [note.text for note in figure.notes if not note.algorithms],
         "seed": summary.seed,
         "versions": "; ".join(summary.versions),
         "processor": summary.processor,
@@ -146,19 +144,15 @@ def _section(summary: Summary, reasons: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _rounds(values: pl.DataFrame, panel: Panel) -> list[int]:
-    return sorted(set(values.filter(panel=panel.name)["round"]))
-
-
-def _counts(found: pl.Series, kinds: Sequence[str]) -> str:
+def _counts(verdicts: pl.Series, kinds: Sequence[str]) -> str:
     """How often each kind was found, or a dash where nothing was compared."""
-    counts = [int((found == kind).sum()) for kind in kinds]
+    counts = [int((verdicts == kind).sum()) for kind in kinds]
     return ", ".join(map(str, counts)) if any(counts) else "–"
 
 
-def _table(figure: Figure, values: pl.DataFrame, columns: list[Column]) -> Iterator[list[str]]:
+def _table(figure: Figure, values: pl.DataFrame, columns: list[TableColumn]) -> Iterator[list[str]]:
     """Rows of the table, the heads first: algorithms by panels, or turned where the panels are many."""
-    shown = names.translated(figure, "paper")
+    shown = translations(figure, "paper")
     cells = {(row["panel"], row["round"], row["algorithm"]): _cell(row) for row in values.iter_rows(named=True)}
     algorithms = [str(spec) for spec in figure.algorithms]
     many = len({t for _, t in columns}) > 1
@@ -184,29 +178,27 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _sentences(
-    figure: Figure, values: pl.DataFrame, gaps: pl.DataFrame, columns: list[Column]
+    figure: Figure, values: pl.DataFrame, gaps: pl.DataFrame, columns: list[TableColumn]
 ) -> Iterator[tuple[str, str, list[str]]]:
     """For every panel and round: its name, what the numbers say, and what was not reproduced."""
-    shown = names.translated(figure, "paper")
+    shown = translations(figure, "paper")
     values = values.with_columns(pl.col("algorithm").replace(shown))
     gaps = gaps.with_columns(pl.col("algorithm", "reference").replace(shown))
     for panel, t in columns:
-        base = shown[str(reference(panel))]
-        said = words.verdict(panel, t, values, gaps, reference_as=base)
-        collapsed = words.collapsed(values.filter(panel=panel.name, round=t))
-        yield panel.name, f"{said} {collapsed}".strip(), words.not_reproduced(panel, t, values, gaps)
+        section = words.section(panel, t, values, gaps, reference_as=shown[str(reference(panel))])
+        yield panel.name, f"{section.verdict} {section.collapsed}".strip(), section.not_reproduced
 
 
 def _lacking(figure: Figure) -> str:
     """What the whole figure has and was not run; empty where all was."""
-    found = list(summaries.lacking(figure))
-    known = {panel.name: [str(spec) for spec in panel.algorithms] for panel in FIGURES[figure.name].panels}
-    whole = [f"`{panel}`" for panel, missing in found if missing == known[panel]]
+    lacking = list(summaries.lacking(figure))
+    every = {panel.name: [str(spec) for spec in panel.algorithms] for panel in FIGURES[figure.name].panels}
+    whole = [f"`{panel}`" for panel, missing in lacking if missing == every[panel]]
     parts = [f"the panels {errors.listed(whole)}" if len(whole) > 1 else f"the panel {whole[0]}"] if whole else []
-    shown = names.translated(FIGURES[figure.name], "paper")
+    shown = translations(FIGURES[figure.name], "paper")
     of: dict[tuple[str, ...], list[str]] = {}
-    for panel, missing in found:
-        if missing != known[panel]:
+    for panel, missing in lacking:
+        if missing != every[panel]:
             of.setdefault(tuple(shown[name] for name in missing), []).append(f"`{panel}`")
     for algorithms, panels in of.items():
         where = "" if len(panels) == len(figure.panels) else f" at {errors.listed(panels)}"

@@ -16,10 +16,10 @@ import polars as pl
 from dither.algorithms import Spec
 from dither.base.drawing import DARK, PALETTE
 from dither_bench.define import published
-from dither_bench.define.panels import Figure, Panel
+from dither_bench.define.panels import Figure
 from dither_bench.judge import tables, words
-from dither_bench.show import names
-from dither_bench.show.looks import looks
+from dither_bench.show import plots
+from dither_bench.show.looks import looks, names_in
 
 SYMBOLS = {  # what Plotly calls a marker of matplotlib
     "o": "circle",
@@ -53,15 +53,15 @@ def sketch(figure: Figure, curves: pl.DataFrame, *, band: str = "se") -> dict[st
     rows = tables.centred(tables.summary(curves), band)
     if band == "median":
         rows = rows.with_columns(se=pl.lit(None, pl.Float64))  # which is the error of a mean
-    shown = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
-    named, of = names.shown(figure), looks(figure)
+    drawn = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
+    named, of = names_in(figure), looks(figure)
     over_rounds = figure.x == "round"
-    panels = list((_over_rounds if over_rounds else _over_setting)(figure, rows, shown, band=band))
+    panels = list((_over_rounds if over_rounds else _over_setting)(figure, rows, drawn, band=band))
     return {
         "x": "round" if over_rounds else {"dim": "d"}.get(figure.x, figure.x),
         "y": words.SHOWS[figure.shows].split(",")[0],
         "band": words.band(band, rows["runs"].unique().to_list()),
-        "curves": [_curve(named[spec], of[spec], extra=spec in figure.extra) for spec in shown],
+        "curves": [_curve(named[spec], of[spec], extra=spec in figure.extra) for spec in drawn],
         "published": any("published" in curve for panel in panels for curve in panel["curves"]),
         "panels": panels,
     }
@@ -79,39 +79,29 @@ def _curve(name: str, look: dict[str, Any], *, extra: bool) -> dict[str, Any]:
     }
 
 
-def _over_rounds(figure: Figure, rows: Rows, shown: list[Spec], *, band: str) -> Iterator[dict[str, Any]]:
+def _over_rounds(figure: Figure, rows: Rows, drawn: list[Spec], *, band: str) -> Iterator[dict[str, Any]]:
     """A panel for each panel of the figure that has results."""
     for panel in figure.panels:
         here = rows.filter(panel=panel.name).with_columns(x="round")
         if not here.is_empty():
             paper = {s: published.curve(figure, panel, algorithm=s).filter(bound=False) for s in panel.algorithms}
-            yield {"name": panel.name} | _numbers(
-                here, {s: p.rename({"round": "x"}) for s, p in paper.items()}, shown, band
-            )
+            paper = {spec: theirs.rename({"round": "x"}) for spec, theirs in paper.items()}
+            yield {"name": panel.name} | _numbers(here, paper, drawn, band)
 
 
-def _over_setting(figure: Figure, rows: Rows, shown: list[Spec], *, band: str) -> Iterator[dict[str, Any]]:
+def _over_setting(figure: Figure, rows: Rows, drawn: list[Spec], *, band: str) -> Iterator[dict[str, Any]]:
     """One panel: the last regret against the setting of the environment in which the panels differ."""
-    panels = [panel for panel in figure.panels if not rows.filter(panel=panel.name).is_empty()]
-    settings = [(panel.name, panel.rounds, float(panel.env[figure.x])) for panel in panels]
-    last = rows.join(pl.DataFrame(settings, schema=["panel", "round", "x"], orient="row"), on=["panel", "round"])
-    paper = {spec: _ends(figure, panels, spec) for spec in shown}
-    yield {"name": f"at round {panels[0].rounds:,}"} | _numbers(last, paper, shown, band)
+    panels = plots.there(figure, rows)
+    last = plots.at_horizon(figure, panels, rows)
+    paper = {spec: plots.published_ends(figure, panels, spec) for spec in drawn}
+    yield {"name": f"at round {panels[0].rounds:,}"} | _numbers(last, paper, drawn, band)
 
 
-def _ends(figure: Figure, panels: Iterable[Panel], spec: Spec) -> Paper:
-    """The last published regret of each panel whose published curve reaches the horizon, over the panel's setting."""
-    ends = ((panel, published.last(figure, panel, algorithm=spec)) for panel in panels)
-    rows = [(float(p.env[figure.x]), end.mean, end.se) for p, end in ends if end and end.round == p.rounds]
-    schema = {"x": pl.Float64, "mean": pl.Float64, "se": pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row").sort("x")
-
-
-def _numbers(rows: Rows, paper: dict[Spec, Paper], shown: list[Spec], band: str) -> dict[str, Any]:
-    """x of a panel, and the numbers of its curves at these x. The place of a curve in `shown` is its name there."""
+def _numbers(rows: Rows, paper: dict[Spec, Paper], drawn: list[Spec], band: str) -> dict[str, Any]:
+    """x of a panel, and the numbers of its curves at these x. The place of a curve in `drawn` is its name there."""
     x = rows.select(pl.col("x").unique()).sort("x")
     curves = []
-    for i, spec in enumerate(shown):
+    for i, spec in enumerate(drawn):
         mine = rows.filter(algorithm=str(spec))
         if mine.is_empty():
             continue

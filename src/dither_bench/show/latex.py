@@ -4,16 +4,15 @@
 cannot be told apart from it: the 95 % interval of the paired difference, over the same runs, holds 0.
 """
 
-from importlib import resources
 from typing import Any, NamedTuple
 
-import jinja2
 import polars as pl
 
 from dither import _version
+from dither.cli import template
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import tables, words
-from dither_bench.show import names
+from dither_bench.show.looks import names_in
 
 ACROSS = 4  # panels side by side; more are set below one another
 DAGGER = r"$^\dagger$"
@@ -59,7 +58,7 @@ GREEK = {
 _LETTERS = str.maketrans(SPECIAL | {letter: f"$\\{name}$" for letter, name in GREEK.items()})
 
 
-class Part(NamedTuple):
+class Tabular(NamedTuple):
     """A tabular: the panels that stand side by side."""
 
     columns: list[str]
@@ -95,31 +94,22 @@ def figure(figure: Figure, *, says: str, formats: tuple[str, ...], width: float 
 
 
 def _filled(name: str, figure: Figure, **content: Any) -> str:
-    env = jinja2.Environment(
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<<",
-        variable_end_string=">>",
-        comment_start_string="<#",
-        comment_end_string="#>",
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    template = env.from_string(resources.files("dither_bench.show").joinpath(name).read_text("utf-8"))
-    return template.render(name=figure.name, version=_version.__version__, **content)
+    brackets = {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}
+    starts = {f"{kind}_start_string": start for kind, (start, _) in brackets.items()}
+    ends = {f"{kind}_end_string": end for kind, (_, end) in brackets.items()}
+    env = template.environment("dither_bench.show", keep_trailing_newline=True, **starts, **ends)
+    return env.get_template(name).render(name=figure.name, version=_version.__version__, **content)
 
 
-def _part(figure: Figure, panels: list[Panel], curves: pl.DataFrame, *, kind: str) -> Part:
-    shown = names.shown(figure, kind)
+def _part(figure: Figure, panels: list[Panel], curves: pl.DataFrame, *, kind: str) -> Tabular:
+    shown = names_in(figure, kind)
     columns = {panel.name: _column(panel, curves) for panel in panels}
     rows = [
         [escape(shown[spec]), *(column.get(str(spec), "--") for column in columns.values())]
         for spec in figure.algorithms
         if any(str(spec) in column for column in columns.values())
     ]
-    return Part([escape(name) for name in columns], rows)
+    return Tabular([escape(name) for name in columns], rows)
 
 
 def _column(panel: Panel, curves: pl.DataFrame) -> dict[str, str]:
@@ -127,24 +117,21 @@ def _column(panel: Panel, curves: pl.DataFrame) -> dict[str, str]:
     last = curves.filter(panel=panel.name, round=panel.rounds)
     rows = {row["algorithm"]: row for row in tables.summary(last).iter_rows(named=True)}
     best, unclear = tables.lowest(curves, panel, panel.rounds)
-    found = {}
+    cells = {}
     for name, row in rows.items():
-        mean, se = words.number(row["mean"]), row["se"]
-        cell = escape(mean if se is None else f"{mean} ± {words.number(se)}")
-        found[name] = rf"\textbf{{{cell}}}" if name == best else cell + DAGGER * (name in unclear)
-    return found
+        cell = escape(words.with_error({"regret": row["mean"], "se": row["se"]}))
+        cells[name] = rf"\textbf{{{cell}}}" if name == best else cell + DAGGER * (name in unclear)
+    return cells
 
 
 def _caption(figure: Figure, panels: list[Panel], curves: pl.DataFrame) -> str:
-    runs = [tables.summary(curves.filter(panel=p.name, round=p.rounds))["runs"].to_list() for p in panels]
-    over = sorted({n for found in runs for n in found})
-    count = f"{over[0]}" if len(over) == 1 else f"{over[0]} to {over[-1]}"
-    rounds = sorted({panel.rounds for panel in panels})
-    at = " or ".join(f"{t:,}" for t in rounds)
+    last = (tables.summary(curves.filter(panel=panel.name, round=panel.rounds)) for panel in panels)
+    runs = [n for rows in last for n in rows["runs"]]
+    at = " or ".join(f"{t:,}" for t in sorted({panel.rounds for panel in panels}))
     shows = words.SHOWS[figure.shows]
     what = f"{shows[0].upper()}{shows[1:]} after {at} rounds"
-    text = f"{figure.title}. {what}: mean over {count} runs ± standard error. "
-    if over == [1]:
+    text = f"{figure.title}. {what}: mean over {words.spread(runs)} runs ± standard error. "
+    if set(runs) == {1}:
         text = f"{figure.title}. {what}, of one run alone. "
     marks = f"Bold: the lowest mean. {DAGGER}: not told apart from it (95\\,\\% interval of the paired difference)."
     return escape(text + words.shared(figure) + " " * bool(figure.shared)) + marks

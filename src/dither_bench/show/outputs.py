@@ -9,7 +9,7 @@ NAME-profile.csv, NAME-robust.csv, NAME-profile.png, ...   if asked: `profiles.p
 """
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -17,13 +17,14 @@ from dither.base import drawing, files
 from dither_bench.define import published
 from dither_bench.define.panels import Figure
 from dither_bench.judge import profiles, tables
-from dither_bench.keep.asked import Request
+from dither_bench.keep.asked import FigureRequest
 from dither_bench.keep.store import STORE, Store
-from dither_bench.show import latex, names, plots, profile_plots
-from dither_bench.show.pictures import Look
+from dither_bench.show import latex, plots, profile_plots
+from dither_bench.show.looks import translations
+from dither_bench.show.pictures import PictureLook
 
 
-class Made(NamedTuple):
+class Written(NamedTuple):
     """What the files were made from (`tables.curves`), and their paths."""
 
     curves: pl.DataFrame
@@ -31,44 +32,44 @@ class Made(NamedTuple):
     no_profile: str = ""  # why there is none, where one was asked for
 
 
-def write(request: Request, out: Path, *, look: Look | None = None) -> Made:
+def write(request: FigureRequest, out: Path, *, look: PictureLook | None = None) -> Written:
     """Make the files from the stored results."""
-    figure, look = request.figure, look or Look()
+    figure, look = request.figure, look or PictureLook()
     curves = tables.curves(figure, Store(out / STORE), seed=request.seed, codes=request.codes)
     rows = tables.summary(curves)
     canvas = plots.of_summary(figure, rows, look)
-    name = figure.name
-    paths = [
-        _csv(tables.values(figure, curves), out / f"{name}.csv"),
-        _csv(tables.differences(figure, curves), out / f"{name}-differences.csv"),
-        _csv(curves_table(figure, rows, kind=look.names), out / f"{name}-curves.csv"),
-        *(drawing.save(canvas, out / f"{name}.{form}") for form in look.formats),
-    ]
+    frames = {
+        "": tables.values(figure, curves),
+        "-differences": tables.differences(figure, curves),
+        "-curves": curves_table(figure, rows, kind=look.names),
+    }
+    paths = _write(figure, out, frames, canvas, look=look)
     if look.latex:
         says = plots.says(figure, rows, band=look.band)
         picture = latex.figure(figure, says=says, formats=look.formats, width=look.inches)
-        paths += [
-            files.text(out / f"{name}-table.tex", latex.table(figure, curves, kind=look.names)),
-            files.text(out / f"{name}-figure.tex", picture),
-        ]
-    no_profile = ""
-    if look.profile:
-        try:
-            paths += _profiles(figure, curves, out, look=look)
-        except profiles.NoProfile as reason:  # all else is there
-            no_profile = f"No profile: {reason}."
-    return Made(curves, paths, no_profile)
+        table = latex.table(figure, curves, kind=look.names)
+        paths += [files.text(out / f"{figure.name}-{k}.tex", v) for k, v in (("table", table), ("figure", picture))]
+    if not look.profile:
+        return Written(curves, paths)
+    try:
+        scores = profiles.scores(figure, curves)
+    except profiles.NoProfile as reason:  # all else is there
+        return Written(curves, paths, f"No profile: {reason}.")
+    profile = profiles.profile(scores)
+    canvas = profile_plots.draw(figure, scores, profile, look)
+    frames = {"-robust": profiles.robust(scores), "-profile": profile}
+    return Written(curves, paths + _write(figure, out, frames, canvas, look=look, of="-profile"))
 
 
-def _profiles(figure: Figure, curves: pl.DataFrame, out: Path, *, look: Look) -> list[Path]:
-    found = profiles.scores(figure, curves)
-    rows = profiles.profile(found)
-    canvas = profile_plots.draw(figure, found, rows, look)
-    return [
-        _csv(profiles.robust(found), out / f"{figure.name}-robust.csv"),
-        _csv(rows, out / f"{figure.name}-profile.csv"),
-        *(drawing.save(canvas, out / f"{figure.name}-profile.{form}") for form in look.formats),
-    ]
+def _write(
+    figure: Figure, out: Path, frames: dict[str, pl.DataFrame], canvas: Any, *, look: PictureLook, of: str = ""
+) -> list[Path]:
+    """The frames as CSV, and the picture in all formats."""
+    paths = []
+    for name, frame in frames.items():
+        files.replace(path := out / f"{figure.name}{name}.csv", frame.write_csv, parents=True)
+        paths.append(path)
+    return paths + [drawing.save(canvas, out / f"{figure.name}{of}.{form}") for form in look.formats]
 
 
 def curves_table(figure: Figure, rows: pl.DataFrame, *, kind: str = "code") -> pl.DataFrame:
@@ -77,22 +78,14 @@ def curves_table(figure: Figure, rows: pl.DataFrame, *, kind: str = "code") -> p
     Columns panel, algorithm, name (as the picture has it), source ("ours" or "published"), round, mean, se, low,
     median, high (the quartiles of ours), runs, bound (of what is published: the mean is a lower bound).
     """
-    ours = rows.with_columns(source=pl.lit("ours"), bound=pl.lit(False), runs=pl.col("runs").cast(pl.Int64))
-    frames = [ours]
+    frames = [rows.with_columns(source=pl.lit("ours"), bound=pl.lit(False), runs=pl.col("runs").cast(pl.Int64))]
     for panel in figure.panels:
         for spec in panel.algorithms:
             theirs = published.curve(figure, panel, algorithm=spec)
-            frames.append(
-                theirs.with_columns(panel=pl.lit(panel.name), algorithm=pl.lit(str(spec)), source=pl.lit("published"))
-            )
-    names_of = names.translated(figure, kind)
+            place = {"panel": panel.name, "algorithm": str(spec), "source": "published"}
+            frames.append(theirs.with_columns(pl.lit(value).alias(name) for name, value in place.items()))
     return (
         pl.concat(frames, how="diagonal")
-        .with_columns(name=pl.col("algorithm").replace(names_of))
+        .with_columns(name=pl.col("algorithm").replace(translations(figure, kind)))
         .select("panel", "algorithm", "name", "source", "round", "mean", "se", "low", "median", "high", "runs", "bound")
     )
-
-
-def _csv(frame: pl.DataFrame, path: Path) -> Path:
-    files.replace(path, frame.write_csv, parents=True)
-    return path

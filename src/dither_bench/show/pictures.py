@@ -5,23 +5,24 @@ from dataclasses import dataclass
 
 from dither.base import errors
 from dither_bench.judge import words
-from dither_bench.show import names
+from dither_bench.show.looks import KINDS
 
 WIDTHS = {"column": 3.25, "text": 5.5}  # inches: a column of two, and the whole text of one column
 LEAST = 2.0  # inches: a narrower picture has no room for a curve
 FORMATS = ("png", "pdf", "svg", "pgf")
 TEX = "xelatex"  # what matplotlib measures letters with, for pgf
+NAMED_WIDTHS = " or ".join(f"{name} ({inches:g} inches)" for name, inches in WIDTHS.items())
 
 
 @dataclass(frozen=True)
-class Look:
+class PictureLook:
     """What a picture is made for, and which files are made.
 
     band : "se" (±1 standard error), "quantiles" (the quartiles) or "median" (the same, round the median)
     log : logarithmic axes
     width : the width of the picture: inches, "column" or "text"; None: as wide as its panels are on a screen
     title : whether the picture has its title and what its band is; without them, both belong into the caption
-    names : "code" or "paper", as `names.shown` takes them
+    names : "code" or "paper", as `looks.names_in` takes them
     formats : of `FORMATS`
     latex : also write the tables and a figure with its caption as LaTeX
     profile : also write performance profiles and interquartile means (`profiles`)
@@ -38,7 +39,7 @@ class Look:
 
     def __post_init__(self) -> None:
         errors.among("band", self.band, words.BANDS)
-        errors.among("kind of names", self.names, names.KINDS)
+        errors.among("kind of names", self.names, KINDS)
         for one in self.formats:
             errors.among("format", one, FORMATS)
         if not self.formats:
@@ -60,12 +61,11 @@ def inches(width: str | float | None) -> float | None:
     if width is None or width in WIDTHS:
         return WIDTHS[width] if isinstance(width, str) else None
     try:
-        found = float(width)
+        wide = float(width)
     except ValueError:
-        known = " or ".join(f"{name} ({size:g} inches)" for name, size in WIDTHS.items())
-        raise ValueError(f"width must be a number of inches, {known}; got {width!r}") from None
-    errors.within("width, in inches,", found, LEAST, 50.0)
-    return found
+        raise ValueError(f"width must be a number of inches, {NAMED_WIDTHS}; got {width!r}") from None
+    errors.within("width, in inches,", wide, LEAST, 50.0)
+    return wide
 
 
 def formats(text: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The picture of performance profiles: for each algorithm, τ -> share of the runs with at most τ."""
 
 import textwrap
+from typing import Any
 
 import matplotlib as mpl
 import polars as pl
@@ -8,62 +9,53 @@ from matplotlib.figure import Figure as Canvas
 
 from dither.base.drawing import STYLE
 from dither_bench.define.panels import Figure, reference
-from dither_bench.judge.profiles import Scores
-from dither_bench.judge.tried import logarithmic
-from dither_bench.show import names
-from dither_bench.show.looks import looks
-from dither_bench.show.pictures import Look
+from dither_bench.judge import words
+from dither_bench.judge.choices import logarithmic
+from dither_bench.judge.profiles import ProfileScores
+from dither_bench.show import strokes
+from dither_bench.show.looks import looks, names_in
+from dither_bench.show.pictures import PictureLook
 
 HEIGHT = 0.62  # of the width
 
 
-def draw(figure: Figure, found: Scores, rows: pl.DataFrame, look: Look) -> Canvas:
+def draw(figure: Figure, scores: ProfileScores, rows: pl.DataFrame, look: PictureLook) -> Canvas:
     """The picture; rows : as of `profiles.profile`."""
     width = look.inches or 7.0
     size = 10 if look.width is None else 8
-    of, shown = looks(figure), names.shown(figure, look.names)
+    of, shown = looks(figure), names_in(figure, look.names)
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(width, HEIGHT * width + 0.9), layout="constrained")
         ax = canvas.subplots()
-        for i, spec in enumerate(found.algorithms):
+        for i, spec in enumerate(scores.algorithms):
             mine = rows.filter(algorithm=str(spec))
-            every = (0.15 * i / len(found.algorithms), 0.15)
-            ax.plot(
-                mine["tau"],
-                mine["share"],
-                drawstyle="steps-post",
-                linewidth=1.5,
-                markersize=4,
-                markevery=every,
-                label=shown[spec],
-                **of[spec],
-            )
+            how: Any = dict(drawstyle="steps-post", linewidth=1.5, markersize=4, label=shown[spec])
+            every = (0.15 * i / len(scores.algorithms), 0.15)
+            ax.plot(mine["tau"], mine["share"], markevery=every, **how, **of[spec])
             if not mine["low"].null_count():
-                ax.fill_between(
-                    mine["tau"], mine["low"], mine["high"], color=of[spec]["color"], alpha=0.15, linewidth=0
-                )
+                color = of[spec]["color"]
+                ax.fill_between(mine["tau"], mine["low"], mine["high"], color=color, alpha=0.15, linewidth=0)
         positive = rows.filter(pl.col("tau") > 0)["tau"]
         ax.set_xscale("log" if rows["tau"].min() and logarithmic(positive) else "linear")
         ax.axvline(1.0, color="#444444", linewidth=0.8, linestyle=":")
         ax.set_ylim(0, 1)
-        ax.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        strokes.numbers(ax.xaxis, thousands=False)
         ax.set_xlabel(f"τ: regret over the mean regret of {base(figure)}", fontsize=size)
         ax.set_ylabel("share of runs with at most τ", fontsize=size)
         ax.tick_params(labelsize=size)
-        ax.grid(alpha=0.25, linewidth=0.6)
+        strokes.grid(ax)
         if look.title:
-            says = textwrap.fill(of_what(found), int(width * 72 / (0.55 * size)))
-            canvas.suptitle(f"{figure.title}: performance profiles\n{says}", fontsize=size)
-        columns = max(1, min(4, int(width / (0.7 + 0.075 * max(len(shown[spec]) for spec in found.algorithms)))))
+            says = f"{where(scores)}, {words.over([scores.runs])} of each; band: 95 % at each τ"
+            wrapped = textwrap.fill(says, int(width * 72 / (0.55 * size)))
+            canvas.suptitle(f"{figure.title}: performance profiles\n{wrapped}", fontsize=size)
+        columns = max(1, min(4, int(width / (0.7 + 0.075 * max(len(shown[spec]) for spec in scores.algorithms)))))
         canvas.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=size - 0.5)
     return canvas
 
 
-def of_what(found: Scores) -> str:
-    """What the profiles are made of."""
-    panels, runs = len(found.panels), found.of_reference.shape[-1]
-    where = found.panels[0] if panels == 1 else f"{panels} panels"
-    return f"{where}, {runs} run{'s' * (runs > 1)} of each; band: 95 % at each τ"
+def where(scores: ProfileScores) -> str:
+    """The panel, or how many there are."""
+    return scores.panels[0] if len(scores.panels) == 1 else f"{len(scores.panels)} panels"
 
 
 def base(figure: Figure) -> str:

@@ -22,10 +22,10 @@ from dither.algorithms import specs
 from dither.base import errors, files
 from dither_bench.define import published
 from dither_bench.define.figures import FIGURES
-from dither_bench.define.panels import Figure
+from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import tables
-from dither_bench.keep.asked import Request
-from dither_bench.keep.cells import of_panel
+from dither_bench.keep import provenance
+from dither_bench.keep.asked import FigureRequest
 from dither_bench.keep.store import Store
 
 ROUNDS = 60  # of a curve, besides those where it is compared
@@ -43,67 +43,46 @@ class Summary:
     curves: pl.DataFrame  # as of `tables.summary`
     measured: pl.DataFrame
     paired: pl.DataFrame
-    code: Mapping[str, Mapping[str, tuple[str, ...]]]  # panel -> algorithm -> fingerprints of the code that ran it
+    code: Mapping[tuple[str, str], tuple[str, ...]]  # panel and algorithm -> fingerprints of the code that ran it
     versions: tuple[str, ...]
     processor: str
     made: str  # the day of the newest run
 
 
-def of_request(request: Request, store: Store, *, processor: str) -> Summary | None:
+def of_request(request: FigureRequest, store: Store, *, processor: str) -> Summary | None:
     """The summary of what is stored of a figure; None where nothing is."""
     figure = request.figure
     curves = tables.curves(figure, store, seed=request.seed, codes=request.codes)
     if curves.is_empty():
         return None
-    there = set(curves.select("panel", "algorithm").unique().iter_rows())
-    figure = _narrowed(figure, there)
-    code: dict[str, dict[str, tuple[str, ...]]] = {}
-    versions, days = set(), set()
-    for panel in figure.panels:
-        for name, cell in of_panel(panel, seed=request.seed).items():
-            about = store.about(cell, request.codes.get(cell.key))
-            code.setdefault(panel.name, {})[name] = tuple(dict.fromkeys(a["code"] for a in about))
-            versions |= {", ".join(f"{k} {v}" for k, v in a["versions"].items()) for a in about}
-            days |= {a["created"][:10] for a in about}
+    figure = _narrowed(figure, set(curves.select("panel", "algorithm").unique().iter_rows()))
+    origin = provenance.of(replace(request, figure=figure), store)
     return Summary(
         figure,
         request.seed,
         _thinned(figure, tables.summary(curves)),
         tables.measured(figure, curves),
         tables.paired(figure, curves),
-        code,
-        tuple(sorted(versions)),
+        origin.codes,
+        origin.versions,
         processor,
-        max(days),
+        origin.created[1].partition(" ")[0] if origin.created else "",
     )
 
 
 def write(summary: Summary, folder: Path) -> Path:
     """Write it as NAME.json."""
     figure = summary.figure
-    head = {
-        "figure": figure.name,
-        "seed": summary.seed,
-        "versions": summary.versions,
-        "processor": summary.processor,
-        "made": summary.made,
+    head = {"figure": figure.name} | {
+        name: getattr(summary, name) for name in ("seed", "versions", "processor", "made")
     }
     panels = [
-        {
-            "panel": panel.name,
-            "rounds": panel.rounds,
-            "env": dict(panel.env),
-            "code": {name: list(found) for name, found in summary.code[panel.name].items()},
-        }
+        {"panel": panel.name, "rounds": panel.rounds, "env": dict(panel.env), "code": _codes(summary, panel)}
         for panel in figure.panels
     ]
     curves = summary.curves.group_by("panel", "algorithm", "runs", maintain_order=True).agg(pl.all())
-    parts = {
-        "panels": panels,
-        "curves": list(curves.iter_rows(named=True)),
-        "measured": list(summary.measured.iter_rows(named=True)),
-        "paired": list(summary.paired.iter_rows(named=True)),
-    }
+    frames = {"curves": curves, "measured": summary.measured, "paired": summary.paired}
+    parts = {"panels": panels} | {name: frame.to_dicts() for name, frame in frames.items()}
     lines = [f"{json.dumps(k)}: {_line(v)}" for k, v in head.items()]
     lines += [f"{json.dumps(k)}: [\n" + ",\n".join(map(_line, rows)) + "\n]" for k, rows in parts.items()]
     return files.text(folder / f"{figure.name}.json", "{\n" + ",\n".join(lines) + "\n}\n")
@@ -121,16 +100,16 @@ def read(path: Path) -> Summary:
     except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         raise ValueError(f"{path} is no summary of a figure ({error!r}): make it anew with 'dither gallery'") from None
     errors.among("figure", name, FIGURES)
-    known = {panel.name: panel for panel in FIGURES[name].panels}
+    whole = {panel.name: panel for panel in FIGURES[name].panels}
     for one, panel in panels.items():
-        here = known.get(one)
+        here = whole.get(one)
         if here is None or panel["rounds"] != here.rounds or not panel["env"].items() <= dict(here.env).items():
             raise ValueError(
                 f"{path}: the panel {one} was run with other settings than {name} has now: run it again, and then "
                 f"'dither gallery'"
             )
-    chosen = tuple(replace(known[one], algorithms=specs(*panel["code"])) for one, panel in panels.items())
-    code = {one: {a: tuple(found) for a, found in panel["code"].items()} for one, panel in panels.items()}
+    chosen = tuple(replace(whole[one], algorithms=specs(*panel["code"])) for one, panel in panels.items())
+    code = {(one, a): tuple(codes) for one, panel in panels.items() for a, codes in panel["code"].items()}
     figure = replace(FIGURES[name], panels=chosen)
     return Summary(figure, data["seed"], curves, measured, paired, code, *more)
 
@@ -142,6 +121,10 @@ def lacking(figure: Figure) -> Iterator[tuple[str, list[str]]]:
         missing = [str(spec) for spec in panel.algorithms if (panel.name, str(spec)) not in there]
         if missing:
             yield panel.name, missing
+
+
+def _codes(summary: Summary, panel: Panel) -> dict[str, tuple[str, ...]]:
+    return {name: summary.code[panel.name, name] for name in map(str, panel.algorithms)}
 
 
 def _curve(line: Mapping[str, Any]) -> pl.DataFrame:
@@ -171,8 +154,8 @@ def _thinned(figure: Figure, rows: pl.DataFrame) -> pl.DataFrame:
     for panel in figure.panels:
         mine = rows.filter(panel=panel.name)
         recorded, ends = mine["round"].unique().sort().to_numpy(), published.ends(figure, panel)
-        kept = _spread(recorded) if figure.x == "round" else np.array([panel.rounds])
-        frames.append(mine.filter(pl.col("round").is_in(np.union1d(kept, ends).tolist())))
+        rounds = _spread(recorded) if figure.x == "round" else np.array([panel.rounds])
+        frames.append(mine.filter(pl.col("round").is_in(np.union1d(rounds, ends).tolist())))
     return pl.concat(frames)
 
 

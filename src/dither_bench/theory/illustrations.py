@@ -12,13 +12,13 @@ import numpy as np
 from dither import models
 from dither.base.drawing import PALETTE
 from dither.policies.feature import perturbed
-from dither_bench.theory.part import Part, Row, canvas
+from dither_bench.theory.part import Measurement, begin, legends
 
 BLUE, ORANGE, PINK, GREEN = PALETTE[1], PALETTE[0], PALETTE[3], PALETTE[2]
 OFTEN, SELDOM = 40, 4  # pulls of the two arms of figure 2a
 
 
-def fig1(seed: int) -> Part:
+def fig1(seed: int) -> Measurement:
     """Model perturbation evaluates fixed inputs by models that are off; FP evaluates perturbed inputs by one model."""
     rng = np.random.default_rng([seed, 1])
     model, theta = models.GLM(link="logit", lam=0.1, solver="exact"), np.array([2.0, 1.0])
@@ -37,39 +37,34 @@ def fig1(seed: int) -> Part:
     eta = rng.standard_normal((draws, 2))
     tilde = state.theta + np.stack([model.sample(state, one) for one in eta])
     z = np.stack([perturbed(arms, one, w=model.width(state, arms), theta=state.theta) for one in eta])  # x̃_i
-    made, (left, right) = canvas(2, title="Where the randomness enters")
+    title, head = "Figure 1: model perturbation and feature perturbation", "Where the randomness enters"
+    part = begin("fig1", title, panels=2, head=head)
+    left, right = part.axes
     v = np.linspace(-1, 1, 201)
     for k, one in enumerate(tilde):
-        left.plot(
-            v, link.mu(at(v) @ one), color=ORANGE, alpha=0.5, linewidth=1, label=None if k else "models f̃ (Thompson)"
-        )
+        label = None if k else "models f̃ (Thompson)"
+        left.plot(v, link.mu(at(v) @ one), color=ORANGE, alpha=0.5, linewidth=1, label=label)
         left.plot(arms @ u, link.mu(arms @ one), "o", color=ORANGE, markersize=4, alpha=0.8)
     left.plot(v, link.mu(v * length), color="#222222", linewidth=2, label="model f̂")
     wide = np.linspace(min(-1.2, float((z @ u).min())), max(1.2, float((z @ u).max())), 201)
     right.plot(wide, link.mu(wide * length), color="#222222", linewidth=2, label="model f̂, kept fixed")
     moved = z.reshape(-1, 2)
-    right.plot(
-        moved @ u,
-        link.mu(moved @ state.theta),
-        "o",
-        color=BLUE,
-        markersize=4,
-        alpha=0.8,
-        label="f̂(x̃ᵢ), inputs perturbed",
-    )
-    for i, ax in enumerate((left, right)):
+    look = dict(color=BLUE, markersize=4, alpha=0.8, label="f̂(x̃ᵢ), inputs perturbed")
+    right.plot(moved @ u, link.mu(moved @ state.theta), "o", **look)
+    for ax, kind in zip(part.axes, ("model perturbation", "feature perturbation"), strict=True):
         ax.plot(arms @ u, np.full(len(arms), 0.02), "^", color="#222222", markersize=7, label="inputs xᵢ", zorder=3)
-        ax.set(xlabel="x'θ̂/‖θ̂‖", ylim=(0, 1), title=("model perturbation", "feature perturbation")[i])
-        ax.legend(fontsize=8, frameon=False, loc="upper left")
+        ax.set(xlabel="x'θ̂/‖θ̂‖", ylim=(0, 1), title=kind)
+    legends(part.axes, size=8, loc="upper left")
     right.plot(moved @ u, np.full(len(moved), 0.02), "|", color=BLUE, markersize=9)
     left.set_ylabel("expected reward")
     off = float(np.max(np.abs(link.mu(arms @ tilde.T) - link.mu(arms @ state.theta)[:, None])))
-    rows = [Row("fig1", "left", "largest |f̃(x_i) − f̂(x_i)|", off), Row("fig1", "both", "‖θ̂‖", length)]
-    says = [
+    part.note("left", ("largest |f̃(x_i) − f̂(x_i)|", off))
+    part.note("both", ("‖θ̂‖", length))
+    part.says.append(
         f"A logistic fit of {n} rewards, λ = {model.lam:g}. Left: {draws} models θ̃ ~ N(θ̂, Ĥ⁻¹) at the inputs x_i. "
         f"Right: as many inputs x̃_i = x_i + ‖x_i‖ζ/‖θ̂‖, evaluated by θ̂ alone, so all points lie on its curve."
-    ]
-    return Part("fig1", "Figure 1: model perturbation and feature perturbation", rows, says, made)
+    )
+    return part
 
 
 class Turned(NamedTuple):
@@ -95,69 +90,69 @@ def turned(seed: int) -> Turned:
     values, P = np.linalg.eigh(V)
     P = P * np.sign(P.T @ arms.sum(axis=0))  # eigenvectors have no sign; these signs show the arms to the right
     A = np.diag(values**-0.25) @ P.T  # D = values^{-1/2}
-    made = Turned(V, A, arms, np.zeros(2), np.zeros(2))
+    arrows = Turned(V, A, arms, np.zeros(2), np.zeros(2))
     draws = rng.standard_normal((1000, 2))
-    first, second = np.array([made.bonus(zeta) for zeta in draws]).T
-    seen = (np.maximum(first, second) > 0.15) & (np.abs(first - second) > 0.1) & (np.minimum(first, second) > -0.4)
-    proper, other = (draws[np.argmax(seen & kind)] for kind in (second > first, first > second))
-    return made._replace(proper=proper, reversed=other)
+    first, second = np.array([arrows.bonus(zeta) for zeta in draws]).T
+    clear = (np.maximum(first, second) > 0.15) & (np.abs(first - second) > 0.1) & (np.minimum(first, second) > -0.4)
+    proper, other = (draws[np.argmax(clear & kind)] for kind in (second > first, first > second))
+    return arrows._replace(proper=proper, reversed=other)
 
 
-def reversal(given: Turned) -> float:
+def reversal(arrows: Turned) -> float:
     """P(the well-explored arm has the higher bonus, and it is positive) under TS, exactly.
 
     The bonuses are a'ζ and b'ζ. So the event is that ζ lies in the cone a'ζ > 0, (a - b)'ζ > 0, and its probability
     is the angle of the cone over 2π. Under FP both bonuses are z times a width, so the event never happens.
     """
-    a, b = given.arms @ given.A.T @ given.A
+    a, b = arrows.arms @ arrows.A.T @ arrows.A
     c = a - b
     between = math.acos(np.clip(a @ c / np.linalg.norm(a) / np.linalg.norm(c), -1, 1))
     return (math.pi - between) / (2 * math.pi)
 
 
-def fig2a(seed: int) -> Part:
+def fig2a(seed: int) -> Measurement:
     """TS turns one ζ into a bonus for the under-explored arm, and another ζ into a bonus for the other arm."""
-    given = turned(seed)
-    widths = np.sqrt(np.einsum("ki,ij,kj->k", given.arms, np.linalg.inv(given.V), given.arms))
-    made, (plain, *turned_axes) = canvas(
-        3, title="What TS makes of a well explored and an under-explored arm", width=3.8
-    )
+    arrows = turned(seed)
+    widths = np.sqrt(np.einsum("ki,ij,kj->k", arrows.arms, np.linalg.inv(arrows.V), arrows.arms))
+    head = "What TS makes of a well explored and an under-explored arm"
+    part = begin("fig2a", "Figure 2a: the transformation of features in TS", panels=3, head=head, width=3.8)
+    plain, *turned_axes = part.axes
     circle = np.stack([np.cos(np.linspace(0, 2 * np.pi, 200)), np.sin(np.linspace(0, 2 * np.pi, 200))])
-    ellipse = np.linalg.cholesky(np.linalg.inv(given.V)) @ circle
+    ellipse = np.linalg.cholesky(np.linalg.inv(arrows.V)) @ circle
     plain.plot(*(2 * ellipse), color="#444444", linewidth=1, label="2 sd of θ̃ − θ̂")
     names = ("x_1, well explored", "x_2, under-explored")
-    for x, colour, name in zip(given.arms, (BLUE, ORANGE), names, strict=True):
+    for x, colour, name in zip(arrows.arms, (BLUE, ORANGE), names, strict=True):
         _arrow(plain, x, colour, name)
-    for zeta, colour, name in ((given.proper, GREEN, "ζ_1"), (given.reversed, PINK, "ζ_2")):
+    for zeta, colour, name in ((arrows.proper, GREEN, "ζ_1"), (arrows.reversed, PINK, "ζ_2")):
         _arrow(plain, zeta, colour, name)
     plain.set_title("features and two draws of ζ", fontsize=10)
-    rows = [Row("fig2a", name, "‖x‖ in the norm of V⁻¹", w) for name, w in zip(names, widths, strict=True)]
-    for ax, zeta, colour, name, kind in zip(
-        turned_axes, (given.proper, given.reversed), (GREEN, PINK), ("ζ_1", "ζ_2"), ("proper", "reversed"), strict=True
-    ):
-        bonus, image = given.bonus(zeta), given.A @ zeta
+    for name, w in zip(names, widths, strict=True):
+        part.note(name, ("‖x‖ in the norm of V⁻¹", w))
+    kinds = ((arrows.proper, GREEN, "ζ_1", "proper"), (arrows.reversed, PINK, "ζ_2", "reversed"))
+    for ax, (zeta, colour, name, kind) in zip(turned_axes, kinds, strict=True):
+        bonus, image = arrows.bonus(zeta), arrows.A @ zeta
         _arrow(ax, image, colour, f"A{name}")
-        reach = 1.15 * np.max(np.abs((given.arms @ given.A.T) @ image)) / (image @ image)
+        reach = 1.15 * np.max(np.abs((arrows.arms @ arrows.A.T) @ image)) / (image @ image)
         ax.plot(*np.stack([-reach * image, reach * image], axis=1), color=colour, linewidth=0.8, alpha=0.6)
-        for x, c, number, b in zip(given.arms, (BLUE, ORANGE), (1, 2), bonus, strict=True):
-            _arrow(ax, given.A @ x, c, f"Ax_{number}: bonus {b:+.2f}".replace("-", "−"))
-            foot = (given.A @ x @ image) / (image @ image) * image
-            ax.plot(*np.stack([given.A @ x, foot], axis=1), color=c, linestyle=":", linewidth=1)
-            rows.append(Row("fig2a", f"{name}, x_{number}", "bonus x'V^{-1/2}ζ", b))
+        for x, c, number, b in zip(arrows.arms, (BLUE, ORANGE), (1, 2), bonus, strict=True):
+            _arrow(ax, arrows.A @ x, c, f"Ax_{number}: bonus {b:+.2f}".replace("-", "−"))
+            foot = (arrows.A @ x @ image) / (image @ image) * image
+            ax.plot(*np.stack([arrows.A @ x, foot], axis=1), color=c, linestyle=":", linewidth=1)
+            part.note(f"{name}, x_{number}", ("bonus x'V^{-1/2}ζ", b))
         ax.set_title(f"after A = √D P': {kind} bonus", fontsize=10)
-    for ax in (plain, *turned_axes):
+    for ax in part.axes:
         ax.set_aspect("equal", adjustable="datalim")
         ax.axhline(0, color="#bbbbbb", linewidth=0.6)
         ax.axvline(0, color="#bbbbbb", linewidth=0.6)
-        ax.legend(fontsize=7.5, frameon=False, loc="best")
-    share = reversal(given)
-    rows.append(Row("fig2a", "TS", "P(the well explored arm has the higher bonus, and it is positive)", share))
-    rows.append(Row("fig2a", "FP", "P(the well explored arm has the higher bonus, and it is positive)", 0.0))
-    says = [
+    legends(part.axes, size=7.5, loc="best")
+    share = reversal(arrows)
+    for policy, chance in (("TS", share), ("FP", 0.0)):
+        part.note(policy, ("P(the well explored arm has the higher bonus, and it is positive)", chance))
+    part.says.append(
         f"V = I + {OFTEN} x_1x_1' + {SELDOM} x_2x_2'. TS gives the well explored arm the higher bonus, a positive one, "
         f"in {share:.0%} of the draws. FP does so in none: its bonuses are z‖x‖ with {widths[0]:.2f} < {widths[1]:.2f}."
-    ]
-    return Part("fig2a", "Figure 2a: the transformation of features in TS", rows, says, made)
+    )
+    return part
 
 
 def _arrow(ax: Any, to: np.ndarray, colour: str, name: str) -> None:

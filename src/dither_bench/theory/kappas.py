@@ -14,73 +14,77 @@ from dither import envs, theory
 from dither.base import streams
 from dither.envs import base
 from dither.simulation import simulate
-from dither_bench.theory.part import Part, Row, canvas, colours
+from dither_bench.theory.part import Measurement, begin, coloured, legends
 from dither_bench.theory.play import Size, fp, setting
 from dither_bench.theory.slopes import bound
 from dither_bench.theory.width import slope
 
-NORMS = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0)  # S
+CURVED = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0)  # S
 LONGER = 4
 FAR = 1e30  # a T at which only the terms of order √T matter
+TITLE = "Regret of GLM-FP against κ_*"
 
 
-def measure(size: Size, *, seed: int) -> Part:
+def measure(size: Size, *, seed: int) -> Measurement:
     """Fit log regret on log κ_* over S and runs, for fixed and for fresh arms."""
-    rows: list[Row] = []
-    says = []
-    made, axes = canvas(2, title="Regret of GLM-FP against κ_*")
-    longer = size._replace(rounds=LONGER * size.rounds)
-    kinds = {"fresh arms": (None, size), "fixed arms": (1, longer)}
-    for ax, (name, (contexts, size)) in zip(axes, kinds.items(), strict=True):
-        stars, regrets, near, far = [], [], [], []
-        for S, colour in zip(NORMS, colours([str(S) for S in NORMS]).values(), strict=True):
-            given = setting("logistic", size, S=S, contexts=contexts)
-            results = simulate(given.env, {"GLMFP": (given.model, fp())}, runs=size.runs, rounds=size.rounds, seed=seed)
-            star, regret = kappa_stars(given.env, size, seed=seed), results.regret[0, :, -1]
-            stars.append(star)
-            regrets.append(regret)
-            total = bound(setting("logistic", size, S=S, lam=float(size.dim)), size, kappa_star=star.mean())
-            near.append(total(size.rounds))
-            far.append(total(FAR))
-            rows += [
-                Row("curvature", f"{name}, S = {S:g}", "κ_*, mean over runs", star.mean()),
-                Row("curvature", f"{name}, S = {S:g}", f"regret at T = {size.rounds}, mean", regret.mean()),
-                Row("curvature", f"{name}, S = {S:g}", "its standard error", regret.std(ddof=1) / np.sqrt(len(regret))),
-            ]
-            ax.plot(star, regret, ".", color=colour, alpha=0.35, markersize=4)
-            ax.plot(star.mean(), regret.mean(), "o", color=colour, markersize=6, label=f"S = {S:g}")
-        steep, se, level = fit(np.concatenate(stars), np.concatenate(regrets))
-        means = fit(means_of(stars), means_of(regrets))
-        rows += [
-            Row("curvature", name, "slope of log regret in log κ_*, all runs", steep, 0.5),
-            Row("curvature", name, "its standard error", se),
-            Row("curvature", name, "slope of the means over S", means[0], 0.5),
-            Row("curvature", name, f"slope of the bound over S, T = {size.rounds}", slope(near, means_of(stars))),
-            Row("curvature", name, f"slope of the bound over S, T = {FAR:g}", slope(far, means_of(stars)), 0.5),
-        ]
-        x = np.geomspace(np.concatenate(stars).min(), 0.25, 50)
-        ax.plot(
-            x, np.exp(level) * x**steep, color="#444444", linestyle="--", label=f"fit, slope {steep:.2f} ± {se:.2f}"
+    part = begin("curvature", TITLE, panels=2, head=TITLE)
+    _fitted(part, part.axes[0], "fresh arms", size, contexts=None, seed=seed)
+    _fitted(part, part.axes[1], "fixed arms", size._replace(rounds=LONGER * size.rounds), contexts=1, seed=seed)
+    legends(part.axes, size=7)
+    part.axes[0].set_ylabel("regret R(T)")
+    return part
+
+
+def _fitted(part: Measurement, ax: Any, name: str, size: Size, *, contexts: int | None, seed: int) -> None:
+    stars, regrets, near, far = [], [], [], []
+    T = size.rounds
+    for S, colour in coloured(CURVED):
+        bandit = setting("logistic", size, S=S, contexts=contexts)
+        results = simulate(bandit.env, {"GLMFP": (bandit.model, fp())}, runs=size.runs, rounds=T, seed=seed)
+        star, regret = kappa_stars(bandit.env, size, seed=seed), results.regret[0, :, -1]
+        stars.append(star)
+        regrets.append(regret)
+        total = bound(setting("logistic", size, S=S, lam=float(size.dim)), size, kappa_star=star.mean())
+        near.append(total(T))
+        far.append(total(FAR))
+        part.note(
+            f"{name}, S = {S:g}",
+            ("κ_*, mean over runs", star.mean()),
+            (f"regret at T = {T}, mean", regret.mean()),
+            ("its standard error", regret.std(ddof=1) / np.sqrt(len(regret))),
         )
-        says.append(
-            f"{name}, T = {size.rounds}: regret grows like κ_*^{steep:.2f} (± {se:.2f}). The leading term has exponent "
-            f"1/2, the whole bound {rows[-2].value:.2f} at this T and {rows[-1].value:.2f} at T = {FAR:g}."
-        )
-        ax.set(xscale="log", yscale="log", xlabel="κ_*", title=f"{name}, d = {size.dim}, T = {size.rounds}")
-        ax.legend(fontsize=7, frameon=False)
-    axes[0].set_ylabel("regret R(T)")
-    return Part("curvature", "Regret of GLM-FP against κ_*", rows, says, made)
+        ax.plot(star, regret, ".", color=colour, alpha=0.35, markersize=4)
+        ax.plot(star.mean(), regret.mean(), "o", color=colour, markersize=6, label=f"S = {S:g}")
+    steep, se, level = fit(np.concatenate(stars), np.concatenate(regrets))
+    means = means_of(stars)
+    at_T, at_far = slope(near, means), slope(far, means)
+    part.note(
+        name,
+        ("slope of log regret in log κ_*, all runs", steep, 0.5),
+        ("its standard error", se),
+        ("slope of the means over S", fit(means, means_of(regrets))[0], 0.5),
+        (f"slope of the bound over S, T = {T}", at_T),
+        (f"slope of the bound over S, T = {FAR:g}", at_far, 0.5),
+    )
+    x = np.geomspace(np.concatenate(stars).min(), 0.25, 50)
+    label = f"fit, slope {steep:.2f} ± {se:.2f}"
+    ax.plot(x, np.exp(level) * x**steep, color="#444444", linestyle="--", label=label)
+    part.says.append(
+        f"{name}, T = {T}: regret grows like κ_*^{steep:.2f} (± {se:.2f}). The leading term has exponent "
+        f"1/2, the whole bound {at_T:.2f} at this T and {at_far:.2f} at T = {FAR:g}."
+    )
+    ax.set(xscale="log", yscale="log", xlabel="κ_*", title=f"{name}, d = {size.dim}, T = {T}")
 
 
 def kappa_stars(env: envs.Logistic, size: Size, *, seed: int) -> np.ndarray:
     """κ_* of every run, over the rounds that `simulate` shows it: (R,)."""
-    found: list[Any] = []
+    stars: list[Any] = []
     X = np.empty((size.rounds, env.arms, env.dim))
     for i in range(size.runs):
         run = env.start(streams.stream(seed, i, "instance"))
         base.fill(env, run, streams.stream(seed, i, "contexts"), X, t=1)
-        found.append(theory.kappa_star(X, run.theta, env.link))
-    return np.array(found)
+        stars.append(theory.kappa_star(X, run.theta, env.link))
+    return np.array(stars)
 
 
 def means_of(values: list[np.ndarray]) -> np.ndarray:

@@ -10,32 +10,32 @@ from typing import Any
 import numpy as np
 
 from dither import theory
-from dither_bench.theory.part import Part, Row, canvas, colours
-from dither_bench.theory.play import Setting, Size, fp, play, setting
+from dither_bench.theory.part import Measurement, begin, coloured, legends
+from dither_bench.theory.play import NORMS, Setting, Size, fp, play, setting
 
 DELTA = 0.1
-NORMS = {"linear": 1.0, "logistic": 2.0}  # S
+TITLE, HEAD = "Probability of optimism against 1/(4√(eπ))", "Probability that feature perturbation is optimistic"
 
 
-def measure(size: Size, *, seed: int) -> Part:
+def measure(size: Size, *, seed: int) -> Measurement:
     """Measure the probability over rounds and runs."""
-    rows: list[Row] = []
-    says = []
-    made, axes = canvas(len(NORMS), title="Probability that feature perturbation is optimistic")
-    for ax, (name, S) in zip(axes, NORMS.items(), strict=True):
-        given = setting(name, size, S=S)
-        scales = {"c_t = 1": 1.0, "c_t = β_t(δ')": radius(given, size)}
-        for (label, c), colour in zip(scales.items(), colours(list(scales)).values(), strict=True):
-            P = probabilities(given, c, size, seed=seed)
+    part = begin("optimism", TITLE, panels=len(NORMS), head=HEAD)
+    for ax, (name, S) in zip(part.axes, NORMS.items(), strict=True):
+        bandit = setting(name, size, S=S)
+        scales = {"c_t = 1": 1.0, "c_t = β_t(δ')": radius(bandit, size)}
+        for (label, c), colour in coloured(scales.items()):
+            P = probabilities(bandit, c, size, seed=seed)
             mine = f"{name}, S = {S:g}, {label}"
-            least, enough = theory.p if c != 1.0 else None, float(np.mean(theory.p <= P))
-            rows += [
-                Row("optimism", mine, "smallest P_t", P.min(), least),
-                Row("optimism", mine, "median P_t", float(np.median(P))),
-                Row("optimism", mine, "mean P_t", P.mean()),
-                Row("optimism", mine, "share of rounds with P_t >= p", enough, None if c == 1.0 else 1.0),
-            ]
-            says.append(
+            least, all_of_them = (None, None) if c == 1.0 else (theory.p, 1.0)
+            enough = float(np.mean(theory.p <= P))
+            part.note(
+                mine,
+                ("smallest P_t", P.min(), least),
+                ("median P_t", np.median(P)),
+                ("mean P_t", P.mean()),
+                ("share of rounds with P_t >= p", enough, all_of_them),
+            )
+            part.says.append(
                 f"{mine}: P_t is at least {P.min():.3f}. Half of the time it is above {np.median(P):.2f}. "
                 f"In {enough:.1%} of the rounds it is at least p = {theory.p:.4f}."
             )
@@ -46,19 +46,19 @@ def measure(size: Size, *, seed: int) -> Part:
         ax.axhline(theory.p, color="#444444", linestyle="--", label="p = 1/(4√(eπ))")
         ax.axhline(theory.p_given(np.inf), color="#444444", linestyle=":", label="P(z ≥ 1)")
         ax.set(xscale="log", xlabel="round", ylim=(0, 1.35), yticks=np.linspace(0, 1, 6), title=f"{name}, S = {S:g}")
-        ax.legend(fontsize=7.5, frameon=False, loc="upper left")
-    axes[0].set_ylabel("P_t(max x̃'θ̂ ≥ x*'θ*)")
-    return Part("optimism", "Probability of optimism against 1/(4√(eπ))", rows, says, made)
+    legends(part.axes, size=7.5, loc="upper left")
+    part.axes[0].set_ylabel("P_t(max x̃'θ̂ ≥ x*'θ*)")
+    return part
 
 
-def radius(given: Setting, size: Size) -> Callable[[int], float]:
+def radius(bandit: Setting, size: Size) -> Callable[[int], float]:
     """The function t -> β_t(δ'), with the bound of `loss_lipschitz` for L_t."""
-    S, T = given.env.norm, size.rounds
-    M = float(given.link.M(S))
+    S, T = bandit.env.norm, size.rounds
+    M = float(bandit.link.M(S))
 
     def c(t: int) -> float:
-        L = loss_lipschitz(given.name, t, S=S, delta=DELTA)
-        return theory.beta(t, d=size.dim, lam=given.model.lam, S=S, M=M, L=L, delta=DELTA / (4 * T))
+        L = loss_lipschitz(bandit.name, t, S=S, delta=DELTA)
+        return theory.beta(t, d=size.dim, lam=bandit.model.lam, S=S, M=M, L=L, delta=DELTA / (4 * T))
 
     return c
 
@@ -74,10 +74,10 @@ def loss_lipschitz(name: str, t: Any, *, S: float, delta: float) -> Any:
     return (2 * S + np.sqrt(2 * np.log(2 * t / delta))) * (t - 1)
 
 
-def probabilities(given: Setting, c: Any, size: Size, *, seed: int) -> np.ndarray:
+def probabilities(bandit: Setting, c: Any, size: Size, *, seed: int) -> np.ndarray:
     """P_t of every round and run, (T, R)."""
-    found, policy = [], fp(c)
-    for now in play(given.env, given.model, policy, size=size, seed=seed):
-        m, w, *_ = policy.view(given.model, now.state, now.X, t=now.t)
-        found.append(theory.optimism(m, w, np.max(now.eta, axis=-1)))
-    return np.stack(found)
+    P, policy = [], fp(c)
+    for now in play(bandit.env, bandit.model, policy, size=size, seed=seed):
+        m, w, *_ = policy.view(bandit.model, now.state, now.X, t=now.t)
+        P.append(theory.optimism(m, w, np.max(now.eta, axis=-1)))
+    return np.stack(P)

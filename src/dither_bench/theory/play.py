@@ -11,6 +11,7 @@ from dither.deciding import decision
 from dither.simulation.world import World
 
 CHUNK = 64  # rounds drawn at once
+NORMS = {"linear": 1.0, "logistic": 2.0}  # S of the bandits that are measured
 
 
 class Size(NamedTuple):
@@ -22,7 +23,7 @@ class Size(NamedTuple):
     dim: int = 5
 
 
-class Round(NamedTuple):
+class PlayedRound(NamedTuple):
     """One round of R runs."""
 
     t: int
@@ -54,7 +55,7 @@ def setting(name: str, size: Size, *, S: float, lam: float = 1e-4, contexts: int
     return Setting(name, envs.Logistic(**shape), links.find("logit"), model)
 
 
-def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterator[Round]:
+def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterator[PlayedRound]:
     """The rounds in turn. The model learns a reward after its round was taken from the iterator."""
     world = World(env, np.arange(size.runs), seed, xp=arrays.backend(None), device=None)
     theta = np.stack([run.theta for run in world.instances])
@@ -73,7 +74,7 @@ def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterato
             view = policy.view(model, state, here, t=t)
             arm = decision.choose(view, mine, u[:, k], eps=decision.eps(policy, t))
             x, r = arrays.pick(here, arm, rank=1), arrays.pick(rounds.reward[:, k], arm, rank=0)
-            yield Round(t, here, arrays.dot(here, theta), state, mine, arm, x, r, theta)
+            yield PlayedRound(t, here, arrays.dot(here, theta), state, mine, arm, x, r, theta)
             state = model.update(state, x, r)
         done += n
 
