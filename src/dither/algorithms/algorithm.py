@@ -43,7 +43,7 @@ Values = Mapping[str, Any]
 Preset = Values | Callable[[int, Values], Values]  # settings; or (dimension of θ, what the user set) -> settings
 
 
-class Labels(dict):
+class Labels(dict[str, str]):
     """Figure name -> the label of the algorithm in that figure of the paper. For other figures: its own name."""
 
     def __init__(self, name: str, labels: Mapping[str, str]) -> None:

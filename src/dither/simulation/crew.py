@@ -101,7 +101,7 @@ class Agent:
         self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
         self.regret = self.realised = self.array(np.zeros(R))
         self.block = 1  # rounds whose chance is drawn at once; the first shows how many fit
-        self.late: dict[int, list] = {}  # round -> what is learnt at its end
+        self.late: dict[int, list[Any]] = {}  # round -> what is learnt at its end
 
     def array(self, x: np.ndarray) -> Array:
         """In the library of its state, on its device."""

@@ -27,6 +27,7 @@ BATCH_THERE, CHUNK_THERE, MEMORY_THERE = 4096, 2**28, 4 * 10**9  # the same for 
 FIRST = 32  # how many rounds of rewards are checked before anything runs
 
 Algorithms = Sequence[Any] | Mapping[str, Any]  # as `simulate` says
+Agents = dict[str, tuple[Any, Any]]  # label -> model and policy
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def _refuse(env: Any, models: Iterable[Any], reward: np.ndarray) -> None:
             )
 
 
-def _whole(name: str, values: list) -> np.ndarray:
+def _whole(name: str, values: list[int]) -> np.ndarray:
     for value in values:
         errors.at_least(f"each of {name}", value, 0)
     return np.array(values, dtype=np.int64)
@@ -232,7 +233,13 @@ def recorded(T: int) -> np.ndarray:
 
 
 def _pieces(
-    env: Any, agents: dict, shares: list, *, jobs: int, on_progress: Callable[[int, int], None] | None, **settings: Any
+    env: Any,
+    agents: Agents,
+    shares: list[np.ndarray],
+    *,
+    jobs: int,
+    on_progress: Callable[[int, int], None] | None,
+    **settings: Any,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """What `_lockstep` gives for each share of the runs: here, or in so many processes."""
     rounds = settings["rounds"]
@@ -260,7 +267,7 @@ def _there(arrived: parts.Travel, *what: Any, **settings: Any) -> tuple[np.ndarr
 
 def _lockstep(
     env: Any,
-    agents: dict,
+    agents: Agents,
     runs: np.ndarray,
     *,
     rounds: int,
