@@ -27,7 +27,6 @@ BATCH_THERE, CHUNK_THERE, MEMORY_THERE = 4096, 2**28, 4 * 10**9  # the same for 
 FIRST = 32  # how many rounds of rewards are checked before anything runs
 
 Algorithms = Sequence[Any] | Mapping[str, Any]  # as `simulate` says
-Agents = dict[str, tuple[Any, Any]]  # label -> model and policy
 
 
 @dataclass(frozen=True)
@@ -128,10 +127,8 @@ def simulate(
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
     shares = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
-    settings = dict(
-        rounds=rounds, seed=seed, marks=marks, xp=arrays.backend(device) if xp is None else xp, device=device
-    )
-    pieces = _pieces(env, agents, shares, jobs=jobs, on_progress=on_progress, **settings)
+    contest = Contest(env, agents, rounds, seed, marks, arrays.backend(device) if xp is None else xp, device)
+    pieces = _pieces(contest, shares, jobs=jobs, on_progress=on_progress)
     regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
     return Results(tuple(agents), numbers, marks, regret, realised, seed)
 
@@ -232,18 +229,24 @@ def recorded(T: int) -> np.ndarray:
     return np.unique(np.r_[np.geomspace(1, T, 180).round().astype(np.int64), even, T])
 
 
+@dataclass(frozen=True)
+class Contest:
+    """What all runs of a simulation have in common."""
+
+    env: Any
+    agents: dict[str, tuple[Any, Any]]  # label -> model and policy
+    rounds: int
+    seed: int
+    marks: np.ndarray  # (P,) rounds at which the regret is recorded
+    xp: Any
+    device: str | None
+
+
 def _pieces(
-    env: Any,
-    agents: Agents,
-    shares: list[np.ndarray],
-    *,
-    jobs: int,
-    on_progress: Callable[[int, int], None] | None,
-    **settings: Any,
+    contest: Contest, shares: list[np.ndarray], *, jobs: int, on_progress: Callable[[int, int], None] | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """What `_lockstep` gives for each share of the runs: here, or in so many processes."""
-    rounds = settings["rounds"]
-    done, total = 0, sum(map(len, shares)) * rounds
+    done, total = 0, sum(map(len, shares)) * contest.rounds
 
     def tell(more: int) -> None:
         nonlocal done
@@ -252,37 +255,27 @@ def _pieces(
             on_progress(done, total)
 
     if jobs == 1:
-        yield from (_lockstep(env, agents, share, tell=tell, **settings) for share in shares)
+        yield from (_lockstep(contest, share, tell) for share in shares)
         return
-    calls = [workers.delayed(_there)(parts.Travel(), env, agents, share, **settings) for share in shares]
+    calls = [workers.delayed(_there)(parts.Travel(), contest, share) for share in shares]
     for share, piece in zip(shares, workers.Workers(jobs=jobs).results(calls, ordered=True), strict=True):
-        tell(len(share) * rounds)
+        tell(len(share) * contest.rounds)
         yield piece
 
 
-def _there(arrived: parts.Travel, *what: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
+def _there(arrived: parts.Travel, contest: Contest, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`_lockstep` in another process, where the user's files are loaded first."""
-    return _lockstep(*what, **settings)
+    return _lockstep(contest, runs, lambda more: None)
 
 
-def _lockstep(
-    env: Any,
-    agents: Agents,
-    runs: np.ndarray,
-    *,
-    rounds: int,
-    seed: int,
-    marks: np.ndarray,
-    xp: Any,
-    device: Any,
-    tell: Callable[[int], None] = lambda done: None,
-) -> tuple[np.ndarray, np.ndarray]:
+def _lockstep(contest: Contest, runs: np.ndarray, tell: Callable[[int], None]) -> tuple[np.ndarray, np.ndarray]:
     """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once.
 
     tell : called with the number of rounds that were played since the last call
     """
+    env, agents, rounds, marks, device = contest.env, contest.agents, contest.rounds, contest.marks, contest.device
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
-    world = World(env, runs, seed, xp=xp, device=device)
+    world = World(env, runs, contest.seed, xp=contest.xp, device=device)
     crew = [Agent(label, model, policy, world) for label, (model, policy) in agents.items()]
     playing = [Team(team) for team in teams(crew, world)]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
