@@ -27,10 +27,9 @@ def either(names: Iterable[object]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def quoted(names: Iterable[object], *, most: int | None = None) -> str:
-    """Names as Python writes them, "'a', 'b'"; of more than `most`, the first and how many more there are."""
-    texts = [repr(name) for name in names]
-    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if most and len(texts) > most else "")
+def quoted(names: Iterable[object]) -> str:
+    """Names as Python writes them: "'a', 'b'"."""
+    return ", ".join(map(repr, names))
 
 
 def number(x: float | None, digits: int | None = None, *, signed: bool = False) -> str:
