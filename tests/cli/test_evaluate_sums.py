@@ -14,7 +14,7 @@ import dither as library
 from dither import ope
 from dither.base.workers import Workers
 from dither.log import Log
-from dither.log.sources import Source
+from dither.log.sources import LogSource
 from dither.ope import candidates, partial
 from dither.ope.bounded import IntervalSettings
 from dither.ope.contributions import NamedEstimator
@@ -45,7 +45,7 @@ def ask(*words, estimators=ASKED, **options):
 
 
 def run(path, question, how=None, *, rows=100_000, jobs=1):
-    return judged(Source(path).pieces(question.columns, rows=rows).each, question, how, workers=Workers(jobs=jobs))
+    return judged(LogSource(path).pieces(question.columns, rows=rows).each, question, how, workers=Workers(jobs=jobs))
 
 
 def in_memory(arrays, name, *, Q=None, **options):

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
-from dither.log.sources import Source
+from dither.log.sources import LogSource
 from dither.ope import candidates, verdicts
 from dither.ope.bounded import IntervalSettings
 from dither.ope.contributions import NamedEstimator
@@ -32,7 +32,7 @@ def judge(path, *texts, estimators=("snips",), how=None, **options):
     question = Question(
         tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(NamedEstimator.parse, estimators)), **options
     )
-    found = judged(Source(path).pieces(question.columns).each, question, how)
+    found = judged(LogSource(path).pieces(question.columns).each, question, how)
     return found, verdicts.verdicts(found)
 
 

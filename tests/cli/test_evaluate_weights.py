@@ -11,7 +11,7 @@ from test_evaluate_verdicts import judge
 
 import dither as library
 from dither import envs, log, ope
-from dither.log.sources import Source
+from dither.log.sources import LogSource
 from dither.ope import verdicts
 from dither.ope.bounded import Bounded, IntervalSettings
 from dither.ope.contributions import Contributions, Estimator, NamedEstimator
@@ -106,7 +106,7 @@ def test_pieces_and_a_factor_change_nothing(thinned, tmp_path, how):
     def run(path, factor, rows):
         most = {"row_weight_max": 10 * factor} if bounds else {}
         found = judged(
-            Source(path).pieces(question.columns, rows=rows).each,
+            LogSource(path).pieces(question.columns, rows=rows).each,
             question,
             IntervalSettings(how, seed=3, **bounds, **most),
         )
@@ -162,7 +162,7 @@ def test_clusters_with_weights_are_those_in_memory(thinned, tmp_path):
     path = tmp_path / "log.parquet"
     frame.with_columns(user=user).write_parquet(path)
     question = Question(_policies("arm:1"), (NamedEstimator.parse("snips"),), cluster="user")
-    found = judged(Source(path).pieces(question.columns, rows=333).each, question).estimates["arm:1", "snips"]
+    found = judged(LogSource(path).pieces(question.columns, rows=333).each, question).estimates["arm:1", "snips"]
     read = log.read(path)
     Q = np.tile([0.0, 1.0], (len(read), 1))
     theirs = ope.snips(read.r, read.a, read.p, Q, weight=read.weight, cluster=user)
@@ -235,7 +235,7 @@ def test_an_estimator_that_reads_all_arms_is_given_them(path, arrays, monkeypatc
     """seen red: a two-armed stand-in, and another number than `ope` gives."""
     monkeypatch.setitem(ope.ESTIMATORS, "best", declared)
     question = Question(_policies("column:Q"), (NamedEstimator.parse("best"),), predictions="M")
-    found = judged(Source(path).pieces(question.columns, rows=400).each, question)
+    found = judged(LogSource(path).pieces(question.columns, rows=400).each, question)
     assert_allclose(found.estimates["Q", "best"].value, np.mean(arrays["M"].max(axis=1)), rtol=1e-12)
     made = ope.contributions("best", arrays["r"], arrays["a"], arrays["p"], arrays["Q"], arrays["M"])
     assert_allclose(found.estimates["Q", "best"].se, ope.estimate(made, warn=False).se, rtol=1e-10)
@@ -245,7 +245,7 @@ def test_an_estimator_that_reads_all_arms_is_given_them(path, arrays, monkeypatc
     ):
         question = Question(_policies(policy), (NamedEstimator.parse("best"),), predictions=column)
         with pytest.raises(ValueError, match=says):
-            judged(Source(path).pieces(question.columns).each, question)
+            judged(LogSource(path).pieces(question.columns).each, question)
 
 
 def test_a_bare_function_is_taken_to_read_all_arms(path, arrays, monkeypatch):
@@ -254,7 +254,7 @@ def test_a_bare_function_is_taken_to_read_all_arms(path, arrays, monkeypatch):
 
     monkeypatch.setitem(ope.ESTIMATORS, "second", second)
     question = Question(_policies("column:Q"), (NamedEstimator.parse("second"),))
-    found = judged(Source(path).pieces(question.columns).each, question)
+    found = judged(LogSource(path).pieces(question.columns).each, question)
     assert_allclose(found.estimates["Q", "second"].value, arrays["Q"][:, 1].mean(), rtol=1e-12)
 
 
@@ -268,7 +268,7 @@ def test_rows_without_a_weight_among_others_count_once(thinned, tmp_path):
     bounds = dict(reward_range=(0.0, 1.0), weight_max=2.0, row_weight_max=10.0)
     question = Question(_policies("arm:1"), (NamedEstimator.parse("ips"),))
     found = judged(
-        Source(path).pieces(question.columns, rows=250).each, question, IntervalSettings("betting", **bounds)
+        LogSource(path).pieces(question.columns, rows=250).each, question, IntervalSettings("betting", **bounds)
     )
     theirs = ope.ips(read.r, read.a, read.p, np.tile([0.0, 1.0], (len(s), 1)), weight=s, interval="betting", **bounds)
     mine = found.estimates["arm:1", "ips"]

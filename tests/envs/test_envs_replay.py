@@ -142,8 +142,3 @@ def test_a_larger_constant_keeps_more_rounds():
     read = logged(2000, [0.1, 0.45, 0.45])
     kept = [ope.replay(Fixed([0.2, 0.4, 0.4]), read, least=least, seed=0).n for least in (0.05, None)]
     assert kept[0] < kept[1]
-
-
-def test_the_other_replay_names_the_one_that_stays():
-    with pytest.raises(AttributeError, match=r"take dither\.ope\.replay\(bandit, log\)"):
-        envs.Replay(logged(20, [0.5, 0.5])).run(dither.LinFP(dim=2, seed=0), seed=0)

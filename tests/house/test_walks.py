@@ -8,10 +8,10 @@ import pytest
 MOST = {
     "choose, LinFP": 12,
     "update, LinFP": 7,
-    "update, GLMFP": 17,
+    "update, GLMFP": 13,
     "evaluate": 14,
     "reproduce": 58,
-}  # of GLMFP, one is `lockstep`, for good starts
+}
 
 
 @pytest.fixture(scope="module")

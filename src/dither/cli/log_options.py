@@ -47,7 +47,7 @@ class LogReading:
 
     @property
     def source(self) -> dict[str, Any]:
-        """The settings of a `dither.log.sources.Source`."""
+        """The settings of a `dither.log.sources.LogSource`."""
         settings: dict[str, str] = {}
         for text in self.option or []:
             name, mark, value = text.partition("=")

@@ -48,7 +48,7 @@ def tune(
     rules = reading.usable
     _no_world(log)
     with in_words_of_the_command():
-        logged = sources.Source(log, **reading.source).whole({"features", "K", "arms"})
+        logged = sources.LogSource(log, **reading.source).whole({"features", "K", "arms"})
         tuned = tuning.tune(
             logged, algorithm, learn=learn, choose=choose, estimator=estimator, floor=floor, slots=slots, loss=loss,
             level=level, draws=draws, **rules,

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from dither.log.check import Changes, Report
+from dither.log.check import PolicyChanges, Report
 from dither.ope.bounded import IntervalSettings
 from dither.ope.candidates import LOGGING
 from dither.ope.intervals import Tally
@@ -49,7 +49,7 @@ class EvaluationNumbers:
     expected: dict[str, float]  # policy -> effective rows that the probabilities promise; NaN where they are not logged
     saved: tuple[str, ...]  # policies that are saved bandits, which may have learnt from these rows
     events: dict[str, Events]  # policy -> its rewards by value; only policies for which few rewards differ
-    changes: Changes = Changes()  # whether the policy that ran changed while it ran, by the first rows
+    changes: PolicyChanges = PolicyChanges()  # whether the policy that ran changed while it ran, by the first rows
     timed: Timed | None = None  # what was asked about time
     unknown: int = 0  # missing rewards that may have been anything: the intervals hold for all that they can be
     periods: Mapping[str, Self] = field(default_factory=dict)  # period -> what its rows say; empty: nobody asked

@@ -11,7 +11,7 @@ from dither.base import errors
 from dither.base.errors import Option, Refused
 from dither.base.workers import Workers, delayed
 from dither.log import reader, sources
-from dither.log.check import LOOKED_AT, Changes, Report, changes
+from dither.log.check import LOOKED_AT, PolicyChanges, Report, changes
 from dither.log.logged import Logged
 from dither.log.reader import Pieces
 from dither.ope import candidates, fitting, intervals, partial, unknown, verdicts
@@ -45,12 +45,12 @@ class Reading:
     """Which log is read, and what is made of it before it is judged."""
 
     data: Any  # a path; or a `Logged` or a frame
-    settings: Mapping[str, Any]  # how a file is read (`dither.log.sources.Source`)
+    settings: Mapping[str, Any]  # how a file is read (`dither.log.sources.LogSource`)
     timed: Timed | None = None  # None: nothing is asked about time
     model: str | None = None  # makes reward predictions
     seed: int = 0  # of the model
 
-    def opened(self, question: Question) -> tuple[sources.Source | None, Logged | None]:
+    def opened(self, question: Question) -> tuple[sources.LogSource | None, Logged | None]:
         """The file, if it is one, and the log in memory. A file is read in pieces, unless it must be seen whole."""
         if not isinstance(self.data, (str, Path)):
             if self.settings:
@@ -58,7 +58,7 @@ class Reading:
                 raise ValueError(f"{name}= is for files, which are read here; name the columns of a frame before")
             return None, reader.read(self.data)
         text = () if question.cluster is None else (question.cluster,)
-        file = sources.Source(Path(self.data), arms=question.arms, text=text, **self.settings)
+        file = sources.LogSource(Path(self.data), arms=question.arms, text=text, **self.settings)
         if self.timed is None and self.model is None and not question.in_order:
             return file, None
         columns = question.columns | (self.timed.columns if self.timed else set())
@@ -138,7 +138,7 @@ def evaluate(
     jobs, backend, scheduler : who sums up the pieces (`dither.base.workers.Workers`). With "loky" these are threads, or
         processes if a policy is a bandit. This process reads the log and sends the pieces
     on_progress : is called with the rows done and the rows of the log
-    source : how a file is read: format, arm, propensity, reward, kind, options (`dither.log.sources.Source`)
+    source : how a file is read: format, arm, propensity, reward, kind, options (`dither.log.sources.LogSource`)
 
     Raises FileNotFoundError and LookupError for a file, column or name that does not exist. Raises ValueError for
     arguments that exclude each other, for rows that break a rule (unless they are to be left out), and for a log that
@@ -198,7 +198,7 @@ def _evaluated(
     return replace(
         evaluation,
         report=report or evaluation.report,
-        changes=Changes() if first is None else changes(first),
+        changes=PolicyChanges() if first is None else changes(first),
         timed=reading.timed,
         periods={} if whole is None else _by_period(whole, reading.timed, question, how),
     )
