@@ -14,7 +14,7 @@ from dither.base import arrays, trees
 from dither.base.arrays import Array
 from dither.deciding import decision
 from dither.models import model as contract
-from dither.simulation.world import Rounds, World
+from dither.simulation.world import Rounds, WorldOfRuns
 
 BATCH = 50  # the most runs in lockstep, by default: with more, a run costs no less
 STATES = 50_000  # the most entries of F in all runs in lockstep, by default: they stay in the cache
@@ -26,7 +26,7 @@ def in_cache(env: Any) -> int:
     return min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
 
 
-def teams(crew: list["Agent"], world: World) -> list[list["Agent"]]:
+def teams(crew: list["Agent"], world: WorldOfRuns) -> list[list["Agent"]]:
     """The agents, those together that learn together: no more runs in all than stay in the cache."""
     if world.xp is not arrays.backend(None) or hasattr(world.env, "delays"):
         return [[agent] for agent in crew]
@@ -89,7 +89,7 @@ class Team:
 class Agent:
     """One algorithm in R runs."""
 
-    def __init__(self, label: str, model: Any, policy: Any, world: World) -> None:
+    def __init__(self, label: str, model: Any, policy: Any, world: WorldOfRuns) -> None:
         self.label, self.model, self.policy, self.world = label, model, policy, world
         self.home = world.device is not None and contract.at_home(model)  # its arrays are NumPy's
         R, numpy = len(world.runs), arrays.backend(None)

@@ -19,7 +19,7 @@ from dither.base import arrays, errors, parts, streams, workers
 from dither.deciding import decision
 from dither.models import model as contract
 from dither.simulation.crew import Agent, Team, in_cache, teams
-from dither.simulation.world import World
+from dither.simulation.world import WorldOfRuns
 
 CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and they stay in the cache
 MEMORY = 4 * 10**8  # the most bytes of the states in lockstep, by default: a model may keep its history
@@ -160,7 +160,7 @@ def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 
     """Refuse models whose `support` does not hold the rewards of the run's first rounds."""
     bounded = [model for model in models if not _holds(model, -math.inf, math.inf)]
     if bounded:
-        world = World(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
+        world = WorldOfRuns(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
         _refuse(env, bounded, world.advance(FIRST).reward)
 
 
@@ -275,7 +275,7 @@ def _lockstep(contest: Contest, runs: np.ndarray, tell: Callable[[int], None]) -
     """
     env, agents, rounds, marks, device = contest.env, contest.agents, contest.rounds, contest.marks, contest.device
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
-    world = World(env, runs, contest.seed, xp=contest.xp, device=device)
+    world = WorldOfRuns(env, runs, contest.seed, xp=contest.xp, device=device)
     crew = [Agent(label, model, policy, world) for label, (model, policy) in agents.items()]
     playing = [Team(team) for team in teams(crew, world)]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))

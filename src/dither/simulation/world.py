@@ -23,7 +23,7 @@ class Rounds(NamedTuple):
     mask: Array | None  # (R, n, K)  True: on offer; None: all are
 
 
-class World:
+class WorldOfRuns:
     """The environment of R runs, each with streams of its own."""
 
     def __init__(self, env: Any, runs: np.ndarray, seed: int, *, xp: Any, device: Any) -> None:

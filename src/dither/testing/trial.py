@@ -19,7 +19,7 @@ from dither.base import arrays, errors, trees
 from dither.deciding import decision
 from dither.models import model as contract
 from dither.simulation.simulate import simulate
-from dither.simulation.world import World
+from dither.simulation.world import WorldOfRuns
 
 ARMS = 5  # of a request, where the model has no slots
 
@@ -180,7 +180,7 @@ class Trial:
         """The regret (T,) of a live bandit that goes through run 0 of the same environment by itself."""
         env, n = self.world(), self.requests
         bandit = Bandit(self.model, policy, dim=env.dim, seed=self.seed)
-        rounds = World(env, np.array([0]), self.seed, xp=array_api_compat.numpy, device=None).advance(n)
+        rounds = WorldOfRuns(env, np.array([0]), self.seed, xp=array_api_compat.numpy, device=None).advance(n)
         X, mean, reward = rounds.X[0], rounds.mean[0], rounds.reward[0]
         mask = None if rounds.mask is None else rounds.mask[0]
         arms = []
