@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-numerical lint bench soak tables gallery docs check-release clean
+.PHONY: demo test test-numerical lint stubs types bench soak tables gallery docs check-release clean
 
 demo: .venv/demo
 	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 10 --block 5 --jobs 2 --out demo
@@ -27,6 +27,14 @@ lint: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What type checkers and editors know of `dither.LinFP(`: made of the table, after an algorithm or a setting has changed.
+stubs: .venv/test
+	$(BIN)/python .ci/stubs.py
+
+# mypy --strict and pyright over examples/ and the blocks of the docs, as a user's code.
+types: .venv/test
+	$(BIN)/python .ci/check_types.py
 
 bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py

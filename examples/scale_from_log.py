@@ -15,6 +15,8 @@ candidate plays live. The scale that a log chose is charged with the errors that
 """
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -25,17 +27,19 @@ from dither.experiments import environments
 
 SCALES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 DEFAULT = 1.0
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X (n, d), arms, rewards and propensities (n,) each
+Table = dict[str, tuple[np.ndarray, np.ndarray]]  # way -> values and standard errors (logs, C)
 
 
-def environment(data: str, preprocessing: str = "standard"):
+def environment(data: str, preprocessing: str = "standard") -> Any:
     """Each class is an arm. Features are standardised, or rows have length 1 ("unit"); there the noise weighs more."""
     return environments.digits(scale=preprocessing) if data == "digits" else datasets.environment(data, preprocessing)
 
 
-def logged(env, rows: int, *, floor: float, seed: int):
+def logged(env: Any, rows: int, *, floor: float, seed: int) -> Rows:
     """A log of a greedy network with a floor; a floor of 1 is uniform choice.
 
-    -> X (n, d), arms, rewards and propensities (n,) each; the propensities are exact
+    The propensities are exact.
     """
     rng = np.random.default_rng([7, seed])
     bandit = dither.DeepGreedy(dim=env.dim, disjoint=env.arms, floor=floor, seed=seed)
@@ -50,67 +54,91 @@ def logged(env, rows: int, *, floor: float, seed: int):
     return X, a, r, p
 
 
-def frozen(log, scales, *, arms: int, judged: int = 1000, draws: int = 100):
-    """The DR estimate of each c, with the network frozen after the first half: a list of `dither.ope.Estimate`.
+def frozen(
+    rows: Rows, scales: Sequence[float], *, arms: int, judged: int = 1000, draws: int = 100
+) -> list[dither.ope.Estimate]:
+    """The DR estimate of each c, with the network frozen after the first half.
 
     A few draws for each context are enough. DR is linear in the probabilities of the new policy, so their errors
     average out.
     """
-    X, a, r, p = log
+    X, a, r, p = rows
     half = len(r) // 2
     teacher = dither.DeepGreedy(dim=X.shape[1], disjoint=arms, seed=0)
     teacher.update(X[:half], r[:half], arm=a[:half])
     later = slice(half, half + judged)
     M = teacher.predict(X[later])
-    found = []
+    estimates = []
     for c in scales:
         bandit = dither.DeepFP(dim=X.shape[1], disjoint=arms, c=c, seed=0)
         bandit.state, bandit.observations = teacher.state, teacher.observations
         Q = bandit.propensities(X[later], draws=draws)
-        found.append(dither.ope.dr(r[later], a[later], p[later], Q, M))
-    return found
+        estimates.append(dither.ope.dr(r[later], a[later], p[later], Q, M))
+    return estimates
 
 
-def replayed(log, scales, *, arms: int):
-    """The mean reward of DeepFP with each c as it learns along a uniform log: a list of `dither.ope.Estimate`."""
-    X, a, r, p = log
+def replayed(rows: Rows, scales: Sequence[float], *, arms: int) -> list[dither.ope.Estimate]:
+    """The mean reward of DeepFP with each c as it learns along a uniform log."""
+    X, a, r, p = rows
     bandits = [dither.DeepFP(dim=X.shape[1], disjoint=arms, c=c, seed=0) for c in scales]
     return [dither.ope.replay(bandit, X, a, r, p) for bandit in bandits]
 
 
-def live(env, scales, *, runs: int, rounds: int):
+def live(env: Any, scales: Sequence[float], *, runs: int, rounds: int) -> np.ndarray:
     """Errors of DeepFP with each c in fresh runs: (C, runs)."""
     names = [f"DeepFP:c={c:g}" for c in scales]
     return dither.simulate(env, names, runs=runs, rounds=rounds, seed=1, record=[rounds]).regret[:, :, -1]
 
 
-def main(*, data="digits", preprocessing="standard", logs=5, rows=5000, runs=5, rounds=3000, scales=SCALES):
-    """Run all -> (estimates {way: values (logs, C), standard errors (logs, C)}, errors live (C, runs))."""
+def main(
+    *,
+    data: str = "digits",
+    preprocessing: str = "standard",
+    logs: int = 5,
+    rows: int = 5000,
+    runs: int = 5,
+    rounds: int = 3000,
+    scales: Sequence[float] = SCALES,
+) -> tuple[Table, np.ndarray]:
+    """Run all -> (estimates, errors live (C, runs))."""
     env = environment(data, preprocessing)
     ways = {
         "frozen": [frozen(logged(env, rows, floor=0.2, seed=s), scales, arms=env.arms) for s in range(logs)],
         "replay": [replayed(logged(env, rows, floor=1.0, seed=s), scales, arms=env.arms) for s in range(logs)],
     }
     table = {
-        way: (np.array([[e.value for e in one] for one in found]), np.array([[e.se for e in one] for one in found]))
-        for way, found in ways.items()
+        way: (np.array([[e.value for e in one] for one in logs]), np.array([[e.se for e in one] for one in logs]))
+        for way, logs in ways.items()
     }
     return table, live(env, scales, runs=runs, rounds=rounds)
 
 
-def verdict(values, errors, scales=SCALES):
+def verdict(
+    values: np.ndarray, errors: np.ndarray, scales: Sequence[float] = SCALES
+) -> tuple[np.ndarray, float, float, float, float]:
     """What choosing by these estimates (logs, C) leads to; errors (C, runs) are those of live runs.
 
     -> the chosen c (logs,); the mean errors of the chosen, of the default and of the best; the mean rank correlation of
     estimate and reward
     """
     mean, top = errors.mean(axis=1), np.argmax(values, axis=1)
-    rank = np.mean([stats.spearmanr(one, -mean).statistic for one in values])
+    rank = np.mean([np.corrcoef(stats.rankdata(one), stats.rankdata(-mean))[0, 1] for one in values])
     default = mean[list(scales).index(DEFAULT)]
     return np.asarray(scales)[top], float(mean[top].mean()), float(default), float(mean.min()), float(rank)
 
 
-def show(table, errors, *, data: str, preprocessing="standard", runs, rounds, rows, scales=SCALES, **_) -> None:
+def show(
+    table: Table,
+    errors: np.ndarray,
+    *,
+    data: str,
+    preprocessing: str = "standard",
+    runs: int,
+    rounds: int,
+    rows: int,
+    scales: Sequence[float] = SCALES,
+    **_: Any,
+) -> None:
     """Print the candidates, and what choosing led to."""
     print(f"{data}, {preprocessing}: errors live in {rounds} rounds, {runs} runs; mean reward by logs of {rows} rows")
     for i, c in enumerate(scales):
@@ -119,7 +147,7 @@ def show(table, errors, *, data: str, preprocessing="standard", runs, rounds, ro
             for way, (values, se) in table.items()
         )
         print(f"c={c:<5g} live {errors[i].mean():7.1f} ± {errors[i].std(ddof=1) / np.sqrt(runs):5.1f}   {says}")
-    for way, (values, _) in table.items():
+    for way, (values, _se) in table.items():
         chosen, mean, default, best, rank = verdict(values, errors, scales)
         print(
             f"{way}: chose c = {', '.join(f'{c:g}' for c in chosen)}; {mean:.1f} errors live with these, {default:.1f} "
@@ -128,10 +156,10 @@ def show(table, errors, *, data: str, preprocessing="standard", runs, rounds, ro
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", default="digits", help="digits, or a name that `dither datasets` lists")
     parser.add_argument("--preprocessing", default="standard", choices=("standard", "unit"))
     for name, value in {"logs": 5, "rows": 5000, "runs": 5, "rounds": 3000}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
-    given = vars(parser.parse_args())
-    show(*main(**given), **given)
+    options = vars(parser.parse_args())
+    show(*main(**options), **options)

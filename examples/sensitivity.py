@@ -12,6 +12,8 @@ on the same rows, and how far apart their probabilities are in the state of one 
 """
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,23 +22,32 @@ from dither import datasets
 from dither.experiments import environments
 
 SCALES = (0.1, 1.0, 3.0)
+Rows = list[tuple[Any, ...]]
 
 
-def environment(data: str):
+def environment(data: str) -> Any:
     """Standardised features; each class is an arm."""
     if data == "digits":
         return environments.digits(scale="standard")
     return datasets.environment(data, "standard")
 
 
-def play(env, *, scales=SCALES, runs: int, rounds: int):
+def play(env: Any, *, scales: Sequence[float] = SCALES, runs: int, rounds: int) -> dict[str, np.ndarray]:
     """Errors of each algorithm in each run: {name: (runs,)}."""
     names = ["DeepGreedy"] + [f"{name}:c={c:g}" for c in scales for name in ("DeepFP", "DeepFP-scalar")]
-    found = dither.simulate(env, names, runs=runs, rounds=rounds, seed=0, record=[rounds])
-    return dict(zip(found.algorithms, found.regret[:, :, -1], strict=True))
+    results = dither.simulate(env, names, runs=runs, rounds=rounds, seed=0, record=[rounds])
+    return dict(zip(results.algorithms, results.regret[:, :, -1], strict=True))
 
 
-def agreement(env, *, c: float = 1.0, at=(10, 100, 1000), contexts: int = 50, draws: int = 2000, seed: int = 0):
+def agreement(
+    env: Any,
+    *,
+    c: float = 1.0,
+    at: Sequence[int] = (10, 100, 1000),
+    contexts: int = 50,
+    draws: int = 2000,
+    seed: int = 0,
+) -> Rows:
     """How the probabilities of DeepFP and DeepFP-scalar differ, on contexts that the bandit has not met.
 
     Both have the state of one DeepFP bandit after t rounds.
@@ -49,7 +60,7 @@ def agreement(env, *, c: float = 1.0, at=(10, 100, 1000), contexts: int = 50, dr
     rows, fresh = rows[contexts:], env.X[rows[:contexts]]
     wide = dither.DeepFP(dim=env.dim, disjoint=env.arms, c=c, seed=seed)
     scalar = dither.DeepFPScalar(dim=env.dim, disjoint=env.arms, c=c, seed=seed)
-    found = []
+    table: Rows = []
     for t in range(1, max(at) + 1):
         if t in at:
             scalar.state, scalar.observations = wide.state, wide.observations  # the same network at the same t
@@ -60,21 +71,29 @@ def agreement(env, *, c: float = 1.0, at=(10, 100, 1000), contexts: int = 50, dr
             same = np.mean(np.argmax(p, axis=1) == np.argmax(q, axis=1))
             correlation = np.corrcoef(p.ravel(), q.ravel())[0, 1]
             numbers = (noise.mean(), distance.mean(), distance.max(), same, correlation, np.mean(np.max(p, axis=1)))
-            found.append((t, *map(float, numbers)))
+            table.append((t, *map(float, numbers)))
         row = rows[t % len(rows)]
         arm = wide.choose(env.X[row]).arm
         wide.update(env.X[row], float(arm == env.y[row]), arm=arm)
-    return found
+    return table
 
 
-def main(*, data: str = "digits", runs: int = 5, rounds: int = 5000, scales=SCALES, at=(10, 100, 1000), **settings):
+def main(
+    *,
+    data: str = "digits",
+    runs: int = 5,
+    rounds: int = 5000,
+    scales: Sequence[float] = SCALES,
+    at: Sequence[int] = (10, 100, 1000),
+    **settings: Any,
+) -> tuple[dict[str, np.ndarray], dict[float, Rows]]:
     """Run all -> (errors {algorithm: (runs,)}, agreement {c: rows})."""
     env = environment(data)
     near = {c: agreement(env, c=c, at=at, **settings) for c in scales}
     return play(env, scales=scales, runs=runs, rounds=rounds), near
 
 
-def show(errors, near, *, data: str, runs: int, rounds: int) -> None:
+def show(errors: dict[str, np.ndarray], near: dict[float, Rows], *, data: str, runs: int, rounds: int) -> None:
     """Print both tables."""
     print(f"{data}: errors in {rounds} rounds, {runs} runs: mean ± se; each run")
     for name, e in errors.items():
@@ -93,9 +112,9 @@ def show(errors, near, *, data: str, runs: int, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", default="digits", help="digits, or a name that `dither datasets` lists")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=5000)
-    given = vars(parser.parse_args())
-    show(*main(**given), **given)
+    options = vars(parser.parse_args())
+    show(*main(**options), **options)

@@ -4,20 +4,21 @@ python examples/two_bandits.py news.db prices.db        or postgresql://user@hos
 """
 
 import sys
+from typing import Any
 
 import numpy as np
 
 import dither
 
 TOPICS, COUNTRIES, PRICES = ["news", "science", "sport"], ["AT", "CH", "DE"], np.array([5.0, 8.0, 12.0, 18.0, 25.0])
-ARTICLES = {f"a{n}": {"topic": TOPICS[n % 3], "words": 300 + 50 * n} for n in range(30)}
+ARTICLES: dict[str, dict[str, Any]] = {f"a{n}": {"topic": TOPICS[n % 3], "words": 300 + 50 * n} for n in range(30)}
 FEATURES = dither.Features(
     context={"country": COUNTRIES}, arm={"topic": TOPICS, "words": "numeric"}, cross=[("country", "topic")]
 ).fit(arms=ARTICLES)
 HOUR = 3600
 
 
-def news(home, rng, n=300):
+def news(home: str, rng: np.random.Generator, n: int = 300) -> tuple[float, float]:
     """Articles: a click within an hour is a 1, and none is a 0. -> the shares of clicks in the two halves."""
     bandit, clicked = dither.GLMFP(features=FEATURES, floor=0.1, seed=0), []
     shop = dither.Catalogue(FEATURES, ARTICLES)
@@ -33,10 +34,10 @@ def news(home, rng, n=300):
                 live.expire(now - 20 + HOUR)  # an hour after each click that did not come; a job does it now and then
         shop.retire("a0")
         live.erase(user="u7")  # who asks for it is forgotten, and so is what was learnt from them
-    return np.mean(clicked[: n // 2]), np.mean(clicked[n // 2 :])
+    return float(np.mean(clicked[: n // 2])), float(np.mean(clicked[n // 2 :]))
 
 
-def prices(home, rng, n=300):
+def prices(home: str, rng: np.random.Generator, n: int = 300) -> float:
     """Prices: what is learnt is the purchase, and what is wanted is the revenue. -> the mean revenue of a customer."""
     X, revenue = np.column_stack([np.ones(5), PRICES / 10]), []
     with dither.Live(home, bandit=dither.GLMFP(dim=2, floor=0.1, seed=0)) as live:
@@ -46,7 +47,7 @@ def prices(home, rng, n=300):
             bought = rng.random() < 1 / (1 + np.exp(price / 6 - 2))
             live.reward(d.id, float(bought))
             revenue.append(price * bought)
-    return np.mean(revenue)
+    return float(np.mean(revenue))
 
 
 if __name__ == "__main__":

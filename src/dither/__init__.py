@@ -22,14 +22,13 @@ LATE_NAMES = {"Live": "live"}  # and the modules that they come from
 ELSEWHERE = {"arrays": "base.arrays"}  # what policies and models of users call, and where it is
 
 if TYPE_CHECKING:
+    import dither.algorithms.signatures as _signatures
     from dither import datasets, drift, envs, log, ope, testing
     from dither import experiments as experiments
     from dither import live as live
+    from dither.algorithms.signatures import *  # noqa: F403, the algorithms with their settings (`make stubs`)
     from dither.base import arrays as arrays
     from dither.live import Live as Live
-
-    def __getattr__(name: str) -> Algorithm:  # every other name is the constructor of an algorithm
-        ...
 
 else:
 
@@ -86,4 +85,7 @@ __all__ = [
     "testing",
     "theory",
 ]
-__all__ += [algorithm.identifier for algorithm in ALGORITHMS.values()]
+if TYPE_CHECKING:
+    __all__ += _signatures.__all__
+else:
+    __all__ += [algorithm.identifier for algorithm in ALGORITHMS.values()]

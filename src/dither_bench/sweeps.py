@@ -110,7 +110,7 @@ def anew(figure: Figure, *, out: Path, seed: int, **how: Any) -> Comparison:
 def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]]) -> list[grids.Grid]:
     """The grids of the algorithms, each with those of these settings that it has and leaves open.
 
-    Raises LookupError for a setting that none of the algorithms has.
+    Raises TypeError for a setting that none of the algorithms has.
     """
     over, axes = [grids.Grid.parse(text) for text in algorithms], list(axes)
     bases = [_base(grid) for grid in over]
@@ -118,7 +118,7 @@ def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]])
     for name, _ in axes:
         if not any(name in names for names in takes):
             every = dict.fromkeys(setting for names in takes for setting in names)
-            raise errors.unknown(f"setting of {' or '.join(map(str, bases))}", name, known=every)
+            raise errors.unknown_setting(f"setting of {' or '.join(map(str, bases))}", name, known=every)
     return [
         grid.over(axis for axis in axes if axis[0] in names and axis[0] not in _set(grid))
         for grid, names in zip(over, takes, strict=True)

@@ -62,7 +62,7 @@ def test_what_cannot_be_tried_is_refused(text, says):
 
 
 def test_a_sweep_is_read_from_text_or_a_dict():
-    c, lam = ("c", ("0.1", "0.3")), ("lam", (Range("1e-4", "1", log=True),))
+    c, lam = ("c", ("0.1", "0.3")), ("lam", (Range("1e-4", "1", geometric=True),))
     assert grids.axis("c=0.1,0.3") == grids.axis("c=0.1|0.3") == grids.axis(" c = 0.1, 0.3") == c
     assert grids.axes(["c=0.1,0.3", "lam=log:1e-4..1"]) == [c, lam]
     assert grids.axes({"c": [0.1, 0.3], "lam": "log:1e-4..1"}) == [c, lam]
@@ -104,9 +104,9 @@ def test_two_settings_are_drawn_apart():
 
 def test_the_draws_have_the_law_that_is_written():
     rng = np.random.default_rng(0)
-    log = np.array([float(Range("0.01", "10", log=True).draw(rng, fractions=True)) for _ in range(4000)])
+    powers = np.array([float(Range("0.01", "10", geometric=True).draw(rng, fractions=True)) for _ in range(4000)])
     even = np.array([float(Range("-1", "3").draw(rng, fractions=True)) for _ in range(4000)])
-    for u in (np.log10(log / 0.01) / 3, (even + 1) / 4):  # both are uniform on [0, 1]
+    for u in (np.log10(powers / 0.01) / 3, (even + 1) / 4):  # both are uniform on [0, 1]
         assert u.min() >= 0
         assert u.max() <= 1
         assert abs(u.mean() - 1 / 2) < 5 / np.sqrt(12 * 4000)

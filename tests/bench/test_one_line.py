@@ -176,7 +176,7 @@ def test_an_algorithm_has_a_constructor_a_name_and_a_near_match(mine):
     assert "SoftMax" in dir(library)
     with pytest.raises(LookupError, match="did you mean 'Soft-max'"):
         Spec.parse("Sotf-max")
-    with pytest.raises(LookupError, match="did you mean 'temperature'"):
+    with pytest.raises(TypeError, match="did you mean 'temperature'"):
         library.SoftMax(dim=3, temprature=0.3)
     found = library.simulate(mine.Ramp(), ["Soft-max:temperature=0.3", "LinFP"], runs=2, rounds=50)
     assert found.algorithms == ("Soft-max:temperature=0.3", "LinFP")

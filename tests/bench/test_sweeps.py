@@ -51,9 +51,9 @@ def test_a_sweep_reaches_every_algorithm_that_has_the_setting_and_leaves_it_open
 
 
 def test_a_setting_that_no_algorithm_has_is_named():
-    with pytest.raises(LookupError, match="no setting of LinFP or Greedy 'epsilom'"):
+    with pytest.raises(TypeError, match="no setting of LinFP or Greedy 'epsilom'"):
         figure("LinFP", "Greedy", settings=["epsilom=1,2"])
-    with pytest.raises(LookupError, match="no setting of LinTS 'sigm': did you mean 'sigma'"):
+    with pytest.raises(TypeError, match="no setting of LinTS 'sigm': did you mean 'sigma'"):
         figure("LinTS", settings={"sigm": [1, 2]})
     with pytest.raises(ValueError, match="a sweep needs several values"):
         figure("LinTS", "LinFP:c=1")

@@ -81,6 +81,6 @@ def test_a_setting_that_ends_with_an_error_is_left_out(tmp_path, monkeypatch):
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path, algorithms, words):
-    with pytest.raises((ValueError, LookupError), match=words):
+    with pytest.raises((ValueError, LookupError, TypeError), match=words):
         experiments.tune(ENV, algorithms, out=tmp_path, **SMALL)
     assert not list(tmp_path.iterdir())

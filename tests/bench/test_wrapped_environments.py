@@ -50,7 +50,7 @@ def test_settings_reach_both():
         environments.build(environments.describe("masked", base="poisson", noise=1.0))
     with pytest.raises(LookupError, match="did you mean 'logistic'"):
         environments.build(environments.describe("masked", base="logistics"))
-    with pytest.raises(LookupError, match="did you mean 'rounds'"):
+    with pytest.raises(TypeError, match="did you mean 'rounds'"):
         environments.describe("abrupt", round=5)
 
 

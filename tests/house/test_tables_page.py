@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dither.cli import inventory
+from dither.base import errors
 from dither_bench.commands import tables_page
 
 
@@ -13,5 +13,5 @@ def test_the_page_is_what_the_tables_say():
 
 
 def test_names_in_a_sentence():
-    assert inventory.either(["a"]) == "a"
-    assert inventory.either(["a", "b", "c"]) == "a, b or c"
+    assert errors.either(["a"]) == "a"
+    assert errors.either(["a", "b", "c"]) == "a, b or c"

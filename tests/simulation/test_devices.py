@@ -58,7 +58,7 @@ def test_a_device_takes_as_many_runs_at_once_as_memory_holds(monkeypatch):
     monkeypatch.setitem(
         dither.simulate.__globals__,
         "_lockstep",
-        lambda env, agents, runs, **s: sizes.append(len(runs)) or inner(env, agents, runs, **s),
+        lambda contest, runs, tell: sizes.append(len(runs)) or inner(contest, runs, tell),
     )
     dither.simulate(ENV, ["Greedy"], rounds=1, runs=1500, device="cpu")
     assert sizes == [1500]

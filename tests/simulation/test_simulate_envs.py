@@ -160,7 +160,7 @@ def test_few_runs_are_shared_among_processes(monkeypatch):
     seen = []
     simulate = sys.modules["dither.simulation.simulate"]
     monkeypatch.setattr(
-        simulate, "_parallel", lambda env, agents, parts, **_: seen.extend(map(len, parts)) or [np.zeros((2, 1, 5, 3))]
+        simulate, "_pieces", lambda contest, parts, **_: seen.extend(map(len, parts)) or [np.zeros((2, 1, 5, 3))]
     )
     dither.simulate(dither.envs.Linear(dim=2, arms=2), ["Greedy"], runs=5, rounds=3, jobs=2)
     assert seen == [3, 2]  # seen red: parts of `batch` runs, so that 5 runs were one part

@@ -3,9 +3,9 @@
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from dither import models
+from dither import models, policies
 from dither.bandit import saving
 from dither.bandit.bandit import Bandit
 from dither.base import errors
@@ -15,27 +15,46 @@ from dither.features.encoder import checked
 
 PRESETS = ("default", "as_run", "own_paper")
 UNSTATED = "not stated"
-PERTURBS = (  # where chance enters
-    *("feature", "parameter", "reward", "reward (loss)", "utility"),
-    *("none (optimism)", "none (greedy)", "none (greedy + uniform)", "none (inverse gaps)", UNSTATED),
-)
-PROPENSITY = ("exact", "Monte Carlo", "0/1", "none", UNSTATED)
-Given = Mapping[str, Any]
-Settings = Given | Callable[[int, Given], Given]  # what a preset sets; or (dimension of θ, what the user set) -> that
+CHANCE: dict[Any, tuple[str, str]] = {  # policy -> where chance enters, and what is known of the choice probabilities
+    policies.FeaturePerturbation: ("feature", "exact"),
+    policies.Sensitivity: ("feature", "exact"),
+    policies.GeneralFeaturePerturbation: ("feature", "Monte Carlo"),
+    policies.ThompsonSampling: ("parameter", "Monte Carlo"),
+    policies.PerturbedHistory: ("reward", "Monte Carlo"),
+    policies.PerturbedRewards: ("reward", "Monte Carlo"),
+    policies.PseudoSuccesses: ("reward", "Monte Carlo"),
+    policies.LossPerturbation: ("reward (loss)", "Monte Carlo"),
+    policies.RandUCB: ("utility", "exact"),
+    policies.NeuralTS: ("utility", "exact"),
+    policies.Softmax: ("utility", "exact"),
+    policies.UCB: ("none (optimism)", "0/1"),
+    policies.GLMUCB: ("none (optimism)", "0/1"),
+    policies.LogisticUCB2: ("none (optimism)", "0/1"),
+    policies.OFUGLB: ("none (optimism)", "0/1"),
+    policies.GLOC: ("none (optimism)", "0/1"),
+    policies.NeuralUCB: ("none (optimism)", "0/1"),
+    policies.Greedy: ("none (greedy)", "0/1"),
+    policies.EpsGreedy: ("none (greedy + uniform)", "exact"),
+    policies.SquareCB: ("none (inverse gaps)", "exact"),
+    policies.PerturbedLeader: ("reward", "none"),
+}
+PERTURBS, PROPENSITY = ((*dict.fromkeys(words), UNSTATED) for words in zip(*CHANCE.values(), strict=True))
+Values = Mapping[str, Any]
+Preset = Values | Callable[[int, Values], Values]  # settings; or (dimension of θ, what the user set) -> settings
 
 
-class Labels(dict):
+class Labels(dict[str, str]):
     """Figure name -> the label of the algorithm in that figure of the paper. For other figures: its own name."""
 
-    def __init__(self, name: str, given: Mapping[str, str]) -> None:
-        super().__init__(given)
+    def __init__(self, name: str, labels: Mapping[str, str]) -> None:
+        super().__init__(labels)
         self.name = name
 
     def __missing__(self, figure: str) -> str:
         return self.name
 
 
-class Maker(NamedTuple):
+class Recipe(NamedTuple):
     """How an algorithm makes its model."""
 
     make: Callable[..., Any]  # settings -> model
@@ -62,11 +81,11 @@ class Algorithm:
         *,
         summary: str,
         source: str,
-        perturbs: str,
-        propensity: str,
+        perturbs: str | None = None,
+        propensity: str | None = None,
         bound: str = "",
         model: Callable[..., Any] = models.Ridge,
-        presets: Mapping[str, Settings] | None = None,
+        presets: Mapping[str, Preset] | None = None,
         policy_of: Mapping[str, Callable[..., Any]] | None = None,
         told: Iterable[str] | Mapping[str, Callable[[Any], Any]] = (),
         labels: Mapping[str, str] | None = None,
@@ -81,12 +100,16 @@ class Algorithm:
         presets : name -> settings that differ from the defaults of the two classes; policy_of : name -> another policy
         told : facts of a simulated environment that it may know: horizon, sigma, S
         labels : figure of the paper -> what it is called there
+
+        Where perturbs or propensity is None, it is that of the policy in `CHANCE`, or else `UNSTATED`.
         """
-        errors.one_of(f"perturbs of {name}, which says where chance enters,", perturbs, PERTURBS)
-        errors.one_of(f"propensity of {name}", propensity, PROPENSITY)
+        where, how = CHANCE.get(policy, (UNSTATED, UNSTATED))
+        self.perturbs, self.propensity = perturbs or where, propensity or how
+        errors.one_of(f"perturbs of {name}, which says where chance enters,", self.perturbs, PERTURBS)
+        errors.one_of(f"propensity of {name}", self.propensity, PROPENSITY)
         self.name, self.policy, self.summary, self.model = name, policy, summary, model
-        self.source, self.perturbs, self.propensity, self.bound = source, perturbs, propensity, bound
-        self.presets: dict[str, Settings] = {preset: {} for preset in PRESETS} | dict(presets or {})
+        self.source, self.bound = source, bound
+        self.presets: dict[str, Preset] = {preset: {} for preset in PRESETS} | dict(presets or {})
         self.policy_of = dict(policy_of or {})
         self.told = dict(told) if isinstance(told, Mapping) else dict.fromkeys(told, lambda fact: fact)
         self.label = Labels(name, labels or {})
@@ -94,14 +117,16 @@ class Algorithm:
         self.__name__ = name
         general = (inspect.getdoc(type(self)) or "").replace("LinFP(", f"{name}(")
         self.__doc__ = f"{summary}\n\n{general}\n\nIts policy: {inspect.getdoc(policy)}"
-        self.__signature__ = _signature(model, policy, self.presets["default"])
+        self.__signature__ = _signature(model, policy, self.presets)
 
     def __call__(
         self,
         dim: int | None = None,
         *,
-        seed: int | None = None,
+        disjoint: int | None = None,
+        diagonal: bool = False,
         preset: str = "default",
+        seed: int | None = None,
         floor: float = 0.0,
         monte_carlo: int = 0,
         features: Features | None = None,
@@ -114,7 +139,7 @@ class Algorithm:
         if dim is None:
             raise TypeError(f"{self.name} needs dim, the number of features: {self.name}(dim=5); or features=")
         errors.at_least("dim", dim, 1)
-        model, policy = self.configure(dim, preset=preset, **settings)
+        model, policy = self.configure(dim, preset=preset, disjoint=disjoint, diagonal=diagonal, **settings)
         more: dict[str, Any] = dict(floor=floor, monte_carlo=monte_carlo, features=features, baseline=baseline)
         return Bandit(model, policy, dim=dim, seed=seed, **more)
 
@@ -135,32 +160,37 @@ class Algorithm:
     def configure(
         self, dim: int, *, preset: str = "default", disjoint: int | None = None, diagonal: bool = False, **settings: Any
     ) -> tuple[Any, Any]:
-        """The model and the policy of these settings, for d features."""
+        """The model and the policy of these settings, for d features.
+
+        Raises TypeError for a setting that neither has; LookupError for an unknown preset; ValueError for a value that
+        makes no sense.
+        """
         errors.among("preset", preset, self.presets)
         errors.at_least("disjoint, the number of slots,", disjoint, 1, or_none=True)
         errors.true_or_false("diagonal", diagonal)
         of_preset = self.presets[preset]
         ambient = dim * (disjoint or 1)
         settings = {**(of_preset(ambient, settings) if callable(of_preset) else of_preset), **settings}
-        maker, settings = self.maker(settings, disjoint=disjoint, diagonal=diagonal)
+        recipe = self.recipe(settings, disjoint=disjoint, diagonal=diagonal)
         policy_class = self.policy_of.get(preset, self.policy)
-        of_model, of_policy = maker.settings, fields(policy_class)
+        of_policy = fields(policy_class)
+        kinds = recipe.settings | of_policy
         for name, value in settings.items():
-            if name not in of_model | of_policy:
-                known = [*of_policy, *of_model, "disjoint", "diagonal", "preset"]
-                raise errors.unknown(f"setting of {self.name}{maker.words}", name, known=known)
-            if (of_model | of_policy)[name] is bool:
+            if name not in kinds:
+                names = [*of_policy, *recipe.settings, "disjoint", "diagonal", "preset"]
+                raise errors.unknown_setting(f"setting of {self.name}{recipe.words}", name, known=names)
+            if kinds[name] is bool:
                 errors.true_or_false(name, value)
         policy = policy_class(**{k: v for k, v in settings.items() if k in of_policy})
-        model = maker.make(**{k: v for k, v in settings.items() if k in of_model})
+        model = recipe.make(**{k: v for k, v in settings.items() if k in recipe.settings})
         return _slotted(model, disjoint), policy
 
-    def maker(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> tuple[Maker, dict[str, Any]]:
-        """What makes the model, and the settings for it and for the policy."""
+    def recipe(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> Recipe:
+        """How the model is made. What the recipe itself uses of the settings is taken out of them."""
         if diagonal and self.model is not models.Ridge:
             raise ValueError(f"diagonal is for linear models alone; {self.name} runs on {self.model.__name__}")
         kind = models.Diagonal if diagonal else self.model
-        return Maker(kind, fields(kind)), settings
+        return Recipe(kind, fields(kind))
 
     def knows(self, setting: str, *, preset: str = "default") -> bool:
         """Whether its policy or its model has such a setting."""
@@ -169,8 +199,8 @@ class Algorithm:
 
 def fields(configuration: Any) -> dict[str, Any]:
     """The names of the settings of a dataclass, and their types; {} for anything else."""
-    known = dataclasses.is_dataclass(configuration)
-    return {field.name: field.type for field in dataclasses.fields(configuration)} if known else {}
+    of = dataclasses.fields(configuration) if dataclasses.is_dataclass(configuration) else ()
+    return {field.name: field.type for field in of}
 
 
 def _slotted(model: Any, disjoint: int | None) -> Any:
@@ -184,28 +214,28 @@ def _slotted(model: Any, disjoint: int | None) -> Any:
     return model if model.slots == disjoint else dataclasses.replace(model, slots=disjoint)
 
 
-def _signature(model: Any, policy: Any, preset: Settings) -> inspect.Signature:
+def _signature(model: Any, policy: Any, presets: Mapping[str, Preset]) -> inspect.Signature:
     """What help() shows: dim, then every setting with its default, or its value in the default preset."""
-    kw = inspect.Parameter.KEYWORD_ONLY
     for kind in (model, policy):
         if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
             raise TypeError(f"an algorithm is made of two dataclasses, of a model and of a policy; got {kind!r}")
-    own: dict[str, Any] = dict(
-        disjoint=None, diagonal=False, preset="default", seed=None, floor=0.0, monte_carlo=0, features=None
-    )
-    own["baseline"] = None
-    taken = [f.name for f in dataclasses.fields(policy)]
-    twice = sorted({f.name for f in dataclasses.fields(model)} & {*taken, *own} | {*taken} & {*own})
-    if twice:
+    settings = [*dataclasses.fields(model), *dataclasses.fields(policy)]
+    names = [*SHARED, *(field.name for field in settings)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(
             f"{model.__name__} and {policy.__name__} would have two settings of one name, {', '.join(twice)}: call the "
-            f"field of yours otherwise ({', '.join(['dim', *own])} are taken too)"
+            f"field of yours otherwise ({', '.join(SHARED)} are taken too)"
         )
-    settings = [*dataclasses.fields(model), *dataclasses.fields(policy)]
-    parameters = [inspect.Parameter("dim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)]
-    set_ = {} if callable(preset) else preset
-    parameters += [
-        inspect.Parameter(f.name, kw, default=set_.get(f.name, f.default), annotation=f.type) for f in settings
+    of_preset = presets["default"]
+    values = {} if callable(of_preset) else of_preset
+    dim, *shared = SHARED.values()
+    of_kinds = [
+        inspect.Parameter(f.name, dim.KEYWORD_ONLY, default=values.get(f.name, f.default), annotation=f.type)
+        for f in settings
     ]
-    parameters += [inspect.Parameter(name, kw, default=value) for name, value in own.items()]
-    return inspect.Signature(parameters, return_annotation=Bandit)
+    shared = [p.replace(annotation=Literal[tuple(presets)]) if p.name == "preset" else p for p in shared]
+    return inspect.Signature([dim, *of_kinds, *shared], return_annotation=Bandit)
+
+
+# What every algorithm takes, whatever its model and its policy.
+SHARED = dict([*inspect.signature(Algorithm.__call__).parameters.items()][1:-1])

@@ -5,7 +5,6 @@ import functools
 import inspect
 from typing import Any
 
-from dither import models
 from dither.algorithms.algorithm import UNSTATED, Algorithm
 from dither.deciding import policy as policy_contract
 
@@ -19,13 +18,13 @@ def algorithm(thing: Any, *, name: str) -> Algorithm:
     """
     if isinstance(thing, Algorithm):
         return thing
+    lacking = [part for part in policy_contract.REQUIRED if not hasattr(thing, part)]
     if not isinstance(thing, type):
-        kind = "an instance: name its class, and its settings after it" if _instance(thing) else "no policy"
+        kind = "no policy" if lacking else "an instance: name its class, and its settings after it"
         raise TypeError(
             f"{name} is {kind}; a policy is a frozen dataclass with needs, draw and view ({policy_contract.PAGE}), and "
             f"an algorithm a dither.Algorithm; got {thing!r}"
         )
-    lacking = [part for part in policy_contract.REQUIRED if not hasattr(thing, part)]
     if lacking:
         raise TypeError(f"{name} is no policy: it lacks {', '.join(lacking)} ({policy_contract.PAGE})")
     if not dataclasses.is_dataclass(thing) or not thing.__dataclass_params__.frozen:  # type: ignore[attr-defined]
@@ -33,19 +32,8 @@ def algorithm(thing: Any, *, name: str) -> Algorithm:
     return _alone(thing, name)
 
 
-def _instance(thing: Any) -> bool:
-    return all(hasattr(thing, part) for part in policy_contract.REQUIRED)
-
-
 @functools.lru_cache(maxsize=128)
 def _alone(policy: type, name: str) -> Algorithm:
-    said = (inspect.getdoc(policy) or "").partition("\n\n")[0]
-    return Algorithm(
-        name,
-        policy,
-        summary=" ".join(said.split()) or f"{name}.",
-        source="the user's own",
-        perturbs=UNSTATED,
-        propensity=UNSTATED,
-        model=models.Ridge,
-    )
+    first = (inspect.getdoc(policy) or "").partition("\n\n")[0]
+    summary = " ".join(first.split()) or f"{name}."
+    return Algorithm(name, policy, summary=summary, source="the user's own", perturbs=UNSTATED, propensity=UNSTATED)

@@ -13,7 +13,7 @@ import numbers
 from typing import Any
 
 from dither import policies
-from dither.algorithms.algorithm import Algorithm, Maker, fields
+from dither.algorithms.algorithm import Algorithm, Recipe, fields
 from dither.bandit.bandit import Bandit
 from dither.models import adapting
 from dither.models.regressor import Fixed, Regressor
@@ -41,41 +41,39 @@ class General(Algorithm):
         _instance(settings.get("model"))  # before the error that asks for dim
         return super().__call__(settings.pop("dim", None), **settings)
 
-    def maker(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> tuple[Maker, dict[str, Any]]:
-        """What makes the model from `model=`, and the other settings."""
-        settings = dict(settings)
-        given = settings.pop("model", None)
-        if given is None:
-            return super().maker(settings, disjoint=disjoint, diagonal=diagonal)
+    def recipe(self, settings: dict[str, Any], *, disjoint: int | None, diagonal: bool) -> Recipe:
+        """How a model is made of `model=`, which is taken out of the settings."""
+        model = settings.pop("model", None)
+        if model is None:
+            return super().recipe(settings, disjoint=disjoint, diagonal=diagonal)
         if diagonal:
             raise ValueError("diagonal is for the linear model that stands where none is given: leave it or model out")
-        kind, words = _kind(given), f" on {type(given).__name__}"
+        kind, words = _kind(model), f" on {type(model).__name__}"
         if kind is None:
-            return Maker(lambda: given, {}, words), settings
-        of_model = fields(kind)
-        for name in ("estimator", "function", "slots"):  # `model=` and `disjoint=` stand for them
-            of_model.pop(name, None)
-        return Maker(functools.partial(kind, given, slots=disjoint), of_model, words), settings
+            return Recipe(lambda: model, {}, words)
+        # `model=` and `disjoint=` stand for these
+        of_kind = {k: v for k, v in fields(kind).items() if k not in ("estimator", "function", "slots")}
+        return Recipe(functools.partial(kind, model, slots=disjoint), of_kind, words)
 
 
-def _instance(given: Any) -> None:
+def _instance(model: Any) -> None:
     """Refuse a class."""
-    if isinstance(given, type):
-        raise TypeError(f"a model is an instance: pass {given.__name__}() for {given.__name__}")
+    if isinstance(model, type):
+        raise TypeError(f"a model is an instance: pass {model.__name__}() for {model.__name__}")
 
 
-def _kind(given: Any) -> Any:
-    """The class that makes a model of what is given; None where it is a model already."""
-    _instance(given)
-    if adapting.is_model(given):
+def _kind(model: Any) -> Any:
+    """The class that makes a model of what stands for it; None where it is a model already."""
+    _instance(model)
+    if adapting.is_model(model):
         return None
-    if hasattr(given, "predict") or hasattr(given, "fit"):
+    if hasattr(model, "predict") or hasattr(model, "fit"):
         return Regressor  # it says what an estimator lacks
-    if callable(given):
+    if callable(model):
         return Fixed
     raise TypeError(
         f"model must be an estimator with fit and predict, a function X (n, d) -> (n,), or a model of dither.models; "
-        f"got {given!r}"
+        f"got {model!r}"
     )
 
 
@@ -91,7 +89,5 @@ FP = General(
     policies.GeneralFeaturePerturbation,
     summary="Feature perturbation in any class of functions (paper, Algorithm C.1), on a model of your own.",
     source="Yi, Oh 2025",
-    perturbs="feature",
-    propensity="Monte Carlo",
 )
 FP.__signature__ = _signature(FP)

@@ -32,28 +32,29 @@ class Range:
 
     low: str
     high: str
-    log: bool = False
+    geometric: bool = False  # the logarithm is drawn
 
     def __post_init__(self) -> None:
         low, high = float(self.low), float(self.high)
         if not low < high < math.inf:
             raise ValueError(f"a range goes up, from a smaller to a larger number, got {self}")
-        if self.log and low <= 0:
+        if self.geometric and low <= 0:
             raise ValueError(f"a range of logarithms begins above 0, got {self}")
 
     def __str__(self) -> str:
-        return f"{'log:' * self.log}{self.low}..{self.high}"
+        return f"{'log:' * self.geometric}{self.low}..{self.high}"
 
     def draw(self, rng: np.random.Generator, *, fractions: bool) -> str:
         """A number as text. fractions=False: a whole number, where both ends are written as such."""
         low, high, u = float(self.low), float(self.high), rng.random()
-        x = low * (high / low) ** u if self.log else low + (high - low) * u
+        x = low * (high / low) ** u if self.geometric else low + (high - low) * u
         if not fractions and self.low.lstrip("-+").isdigit() and self.high.isdigit():
             return str(round(x))
         return repr(min(max(float(f"{x:.{DIGITS}g}"), low), high))
 
 
 Values = tuple[str | Range, ...]
+Axis = tuple[str, Values]
 
 
 @dataclass(frozen=True)
@@ -61,54 +62,51 @@ class Grid:
     """What is tried of one algorithm: what stays, and the values of each setting that varies."""
 
     base: Any  # "LinFP:lam=1", or an algorithm that is given as no text
-    axes: tuple[tuple[str, Values], ...] = ()
+    axes: tuple[Axis, ...] = ()
 
     @classmethod
     def parse(cls, text: Any) -> "Grid":
         """From "NAME:setting=value|value,..."; what is no text has one setting."""
         if not isinstance(text, str):
             return cls(text)
-        name, kept, axes = text, [], []
-        for i, part in enumerate(split(text, ",")):
-            key, equals, values = part.partition("=")
-            if i == 0:
-                name, colon, key = key.rpartition(":") if equals else (part, "", "")
-                part = part.removeprefix(name + colon)
-            found = _values(split(values, "|"), inside=text) if equals else ()
-            if len(found) > 1 or any(isinstance(value, Range) for value in found):
-                axes.append((key.strip(), found))
+        first, *rest = split(text, ",")
+        begins, equals, _ = first.partition("=")
+        name, colon, _ = begins.rpartition(":") if equals else (first, "", "")
+        fixed, axes = [], []
+        for part in (first.removeprefix(name + colon), *rest):
+            key, equals, value = part.partition("=")
+            values = _values(split(value, "|"), inside=text) if equals else ()
+            if len(values) > 1 or any(isinstance(value, Range) for value in values):
+                axes.append((key.strip(), values))
             elif part:
-                kept.append(part)
+                fixed.append(part)
         if split(name, "|") != [name]:
             raise ValueError(f"| stands between values, as in NAME:setting=value|value; got {text!r}")
-        _each_once([*(name for name, _ in axes), *(part.partition("=")[0].strip() for part in kept)], inside=text)
-        return cls(name + ":" * bool(kept) + ",".join(kept), tuple(axes))
+        _each_once([*(name for name, _ in axes), *(part.partition("=")[0].strip() for part in fixed)], inside=text)
+        return cls(name + ":" * bool(fixed) + ",".join(fixed), tuple(axes))
 
-    def over(self, axes: Iterable[tuple[str, Values]]) -> "Grid":
+    def over(self, axes: Iterable[Axis]) -> "Grid":
         """The grid with these settings too."""
         return replace(self, axes=(*self.axes, *axes))
 
     @property
     def ranges(self) -> dict[str, list[Range]]:
         """The settings of which a range is to be tried."""
-        found = {name: [value for value in values if isinstance(value, Range)] for name, values in self.axes}
-        return {name: ranges for name, ranges in found.items() if ranges}
+        ranges = {name: [value for value in values if isinstance(value, Range)] for name, values in self.axes}
+        return {name: some for name, some in ranges.items() if some}
 
     def texts(self) -> list[str]:
         """Every combination of the values, as "c=0.1,lam=1"; "" where nothing varies.
 
         Raises ValueError for a range, which has no end of values.
         """
-        for name, (found, *_) in self.ranges.items():
+        for name, (range_, *_) in self.ranges.items():
             raise ValueError(
-                f"{name}={found} is a range: say how many values to draw of it (--tries 20, or tries=20), or write "
-                f"values, as in {name}={found.low}|{found.high}"
+                f"{name}={range_} is a range: say how many values to draw of it (--tries 20, or tries=20), or write "
+                f"values, as in {name}={range_.low}|{range_.high}"
             )
-        names = [name for name, _ in self.axes]
-        return [
-            _text(zip(names, chosen, strict=True))
-            for chosen in itertools.product(*([str(value) for value in values] for _, values in self.axes))
-        ]
+        pieces = ([f"{name}={value}" for value in values] for name, values in self.axes)
+        return [",".join(combination) for combination in itertools.product(*pieces)]
 
     def tries(self, n: int, *, seed: int, fractions: Collection[str] = ()) -> list[str]:
         """n different combinations, drawn at random, as `texts` gives them; the one there is where nothing varies.
@@ -119,48 +117,42 @@ class Grid:
         errors.at_least("tries", n, 1)
         if not self.axes:
             return [""]
-        drawn = itertools.islice(self._draws(seed, fractions), n * DRAWS)
-        found = list(itertools.islice(_unique(drawn), n))
-        if len(found) < n:
-            raise ValueError(f"only {len(found)} different settings of {self.base} were found: ask for no more tries")
-        return found
+        texts: dict[str, None] = {}
+        for text in itertools.islice(self._draws(seed, fractions), n * DRAWS):
+            texts[text] = None
+            if len(texts) == n:
+                return list(texts)
+        raise ValueError(f"only {len(texts)} different settings of {self.base} were found: ask for no more tries")
 
     def _draws(self, seed: int, fractions: Collection[str]) -> Iterator[str]:
         streams = {name: np.random.default_rng([seed, *name.encode()]) for name, _ in self.axes}
         while True:
-            yield _text((name, _drawn(streams[name], values, name in fractions)) for name, values in self.axes)
+            yield ",".join(f"{name}={_drawn(streams[name], values, name in fractions)}" for name, values in self.axes)
 
 
-def axis(text: str) -> tuple[str, Values]:
+def axis(text: str) -> Axis:
     """A setting and its values, from "c=0.1,0.3,1", "c=0.1|0.3|1" or "c=log:0.01..10"."""
     name, equals, values = text.partition("=")
     if not equals or not name.strip():
         raise ValueError(f"a sweep is written setting=value,value,... or setting=log:low..high, got {text!r}")
-    parts = [value for part in split(values, ",") for value in split(part, "|")]
-    return name.strip(), _values(parts, inside=text)
+    return name.strip(), _values([value for part in split(values, ",") for value in split(part, "|")], inside=text)
 
 
-def axes(given: Mapping[str, Iterable[object]] | Iterable[str]) -> list[tuple[str, Values]]:
+def axes(settings: Mapping[str, Iterable[object]] | Iterable[str]) -> list[Axis]:
     """Settings and their values, from texts, or from a dict such as {"c": [0.1, 1], "lam": "log:1e-4..1"}."""
-    if isinstance(given, Mapping):
-        found = [
-            axis(f"{name}={values}")
-            if isinstance(values, str)
-            else (name, _values([written(value) for value in _each(values)], inside=f"{name}={values}"))
-            for name, values in given.items()
-        ]
+    if isinstance(settings, Mapping):
+        pairs = [_axis(name, values) for name, values in settings.items()]
     else:
-        texts = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
-        if isinstance(given, str) or not all(isinstance(text, str) for text in texts):
+        texts = list(_each(settings))
+        if isinstance(settings, str) or not all(isinstance(text, str) for text in texts):
             raise ValueError(
                 'settings must be a dict such as {"c": [0.1, 1]}, or a list of texts such as ["c=0.1,1"]; '
-                f"got {given!r}"
+                f"got {settings!r}"
             )
-        found = [axis(text) for text in texts]
-    _each_once(
-        [name for name, _ in found], inside=" ".join(f"{name}={'|'.join(map(str, values))}" for name, values in found)
-    )
-    return found
+        pairs = [axis(text) for text in texts]
+    shown = " ".join(f"{name}={'|'.join(map(str, values))}" for name, values in pairs)
+    _each_once([name for name, _ in pairs], inside=shown)
+    return pairs
 
 
 def split(text: str, mark: str) -> list[str]:
@@ -174,26 +166,29 @@ def split(text: str, mark: str) -> list[str]:
     return parts
 
 
-def _each(values: Any) -> Iterable[object]:
-    """The values; a number alone is one."""
-    return values if isinstance(values, Iterable) else [values]
-
-
 def written(value: object) -> str:
     """A value as `split` leaves it whole: text with a mark in it stands in quotes."""
     text = str(value)
     return repr(text) if isinstance(value, str) and (set(text) & set(",|") or _RANGE.fullmatch(text)) else text
 
 
-def _text(given: Iterable[tuple[str, str]]) -> str:
-    return ",".join(f"{name}={value}" for name, value in given)
+def _axis(name: str, values: Any) -> Axis:
+    """A setting and its values, which Python has as a text, as several values or as one."""
+    if isinstance(values, str):
+        return axis(f"{name}={values}")
+    return name, _values(map(written, _each(values)), inside=f"{name}={values}")
+
+
+def _each(values: Any) -> Iterable[Any]:
+    """The values; a number alone is one."""
+    return values if isinstance(values, Iterable) else [values]
 
 
 def _values(parts: Iterable[str], *, inside: str) -> Values:
-    found = tuple(_value(part.strip()) for part in parts)
-    if not found or not all(map(str, found)):
+    values = tuple(_value(part.strip()) for part in parts)
+    if not values or not all(map(str, values)):
         raise ValueError(f"a value is missing in {inside!r}")
-    return found
+    return values
 
 
 def _value(text: str) -> str | Range:
@@ -208,15 +203,6 @@ def _drawn(rng: np.random.Generator, values: Values, fractions: bool) -> str:
     return value.draw(rng, fractions=fractions) if isinstance(value, Range) else value
 
 
-def _unique(texts: Iterator[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for text in texts:
-        if text not in seen:
-            seen.add(text)
-            yield text
-
-
 def _each_once(names: list[str], *, inside: str) -> None:
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
+    if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{twice[0]} is set twice in {inside!r}")

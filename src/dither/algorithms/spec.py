@@ -14,6 +14,8 @@ from dither.algorithms.table import BUILT_IN, find
 from dither.base import errors, parts
 from dither.base.parts import UserPart
 
+OF_THE_CALLER = ("dim", "disjoint", "seed", "floor", "monte_carlo")  # settings that no text has
+
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
@@ -26,7 +28,7 @@ class Spec:
     name: str
     settings: tuple[tuple[str, Any], ...] = ()  # in sorted order
     preset: str = "default"
-    own: UserPart | Algorithm | None = field(
+    origin: UserPart | Algorithm | None = field(
         default=None, compare=False, repr=False
     )  # of the user's: where it is, or it
 
@@ -34,21 +36,21 @@ class Spec:
     def parse(cls, text: str) -> "Spec":
         """From text; values are Python literals, or else strings. A file of the user's is looked at anew."""
         spec = cls.read(text)
-        if isinstance(spec.own, UserPart):
-            parts.fresh(spec.own.source)
+        if isinstance(spec.origin, UserPart):
+            parts.fresh(spec.origin.source)
         algorithm = spec.algorithm
         errors.among("preset", spec.preset, algorithm.presets)
-        known_elsewhere = spec.own is not None or algorithm in BUILT_IN
-        return spec if known_elsewhere else dataclasses.replace(spec, own=algorithm)  # other processes are sent it
+        elsewhere = spec.origin is not None or algorithm in BUILT_IN
+        return spec if elsewhere else dataclasses.replace(spec, origin=algorithm)  # other processes are sent it
 
     @classmethod
     def read(cls, text: str) -> "Spec":
         """The same, and nothing is looked up: what was stored can be shown when its code is gone."""
-        found = parts.split(text)
-        name, _, rest = text.partition(":") if found is None else (str(found[0]), ":", found[1])
-        given = settings(rest, inside=text)
-        preset = given.pop("preset", "default")
-        return cls(name, tuple(sorted(given.items())), preset, found and found[0])
+        part, rest = parts.split(text) or (None, text.partition(":")[2])
+        values = settings(rest, inside=text)
+        preset = values.pop("preset", "default")
+        name = text.partition(":")[0] if part is None else str(part)
+        return cls(name, tuple(sorted(values.items())), preset, part)
 
     @classmethod
     def shown(cls, text: str) -> "Spec":
@@ -57,24 +59,20 @@ class Spec:
             spec = cls.read(text)
         except ValueError:
             return cls(text)
-        return spec if spec.own is not None or str(spec) == text else cls(text)
+        return spec if spec.origin is not None or str(spec) == text else cls(text)
 
     @classmethod
     def of(cls, thing: Any) -> "Spec":
         """Of a text, or of what is given in Python: an `Algorithm`, the class of a policy, or a policy."""
         if isinstance(thing, (str, Spec)):
             return cls.parse(thing) if isinstance(thing, str) else thing
-        given: tuple[tuple[str, Any], ...] = ()
-        if isinstance(thing, Algorithm):
-            own = thing
-        else:
-            kind = thing if isinstance(thing, type) or not dataclasses.is_dataclass(thing) else type(thing)
-            own, given = alone.algorithm(kind, name=getattr(kind, "__name__", repr(kind))), _differing(thing)
-        if own in BUILT_IN:
-            return cls(own.name, given)
-        if own.name in (algorithm.name for algorithm in BUILT_IN):
-            raise ValueError(f"{own.name} is an algorithm of this library: give yours another name")
-        return cls(own.name, given, own=own)
+        kind = type(thing) if dataclasses.is_dataclass(thing) and not isinstance(thing, type) else thing
+        algorithm = alone.algorithm(kind, name=getattr(kind, "__name__", repr(kind)))
+        if algorithm in BUILT_IN:
+            return cls(algorithm.name)
+        if algorithm.name in (one.name for one in BUILT_IN):
+            raise ValueError(f"{algorithm.name} is an algorithm of this library: give yours another name")
+        return cls(algorithm.name, _differing(thing), origin=algorithm)
 
     def __str__(self) -> str:
         return self._with_settings(self.name)
@@ -82,50 +80,48 @@ class Spec:
     @property
     def text(self) -> str:
         """The text that finds it again: with the whole path of a file."""
-        return self._with_settings(self.own.text if isinstance(self.own, UserPart) else self.name)
+        return self._with_settings(self.origin.text if isinstance(self.origin, UserPart) else self.name)
 
     def _with_settings(self, name: str) -> str:
-        said = [f"{k}={_written(v)}" for k, v in self.settings]
-        said += [f"preset={self.preset}"] if self.preset != "default" else []
-        return name + (":" + ",".join(said) if said else "")
+        texts = [f"{k}={_written(v)}" for k, v in self.settings]
+        texts += [f"preset={self.preset}"] if self.preset != "default" else []
+        return name + (":" + ",".join(texts) if texts else "")
 
     @property
     def algorithm(self) -> Algorithm:
         """The algorithm of that name in the table, or of the user's own."""
-        if isinstance(self.own, UserPart):
-            return alone.algorithm(parts.find(self.own), name=self.name)
-        return find(self.name) if self.own is None else self.own
+        if isinstance(self.origin, UserPart):
+            return alone.algorithm(parts.find(self.origin), name=self.name)
+        return find(self.name) if self.origin is None else self.origin
 
     def also(self, text: str) -> "Spec":
         """The same with the settings of the text, which win."""
-        given = settings(text)
-        preset = given.pop("preset", self.preset)
+        values = dict(self.settings) | settings(text)
+        preset = values.pop("preset", self.preset)
         errors.among("preset", preset, self.algorithm.presets)
-        return dataclasses.replace(self, settings=tuple(sorted((dict(self.settings) | given).items())), preset=preset)
+        return dataclasses.replace(self, settings=tuple(sorted(values.items())), preset=preset)
 
     @property
     def takes(self) -> dict[str, Any]:
         """The settings that it may have, and their types as they are declared."""
-        own = ("dim", "disjoint", "seed", "floor", "monte_carlo")  # the caller's, not the text's
         declared = {name: p.annotation for name, p in self.algorithm.__signature__.parameters.items()}
         policy = self.algorithm.policy_of.get(self.preset, self.algorithm.policy)
-        return {name: kind for name, kind in (declared | fields(policy)).items() if name not in own}
+        return {name: kind for name, kind in (declared | fields(policy)).items() if name not in OF_THE_CALLER}
 
     def value(self, setting: str) -> Any:
-        """Its value of a setting: the one given, or else that of its preset, or else the default."""
+        """Its value of a setting: the one that is set, or else that of its preset, or else the default."""
         if setting == "preset":
             return self.preset
-        known = self.algorithm.__signature__.parameters.get(setting)
+        parameter = self.algorithm.__signature__.parameters.get(setting)
         preset = self.algorithm.presets.get(self.preset, {})
-        default = (preset if isinstance(preset, Mapping) else {}).get(setting, known.default if known else None)
+        default = (preset if isinstance(preset, Mapping) else {}).get(setting, parameter.default if parameter else None)
         return dict(self.settings).get(setting, default)
 
     def told(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Its settings, and those facts of the environment that the algorithm is told and that are not set."""
-        algorithm, given = self.algorithm, dict(self.settings)
-        known = algorithm.told.items()
-        told = {k: of(facts[k]) for k, of in known if k in facts and algorithm.knows(k, preset=self.preset)}
-        return told | given
+        told, knows = self.algorithm.told.items(), self.algorithm.knows
+        values = {k: of(facts[k]) for k, of in told if k in facts and knows(k, preset=self.preset)}
+        return values | dict(self.settings)
 
     def configure(self, dim: int, *, disjoint: int | None, facts: Mapping[str, Any]) -> tuple[Any, Any]:
         """The model and the policy in an environment of these facts."""
@@ -137,7 +133,7 @@ def specs(*things: Any) -> tuple[Spec, ...]:
 
     Raises ValueError where two parts of the user's have one name.
     """
-    found: dict[Spec, Spec] = {}
+    origins: dict[Spec, Any] = {}
     for grid in map(grids.Grid.parse, things):
         base = Spec.of(grid.base)
         if odd := [f"{name}={value!r}" for name, value in base.settings if not isinstance(value, Hashable)]:
@@ -146,38 +142,37 @@ def specs(*things: Any) -> tuple[Spec, ...]:
                 "or give the policy a label, as in {'mine': policy}"
             )
         for spec in map(base.also, grid.texts()):
-            other = found.setdefault(spec, spec).own
-            if other != spec.own:
-                both = " and ".join(own.text if isinstance(own, UserPart) else str(own) for own in (other, spec.own))
-                raise ValueError(f"two algorithms are called {spec}, {both}: give one of them another name")
-    return tuple(found)
+            other = origins.setdefault(spec, spec.origin)
+            if other != spec.origin:
+                both = (origin.text if isinstance(origin, UserPart) else origin for origin in (other, spec.origin))
+                raise ValueError(
+                    f"two algorithms are called {spec}, {errors.listed(both)}: give one of them another name"
+                )
+    return tuple(origins)
 
 
 def _differing(part: Any) -> tuple[tuple[str, Any], ...]:
-    """The settings of a policy that are not the defaults of its class; () for the class itself."""
+    """The settings of a policy that are not the defaults of its class; () for a class or an algorithm itself."""
     if isinstance(part, type) or not dataclasses.is_dataclass(part):
         return ()
-    values = {f.name: (getattr(part, f.name), f.default) for f in dataclasses.fields(part)}
-    found = {name: value for name, (value, default) in values.items() if value is not default}
-    return tuple(
-        sorted((name, value.item() if isinstance(value, np.generic) else value) for name, value in found.items())
-    )
+    values = {f.name: value for f in dataclasses.fields(part) if (value := getattr(part, f.name)) is not f.default}
+    return tuple(sorted((name, v.item() if isinstance(v, np.generic) else v) for name, v in values.items()))
 
 
 def settings(text: str, *, inside: str | None = None) -> dict[str, Any]:
     """The settings in "c=0.3,preset=as_run"; values are Python literals, or else strings. inside: what errors show."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part in filter(None, grids.split(text, ",")):
-        key, equals, value = part.partition("=")
+        key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise ValueError(
                 f"a setting is written key=value, got {part!r} in {inside or text!r}; "
                 "a part of your own is FILE.py:NAME"
             )
-        if key.strip() in found:
-            raise ValueError(f"{key.strip()} is set twice in {inside or text!r}")
-        found[key.strip()] = _literal(value.strip())
-    return found
+        if key in values:
+            raise ValueError(f"{key} is set twice in {inside or text!r}")
+        values[key] = _literal(value)
+    return values
 
 
 def _written(value: Any) -> str:

@@ -6,11 +6,10 @@ Bounds are those of the paper's Table A.1; for linear models, those of its text.
 """
 
 import copyreg
-from collections.abc import Mapping
 from typing import Any
 
 from dither import links, models, policies
-from dither.algorithms.algorithm import PRESETS, Algorithm
+from dither.algorithms.algorithm import PRESETS, Algorithm, Values
 from dither.algorithms.fp import FP
 from dither.algorithms.networks import NETWORKS
 from dither.base import errors
@@ -20,36 +19,44 @@ LOGISTIC = ("fig3-logistic", "h4", "h5")
 GREEK = "ε-Greedy"
 
 
-def _ancestor(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _ancestor(dim: int, settings: Values) -> Values:
     """The code that the curves follow has the Gram matrix 1e-4 I + Σ x x'/σ². That is V/σ² with λ = σ² 1e-4."""
-    return {"lam": 1e-4 * given.get("sigma", 1.0) ** 2}
+    return {"lam": 1e-4 * settings.get("sigma", 1.0) ** 2}
 
 
-def _level(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _of_curves(dim: int, settings: Values) -> Values:
+    """The same for LinUCB and RandLinUCB, whose σ that code counts twice."""
+    return {"S": None, "sigma_again": True, **_ancestor(dim, settings)}
+
+
+def _level(dim: int, settings: Values) -> Values:
     """OFUGLB's estimate over ‖θ‖ <= S. OFUGLB has no ridge; 1e-6 is used so that the minimiser is unique."""
-    S = given.get("S", 1.0)
+    S = settings.get("S", 1.0)
     errors.positive("S", S)
     return {"constrain": S, "ridge": 1e-6}
 
 
-def _relaxed(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _relaxed(dim: int, settings: Values) -> Values:
     """OFUGLB-e: the same estimate, and widths in ℓI + Σ μ'(x'θ̂) xx' with ℓ = 1/(8S²(1 + S))."""
-    level, S = _level(dim, given), given.get("S", 1.0)
-    return level | {"lam": 1 / (8 * S**2 * (1 + S)), "S": S, "radius": "ofuglb"}
+    level = _level(dim, settings)
+    S = level["constrain"]
+    return {**level, "lam": 1 / (8 * S**2 * (1 + S)), "S": S, "radius": "ofuglb"}
 
 
-def _li(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """UCB-GLM's bonus. The preset "own_paper" takes the least slope of μ for ‖θ‖ <= S, not the largest."""
-    return {"radius": "ucb-glm", "sigma": 0.5, "gram": True}
+# UCB-GLM's bonus. The preset "own_paper" takes the least slope of μ for ‖θ‖ <= S, not the largest.
+LI = {"radius": "ucb-glm", "sigma": 0.5, "gram": True}
 
 
-def _li_own(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    link = links.find(given.get("link", "logit"))
-    return _li(dim, given) | {"kappa": link.kappa(given.get("S") or 1.0)}
+def _li(dim: int, settings: Values) -> Values:
+    return {**LI, "kappa": _link(settings).kappa(settings.get("S") or 1.0)}
 
 
-def _filippi_own(dim: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {"c_mu": links.find(given.get("link", "logit")).kappa(1.0)}
+def _filippi(dim: int, settings: Values) -> Values:
+    return {"c_mu": _link(settings).kappa(1.0)}
+
+
+def _link(settings: Values) -> Any:
+    return links.find(settings.get("link", "logit"))
 
 
 def _above(S: float) -> float:
@@ -63,8 +70,6 @@ _ALL = (
         policies.FeaturePerturbation,
         summary="Linear feature perturbation (paper, Algorithm C.2).",
         source="Yi, Oh 2025",
-        perturbs="feature",
-        propensity="exact",
         bound="d√T",
         presets={"own_paper": lambda dim, _: {"c": "theory", "lam": float(dim)}},  # Theorem 1: β_t(δ/4T), λ = O(d)
         told=("horizon",),
@@ -75,8 +80,6 @@ _ALL = (
         policies.ThompsonSampling,
         summary="Linear Thompson sampling (Agrawal, Goyal 2013; Abeille, Lazaric 2017).",
         source="Agrawal, Goyal 2013; Abeille, Lazaric 2017",
-        perturbs="parameter",
-        propensity="Monte Carlo",
         bound="d^{3/2}√T/κ",
         presets={"as_run": _ancestor, "own_paper": {"c": "anytime", "lam": 1.0}},
         told=("horizon",),
@@ -86,8 +89,6 @@ _ALL = (
         policies.PerturbedHistory,
         summary="Linear perturbed-history exploration (Kveton et al., UAI 2019).",
         source="Kveton, Szepesvári, Ghavamzadeh, Boutilier 2019",
-        perturbs="reward",
-        propensity="Monte Carlo",
         bound="d√(T log K)",
         presets={"as_run": {"a": 0.5, "inflate": False, "forced": True, "jitter": 1e-6}, "own_paper": {"a": 2.0}},
         policy_of={"as_run": policies.PseudoRewards, "own_paper": policies.PseudoRewards},
@@ -97,11 +98,9 @@ _ALL = (
         policies.RandUCB,
         summary="Randomised LinUCB (Vaswani, Mehrabian, Durand, Kveton 2020).",
         source="Vaswani, Mehrabian, Durand, Kveton 2020",
-        perturbs="utility",
-        propensity="exact",
         bound="d√T",
         presets={
-            "as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True},
+            "as_run": _of_curves,
             "own_paper": {"lam": 1.0},  # one λ, as in β; all else is the default
         },
         told=("horizon",),
@@ -111,13 +110,8 @@ _ALL = (
         policies.UCB,
         summary="LinUCB, also known as OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011).",
         source="Abbasi-Yadkori, Pál, Szepesvári 2011",
-        perturbs="none (optimism)",
-        propensity="0/1",
         bound="d√T",
-        presets={
-            "as_run": lambda dim, given: _ancestor(dim, given) | {"S": None, "sigma_again": True},
-            "own_paper": {"radius": "oful", "lam": 1.0},
-        },
+        presets={"as_run": _of_curves, "own_paper": {"radius": "oful", "lam": 1.0}},
         told=("horizon",),
     ),
     Algorithm(
@@ -125,8 +119,6 @@ _ALL = (
         policies.EpsGreedy,
         summary="ε-greedy with an annealed ε.",
         source="common practice",
-        perturbs="none (greedy + uniform)",
-        propensity="exact",
         presets={"own_paper": {"decay": "text"}},
         told=("horizon",),
         labels=dict.fromkeys(LINEAR, GREEK),
@@ -136,16 +128,12 @@ _ALL = (
         policies.Greedy,
         summary="No exploration: the arm of the highest mean.",
         source="common practice",
-        perturbs="none (greedy)",
-        propensity="0/1",
     ),
     Algorithm(
         "GLMFP",
         policies.FeaturePerturbation,
         summary="Feature perturbation in generalised linear models (paper, Algorithm 1).",
         source="Yi, Oh 2025",
-        perturbs="feature",
-        propensity="exact",
         bound="d√(κ* T) + d²/κ",
         model=models.GLM,
         presets={"own_paper": lambda dim, _: {"c": "theory", "lam": float(dim)}},  # Theorem 1: β_t(δ/4T), λ = O(d)
@@ -157,8 +145,6 @@ _ALL = (
         policies.EpsGreedy,
         summary="ε-greedy with an annealed ε, on a generalised linear model.",
         source="common practice",
-        perturbs="none (greedy + uniform)",
-        propensity="exact",
         model=models.GLM,
         presets={"own_paper": {"decay": "text"}},
         told=("horizon",),
@@ -169,8 +155,6 @@ _ALL = (
         policies.Greedy,
         summary="No exploration, on a generalised linear model.",
         source="common practice",
-        perturbs="none (greedy)",
-        propensity="0/1",
         model=models.GLM,
     ),
     Algorithm(
@@ -178,8 +162,6 @@ _ALL = (
         policies.OFUGLB,
         summary="Optimism over the likelihood's confidence set (Lee, Yun, Jun 2024): slow, for small problems.",
         source="Lee, Yun, Jun 2024",
-        perturbs="none (optimism)",
-        propensity="0/1",
         bound="d√(κ* T) + d²/κ",
         model=models.GLM,
         presets=dict.fromkeys(PRESETS, _level),
@@ -190,8 +172,6 @@ _ALL = (
         policies.UCB,
         summary="OFUGLB with its confidence set relaxed to an ellipsoid (Lee, Yun, Jun 2024).",
         source="Lee, Yun, Jun 2024",
-        perturbs="none (optimism)",
-        propensity="0/1",
         bound="d√(κ* T) + d²/κ",
         model=models.GLM,
         presets=dict.fromkeys(PRESETS, _relaxed),
@@ -202,8 +182,6 @@ _ALL = (
         policies.ThompsonSampling,
         summary="GLM-TSL: Thompson sampling from Laplace's approximation (Kveton et al. 2020).",
         source="Kveton, Zaheer, Szepesvári, Li, Ghavamzadeh, Boutilier 2020",
-        perturbs="parameter",
-        propensity="Monte Carlo",
         bound="d^{3/2}√T/κ",
         model=models.GLM,
     ),
@@ -212,8 +190,6 @@ _ALL = (
         policies.PerturbedRewards,
         summary="GLM-FPL: follow the perturbed leader (Kveton et al. 2020).",
         source="Kveton, Zaheer, Szepesvári, Li, Ghavamzadeh, Boutilier 2020",
-        perturbs="reward",
-        propensity="Monte Carlo",
         bound="d^{3/2}√T/κ",
         model=models.GLM,
         presets={"as_run": {"a": 1.0, "forced": True}},
@@ -223,8 +199,6 @@ _ALL = (
         policies.PseudoSuccesses,
         summary="Perturbed-history exploration in logistic models (Kveton et al., UAI 2019).",
         source="Kveton, Szepesvári, Ghavamzadeh, Boutilier 2019",
-        perturbs="reward",
-        propensity="Monte Carlo",
         model=models.GLM,
         presets={  # "counts": equal feature vectors share their pseudo-trials, whose number is rounded up
             "default": {"a": 0.5, "solver": "counts"},
@@ -237,11 +211,9 @@ _ALL = (
         policies.RandUCB,
         summary="Randomised UCB-GLM (Vaswani, Mehrabian, Durand, Kveton 2020).",
         source="Vaswani, Mehrabian, Durand, Kveton 2020",
-        perturbs="utility",
-        propensity="exact",
         bound="d√T/κ",
         model=models.GLM,
-        presets={"default": _li, "as_run": _li, "own_paper": _li_own},
+        presets={"default": LI, "as_run": LI, "own_paper": _li},
         told=("horizon",),
     ),
     Algorithm(
@@ -249,11 +221,9 @@ _ALL = (
         policies.UCB,
         summary="UCB-GLM (Li, Lu, Zhou 2017), without its first uniform rounds.",
         source="Li, Lu, Zhou 2017",
-        perturbs="none (optimism)",
-        propensity="0/1",
         bound="d√T/κ",
         model=models.GLM,
-        presets={"default": _li, "as_run": _li, "own_paper": _li_own},
+        presets={"default": LI, "as_run": LI, "own_paper": _li},
         told=("horizon",),
     ),
     Algorithm(
@@ -261,11 +231,9 @@ _ALL = (
         policies.GLMUCB,
         summary="GLM-UCB (Filippi, Cappé, Garivier, Szepesvári 2010), without its first rounds and its projection.",
         source="Filippi, Cappé, Garivier, Szepesvári 2010",
-        perturbs="none (optimism)",
-        propensity="0/1",
         bound="d√T/κ",
         model=models.GLM,
-        presets={"own_paper": _filippi_own},
+        presets={"own_paper": _filippi},
         told=("horizon",),
     ),
     Algorithm(
@@ -273,8 +241,6 @@ _ALL = (
         policies.LogisticUCB2,
         summary="A variance-sensitive bonus around an admissible estimate (Faury et al. 2020): for small problems.",
         source="Faury, Abeille, Calauzènes, Fercoq 2020",
-        perturbs="none (optimism)",
-        propensity="0/1",
         bound="d√T + d²/κ",
         model=models.Admissible,
         presets={"own_paper": {"M": 0.5}},  # its ¼, without the ½ of Taylor's second term
@@ -285,8 +251,6 @@ _ALL = (
         policies.GLOC,
         summary="Optimism over a confidence set from an online learner, in constant memory (Jun et al. 2017).",
         source="Jun, Bhargava, Nowak, Willett 2017",
-        perturbs="none (optimism)",
-        propensity="0/1",
         bound="d√T/κ",
         model=models.OnlineNewton,
         told={"horizon": int, "S": _above},
@@ -296,8 +260,6 @@ _ALL = (
         policies.LossPerturbation,
         summary="Exploration by a random linear term in the loss (Janz et al. 2024), without its warm-up.",
         source="Janz, Liu, Ayoub, Szepesvári 2024",
-        perturbs="reward (loss)",
-        propensity="Monte Carlo",
         bound="d^{3/2}√T",
         model=models.GLM,
         presets={preset: {"lam": 1.0} for preset in PRESETS},
@@ -310,16 +272,12 @@ _ALL = (
         policies.Softmax,
         summary="Boltzmann exploration: the softmax of the predicted rewards.",
         source="common practice",
-        perturbs="utility",
-        propensity="exact",
     ),
     Algorithm(
         "SquareCB",
         policies.SquareCB,
         summary="Inverse gap weighting on a ridge regression (Foster, Rakhlin 2020).",
         source="Foster, Rakhlin 2020; Abe, Long 1999",
-        perturbs="none (inverse gaps)",
-        propensity="exact",
         bound="√(K T d)",
         presets={"own_paper": {"gamma": "theory"}},
         told=("horizon",),

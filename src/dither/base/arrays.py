@@ -16,6 +16,7 @@ import array_api_compat
 import array_api_compat.numpy
 import numpy as np
 import scipy.special
+from numpy.typing import ArrayLike
 
 from dither.base import errors
 
@@ -25,7 +26,7 @@ ROUNDING = 1e-15  # is added, as a share of the request's largest score: a sum t
 _LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # no `spread` is a larger share of the largest score
 
 
-def log(p: Any) -> np.ndarray:
+def log(p: ArrayLike) -> np.ndarray:
     """The logarithm of probabilities in NumPy; -inf of 0."""
     with np.errstate(divide="ignore"):
         return np.log(p)
@@ -237,12 +238,12 @@ def in_turn(best: Callable[[Array, Array], Array], u: Array, arms: int, mask: Ar
     all_arms = xp.ones((*u.shape[:-1], arms), dtype=xp.bool, device=device(u))
     left = all_arms if mask is None else xp.asarray(mask, copy=True)
     left = xp.asarray(xp.broadcast_to(left, (*u.shape[:-1], arms)), copy=True)
-    found = []
+    order = []
     for r in range(u.shape[-1]):
         arm = best(u[..., r], left)
-        found.append(arm)
+        order.append(arm)
         left = replace(left, arm, xp.zeros(arm.shape, dtype=xp.bool, device=device(u)), rank=0, own=True)
-    return xp.stack(found, axis=-1)
+    return xp.stack(order, axis=-1)
 
 
 def nth(tied: Array, u: Array) -> Array:

@@ -1,22 +1,69 @@
-"""Errors that state the rule, the value and the cure."""
+"""Errors that state the rule, the value and the cure, and how names and numbers stand in a sentence."""
 
 import dataclasses
 import difflib
 import math
 import numbers
+import operator
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 LARGEST = 1e100  # numbers and settings must be below this: their products with 1/√λ, at most 1e50, have finite squares
 
 MANY = 10  # names in a sentence
+MINUS, DASH = "−", "–"  # of a negative number; in place of a number that is not there
+
+
+def listed(names: Iterable[object], *, most: int | None = MANY) -> str:
+    """Names in a sentence, "a, b and c"; the first of them where there are more than `most`. None: no such limit."""
+    *others, last = texts = [str(name) for name in names]
+    if most is not None and len(texts) > most:
+        return f"{', '.join(texts[: most - 2])} and {len(texts) - most + 2} more"
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def either(names: Iterable[object]) -> str:
+    """Names in a sentence, of which one is taken: "a, b or c"."""
+    *others, last = map(str, names)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def quoted(names: Iterable[object]) -> str:
+    """Names as Python writes them: "'a', 'b'"."""
+    return ", ".join(map(repr, names))
+
+
+def number(x: float | None, digits: int | None = None, *, signed: bool = False) -> str:
+    """A number in a table or a sentence: so many decimals, or else four figures; a dash for None and for NaN."""
+    if x is None or math.isnan(x):
+        return DASH
+    sign = "+" if signed else ""
+    text = f"{x:{sign}.4g}" if digits is None else f"{round(x, digits) + 0.0:{sign},.{digits}f}"  # + 0.0: no -0.00
+    return text.replace("-", MINUS)
+
+
+def nearest(name: object, names: Sequence[str]) -> str | None:
+    """The closest name: one spelt nearly the same, else one with the same beginning, else one a little alike."""
+    typed, spelt = str(name).casefold(), {n.casefold(): n for n in reversed(names)}
+    begins = [n for n in spelt if len(typed) > 2 and n.startswith(typed[:4])]
+    near = difflib.get_close_matches(typed, spelt, n=1, cutoff=0.75) or begins
+    near = near or difflib.get_close_matches(typed, spelt, n=1, cutoff=0.6)
+    return spelt[near[0]] if near and typed else None
 
 
 def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
-    """The error of a name that is in no table. It says the nearest match, or else all known names."""
-    names = list(known)
-    best = nearest(name, names)
-    return LookupError(f"no {what} {name!r}: " + (f"did you mean {best!r}?" if best else f"one of {', '.join(names)}"))
+    """The error of a name that is in no table. It says the nearest match, or else all names that there are."""
+    return LookupError(_unknown(what, name, list(known)))
+
+
+def unknown_setting(what: str, name: object, *, known: Iterable[str]) -> TypeError:
+    """The error of a keyword that a call does not take, in the words of `unknown`."""
+    return TypeError(_unknown(what, name, list(known)))
+
+
+def _unknown(what: str, name: object, names: Sequence[str]) -> str:
+    near = nearest(name, names)
+    return f"no {what} {name!r}: " + (f"did you mean {near!r}?" if near else f"one of {', '.join(names)}")
 
 
 def among(what: str, name: str, known: Collection[str]) -> None:
@@ -26,26 +73,10 @@ def among(what: str, name: str, known: Collection[str]) -> None:
 
 
 def one_of(name: str, value: object, known: Iterable[str]) -> None:
-    """Raise ValueError that lists all known values, unless the value is one of them."""
-    known = list(known)
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}")
-
-
-def listed(names: list[str]) -> str:
-    """Names in a sentence, the first of them where they are many."""
-    if len(names) > MANY:
-        return f"{', '.join(names[: MANY - 2])} and {len(names) - MANY + 2} more"
-    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
-
-
-def nearest(name: object, names: Sequence[str]) -> str | None:
-    """The closest name: one spelt nearly the same, else one with the same beginning, else one a little alike."""
-    typed, known = str(name).casefold(), {n.casefold(): n for n in reversed(names)}
-    begins = [n for n in known if len(typed) > 2 and n.startswith(typed[:4])]
-    found = difflib.get_close_matches(typed, known, n=1, cutoff=0.75) or begins
-    found = found or difflib.get_close_matches(typed, known, n=1, cutoff=0.6)
-    return known[found[0]] if found and typed else None
+    """Raise ValueError that lists all values that there are, unless the value is one of them."""
+    values = list(known)
+    if value not in values:
+        raise ValueError(f"{name} must be one of {quoted(values)}; got {value!r}")
 
 
 def missing_extra(package: str, *, extra: str) -> ImportError:
@@ -79,8 +110,17 @@ def at_least(name: str, value: object, least: int, *, or_none: bool = False) -> 
     """Raise ValueError unless the value is a whole number of at least `least`. or_none: None is allowed too."""
     if or_none and value is None:
         return
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+    n = whole(value)
+    if n is None or n < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def whole(value: object) -> int | None:
+    """The value as an int; None for what is no whole number, such as True, 2.0, a text or an array of several."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def within(name: str, value: object, low: float, high: float) -> None:
@@ -104,11 +144,11 @@ def lacks(model: object, *abilities: str, policy: object) -> TypeError:
     )
 
 
-def overflow(own: str | None = None) -> ValueError:
-    """The error of an estimate that is not finite; own : the name of the user's model that made it."""
-    if own is not None:
+def overflow(name: str | None = None) -> ValueError:
+    """The error of an estimate that is not finite; name : of the user's model that made it."""
+    if name is not None:
         return ValueError(
-            f"{own}.update gave NaN or infinity: the estimate overflows, so scale x and r down; or {own}.update "
+            f"{name}.update gave NaN or infinity: the estimate overflows, so scale x and r down; or {name}.update "
             f"divides by 0"
         )
     return ValueError("x and r are too large for float64: the estimate overflows; scale them down")
@@ -147,11 +187,6 @@ class Refused(ValueError):
 def said(error: Exception) -> tuple[object, ...]:
     """What an error says, in the form that `Refused` takes."""
     return error.args if isinstance(error, Refused) else (str(error),)
-
-
-def gone(name: str, successor: str) -> AttributeError:
-    """The error of a name that was removed because another name does the same. It says which one to take."""
-    return AttributeError(f"{name} is no more, since there were two of its kind: take {successor}")
 
 
 def repeated(names: Iterable[Any]) -> Any:

@@ -11,17 +11,17 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Told(Protocol):
+class OfOneProcess(Protocol):
     """An object that must know of a fork. It may also have `_forking` and `_parent`, called in the parent."""
 
     def _forked(self) -> None:
         """Called in the child, before anything else runs there."""
 
 
-_LIVE: weakref.WeakSet[Told] = weakref.WeakSet()
+_LIVE: weakref.WeakSet[OfOneProcess] = weakref.WeakSet()
 
 
-def tell(one: Told) -> None:
+def tell(one: OfOneProcess) -> None:
     """From now on `one` is told of every fork, in the child, for as long as it lives."""
     _LIVE.add(one)
 

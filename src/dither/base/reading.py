@@ -122,15 +122,15 @@ def header(path: Path) -> tuple[str, list[str]]:
     text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # not final: the last letter may be cut
     lines = text.splitlines()
     lines = lines[:-1] if len(start) == HEAD and len(lines) > 1 else lines
-    found = []
+    ways: list[tuple[tuple[bool, int], str, list[str]]] = []
     for separator in SEPARATORS:
         rows = [row for row in csv.reader(lines[:50], delimiter=separator) if row]
         alike = len({len(row) for row in rows}) == 1
         if rows:
-            found.append((alike and len(rows[0]) > 1, len(rows[0]), separator, rows[0]))
-    if not found:
+            ways.append(((alike and len(rows[0]) > 1, len(rows[0])), separator, rows[0]))
+    if not ways:
         raise ValueError(f"{path} has no line with names")
-    _, _, separator, names = max(found, key=lambda f: f[:2])
+    _, separator, names = max(ways, key=lambda way: way[0])
     return separator, [name.strip() for name in names]
 
 
@@ -149,12 +149,12 @@ def _typed(frame: Any, text: Collection[str], pl: Any) -> Any:
         "names": lambda c: c.str.contains(NAME).sum(),
     }
     blank = pl.all_horizontal(pl.all().is_null())
-    asked = [test(pl.col(name)).alias(f"{what} {i}") for i, name in enumerate(names) for what, test in tests.items()]
-    found = frame.select(blank.sum().alias("blank"), *asked).collect(engine="streaming").row(0, named=True)
-    frame = frame.filter(~blank) if found["blank"] else frame
+    counted = [test(pl.col(name)).alias(f"{what} {i}") for i, name in enumerate(names) for what, test in tests.items()]
+    numbers = frame.select(blank.sum().alias("blank"), *counted).collect(engine="streaming").row(0, named=True)
+    frame = frame.filter(~blank) if numbers["blank"] else frame
     columns = []
     for i, name in enumerate(names):
-        counts = {what: found[f"{what} {i}"] for what in tests}
+        counts = {what: numbers[f"{what} {i}"] for what in tests}
         column, some = pl.col(name), counts["some"]
         if some == 0:
             columns.append(pl.lit(None).alias(name))

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dither.base import errors
+
 # Append only: a number that changes its meaning changes every published run.
 PURPOSES = {"policy": 0, "ties": 1, "instance": 2, "contexts": 3, "noise": 4, "monte_carlo": 5, "delay": 6, "floor": 7}
 PURPOSES |= {"weights": 8, "training": 9, "offered": 10}
@@ -45,6 +47,7 @@ def entropy(seed: int | None) -> int:
     """
     if seed is None:
         return secrets.randbits(128)
-    if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed.__index__() < 0:
+    number = errors.whole(seed)
+    if number is None or number < 0:
         raise ValueError(f"seed must be a whole number of at least 0, or None for fresh entropy; got {seed!r}")
-    return seed.__index__()
+    return number

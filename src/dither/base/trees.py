@@ -30,9 +30,9 @@ def take(tree: Any, runs: list[int]) -> Any:
 def put(tree: Any, runs: list[int], part: Any) -> None:
     """Overwrite in place the entries `runs` of the leading axis of every array by the entries of `part`."""
 
-    def rule(A: Array, own: Array) -> Array:
+    def rule(A: Array, entries: Array) -> Array:
         for k, i in enumerate(runs):
-            A[i, ...] = own[k, ...]
+            A[i, ...] = entries[k, ...]
         return A
 
     map_arrays(rule, tree, part)

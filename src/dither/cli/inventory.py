@@ -3,11 +3,12 @@
 Nothing is listed here by hand. A new entry of a table shows in the help.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dither import log
 from dither.algorithms import ALGORITHMS
+from dither.base import errors
 from dither.ope.contributions import ESTIMATORS, find
 from dither.ope.judge import INTERVALS
 
@@ -20,12 +21,6 @@ class Listing(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def either(names: Iterable[str]) -> str:
-    """Names in a sentence: "a, b or c"."""
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
-
-
 def estimators() -> str:
     """The estimators as the command line writes them, by whether they need reward predictions."""
     plain, fitted, past = (
@@ -36,7 +31,7 @@ def estimators() -> str:
 
 def intervals() -> str:
     """The names of the intervals."""
-    return either(INTERVALS)
+    return errors.either(INTERVALS)
 
 
 def formats() -> str:

@@ -53,7 +53,7 @@ class Words(kind.ListedKind):
     A text is unknown if it has words, and none of them is in the vocabulary. unknown, missing : as for `Category`
     """
 
-    vocabulary: tuple[str, ...] | None = None
+    vocabulary: Sequence[Any] | None = None
     unknown: str = "zero"
     missing: str = "zero"
     most: int | None = 500

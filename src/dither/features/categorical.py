@@ -22,7 +22,7 @@ class Category(kind.ListedKind):
     most, least : a fit keeps the `most` frequent values, of those that came at least `least` times
     """
 
-    values: tuple[str, ...] | None = None
+    values: Sequence[Any] | None = None
     unknown: str = "zero"
     missing: str = "zero"
     most: int | None = None

@@ -39,7 +39,7 @@ def kind(name: str, one: Any) -> Any:
         return KINDS[one]()
     one = records.column(one)
     if isinstance(one, Sequence):
-        return Category(one)  # type: ignore[arg-type]
+        return Category(one)
     if isinstance(one, type) or not isinstance(one, tuple(KINDS.values())):
         raise ValueError(f"{name!r} must have a kind: one of {', '.join(KINDS)}, or a list of values; got {one!r}")
     return one

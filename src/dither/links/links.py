@@ -19,11 +19,12 @@ gives e^{±700}.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 
+Name = Literal["identity", "logit", "log", "probit"]
 LARGEST_LOGIT = 700.0  # |η| beyond which e^η overflows
 _ROOT_TAU = math.sqrt(2 * math.pi)
 
@@ -32,7 +33,7 @@ _ROOT_TAU = math.sqrt(2 * math.pi)
 class Identity:
     """μ(η) = η: linear models."""
 
-    name = "identity"
+    name: ClassVar[Name] = "identity"
     rounded = 1
     support = (-math.inf, math.inf)
 
@@ -78,7 +79,7 @@ class Identity:
 class Logit:
     """μ(η) = 1/(1 + e^{-η}): rewards in [0, 1]; the canonical link of the Bernoulli law."""
 
-    name = "logit"
+    name: ClassVar[Name] = "logit"
     rounded = 1
     support = (0.0, 1.0)
 
@@ -135,7 +136,7 @@ class Logit:
 class Log:
     """μ(η) = e^η: counts and other rewards that are not negative; the canonical link of the Poisson law."""
 
-    name = "log"
+    name: ClassVar[Name] = "log"
     rounded = 1
     support = (0.0, math.inf)
 
@@ -183,7 +184,7 @@ class Log:
 class Probit:
     """μ(η) = Φ(η): rewards in [0, 1], fitted by the quasi-likelihood that the docstring of this module states."""
 
-    name = "probit"
+    name: ClassVar[Name] = "probit"
     rounded = 8
     support = (0.0, 1.0)
 

@@ -26,7 +26,7 @@ from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, digits, statistics
 from dither.models.buffers import BufferRows
-from dither.models.network import Network, NetworkState, recent
+from dither.models.network import Network, NetworkState, losses, recent
 from dither.models.network.layout import layout
 from dither.models.network.network import Trained
 from dither.models.ridge import Ridge, RidgeState
@@ -57,7 +57,7 @@ class NeuralLinear(Trained):
     the training; the regression always sees the whole history.
     """
 
-    dtype: str = "float32"
+    dtype: losses.Precision = "float32"
     lam: float = 0.25  # λ of the regression
     refresh: int = 50  # observations between two embeddings of the whole history
 

@@ -59,7 +59,7 @@ class OnlineNewton(LinearModel):
     A weight is one of the loss, in one step. The radius holds for weights up to 1.
     """
 
-    link: str = "logit"
+    link: links.Name = "logit"
     lam: float = 1.0  # λ; feature²
     S: float = 1.0  # bound on ‖θ*‖
     kappa: float | None = None  # κ, the least μ'; None: that of |η| <= S

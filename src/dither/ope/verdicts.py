@@ -19,7 +19,6 @@ SHARE = 1e-3  # so small a share of a policy on arms that could not be shown is 
 PERIODS = 0.01  # with a P-value below this a value has changed between periods
 MOST = 100  # more rows than this many times those of the log are out of reach
 RAN = "what ran"  # the name of the logging policy in tables, picture and page
-MINUS = "−"
 APART = "cannot be told apart from what ran"
 NOWHERE = "whose rewards nobody knows. Log with floor=, or judge a policy closer to the one that ran."
 LEARNT = (  # for a saved bandit, whose file does not say from which rows it learnt
@@ -240,14 +239,10 @@ def interval(ends: tuple[float, float], *, signed: bool = False) -> str:
 
 def number(x: float, width: float | None = None, *, signed: bool = False) -> str:
     """x with digits to a thousandth of `width`, or with four digits; a dash for NaN."""
-    if math.isnan(x):
-        return "–"
-    if width is None or not 0 < width < math.inf:
-        text = f"{x:{'+' if signed else ''}.4g}"
-    else:
+    digits = None
+    if width is not None and 0 < width < math.inf:
         digits = min(max(0, 2 - math.floor(math.log10(width))), 12)
-        text = f"{round(x, digits) + 0.0:{'+' if signed else ''},.{digits}f}"  # + 0.0: no negative zero
-    return text.replace("-", MINUS)
+    return errors.number(x, digits, signed=signed)
 
 
 def named(policy: str) -> str:

@@ -12,6 +12,7 @@ theory says nothing.
 """
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from dither.base import arrays
 from dither.base.arrays import Array
 from dither.noise import Ball, Custom, Gaussian
 from dither.policies import scale, views
+
+Form = Literal["scalar", "vector"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class FeaturePerturbation:
     c: scale.Scale = 1.0  # c_t: a number, "oful", "theory" or a function of t (policies/scale.py)
     noise: Gaussian | Ball | Custom = Gaussian()
     coupled: bool = True  # one ζ for all arms
-    form: str = "scalar"  # or "vector": draw ζ and project it
+    form: Form = "scalar"  # "vector": draw ζ and project it
     sigma: float = 1.0  # sd of the reward noise
     S: float = 1.0  # bound on ‖θ*‖, for the schedules
     horizon: int | None = None  # T, for the schedules; None: t
@@ -39,7 +42,7 @@ class FeaturePerturbation:
         if not isinstance(self.noise, (Gaussian, Ball, Custom)):
             raise ValueError(f"noise must be dither.noise.Gaussian(), Ball() or Custom(...), got {self.noise!r}")
         views.check(self.noise, name="noise", coupled=self.coupled)
-        if self.form not in ("scalar", "vector"):
+        if self.form not in get_args(Form):
             raise ValueError(f"form must be 'scalar' or 'vector', got {self.form!r}")
         if self.form == "vector" and isinstance(self.noise, Custom):
             raise ValueError("form='vector' draws ζ, and a custom law is one of z: use form='scalar'")

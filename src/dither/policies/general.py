@@ -19,7 +19,7 @@ is why `FeaturePerturbation` moves arm i of a linear model by its width w_i.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.noise import Ball, Gaussian
 
-SCHEDULES = ("1/t", "constant", "spread")
+Schedule = Literal["1/t", "constant", "spread"]
+SCHEDULES = get_args(Schedule)
 LARGEST_VARIANCE = 1e15
 
 
@@ -42,7 +43,7 @@ class Root(NamedTuple):
 class GeneralFeaturePerturbation:
     """On any model with `mean_at`."""
 
-    Sigma: str | float | Callable[[int], Any] = "1/t"  # Σ_t: a name, a constant variance, or a function of t
+    Sigma: Schedule | float | Callable[[int], Any] = "1/t"  # Σ_t: a name, a constant variance, or a function of t
     c: float = 1.0  # a factor of the standard deviations
     noise: Gaussian | Ball = Gaussian()
     coupled: bool = False  # one ζ for all arms

@@ -9,12 +9,14 @@ A policy with `eps` chooses uniformly among the arms on offer with that probabil
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from dither.base import errors
 from dither.base.arrays import Array
 from dither.policies import views
 
-DECAYS = ("half", "text")
+Decay = Literal["half", "text"]
+DECAYS = get_args(Decay)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class EpsGreedy(Greedy):
     """Greedy, with a share ε_t of uniform choices."""
 
     epsilon: float = 0.05  # ε
-    decay: str | None = "half"
+    decay: Decay | None = "half"
     horizon: int | None = None  # T; None: t, which makes ε_t constant
 
     def __post_init__(self) -> None:

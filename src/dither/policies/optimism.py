@@ -18,7 +18,7 @@ with probability 1 - δ in each round, and not in all rounds at once. docs/drift
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from dither import theory
 from dither.base import errors
@@ -26,7 +26,8 @@ from dither.base.arrays import Array
 from dither.models.model import link
 from dither.policies import views
 
-RADII = ("constant", "oful", "ucb-glm", "d-linucb", "ofuglb")
+Radius = Literal["constant", "oful", "ucb-glm", "d-linucb", "ofuglb"]
+RADII = get_args(Radius)
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class UCB:
     """
 
     beta: float | None = None  # β; None: the radius below
-    radius: str = "constant"
+    radius: Radius = "constant"
     sigma: float = 1.0  # R, sd of the reward noise
     S: float | None = 1.0  # bound on ‖θ*‖; None: √d
     horizon: int | None = None  # T; None: t

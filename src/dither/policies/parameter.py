@@ -8,7 +8,7 @@ No choice probability in closed form: propensities are Monte Carlo.
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from dither.base import arrays
 from dither.base.arrays import Array
@@ -35,7 +35,7 @@ class Posterior(NamedTuple):
 class ThompsonSampling:
     """On any model with `sample` and `scores`."""
 
-    c: scale.Scale = 1.0
+    c: scale.Scale | Literal["anytime"] = 1.0
     sigma: float = 1.0  # R, sd of the reward noise
     S: float = 1.0  # bound on ‖θ*‖, for the schedules
     horizon: int | None = None  # T, for the schedules; None: t

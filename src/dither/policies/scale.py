@@ -10,14 +10,15 @@ forgets, t under the second logarithm is the sum of what t observations count: i
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 from dither import theory
 from dither.base import errors
 from dither.models.model import link
 
-Scale = float | str | Callable[[int], float]
-NAMES = ("oful", "theory")
+Named = Literal["oful", "theory"]
+Scale = float | Named | Callable[[int], float]
+NAMES = get_args(Named)
 
 
 def check(policy: Any, c: Scale) -> None:
@@ -37,7 +38,7 @@ def check(policy: Any, c: Scale) -> None:
         raise ValueError(f"delta must lie in (0, 1), got {policy.delta!r}")
 
 
-def needs(c: Scale) -> frozenset[str]:
+def needs(c: object) -> frozenset[str]:
     """What the schedule asks of a model."""
     if not isinstance(c, str):
         return frozenset()

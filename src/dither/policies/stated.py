@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class SquareCB:
         for a linear class of d parameters, whose regret in squares is d log(1 + T/d)
     """
 
-    gamma: float | str = 10.0
+    gamma: float | Literal["theory"] = 10.0
     power: float = 0.5
     horizon: int | None = None  # T of "theory"; None: t
     needs = frozenset({"mean", "predict"})

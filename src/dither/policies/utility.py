@@ -21,7 +21,7 @@ class RandUCB:
 
     law: noise.Points | noise.Gaussian | noise.Ball | noise.Custom = noise.half_gaussian()  # of a
     beta: float | None = None  # β; None: the radius below
-    radius: str = "constant"  # as of `optimism.UCB`
+    radius: optimism.Radius = "constant"  # as of `optimism.UCB`
     sigma: float = 1.0  # R, sd of the reward noise
     S: float | None = 1.0  # bound on ‖θ*‖; None: √d
     horizon: int | None = None  # T; None: t

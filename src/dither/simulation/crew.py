@@ -18,7 +18,7 @@ from dither.deciding.demands import Demands
 from dither.deciding.one_arm import ONE
 from dither.models import adapting
 from dither.models.model import begin, given_up
-from dither.simulation.world import Rounds, World
+from dither.simulation.world import Rounds, WorldOfRuns
 
 BATCH = 50  # the most runs in lockstep, by default: with more, a run costs no less
 STATES = 50_000  # the most entries of F in all runs in lockstep, by default: they stay in the cache
@@ -30,7 +30,7 @@ def in_cache(env: Any) -> int:
     return min(BATCH, max(8, STATES // (env.dim**2 * (env.arms if env.disjoint else 1))))
 
 
-def teams(crew: list["Agent"], world: World) -> list[list["Agent"]]:
+def teams(crew: list["Agent"], world: WorldOfRuns) -> list[list["Agent"]]:
     """The agents, those together that learn together: no more runs in all than stay in the cache."""
     if world.xp is not arrays.backend(None) or hasattr(world.env, "delays"):
         return [[agent] for agent in crew]
@@ -66,35 +66,34 @@ class Team:
         """Keep the state of all runs, and give each agent its own as views."""
         self.state, R = state, len(self.agents[0].world.runs)
         for k, agent in enumerate(self.agents):
-            own = slice(k * R, (k + 1) * R)
-            agent.state = trees.map_arrays(operator.itemgetter(own), state)
+            agent.state = trees.map_arrays(operator.itemgetter(slice(k * R, (k + 1) * R)), state)
 
     def step(self, t: int, i: int, rows: Rounds) -> None:
         """Choose, pay, learn: round t, which is round i of these."""
-        seen: list[Any] = []
+        lessons: list[Any] = []
         try:
             for agent in self.agents:
-                seen.append(agent.choose(t, i, rows))
-            self.learn(t, i, rows, seen)
+                lessons.append(agent.choose(t, i, rows))
+            self.learn(t, i, rows, lessons)
         except Exception as error:
-            chosen = self.agents[len(seen) :][:1] or self.agents  # none is left: all of them learn
-            error.add_note(f"{', '.join(agent.label for agent in chosen)} in round {t}")
+            failed = self.agents[len(lessons) :][:1] or self.agents  # none is left: all of them learn
+            error.add_note(f"{', '.join(agent.label for agent in failed)} in round {t}")
             raise
 
-    def learn(self, t: int, i: int, rows: Rounds, seen: list[Any]) -> None:
-        """Learn what the agents have seen in round t, which is round i of these."""
-        if len(seen) == 1:
-            self.agents[0].learn(t, seen[0], None if rows.delay is None else rows.delay[:, i])
+    def learn(self, t: int, i: int, rows: Rounds, lessons: list[Any]) -> None:
+        """Learn what `choose` of each agent gave in round t, which is round i of these."""
+        if len(lessons) == 1:
+            self.agents[0].learn(t, lessons[0], None if rows.delay is None else rows.delay[:, i])
             return
-        x, r = (np.concatenate(kind) for kind in list(zip(*seen, strict=True))[:2])
-        slot = {name: np.concatenate([own[name] for _, _, own in seen]) for name in seen[0][2]}
+        x, r = (np.concatenate(kind) for kind in list(zip(*lessons, strict=True))[:2])
+        slot = {name: np.concatenate([settings[name] for _, _, settings in lessons]) for name in lessons[0][2]}
         self.share(self.model.update(self.state, x, r, **slot, **given_up(self.model)))
 
 
 class Agent:
     """One algorithm in R runs."""
 
-    def __init__(self, label: str, model: Any, policy: Any, world: World) -> None:
+    def __init__(self, label: str, model: Any, policy: Any, world: WorldOfRuns) -> None:
         self.label, self.model, self.policy, self.world = label, model, policy, world
         self.home = world.device is not None and model.placed is not None  # its arrays are NumPy's
         R, numpy = len(world.runs), arrays.backend(None)
@@ -104,7 +103,7 @@ class Agent:
         self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
         self.regret = self.realised = self.array(np.zeros(R))
         self.block = 1  # rounds whose chance is drawn at once; the first shows how many fit
-        self.late: dict[int, list] = {}  # round -> what is learnt at its end
+        self.late: dict[int, list[Any]] = {}  # round -> what is learnt at its end
 
     def array(self, x: np.ndarray) -> Array:
         """In the library of its state, on its device."""
@@ -149,9 +148,9 @@ class Agent:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
         return x, r, slot
 
-    def learn(self, t: int, seen: tuple[Array, Array, dict[str, Any]], delay: np.ndarray | None) -> None:
-        """Learn what comes in round t; delay (R,) says how many rounds late what was seen now will come."""
-        x, r, slot = seen
+    def learn(self, t: int, lesson: tuple[Array, Array, dict[str, Any]], delay: np.ndarray | None) -> None:
+        """Learn what comes in round t; delay (R,) says how many rounds late this lesson, of `choose`, will come."""
+        x, r, slot = lesson
         if delay is None:
             self.state = self.model.update(self.state, x, r, **slot, **given_up(self.model))
             return

@@ -8,7 +8,7 @@ show this one.
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from dither.deciding import policy as policy_contract
 from dither.models import adapting
 from dither.models.model import Model, begin
 from dither.simulation.crew import Agent, Team, in_cache, teams
-from dither.simulation.world import World
+from dither.simulation.world import WorldOfRuns
 
 CHUNK = 2**23  # bytes of contexts drawn at once: few calls for each run, and they stay in the cache
 MEMORY = 4 * 10**8  # the most bytes of the states in lockstep, by default: a model may keep its history
@@ -127,14 +127,8 @@ def simulate(
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
     shares = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
-    settings = dict(
-        rounds=rounds, seed=seed, marks=marks, xp=arrays.backend(device) if xp is None else xp, device=device
-    )
-    done = _Count(len(numbers) * rounds, on_progress)
-    if jobs == 1:
-        pieces = [_lockstep(env, agents, share, done=done, **settings) for share in shares]
-    else:
-        pieces = _parallel(env, agents, shares, jobs=jobs, done=done, **settings)
+    contest = Contest(env, agents, rounds, seed, marks, arrays.backend(device) if xp is None else xp, device)
+    pieces = _pieces(contest, shares, jobs=jobs, on_progress=on_progress)
     regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
     return Results(tuple(agents), numbers, marks, regret, realised, seed)
 
@@ -172,7 +166,7 @@ def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 
     """Refuse models whose `support` does not hold the rewards of the run's first rounds."""
     bounded = [model for model in map(adapting.adapted, models) if not _holds(model, -math.inf, math.inf)]
     if bounded:
-        world = World(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
+        world = WorldOfRuns(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
         _refuse(env, bounded, world.advance(FIRST).reward)
 
 
@@ -194,7 +188,7 @@ def _refuse(env: Any, models: Iterable[Any], reward: np.ndarray) -> None:
             )
 
 
-def _whole(name: str, values: list) -> np.ndarray:
+def _whole(name: str, values: list[int]) -> np.ndarray:
     for value in values:
         errors.at_least(f"each of {name}", value, 0)
     return np.array(values, dtype=np.int64)
@@ -207,15 +201,15 @@ def entries(algorithms: Algorithms) -> dict[str, Spec | tuple[Any, Any]]:
             f"algorithms must be a list of names or a dict, got the text {algorithms!r}: pass [{algorithms!r}]"
         )
     if isinstance(algorithms, Mapping):
-        found = {label: _entry(label, what) for label, what in algorithms.items()}
+        labelled = {label: _entry(label, what) for label, what in algorithms.items()}
     else:
-        listed = [_entry(str(what), what) for what in algorithms]
-        found = {str(spec): spec for spec in listed}
-        if len(found) < len(listed):
-            raise ValueError(f"algorithms must differ, got {[*map(str, listed)]}; in a dict they may have labels")
-    if not found:
+        specs = [_entry(str(what), what) for what in algorithms]
+        labelled = {str(spec): spec for spec in specs}
+        if len(labelled) < len(specs):
+            raise ValueError(f"algorithms must differ, got {[*map(str, specs)]}; in a dict they may have labels")
+    if not labelled:
         raise ValueError("algorithms must name at least one algorithm")
-    return found
+    return labelled
 
 
 def _entry(label: str, what: Any) -> Spec | tuple[Any, Any]:
@@ -241,48 +235,53 @@ def recorded(T: int) -> np.ndarray:
     return np.unique(np.r_[np.geomspace(1, T, 180).round().astype(np.int64), even, T])
 
 
-class _Count:
-    """Tells a progress callback how many rounds are done."""
+@dataclass(frozen=True)
+class Contest:
+    """What all runs of a simulation have in common."""
 
-    def __init__(self, total: int, tell: Callable[[int, int], None] | None) -> None:
-        self.done, self.total, self.tell = 0, total, tell
-
-    def add(self, n: int) -> None:
-        self.done += n
-        if self.tell is not None:
-            self.tell(self.done, self.total)
-
-
-def _parallel(env: Any, agents: dict, shares: list, *, jobs: int, done: _Count, **settings: Any) -> list:
-    send = workers.delayed(_there)
-    calls = [send(parts.Travel(), env, agents, runs, done=None, **settings) for runs in shares]
-    found = []
-    for runs, piece in zip(shares, workers.Workers(jobs=jobs).results(calls, ordered=True), strict=True):
-        found.append(piece)
-        done.add(len(runs) * settings["rounds"])
-    return found
+    env: Any
+    agents: dict[str, tuple[Any, Any]]  # label -> model and policy
+    rounds: int
+    seed: int
+    marks: np.ndarray  # (P,) rounds at which the regret is recorded
+    xp: Any
+    device: str | None
 
 
-def _there(arrived: parts.Travel, *what: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
+def _pieces(
+    contest: Contest, shares: list[np.ndarray], *, jobs: int, on_progress: Callable[[int, int], None] | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """What `_lockstep` gives for each share of the runs: here, or in so many processes."""
+    done, total = 0, sum(map(len, shares)) * contest.rounds
+
+    def tell(more: int) -> None:
+        nonlocal done
+        done += more
+        if on_progress is not None:
+            on_progress(done, total)
+
+    if jobs == 1:
+        yield from (_lockstep(contest, share, tell) for share in shares)
+        return
+    calls = [workers.delayed(_there)(parts.Travel(), contest, share) for share in shares]
+    for share, piece in zip(shares, workers.Workers(jobs=jobs).results(calls, ordered=True), strict=True):
+        tell(len(share) * contest.rounds)
+        yield piece
+
+
+def _there(arrived: parts.Travel, contest: Contest, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`_lockstep` in another process, where the user's files are loaded first."""
-    return _lockstep(*what, **settings)
+    return _lockstep(contest, runs, lambda more: None)
 
 
-def _lockstep(
-    env: Any,
-    agents: dict,
-    runs: np.ndarray,
-    *,
-    rounds: int,
-    seed: int,
-    marks: np.ndarray,
-    xp: Any,
-    device: Any,
-    done: Any,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once."""
+def _lockstep(contest: Contest, runs: np.ndarray, tell: Callable[[int], None]) -> tuple[np.ndarray, np.ndarray]:
+    """Cumulative regrets (A, R, P) of the means and of the rewards, for these runs at once.
+
+    tell : called with the number of rounds that were played since the last call
+    """
+    env, agents, rounds, marks, device = contest.env, contest.agents, contest.rounds, contest.marks, contest.device
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
-    world = World(env, runs, seed, xp=xp, device=device)
+    world = WorldOfRuns(env, runs, contest.seed, xp=contest.xp, device=device)
     crew = [Agent(label, model, policy, world) for label, (model, policy) in agents.items()]
     playing = [Team(team) for team in teams(crew, world)]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
@@ -305,6 +304,5 @@ def _lockstep(
             sums = agent.sums(kinds[agent.home])
             regret[a][:, due], realised[a][:, due] = (arrays.numpy(kind)[:, marks[due] - t - 1] for kind in sums)
         t += ahead
-        if done is not None:
-            done.add(ahead * len(runs))
+        tell(ahead * len(runs))
     return regret, realised

@@ -23,7 +23,7 @@ class Rounds(NamedTuple):
     mask: Array | None  # (R, n, K)  True: on offer; None: all are
 
 
-class World:
+class WorldOfRuns:
     """The environment of R runs, each with streams of its own."""
 
     def __init__(self, env: Any, runs: np.ndarray, seed: int, *, xp: Any, device: Any) -> None:
@@ -45,8 +45,8 @@ class World:
 
     def moved(self, rows: Rounds) -> Rounds:
         """The rounds in the library and on the device of this simulation."""
-        moved = {name: None if part is None else self.array(part) for name, part in rows._asdict().items()}
-        return Rounds(**moved | {"delay": rows.delay})
+        parts = {name: None if part is None else self.array(part) for name, part in rows._asdict().items()}
+        return Rounds(**parts | {"delay": rows.delay})
 
     def advance(self, n: int) -> Rounds:
         """The next n rounds."""
@@ -93,10 +93,10 @@ class World:
 
     def finite(self, method: str, answer: np.ndarray, r: int) -> None:
         """Refuse NaN and infinity in what a method gave for the next rounds (n, ...) of the r-th run."""
-        known = np.isfinite(answer)
-        if known.all():
+        finite = np.isfinite(answer)
+        if finite.all():
             return
-        first = tuple(np.argwhere(~known)[0])
+        first = tuple(np.argwhere(~finite)[0])
         does = "write finite numbers into all of out" if method == "fill" else "return finite numbers"
         raise ValueError(
             f"{type(self.env).__name__}.{method} must {does}, and gives {answer[first]} in round "

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dither.base import errors
 
@@ -23,17 +24,16 @@ class CheckFailed(AssertionError):
     """What a part fails. `failures` has the name of each check and what it found; `part` is the part's name."""
 
     def __init__(self, part: str, failures: Mapping[str, str]) -> None:
-        found = dict(failures)
-        said = [f"{part} fails the check {name!r}: {text}" for name, text in found.items()]
-        many = f"{part} fails {len(found)} checks.\n" if len(found) > 1 else ""
-        super().__init__(many + "\n".join(said))
-        self.part, self.failures = part, found
+        self.part, self.failures = part, dict(failures)
+        lines = [f"{part} fails the check {name!r}: {text}" for name, text in failures.items()]
+        many = f"{part} fails {len(lines)} checks.\n" if len(lines) > 1 else ""
+        super().__init__(many + "\n".join(lines))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.part, self.failures)
 
 
-class Case(Protocol):
+class CheckedCase(Protocol):
     """What the checks of one part start from."""
 
     @property
@@ -89,7 +89,7 @@ class Checker(Generic[P]):
     """
 
     def __init__(
-        self, make: Callable[P, Case], rules: Mapping[str, Callable[[Any], None]], gate: str | None = None
+        self, make: Callable[P, CheckedCase], rules: Mapping[str, Callable[[Any], None]], gate: str | None = None
     ) -> None:
         self.make, self.rules, self.gate = make, dict(rules), gate
         functools.update_wrapper(self, make)
@@ -119,68 +119,73 @@ class Checker(Generic[P]):
 
 def checker(
     *rules: Callable[[Any], None], gate: Callable[[Any], None] | None = None
-) -> Callable[[Callable[P, Case]], Checker[P]]:
+) -> Callable[[Callable[P, CheckedCase]], Checker[P]]:
     """Make a `Checker` of the function that builds the case; the checks are called as their functions are.
 
     gate : the check that comes first; where it fails, the others are not run
     """
     first = () if gate is None else (gate,)
 
-    def made(make: Callable[P, Case]) -> Checker[P]:
-        named = {rule.__name__: rule for rule in (*first, *rules)}
-        return Checker(make, named, None if gate is None else gate.__name__)
+    def make_checker(make: Callable[P, CheckedCase]) -> Checker[P]:
+        by_name = {rule.__name__: rule for rule in (*first, *rules)}
+        return Checker(make, by_name, None if gate is None else gate.__name__)
 
-    return made
+    return make_checker
 
 
-def require(holds: Any, found: str, *, cure: str) -> None:
-    """Fail where a rule does not hold; found: what was seen, with its numbers; cure: what to change."""
+def require(holds: Any, says: str, *, cure: str) -> None:
+    """Fail where a rule does not hold; says: what there is in its place, with its numbers; cure: what to change."""
     if not holds:
-        raise AssertionError(f"{found}. {cure}")
+        raise AssertionError(f"{says}. {cure}")
 
 
-def close(found: Any, wanted: Any, *, rtol: float, atol: float = 0.0) -> bool:
+def agree(numbers: ArrayLike, wanted: ArrayLike, says: str, *, rtol: float, atol: float = 0.0, cure: str) -> None:
+    """Fail where numbers are not `close` to those that are wanted; what is said ends with where they differ most."""
+    require(close(numbers, wanted, rtol=rtol, atol=atol), f"{says} {farthest(numbers, wanted)}", cure=cure)
+
+
+def close(numbers: ArrayLike, wanted: ArrayLike, *, rtol: float, atol: float = 0.0) -> bool:
     """Whether two arrays of numbers are of one shape and agree to rtol; NaN agrees with NaN."""
-    found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
-    return found.shape == wanted.shape and bool(np.allclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True))
+    x, y = np.asarray(numbers, dtype=float), np.asarray(wanted, dtype=float)
+    return x.shape == y.shape and bool(np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=True))
 
 
-def farthest(found: Any, wanted: Any) -> str:
+def farthest(numbers: ArrayLike, wanted: ArrayLike) -> str:
     """Where two arrays differ most, in words."""
-    found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
-    if found.shape != wanted.shape:
-        return f"shape {found.shape} against {wanted.shape}"
-    apart = np.abs(found - wanted)
-    apart = np.where(np.isnan(apart), np.where(np.isnan(found) & np.isnan(wanted), 0.0, np.inf), apart)
-    place = np.unravel_index(int(np.argmax(apart)), apart.shape) if apart.size else ()
-    where = f" at {tuple(int(i) for i in place)}" if place else ""
-    return f"{float(found[place]):.9g} against {float(wanted[place]):.9g}{where}" if apart.size else "nothing"
+    x, y = np.asarray(numbers, dtype=float), np.asarray(wanted, dtype=float)
+    if x.shape != y.shape:
+        return f"shape {x.shape} against {y.shape}"
+    if not x.size:
+        return "nothing"
+    apart = np.where(np.isnan(x) & np.isnan(y), 0.0, np.nan_to_num(np.abs(x - y), nan=np.inf, posinf=np.inf))
+    place = tuple(map(int, np.unravel_index(np.argmax(apart), apart.shape)))
+    return f"{float(x[place]):.9g} against {float(y[place]):.9g}" + (f" at {place}" if place else "")
 
 
-def _said(error: Exception, rule: Callable[[Any], None], case: Case) -> str:
+def _said(error: Exception, rule: Callable[[Any], None], case: CheckedCase) -> str:
     """What a failure says; of an error that no check raised on purpose, the method that raised it and the rule."""
     if isinstance(error, AssertionError) and str(error):
         return str(error)
     text = f"{type(error).__name__}: {error}"
-    said = [f"The rule is: {inspect.getdoc(rule)}"]
+    sentences = [f"The rule is: {inspect.getdoc(rule)}"]
     if (place := _raised(error, case)) is not None:
-        owner, method, given = place
-        text = f"{owner}.{method} raised {text}" + (f". It was given {given}" if given else "")
-        promised = case.promise(method) if isinstance(case, Promised) else None
-        said += [f"What `{method}` promises: {promised}"] if promised else []
-    return ". ".join([text, *(one.rstrip(".") for one in said)])
+        owner, method, shapes = place
+        text = f"{owner}.{method} raised {text}" + (f". It was given {shapes}" if shapes else "")
+        promise = case.promise(method) if isinstance(case, Promised) else None
+        sentences += [f"What `{method}` promises: {promise}"] if promise else []
+    return ". ".join([text, *(sentence.rstrip(".") for sentence in sentences)])
 
 
-def _raised(error: Exception, case: Case) -> tuple[str, str, str] | None:
+def _raised(error: Exception, case: CheckedCase) -> tuple[str, str, str] | None:
     """The last method of the part that was entered: its class, its name and the shapes that it was given."""
     parts = [getattr(case, name) for name in ("model", "policy", "env") if hasattr(case, name)]
-    found = None
+    place = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
         of = frame.f_locals.get("self")
         name = frame.f_code.co_name
         if any(of is part for part in parts) and hasattr(type(of), name) and not name.startswith("_"):
-            found = type(of).__name__, name, _shapes(frame.f_locals, frame.f_code)
-    return found
+            place = type(of).__name__, name, _shapes(frame.f_locals, frame.f_code)
+    return place
 
 
 def _shapes(values: Mapping[str, Any], code: Any) -> str:

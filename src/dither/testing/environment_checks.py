@@ -12,13 +12,16 @@ from dither.base import errors
 from dither.envs import base
 from dither.simulation.simulate import simulate
 from dither.testing import chance
-from dither.testing.checking import checker, close, farthest, require
+from dither.testing.checking import agree, checker, farthest, require
 
 ROUNDS = 24  # of one run
-CUTS = (1, 3, 8)  # the same rounds asked for in pieces of these sizes, again and again
+SAME = dict(rtol=1e-12, atol=1e-12)
+OF_RUN = "Keep nothing in the environment: what belongs to a run is what `start` returns"
+FROM_RNG = "Draw from the `rng` that the method is given"
+CUTS = (1, 3, 8)  # the same rounds asked for in pieces of these sizes, again and again; they divide ROUNDS
 
 
-class Rounds(NamedTuple):
+class RunRounds(NamedTuple):
     """n rounds of one run."""
 
     X: np.ndarray  # (n, K, d), or (n, d) with disjoint slots
@@ -27,7 +30,7 @@ class Rounds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class World:
+class EnvironmentTrial:
     """An environment and how much of it is tried."""
 
     env: Any
@@ -54,14 +57,14 @@ class World:
 
     def rounds(
         self, run: Any, rng: np.random.Generator, n: int, *, t: int = 1, offers: np.random.Generator | None = None
-    ) -> Rounds:
+    ) -> RunRounds:
         """The n rounds from t on. offers : the stream of the masks; None: one that begins here."""
         X = np.full((n, self.env.dim) if self.env.disjoint else (n, self.env.arms, self.env.dim), np.nan)
         more = base.fill(self.env, run, rng, X, t=t)
         mean, mask = np.asarray(self.env.means(run, X, more), dtype=float), None
         if hasattr(self.env, "offered"):
             mask = np.asarray(self.env.offered(run, offers or np.random.default_rng(4), X, more))
-        return Rounds(X, mean, mask)
+        return RunRounds(X, mean, mask)
 
     def paid(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
         """Rewards (n, K) of these means."""
@@ -71,7 +74,7 @@ class World:
         return mean if noise is None else mean + noise
 
 
-def protocol(case: World) -> None:
+def protocol(case: EnvironmentTrial) -> None:
     """`simulate` runs it: sizes are whole numbers, contexts and means are finite and of the right shapes."""
     env = case.env
     for name in ("arms", "dim"):
@@ -90,46 +93,30 @@ def protocol(case: World) -> None:
         f"means gives shape {mean.shape}",
         cure=f"It must be ({ROUNDS}, {env.arms}): the expected reward of each arm in each round, finite",
     )
-    found = simulate(env, {"mine": case.agent()}, runs=2, rounds=5, seed=case.seed)
+    regret = simulate(env, {"mine": case.agent()}, runs=2, rounds=5, seed=case.seed).regret
     require(
-        np.all(np.diff(found.regret, axis=-1) >= -1e-9),
-        f"the regret falls: {np.round(found.regret[0, 0], 4).tolist()}",
+        np.all(np.diff(regret, axis=-1) >= -1e-9),
+        f"the regret falls: {np.round(regret[0, 0], 4).tolist()}",
         cure="`means` must give the expected reward of every arm, the best one among them",
     )
 
 
-def blocks(case: World) -> None:
+def blocks(case: EnvironmentTrial) -> None:
     """n rounds at once are the n rounds one by one: contexts, means, masks, rewards and delays."""
-    env = case.env
-    X, mean, mask = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
-    noise = np.random.default_rng(2)
-    reward = case.paid(noise, mean)
+    whole = _answers(case, ROUNDS)
     for size in CUTS:
-        run, rng, again, offers = case.begun(), *(np.random.default_rng(i) for i in (1, 2, 4))
-        parts = [case.rounds(run, rng, size, t=1 + i * size, offers=offers) for i in range(ROUNDS // size)]
-        n = size * len(parts)
-        pieces = {
-            "fill": (X[:n], np.concatenate([part.X for part in parts])),
-            "means": (mean[:n], np.concatenate([part.mean for part in parts])),
-        }
-        if mask is not None:
-            pieces["offered"] = (mask[:n], np.concatenate([part.mask for part in parts if part.mask is not None]))
-        name = "rewards" if hasattr(env, "rewards") else "reward_noise"
-        pieces[name] = (reward[:n], np.concatenate([case.paid(again, part[1]) for part in parts]))
-        if hasattr(env, "delays"):
-            late = np.random.default_rng(3)
-            whole = np.asarray(env.delays(np.random.default_rng(3), n))
-            pieces["delays"] = (whole, np.concatenate([env.delays(late, size) for _ in parts]))
-        for method, (at_once, in_turn) in pieces.items():
-            require(
-                close(at_once, in_turn, rtol=1e-12, atol=1e-12),
-                f"{method} gives other rounds when {size} are asked for at a time: {farthest(at_once, in_turn)}",
+        for method, in_turn in _answers(case, size).items():
+            agree(
+                whole[method],
+                in_turn,
+                f"{method} gives other rounds when {size} are asked for at a time:",
+                **SAME,
                 cure="Make one kind of draw in each method, with one call for all n rounds. Keep what comes next in "
                 "the run that `start` returns. What depends on time depends on the argument t of `fill`",
             )
 
 
-def runs(case: World) -> None:
+def runs(case: EnvironmentTrial) -> None:
     """A run comes from its stream alone: begun again it is the same, and another run beside it changes nothing."""
     X, mean, _ = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
     again, other = case.begun(), case.begun(1)
@@ -138,18 +125,12 @@ def runs(case: World) -> None:
     for t in (1, 1 + ROUNDS // 2):
         parts.append(case.rounds(again, first, ROUNDS // 2, t=t))
         case.rounds(other, rng, ROUNDS // 2, t=t)
-    for name, whole, found in (
-        ("contexts", X, np.concatenate([part.X for part in parts])),
-        ("means", mean, np.concatenate([part.mean for part in parts])),
-    ):
-        require(
-            close(found, whole, rtol=1e-12, atol=1e-12),
-            f"the {name} of a run change when another run goes on beside it: {farthest(found, whole)}",
-            cure="Keep nothing in the environment: what belongs to a run is what `start` returns",
-        )
+    for name, whole, pieces in (("contexts", X, [part.X for part in parts]), ("means", mean, [p.mean for p in parts])):
+        says = f"the {name} of a run change when another run goes on beside it:"
+        agree(np.concatenate(pieces), whole, says, **SAME, cure=OF_RUN)
 
 
-def means(case: World) -> None:
+def means(case: EnvironmentTrial) -> None:
     """`means` draws nothing and writes into nothing."""
     run = case.begun()
     X = np.empty((ROUNDS, case.env.dim) if case.env.disjoint else (ROUNDS, case.env.arms, case.env.dim))
@@ -164,7 +145,7 @@ def means(case: World) -> None:
     require(np.array_equal(X, before), "means writes into X", cure="Compute in new arrays")
 
 
-def rewards(case: World) -> None:
+def rewards(case: EnvironmentTrial) -> None:
     """Rewards have the means that `means` says."""
     mean = case.rounds(case.begun(), np.random.default_rng(1), 2).mean
     n, arms = case.draws, case.env.arms
@@ -187,24 +168,24 @@ def rewards(case: World) -> None:
         )
 
 
-def delays(case: World) -> None:
+def delays(case: EnvironmentTrial) -> None:
     """Delays are whole numbers of rounds, none below 0."""
     if not hasattr(case.env, "delays"):
         return
-    found = np.asarray(case.env.delays(np.random.default_rng(1), ROUNDS))
+    late = np.asarray(case.env.delays(np.random.default_rng(1), ROUNDS))
     require(
-        found.shape == (ROUNDS,) and found.dtype.kind in "iu" and found.min() >= 0,
-        f"delays gives {found.dtype} of shape {found.shape}, from {found.min()}",
+        late.shape == (ROUNDS,) and late.dtype.kind in "iu" and late.min() >= 0,
+        f"delays gives {late.dtype} of shape {late.shape}, from {late.min()}",
         cure=f"It must be ({ROUNDS},) whole numbers of at least 0: by how many rounds each reward comes late",
     )
 
 
-def offers(case: World) -> None:
+def offers(case: EnvironmentTrial) -> None:
     """Masks are True and False for each arm of each round, with an arm on offer in each; asking changes nothing."""
     if not hasattr(case.env, "offered"):
         return
-    X, mean, found = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
-    mask = np.asarray(found)
+    X, mean, answer = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
+    mask = np.asarray(answer)
     require(
         mask.shape == mean.shape and mask.dtype == bool,
         f"offered gives {mask.dtype} of shape {mask.shape}",
@@ -212,52 +193,42 @@ def offers(case: World) -> None:
     )
     empty = ~np.any(mask, axis=-1)
     require(not empty.any(), f"round {int(empty.argmax()) + 1} has no arm on offer", cure="Keep at least one in each")
-    run, given = case.begun(), X.copy()
-    more = base.fill(case.env, run, np.random.default_rng(1), given, t=1)
-    case.env.offered(run, np.random.default_rng(4), given, more)
-    again = np.asarray(case.env.means(run, given, more), dtype=float)
+    run, contexts = case.begun(), X.copy()
+    more = base.fill(case.env, run, np.random.default_rng(1), contexts, t=1)
+    case.env.offered(run, np.random.default_rng(4), contexts, more)
+    again = np.asarray(case.env.means(run, contexts, more), dtype=float)
     require(
-        np.array_equal(given, X) and np.array_equal(again, mean),
+        np.array_equal(contexts, X) and np.array_equal(again, mean),
         "offered changes the contexts or the means of its rounds",
         cure="Compute the mask in new arrays, and draw from the `rng` that it is given",
     )
 
 
-def streams(case: World) -> None:
+def streams(case: EnvironmentTrial) -> None:
     """In `simulate` a run is the same alone and in a batch, whatever the size of the batch."""
     settings = dict(rounds=30, seed=case.seed, record=range(1, 31))
     agents = {"mine": case.agent()}
     whole = simulate(case.env, agents, runs=4, **settings)  # type: ignore[arg-type]
     alone = simulate(case.env, agents, runs=[3], batch=1, **settings)  # type: ignore[arg-type]
     for name in ("regret", "realised"):
-        found, wanted = getattr(alone, name)[0, 0], getattr(whole, name)[0, 3]
-        require(
-            close(found, wanted, rtol=1e-12, atol=1e-12),
-            f"run 3 alone is not run 3 of 4: {name} {farthest(found, wanted)}",
-            cure="Keep nothing in the environment: what belongs to a run is what `start` returns",
-        )
+        regret, wanted = getattr(alone, name)[0, 0], getattr(whole, name)[0, 3]
+        agree(regret, wanted, f"run 3 alone is not run 3 of 4: {name}", **SAME, cure=OF_RUN)
 
 
-def global_randomness(case: World) -> None:
+def global_randomness(case: EnvironmentTrial) -> None:
     """NumPy's global generator is neither used nor moved."""
-    kept = mtrand.get_state()
+    before, rounds = mtrand.get_state(), []
     try:
-        found = []
         for start in (1, 2):
             mtrand.seed(start)
-            before = repr(mtrand.get_state())
-            run, rng = case.begun(), np.random.default_rng(1)
-            X, mean, _ = case.rounds(run, rng, 5)
-            found.append((X, case.paid(np.random.default_rng(2), mean)))
-            require(
-                repr(mtrand.get_state()) == before,
-                "NumPy's global generator moves",
-                cure="Draw from the `rng` that the method is given",
-            )
-        same = all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
-        require(same, "rounds depend on np.random.seed", cure="Draw from the `rng` that the method is given")
+            state = repr(mtrand.get_state())
+            X, mean, _ = case.rounds(case.begun(), np.random.default_rng(1), 5)
+            rounds.append((X, case.paid(np.random.default_rng(2), mean)))
+            require(repr(mtrand.get_state()) == state, "NumPy's global generator moves", cure=FROM_RNG)
+        same = all(np.array_equal(a, b) for a, b in zip(*rounds, strict=True))
+        require(same, "rounds depend on np.random.seed", cure=FROM_RNG)
     finally:
-        mtrand.set_state(kept)
+        mtrand.set_state(before)
 
 
 @checker(protocol, blocks, runs, means, rewards, delays, offers, streams, global_randomness)
@@ -267,7 +238,7 @@ def check_environment(
     draws: int = 20_000,
     seed: int = 0,
     expected_failed_checks: Mapping[str, str] | None = None,
-) -> World:
+) -> EnvironmentTrial:
     """Check an environment by the protocol of `dither.envs.base`.
 
     env : the environment, with `arms`, `dim`, `disjoint`, `start`, `fill`, `means`, and `reward_noise` or `rewards`;
@@ -279,4 +250,17 @@ def check_environment(
     Raises CheckFailed (an AssertionError) that names each rule that is broken, with the numbers and what to do;
     LookupError for a name of no check. `check_environment.checks(...)`, with the same arguments, lists them one by one.
     """
-    return World(env, draws, seed, dict(expected_failed_checks or {}))
+    return EnvironmentTrial(env, draws, seed, dict(expected_failed_checks or {}))
+
+
+def _answers(case: EnvironmentTrial, size: int) -> dict[str, np.ndarray]:
+    """What each method answers about the rounds of one run, asked for so many rounds at a time."""
+    env, run = case.env, case.begun()
+    rng, noise, late, offers = (np.random.default_rng(i) for i in (1, 2, 3, 4))
+    parts = []
+    for t in range(1, ROUNDS + 1, size):
+        X, mean, mask = case.rounds(run, rng, size, t=t, offers=offers)
+        part = {"fill": X, "means": mean} | ({} if mask is None else {"offered": mask})
+        part["rewards" if hasattr(env, "rewards") else "reward_noise"] = case.paid(noise, mean)
+        parts.append(part | ({"delays": env.delays(late, size)} if hasattr(env, "delays") else {}))
+    return {method: np.concatenate([part[method] for part in parts]) for method in parts[0]}

@@ -9,8 +9,11 @@ from dither import models, policies
 from dither.deciding import decision
 from dither.deciding import policy as policy_contract
 from dither.testing import probability_checks as stated
-from dither.testing.checking import checker, close, farthest, require
+from dither.testing.checking import agree, checker, farthest, require
 from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
+
+LEADING = "Compute with the last axis as the arms and `...` before it"
+FROM_RNG = "Draw from the `rng` that `draw` is given, and from nothing else"
 
 
 def draw(case: Trial) -> None:
@@ -53,14 +56,11 @@ def batch(case: Trial) -> None:
         require(
             first is None,
             f"request {first} of a batch is answered with another arm than alone",
-            cure="Compute with the last axis as the arms and `...` before it. `draw` must give a request the same "
-            "chance in a batch and alone, and `decide` of the view must choose what `best` or `scores` choose",
+            cure=f"{LEADING}. `draw` must give a request the same chance in a batch and alone, and `decide` of the "
+            "view must choose what `best` or `scores` choose",
         )
-        require(
-            close(many.propensity, [d.propensity for d in one], rtol=case.rtol),
-            f"a batch says other propensities: {farthest(many.propensity, [d.propensity for d in one])}",
-            cure="Compute with the last axis as the arms and `...` before it",
-        )
+        alone: Any = [d.propensity for d in one]
+        agree(many.propensity, alone, "a batch says other propensities:", rtol=case.rtol, cure=LEADING)
         require(
             a.decisions == b.decisions == n and same(a.choose(X[-1]), b.choose(X[-1])),
             "after a batch the next decision is another than after single ones",
@@ -69,11 +69,8 @@ def batch(case: Trial) -> None:
         if a.propensities(X[:1], draws=20, detail=True)[2] == "exact":
             p = a.propensities(X, mask=mask)
             alone = [b.propensities(X[i], mask=None if mask is None else mask[i]) for i in range(n)]
-            require(
-                close(p, alone, rtol=case.rtol, atol=1e-300),
-                f"propensities of a batch are not those of each request: {farthest(p, alone)}",
-                cure="Compute with the last axis as the arms and `...` before it",
-            )
+            says = "propensities of a batch are not those of each request:"
+            agree(p, alone, says, rtol=case.rtol, atol=1e-300, cure=LEADING)
 
 
 def shapes(case: Trial) -> None:
@@ -147,16 +144,9 @@ def purity(case: Trial) -> None:
 def seed(case: Trial) -> None:
     """The same seed gives the same decisions, another seed gives others."""
     first, again, other = (_played(case, seed) for seed in (1, 1, 2))
-    require(
-        first == again,
-        "two bandits of one seed choose differently",
-        cure="Draw from the `rng` that `draw` is given, and from nothing else",
-    )
-    require(
-        first != other or case.K == 1,
-        "two bandits of different seeds choose alike, with half of their choices uniform",
-        cure="Draw from the `rng` that `draw` is given, and from nothing else",
-    )
+    require(first == again, "two bandits of one seed choose differently", cure=FROM_RNG)
+    alike = "two bandits of different seeds choose alike, with half of their choices uniform"
+    require(first != other or case.K == 1, alike, cure=FROM_RNG)
 
 
 def save_and_load(case: Trial) -> None:
@@ -190,23 +180,17 @@ def streams(case: Trial) -> None:
     whole = case.simulated(beside, runs=3)[0]
     alone = case.simulated(mine, runs=[2], batch=1)[0]
     again = case.simulated(mine, runs=3, batch=2)[0]
-    for found, what in ((alone, whole[2:]), (again, whole)):
-        require(
-            close(found, what, rtol=1e-12, atol=1e-12),
-            f"a run depends on what runs beside it: regret {farthest(found, what)}",
-            cure="Compute each run from its own entries: `...` are the runs. Do not sum, sort or draw over them",
-        )
+    cure = "Compute each run from its own entries: `...` are the runs. Do not sum, sort or draw over them"
+    for regret, wanted in ((alone, whole[2:]), (again, whole)):
+        agree(regret, wanted, "a run depends on what runs beside it: regret", rtol=1e-12, atol=1e-12, cure=cure)
 
 
 def lockstep(case: Trial) -> None:
     """A run in `simulate` is what a live bandit does in the same rounds."""
     whole = case.simulated({"mine": (case.model, case.policy)}, runs=3)[0]
-    own = case.live(case.policy)
-    require(
-        close(whole[0], own, rtol=1e-6, atol=1e-9),
-        f"run 0 in lockstep and a live bandit part: regret {farthest(whole[0], own)}",
-        cure="Write `view` and its methods for `...` leading axes: none for a live bandit, R for R runs in lockstep",
-    )
+    cure = "Write `view` and its methods for `...` leading axes: none for a live bandit, R for R runs in lockstep"
+    says = "run 0 in lockstep and a live bandit part: regret"
+    agree(whole[0], case.live(case.policy), says, rtol=1e-6, atol=1e-9, cure=cure)
 
 
 @checker(
@@ -269,11 +253,12 @@ def _view(case: Trial, X: np.ndarray) -> Any:
 
 def _shared(policy: Any) -> dict[str, str]:
     """The data in the classes of a policy, as text: what is no method and has no name of Python's own."""
-    found: dict[str, str] = {}
-    for kind in reversed(type(policy).__mro__[:-1]):
-        data = {name: value for name, value in vars(kind).items() if not name.startswith("__") and not callable(value)}
-        found |= {name: repr(value) for name, value in data.items() if not hasattr(type(value), "__get__")}
-    return found
+    data = {name: value for kind in reversed(type(policy).__mro__[:-1]) for name, value in vars(kind).items()}
+    return {
+        name: repr(value)
+        for name, value in data.items()
+        if not (name.startswith("__") or callable(value) or hasattr(type(value), "__get__"))
+    }
 
 
 def _as_text(part: Any) -> str:

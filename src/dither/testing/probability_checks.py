@@ -6,7 +6,7 @@ import numpy as np
 
 from dither.bandit.bandit import Bandit
 from dither.testing import chance
-from dither.testing.checking import close, farthest, require
+from dither.testing.checking import agree, close, farthest, require
 from dither.testing.trial import Trial
 
 ABOUT = 1e-12  # how far the sum of probabilities may be from 1
@@ -53,19 +53,15 @@ def logged_propensity(case: Trial) -> None:
         kind = b.propensities(X[:1], draws=20, detail=True)[2]
         d: Any = b.choose(X, mask=mask)
         if kind != "exact":
-            found = d.propensity_kind
             require(
-                found == "none" and np.isnan(d.propensity).all() and d.propensity_se is None,
-                f"without Monte Carlo draws a decision is of kind {found!r}",
+                d.propensity_kind == "none" and np.isnan(d.propensity).all() and d.propensity_se is None,
+                f"without Monte Carlo draws a decision is of kind {d.propensity_kind!r}",
                 cure="It must be of kind 'none', with NaN as its propensity",
             )
             continue
-        own = np.take_along_axis(b.propensities(X, mask=mask), d.arm[:, None], axis=1)[:, 0]
-        require(
-            close(d.propensity, own, rtol=case.rtol),
-            f"a decision says another probability than propensities: {farthest(d.propensity, own)}",
-            cure="Let `chosen` and `decide` of the view give what its `propensities` gives, or leave them out",
-        )
+        p = np.take_along_axis(b.propensities(X, mask=mask), d.arm[:, None], axis=1)[:, 0]
+        cure = "Let `chosen` and `decide` of the view give what its `propensities` gives, or leave them out"
+        agree(d.propensity, p, "a decision says another probability than propensities:", rtol=case.rtol, cure=cure)
         require(
             d.propensity_kind == "exact"
             and d.propensity_se is None
@@ -82,9 +78,9 @@ def monte_carlo(case: Trial) -> None:
     p, se, kind = b.propensities(X, draws=max(case.draws // 2, 20), detail=True)
     if kind != "monte_carlo" or se is None:
         return
-    found: list[Any] = [b.choose(X) for _ in range(n)]
     allowed = chance.errors_allowed(n)
-    for d in found:
+    decisions: list[Any] = [b.choose(X) for _ in range(n)]
+    for d in decisions:
         slip = float(np.hypot(d.propensity_se, se[d.arm]))
         require(
             d.propensity_kind == "monte_carlo" and 0 < d.propensity <= 1,
@@ -126,12 +122,9 @@ def masked_arms(case: Trial) -> None:
         _compare(case, b, X, mask=mask, tests=2 * case.K)
         if case.slots is None:
             alone, slip, _ = _detail(case, case.bandit(floor=floor), X[mask])
-            off = chance.errors_allowed(2 * case.K) * np.hypot(slip, se[mask])
-            require(
-                _near(case, p[mask], alone, off),
-                f"the arms on offer have other probabilities than alone: {farthest(p[mask], alone)}",
-                cure="Arms that are ruled out must not change how the others compare",
-            )
+            says = "the arms on offer have other probabilities than alone: {}"
+            cure = "Arms that are ruled out must not change how the others compare"
+            _alike(case, p[mask], alone, np.hypot(slip, se[mask]), says, tests=2 * case.K, cure=cure)
 
 
 def permuted_arms(case: Trial) -> None:
@@ -143,12 +136,9 @@ def permuted_arms(case: Trial) -> None:
     if kind == "none":
         return
     q, slip, _ = _detail(case, b, X[order])
-    off = chance.errors_allowed(case.K) * np.hypot(se[order], slip)
-    require(
-        _near(case, q, p[order], off),
-        f"arms in another order have other probabilities: {farthest(q, p[order])}",
-        cure="A policy sees arms by their features, not by their places; ties are settled by the uniform `u`",
-    )
+    says = "arms in another order have other probabilities: {}"
+    cure = "A policy sees arms by their features, not by their places; ties are settled by the uniform `u`"
+    _alike(case, q, p[order], np.hypot(se[order], slip), says, tests=case.K, cure=cure)
     _compare(case, b, X[order], tests=case.K)
 
 
@@ -160,12 +150,9 @@ def ties(case: Trial) -> None:
     p, se, kind = _detail(case, b, X)
     if kind == "none":
         return
-    off = chance.errors_allowed(4) * se
-    require(
-        _near(case, p, 0.25, off),
-        f"four equal arms have probabilities {np.round(p, 4).tolist()}",
-        cure="Let the uniform `u` decide among arms that tie, as dither.arrays.argmax(scores, u=u, mask=mask) does",
-    )
+    says = f"four equal arms have probabilities {np.round(p, 4).tolist()}"
+    cure = "Let the uniform `u` decide among arms that tie, as dither.arrays.argmax(scores, u=u, mask=mask) does"
+    _alike(case, p, np.full(4, 0.25), se, says, tests=4, cure=cure)
     _compare(case, b, X, tests=4)
 
 
@@ -176,12 +163,9 @@ def logarithms(case: Trial) -> None:
         p, _, kind = _detail(case, b, case.request(), mask=mask)
         if kind != "exact":
             return
-        found = np.exp(b.propensities(case.request(), mask=mask, log=True))
-        require(
-            close(found, p, rtol=1e-6, atol=1e-12),
-            f"propensities(log=True) are the logarithms of others: {farthest(found, p)}",
-            cure="Let `log_propensities` of the view be the logarithm of `propensities`, or leave it out",
-        )
+        q = np.exp(b.propensities(case.request(), mask=mask, log=True))
+        cure = "Let `log_propensities` of the view be the logarithm of `propensities`, or leave it out"
+        agree(q, p, "propensities(log=True) are the logarithms of others:", rtol=1e-6, atol=1e-12, cure=cure)
 
 
 def lists(case: Trial) -> None:
@@ -189,15 +173,15 @@ def lists(case: Trial) -> None:
     b, X = case.bandit(), case.request()
     mask, n = np.arange(case.K) != 1, min(case.draws, LISTS)
     p, se, kind = _detail(case, b, X, mask=mask)
-    many, given = np.broadcast_to(X, (n, *X.shape)), np.tile(mask, (n, 1))
-    shown = b.choose_list(many, k=1, mask=given)
+    many, masks = np.broadcast_to(X, (n, *X.shape)), np.tile(mask, (n, 1))
+    shown = b.choose_list(many, k=1, mask=masks)
     hits = np.bincount(shown.arms[:, 0], minlength=case.K)
     require(
         kind == "none" or not chance.apart(hits, n, p, se, tests=case.K).any(),
         f"lists of one arm show {np.round(hits / n, 4).tolist()}, and propensities says {np.round(p, 4).tolist()}",
         cure="Let the first place of `in_turn` be what `best` shows, or leave `in_turn` out",
     )
-    two = b.choose_list(many[:200], k=2, mask=given[:200]).arms
+    two = b.choose_list(many[:200], k=2, mask=masks[:200]).arms
     require(
         np.all(two[:, 0] != two[:, 1]) and np.all(mask[two]),
         "a list of two names an arm twice, or one that is not on offer",
@@ -212,12 +196,8 @@ def floor(case: Trial) -> None:
     if kind == "none":
         return
     q, slip, _ = _detail(case, case.bandit(), X)
-    off = chance.errors_allowed(case.K) * np.hypot(se, slip)
-    require(
-        _near(case, p, 0.75 * q + 0.25 / case.K, off),
-        f"floor=0.25 gives {farthest(p, 0.75 * q + 0.25 / case.K)}",
-        cure="Leave the floor to the bandit: a policy must not know of it",
-    )
+    cure = "Leave the floor to the bandit: a policy must not know of it"
+    _alike(case, p, 0.75 * q + 0.25 / case.K, np.hypot(se, slip), "floor=0.25 gives {}", tests=case.K, cure=cure)
     uniform = _asked(case, case.bandit(floor=1.0), X)
     require(
         close(uniform, np.full(case.K, 1 / case.K), rtol=case.rtol),
@@ -236,9 +216,10 @@ def _detail(case: Trial, b: Bandit, X: np.ndarray, **settings: Any) -> tuple[np.
     return p, np.zeros_like(p) if se is None else se, kind
 
 
-def _near(case: Trial, found: np.ndarray, wanted: Any, off: Any) -> bool:
-    """Whether probabilities are those that are wanted, to rtol and to what Monte Carlo may be off."""
-    return bool(np.all(np.abs(found - wanted) <= off + case.rtol * np.abs(wanted) + 1e-15))
+def _alike(case: Trial, p: np.ndarray, wanted: np.ndarray, se: np.ndarray, says: str, *, tests: int, cure: str) -> None:
+    """Fail where probabilities are not those that are wanted, to rtol and to what errors se of Monte Carlo allow."""
+    off = chance.errors_allowed(tests) * se + case.rtol * np.abs(wanted) + 1e-15
+    require(np.all(np.abs(p - wanted) <= off), says.format(farthest(p, wanted)), cure=cure)
 
 
 def _unknown(case: Trial, b: Bandit, p: np.ndarray) -> bool:

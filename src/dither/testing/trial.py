@@ -10,18 +10,19 @@ from typing import Any
 
 import array_api_compat.numpy
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from dither import envs
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
-from dither.base import arrays, errors, streams, trees
+from dither.base import arrays, errors, trees
 from dither.deciding import policy as policy_contract
 from dither.deciding.answers import Decision, Decisions
-from dither.envs import base
 from dither.models import adapting
 from dither.models.model import Able, Model, begin
 from dither.simulation.simulate import simulate
+from dither.simulation.world import WorldOfRuns
 
 ARMS = 5  # of a request, where the model has no slots
 
@@ -101,7 +102,7 @@ class Trial:
         mask[:, 0] = True
         return mask
 
-    def paid(self, real: Any) -> np.ndarray:
+    def paid(self, real: ArrayLike) -> np.ndarray:
         """Real numbers as rewards that the model takes, in the same order."""
         low, high = self.support
         real = np.asarray(real, dtype=float)
@@ -111,20 +112,19 @@ class Trial:
 
     def bandit(self, *, learnt: bool = True, policy: Any = None, **settings: Any) -> Bandit:
         """A bandit; one that has learnt knows two of the arms of `request`."""
-        made = Bandit(
-            self.model, self.policy if policy is None else policy, dim=self.dim, **{"seed": self.seed} | settings
-        )
+        policy = self.policy if policy is None else policy
+        bandit = Bandit(self.model, policy, dim=self.dim, **{"seed": self.seed} | settings)
         if learnt:
             X, r = self.lesson()
-            made.update(X[:2], r[:2], **self.slot(np.arange(2)))
-        return made
+            bandit.update(X[:2], r[:2], **self.slot(np.arange(2)))
+        return bandit
 
     def fresh(self, batch: tuple[int, ...] = (), *, needs: frozenset[str] | None = None) -> Any:
         """A first state with these leading axes; each run has chance of its own. needs: None, those of the policy."""
 
         def rng() -> Any:
-            made = [np.random.default_rng(i) for i in range(batch[0] if batch else 1)]
-            return made if batch else made[0]
+            rngs = [np.random.default_rng(i) for i in range(batch[0] if batch else 1)]
+            return rngs if batch else rngs[0]
 
         settings = {"batch": batch, "xp": array_api_compat.numpy, "device": None} if batch else {}
         needs = frozenset(self.policy.needs) if needs is None else needs
@@ -146,11 +146,11 @@ class Trial:
         r[:2] = -0.8, 0.8
         return X, self.paid(r)
 
-    def slot(self, k: Any) -> dict[str, Any]:
+    def slot(self, k: ArrayLike) -> dict[str, Any]:
         """Of observation k: the argument arm= of `update`, where the model has slots, and at= where it has a clock."""
         return ({} if self.slots is None else {"arm": np.asarray(k) % self.slots}) | self.timed(k)
 
-    def timed(self, k: Any) -> dict[str, Any]:
+    def timed(self, k: ArrayLike) -> dict[str, Any]:
         """The argument at= of `update` of observation k, where the model has a clock."""
         return {"at": np.asarray(k) * 1.0} if self.whole.half_life is not None else {}
 
@@ -187,18 +187,9 @@ class Trial:
         """The regret (T,) of a live bandit that goes through run 0 of the same environment by itself."""
         env, n = self.world(), self.requests
         bandit = Bandit(self.model, policy, dim=env.dim, seed=self.seed)
-        purposes = ("instance", "contexts", "noise", "offered")
-        instance, contexts, noise, offers = (streams.stream(self.seed, 0, purpose) for purpose in purposes)
-        run = env.start(instance)
-        X = np.empty((n, env.dim) if env.disjoint else (n, env.arms, env.dim))
-        more = base.fill(env, run, contexts, X, t=1)
-        mean = np.asarray(env.means(run, X, more))
-        mask = env.offered(run, offers, X, more) if hasattr(env, "offered") else None
-        if hasattr(env, "rewards"):
-            reward = env.rewards(noise, mean)
-        else:
-            added = env.reward_noise(noise, n)
-            reward = mean if added is None else mean + added
+        rounds = WorldOfRuns(env, np.array([0]), self.seed, xp=array_api_compat.numpy, device=None).advance(n)
+        X, mean, reward = rounds.X[0], rounds.mean[0], rounds.reward[0]
+        mask = None if rounds.mask is None else rounds.mask[0]
         arms = []
         for t in range(n):
             arm = int(bandit.choose(X[t], mask=None if mask is None else mask[t]).arm)
@@ -226,9 +217,9 @@ def differing(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> str |
 
 def read_only(array: np.ndarray) -> np.ndarray:
     """A copy that nobody can write to."""
-    made = np.array(array)
-    made.flags.writeable = False
-    return made
+    copied = np.array(array)
+    copied.flags.writeable = False
+    return copied
 
 
 def same(a: Decision | Decisions, b: Decision | Decisions) -> bool:

@@ -6,7 +6,7 @@ import typer
 
 from dither import datasets
 from dither.algorithms import grids, spec
-from dither.cli import inventory
+from dither.base import errors
 from dither.cli.app import expanded
 from dither_bench.commands import running
 from dither_bench.commands.options import Computing, Reference, Showing, Storing, Trying
@@ -29,7 +29,7 @@ def compare(
     env: Annotated[
         str | None,
         typer.Option(
-            help=f"Environment: {inventory.either(environments.ENVIRONMENTS)}; FILE.py:NAME for one of your own.",
+            help=f"Environment: {errors.either(environments.ENVIRONMENTS)}; FILE.py:NAME for one of your own.",
             show_default="linear",
         ),
     ] = None,
@@ -54,7 +54,7 @@ def compare(
     preprocessing: Annotated[
         str | None,
         typer.Option(
-            help=f"Of the features (table and data sets): {inventory.either(datasets.PREPROCESSING)}.",
+            help=f"Of the features (table and data sets): {errors.either(datasets.PREPROCESSING)}.",
             show_default="standard",
         ),
     ] = None,

@@ -137,7 +137,8 @@ def describe(name: str, **settings: Any) -> dict[str, Any]:
         parts.fresh(in_file[0].source)
     short, usual = parts.short(name), defaults(name)
     for setting in settings:
-        errors.among(f"setting of the environment {short}", setting, usual)
+        if setting not in usual:
+            raise errors.unknown_setting(f"setting of the environment {short}", setting, known=usual)
     if lacking := [p for p, default in usual.items() if default is inspect.Parameter.empty and p not in settings]:
         raise ValueError(f"{short} needs {' and '.join(lacking)}: give it with --with {lacking[0]}=VALUE")
     if in_file is None:  # several numbers are text: such settings are keys of tables

@@ -17,6 +17,7 @@ scores by those of people; a regret has no such scale, so the reference of the t
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +124,7 @@ def robust(scores: ProfileScores) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def profile(scores: ProfileScores, at: np.ndarray | None = None) -> pl.DataFrame:
+def profile(scores: ProfileScores, at: Sequence[float] | np.ndarray | None = None) -> pl.DataFrame:
     """Columns algorithm, tau, share, low, high; at : the τ (G,), or None for those of `taus`."""
     x, again = scores.relative, scores.resampled()
     tau = taus(x) if at is None else np.asarray(at, dtype=float)

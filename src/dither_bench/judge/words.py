@@ -71,12 +71,13 @@ def number(x: float | None, *, signed: bool = False) -> str:
     What is below `NOTHING` is 0: a difference of equal regrets has the rounding of their sums.
     """
     if x is None:
-        return "–"
+        return errors.DASH
     x = 0.0 if abs(x) < NOTHING else x
     size = abs(x)
     digits = 0 if size >= 1000 else 1 if size >= 10 else 2 if size >= 0.1 or not x else 1 - math.floor(math.log10(size))
-    form = f",.{digits}f" if digits <= 5 else ".1e"
-    return f"{x:{'+' if signed else ''}{form}}".replace("-", "−")
+    if digits <= 5:
+        return errors.number(x, digits, signed=signed)
+    return f"{x:{'+' if signed else ''}.1e}".replace("-", errors.MINUS)
 
 
 def with_error(row: dict) -> str:

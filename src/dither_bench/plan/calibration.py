@@ -26,7 +26,7 @@ import threadpoolctl
 from dither.base import arrays
 from dither.base.workers import Workers, delayed
 from dither.simulation.simulate import configured, simulate
-from dither.simulation.world import World
+from dither.simulation.world import WorldOfRuns
 from dither_bench.define.environments import Outline, build, outline
 from dither_bench.keep.store import Cell
 from dither_bench.plan import costs
@@ -145,7 +145,7 @@ def _look(probe: Probe) -> tuple[Kind, float, float]:
 
 def _draw(env: Any, runs: int, seed: int) -> float:
     """Microseconds that it takes to draw a round of one run."""
-    world = World(env, np.arange(runs), seed, xp=arrays.backend(None), device=None)
+    world = WorldOfRuns(env, np.arange(runs), seed, xp=arrays.backend(None), device=None)
     world.advance(DRAWN)
     start = time.process_time()
     world.advance(DRAWN)

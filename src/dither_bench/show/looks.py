@@ -97,7 +97,7 @@ def translations(figure: Figure, kind: str) -> Mapping[str, str]:
 
 
 def _base(figure: Figure, spec: Spec) -> str:
-    usual = spec.own.name if isinstance(spec.own, UserPart) else PAPER.get(spec.name, spec.name)
+    usual = spec.origin.name if isinstance(spec.origin, UserPart) else PAPER.get(spec.name, spec.name)
     return spec.algorithm.label.get(figure.drawn or figure.name, usual).removesuffix(" (ours)")
 
 

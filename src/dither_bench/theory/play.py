@@ -10,7 +10,7 @@ from dither.base import arrays
 from dither.deciding import decision
 from dither.deciding.demands import Demands
 from dither.deciding.one_arm import ONE
-from dither.simulation.world import World
+from dither.simulation.world import WorldOfRuns
 
 CHUNK = 64  # rounds drawn at once
 NORMS = {"linear": 1.0, "logistic": 2.0}  # S of the bandits that are measured
@@ -59,7 +59,7 @@ def setting(name: str, size: Size, *, S: float, lam: float = 1e-4, contexts: int
 
 def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterator[PlayedRound]:
     """The rounds in turn. The model learns a reward after its round was taken from the iterator."""
-    world = World(env, np.arange(size.runs), seed, xp=arrays.backend(None), device=None)
+    world = WorldOfRuns(env, np.arange(size.runs), seed, xp=arrays.backend(None), device=None)
     theta = np.stack([run.theta for run in world.instances])
     chances, ties = world.streams("policy"), world.streams("ties")
     state = model.init(env.dim, batch=(size.runs,), needs=policy.needs)

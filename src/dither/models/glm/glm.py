@@ -23,7 +23,7 @@ within E w_i of the exact one. `GLM.bound` gives both numbers.
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import array_api_compat
 import array_api_compat.numpy
@@ -40,7 +40,8 @@ from dither.models.linear import LinearModel, penalty
 from dither.models.model import abilities_of
 
 OF_ROWS = frozenset({"gram_width", "gram_sample", "lipschitz"})  # what a model that forgets reads off its rows
-SOLVERS = ("certified", "exact", "counts", "online")
+Solver = Literal["certified", "exact", "counts", "online"]
+SOLVERS = get_args(Solver)
 
 
 class GLMState(NamedTuple):
@@ -69,9 +70,9 @@ class GLM(Forgetting, LinearModel):
     discount, window, half_life : how older observations count (`models/forgetting.py`); at most one of them is set
     """
 
-    link: str = "logit"
+    link: links.Name = "logit"
     lam: float = 1e-4
-    solver: str = "certified"
+    solver: Solver = "certified"
     tol: float = 0.05
     min_derivative: float = 0.0
     constrain: float | None = None

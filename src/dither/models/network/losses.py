@@ -10,10 +10,14 @@ share its context. The paper's text has a softmax over the one output of the net
 weights.
 """
 
+from typing import Literal, get_args
+
 import numpy as np
 from scipy import special
 
-OUTPUTS = ("identity", "sigmoid", "softmax")
+Output = Literal["identity", "sigmoid", "softmax"]
+OUTPUTS = get_args(Output)
+Precision = Literal["float32", "float64"]
 
 
 def pull(output: str, f: np.ndarray, r: np.ndarray) -> np.ndarray:

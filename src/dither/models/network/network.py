@@ -11,7 +11,7 @@ torch (`modules.py`). With `a`, noise N(0, a²) is added to the rewards of a bat
 import dataclasses
 import functools
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args
 
 import array_api_compat.numpy
 import numpy as np
@@ -53,7 +53,7 @@ class Trained(Model):
     """The settings of a network and of its training, for arms with features of their own, or `slots` arms."""
 
     hidden: int | str | tuple[int, ...] = (50, 50)  # widths of the hidden layers; 100, or "50x50", in text
-    output: str = "identity"  # or "sigmoid", "softmax" over the arms: `losses.py`
+    output: losses.Output = "identity"  # or "sigmoid", "softmax" over the arms: `losses.py`
     slots: int | None = None  # K arms that share a context
     lr: float = 0.001  # Adam's η
     beta1: float = 0.9
@@ -79,7 +79,7 @@ class Network(Trained):
     a: float = 0.0  # sd of the noise on rewards in training (FTPL)
     once: bool = False  # one draw of it for each reward, when it comes; else a fresh one at each step
     lam: float = 1e-5  # λ, where U begins
-    dtype: str = "float32"
+    dtype: losses.Precision = "float32"
     convolutions: int | str | tuple[int, ...] = ()  # filters of the 3 x 3 convolutions before the hidden layers (torch)
     image: str | tuple[int, int] | None = None  # their input: d = height x width
     module: Any = field(default=None, repr=False)  # a torch.nn.Module of your own, which takes the place of all layers
@@ -108,7 +108,7 @@ class Network(Trained):
             errors.at_least("window", self.window, 1)
             if self.window < self.batch:
                 raise ValueError(f"window must be at least batch={self.batch}, got {self.window}")
-        errors.among("dtype", self.dtype, ("float32", "float64"))
+        errors.among("dtype", self.dtype, get_args(losses.Precision))
         if self.module is None and not self.convolutions and (self.image is not None or self.device != "cpu"):
             raise ValueError("image and device are for convolutions or a module of your own: leave them out")
         if self.module is not None or self.convolutions:

@@ -8,13 +8,15 @@ all arms share the coefficients of x and differ by a constant, and a tree can sp
 """
 
 from collections.abc import Callable
+from typing import Literal, get_args
 
 import numpy as np
 
 from dither.base import errors
 
 NUMBERS_A_CALL = 2**24  # that an estimator is given at once, at most: 128 MiB
-ENCODINGS = ("disjoint", "index")
+Encoding = Literal["disjoint", "index"]
+ENCODINGS = get_args(Encoding)
 
 
 def check(slots: int | None, encode: str) -> None:

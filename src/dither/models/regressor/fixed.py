@@ -10,6 +10,7 @@ from dither.base.arrays import Array
 from dither.models import moments
 from dither.models.regressor import adapter, encoding, fingerprints
 from dither.models.regressor.answering import Answering
+from dither.models.regressor.encoding import Encoding
 
 
 class FixedState(NamedTuple):
@@ -34,7 +35,7 @@ class Fixed(Answering):
 
     function: Any
     slots: int | None = None
-    encode: str = "disjoint"
+    encode: Encoding = "disjoint"
 
     def __post_init__(self) -> None:
         adapter.check_function(self.function)

@@ -16,7 +16,7 @@ All arms tie before the first fit. They also tie as long as a classifier that is
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import array_api_compat.numpy
 import numpy as np
@@ -28,6 +28,9 @@ from dither.models.buffers import BufferRows
 from dither.models.model import of_one
 from dither.models.regressor import adapter, encoding, fingerprints, observed, suspects, training
 from dither.models.regressor.answering import Answering
+from dither.models.regressor.encoding import Encoding
+
+Schedule = Literal["doubling", "request"]
 
 
 class RegressorState(NamedTuple):
@@ -62,12 +65,12 @@ class Regressor(Answering):
     """
 
     estimator: Any
-    refit: str | int | None = None
+    refit: Schedule | int | None = None
     factor: float = 2.0
     first: int = 1
     partial: bool = False
     slots: int | None = None
-    encode: str = "disjoint"
+    encode: Encoding = "disjoint"
     trained: bool = False
     owns = True  # update takes own=; a classifier takes 0 and 1 alone, which `update` says better than `support`
 
@@ -77,8 +80,8 @@ class Regressor(Answering):
         adapter.check(self.estimator, partial=self.partial)
         schedule = (1 if self.partial else "doubling") if self.refit is None else self.refit
         if isinstance(schedule, str):
-            if schedule not in ("doubling", "request"):
-                raise errors.unknown("refit", schedule, known=("doubling", "request", "a number of observations"))
+            if schedule not in get_args(Schedule):
+                raise errors.unknown("refit", schedule, known=(*get_args(Schedule), "a number of observations"))
         else:
             errors.at_least("refit", schedule, 1)
         errors.positive("factor", self.factor)
