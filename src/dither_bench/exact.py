@@ -65,7 +65,7 @@ class JudgedPolicy:
         if self.name == "bolder":
             return bandit(here, policies.FeaturePerturbation(c=2.0)).propensities(X)
         other = here.log(synthetic.uniform, 10 * WARM, run=1_000_001)
-        return synthetic.Softmax(np.linalg.lstsq(other.x, other.r, rcond=None)[0], 0.3).probabilities(X)
+        return synthetic.ScoreSoftmax(np.linalg.lstsq(other.x, other.r, rcond=None)[0], 0.3).probabilities(X)
 
 
 CASES = (

@@ -1,6 +1,7 @@
 """`dither evaluate` from log to files, and what it says of what cannot be evaluated."""
 
 import base64
+import inspect
 import re
 
 import numpy as np
@@ -295,6 +296,18 @@ def test_the_logging_policy_alone(dither, path, arrays):
     code, out, err = dither("evaluate", path, "--policy", "logging")
     assert code == 0, err
     assert f"{arrays['r'].mean():.3f}" in out
+
+
+@pytest.mark.parametrize(
+    "name", ["log", "format", "option", "arm", "propensity", "reward", "kind", "arms", "invalid", "duplicates"]
+)
+def test_what_evaluate_and_tune_both_ask_of_a_log_is_declared_once(name):
+    from dither.cli import evaluate, tuning
+
+    one, other = (inspect.signature(command).parameters[name] for command in (evaluate.evaluate, tuning.tune))
+    assert one.annotation is other.annotation
+    assert one.default == other.default
+    # seen red: --kind written out in both
 
 
 def test_help_names_everything_that_can_be_written(dither):

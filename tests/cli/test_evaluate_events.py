@@ -11,7 +11,7 @@ import dither as library
 from dither import log as logs
 from dither.cli import picture
 from dither.ope import verdicts
-from dither.ope.judge import How
+from dither.ope.bounded import IntervalSettings
 
 RATES = np.array([0.0005, 0.004, 0.0005, 0.0005])
 
@@ -71,7 +71,7 @@ def test_one_reward_of_unknown_range_has_no_interval(tmp_path):
     assert (
         "differs from 3.7, and nothing says what others there could have been: say it with --reward-range" in said.text
     )
-    found, (said,) = judge(path, "arm:1", how=How(reward_range=(0.0, 10.0)))
+    found, (said,) = judge(path, "arm:1", how=IntervalSettings(reward_range=(0.0, 10.0)))
     assert said.word == "unclear"
     assert "rewards from 0 to 10" in said.text
     low, high = found.gap("arm:1", "snips").interval

@@ -10,7 +10,7 @@ import pytest
 
 import dither as library
 from dither import log
-from dither.log.sources import FORMATS, Source
+from dither.log.sources import FORMATS, LogSource
 
 
 def row(out, policy, estimator):
@@ -153,4 +153,4 @@ def test_the_table_of_formats_is_that_of_the_readers():
 def test_a_source_is_checked_before_it_is_read(tmp_path):
     (tmp_path / "x.dsjson").write_text("")
     with pytest.raises(LookupError, match="no option of --format dsjson 'skip': did you mean 'skipped'"):
-        Source(tmp_path / "x.dsjson", "dsjson", options={"skip": "keep"})
+        LogSource(tmp_path / "x.dsjson", "dsjson", options={"skip": "keep"})

@@ -10,16 +10,17 @@ import pytest
 import dither as library
 from dither.cli import page, sheets
 from dither.log import Log
-from dither.log.sources import Source
+from dither.log.sources import LogSource
 from dither.ope import candidates, judge, verdicts
-from dither.ope.question import Asked, Question
+from dither.ope.contributions import NamedEstimator
+from dither.ope.question import Question
 
 
 def judged(path, *texts, estimators=("snips", "ips"), kind=None, **options):
     question = Question(
-        tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
+        tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(NamedEstimator.parse, estimators)), **options
     )
-    return judge.judged(Source(path, kind=kind).pieces(question.columns).each, question)
+    return judge.judged(LogSource(path, kind=kind).pieces(question.columns).each, question)
 
 
 def rounded(n, digits, seed=0):

@@ -14,10 +14,12 @@ import dither as library
 from dither import ope
 from dither.base.workers import Workers
 from dither.log import Log
-from dither.log.sources import Source
+from dither.log.sources import LogSource
 from dither.ope import candidates, partial
-from dither.ope.judge import How, judged
-from dither.ope.question import Asked, Question
+from dither.ope.bounded import IntervalSettings
+from dither.ope.contributions import NamedEstimator
+from dither.ope.judge import judged
+from dither.ope.question import Question
 
 ASKED = {  # as written -> the same in memory
     "ips": lambda o: ope.ips(**o),
@@ -36,12 +38,14 @@ BOUNDS = {"reward_range": (-6.0, 9.0), "weight_max": 25.0}
 
 def ask(*words, estimators=ASKED, **options):
     return Question(
-        tuple(candidates.parse(word, draws=100) for word in words), tuple(map(Asked.parse, estimators)), **options
+        tuple(candidates.parse(word, draws=100) for word in words),
+        tuple(map(NamedEstimator.parse, estimators)),
+        **options,
     )
 
 
 def run(path, question, how=None, *, rows=100_000, jobs=1):
-    return judged(Source(path).pieces(question.columns, rows=rows).each, question, how, workers=Workers(jobs=jobs))
+    return judged(LogSource(path).pieces(question.columns, rows=rows).each, question, how, workers=Workers(jobs=jobs))
 
 
 def in_memory(arrays, name, *, Q=None, **options):
@@ -78,8 +82,8 @@ def test_a_piece_is_as_good_as_another(frame, tmp_path, n, rows, jobs):
             assert_allclose(getattr(mine, field), getattr(theirs, field), rtol=1e-11, err_msg=f"{key} {field}")
     for gap in parts.gaps:
         theirs = whole.gap(*gap[:3])
-        assert_allclose(gap.found.se, theirs.se, rtol=1e-11)
-        assert_allclose(gap.found.value, theirs.value, rtol=1e-9, atol=1e-13)
+        assert_allclose(gap.difference.se, theirs.se, rtol=1e-11)
+        assert_allclose(gap.difference.value, theirs.value, rtol=1e-9, atol=1e-13)
     assert (parts.report.read, parts.report.used) == (whole.report.read, whole.report.used) == (n, n)
     assert parts.checked == n
 
@@ -109,7 +113,7 @@ def test_clusters_over_all_pieces_are_those_of_the_log_in_memory(path, arrays):
 def test_intervals_are_those_of_the_log_in_memory(path, arrays, how, name):
     bounds = {} if how == "bootstrap" else BOUNDS
     question = ask("column:Q", estimators=[name], predictions="M")
-    found = run(path, question, How(how, 0.9, seed=5, **bounds), rows=377)
+    found = run(path, question, IntervalSettings(how, 0.9, seed=5, **bounds), rows=377)
     options = {"seed": 5} if how == "bootstrap" else bounds
     theirs = in_memory(arrays, name, interval=how, level=0.9, **options)
     assert_allclose(found.estimates["Q", name].interval, theirs.interval, rtol=1e-9)
@@ -119,7 +123,7 @@ def test_intervals_are_those_of_the_log_in_memory(path, arrays, how, name):
 
 
 def test_the_bootstrap_of_a_difference_is_paired(path):
-    found = run(path, ask("column:Q", estimators=["ips"]), How("bootstrap"))
+    found = run(path, ask("column:Q", estimators=["ips"]), IntervalSettings("bootstrap", seed=0))
     gap = found.gap("Q", "ips")
     low, high = gap.interval
     assert high - low == pytest.approx(2 * 1.96 * gap.se, rel=0.08)  # 2,000 resamples: 4 % each way, twice

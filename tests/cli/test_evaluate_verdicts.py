@@ -7,10 +7,12 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
-from dither.log.sources import Source
+from dither.log.sources import LogSource
 from dither.ope import candidates, verdicts
-from dither.ope.judge import How, judged
-from dither.ope.question import Asked, Question
+from dither.ope.bounded import IntervalSettings
+from dither.ope.contributions import NamedEstimator
+from dither.ope.judge import judged
+from dither.ope.question import Question
 
 
 def log(tmp_path, a, r, p, K=2, **columns):
@@ -28,9 +30,9 @@ def coin(n, *, lift, seed=0):
 
 def judge(path, *texts, estimators=("snips",), how=None, **options):
     question = Question(
-        tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(Asked.parse, estimators)), **options
+        tuple(candidates.parse(t, draws=10) for t in texts), tuple(map(NamedEstimator.parse, estimators)), **options
     )
-    found = judged(Source(path).pieces(question.columns).each, question, how)
+    found = judged(LogSource(path).pieces(question.columns).each, question, how)
     return found, verdicts.verdicts(found)
 
 
@@ -128,7 +130,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(tmp_path):
     hits = 0
     for seed in range(80):
         path = log(tmp_path, *coin(300, lift=0.05, seed=seed))
-        found, _ = judge(path, "arm:1", how=How(level=0.95))
+        found, _ = judge(path, "arm:1", how=IntervalSettings(level=0.95))
         low, high = found.gap("arm:1", "snips").interval
         hits += low <= 0.025 <= high
     assert abs(hits / 80 - 0.95) < 5 * math.sqrt(0.95 * 0.05 / 80)

@@ -11,12 +11,12 @@ from test_evaluate_verdicts import judge
 
 import dither as library
 from dither import envs, log, ope
-from dither.log.sources import Source
+from dither.log.sources import LogSource
 from dither.ope import verdicts
-from dither.ope.bounded import Bounded
-from dither.ope.contributions import Contributions, Estimator
-from dither.ope.judge import How, judged
-from dither.ope.question import Asked, Question
+from dither.ope.bounded import Bounded, IntervalSettings
+from dither.ope.contributions import Contributions, Estimator, NamedEstimator
+from dither.ope.judge import judged
+from dither.ope.question import Question
 
 TRUTH = 0.105  # clicks of the traffic, whatever the arm
 
@@ -90,7 +90,7 @@ def test_intervals_cover_the_traffic(tmp_path, interval):
     for seed in range(logs):
         path = tmp_path / "log.parquet"
         table(*traffic(1500, seed, rates)).write_parquet(path)
-        found, _ = judge(path, "arm:1", estimators=("snips",), how=How(interval, resamples=200))
+        found, _ = judge(path, "arm:1", estimators=("snips",), how=IntervalSettings(interval, resamples=200, seed=0))
         for k, (ends, truth) in enumerate(((found.estimates["arm:1", "snips"].interval, 0.2),
                                            (found.gap("arm:1", "snips").interval, 0.075))):  # fmt: skip
             covered[k] += ends[0] <= truth <= ends[1]
@@ -101,12 +101,14 @@ def test_intervals_cover_the_traffic(tmp_path, interval):
 @pytest.mark.parametrize("how", ["normal", "bootstrap", "bernstein", "betting", "asymptotic"])
 def test_pieces_and_a_factor_change_nothing(thinned, tmp_path, how):
     bounds = dict(reward_range=(0.0, 1.0), weight_max=2.0) if how in ("bernstein", "betting") else {}
-    question = Question(_policies("arm:1"), (Asked.parse("ips"),))
+    question = Question(_policies("arm:1"), (NamedEstimator.parse("ips"),))
 
     def run(path, factor, rows):
         most = {"row_weight_max": 10 * factor} if bounds else {}
         found = judged(
-            Source(path).pieces(question.columns, rows=rows).each, question, How(how, seed=3, **bounds, **most)
+            LogSource(path).pieces(question.columns, rows=rows).each,
+            question,
+            IntervalSettings(how, seed=3, **bounds, **most),
         )
         return found.estimates["arm:1", "ips"], found.gap("arm:1", "ips")
 
@@ -159,8 +161,8 @@ def test_clusters_with_weights_are_those_in_memory(thinned, tmp_path):
     user = np.arange(len(frame)) % 50
     path = tmp_path / "log.parquet"
     frame.with_columns(user=user).write_parquet(path)
-    question = Question(_policies("arm:1"), (Asked.parse("snips"),), cluster="user")
-    found = judged(Source(path).pieces(question.columns, rows=333).each, question).estimates["arm:1", "snips"]
+    question = Question(_policies("arm:1"), (NamedEstimator.parse("snips"),), cluster="user")
+    found = judged(LogSource(path).pieces(question.columns, rows=333).each, question).estimates["arm:1", "snips"]
     read = log.read(path)
     Q = np.tile([0.0, 1.0], (len(read), 1))
     theirs = ope.snips(read.r, read.a, read.p, Q, weight=read.weight, cluster=user)
@@ -232,8 +234,8 @@ def every_arm(rows, _):
 def test_an_estimator_that_reads_all_arms_is_given_them(path, arrays, monkeypatch, declared):
     """seen red: a two-armed stand-in, and another number than `ope` gives."""
     monkeypatch.setitem(ope.ESTIMATORS, "best", declared)
-    question = Question(_policies("column:Q"), (Asked.parse("best"),), predictions="M")
-    found = judged(Source(path).pieces(question.columns, rows=400).each, question)
+    question = Question(_policies("column:Q"), (NamedEstimator.parse("best"),), predictions="M")
+    found = judged(LogSource(path).pieces(question.columns, rows=400).each, question)
     assert_allclose(found.estimates["Q", "best"].value, np.mean(arrays["M"].max(axis=1)), rtol=1e-12)
     made = ope.contributions("best", arrays["r"], arrays["a"], arrays["p"], arrays["Q"], arrays["M"])
     assert_allclose(found.estimates["Q", "best"].se, ope.estimate(made, warn=False).se, rtol=1e-10)
@@ -241,9 +243,9 @@ def test_an_estimator_that_reads_all_arms_is_given_them(path, arrays, monkeypatc
         ("column:q,m_policy", "M", "reads the probabilities of all arms, and q gives that of the arm shown alone"),
         ("column:Q", "m_shown", "predicts for the arm shown alone"),
     ):
-        question = Question(_policies(policy), (Asked.parse("best"),), predictions=column)
+        question = Question(_policies(policy), (NamedEstimator.parse("best"),), predictions=column)
         with pytest.raises(ValueError, match=says):
-            judged(Source(path).pieces(question.columns).each, question)
+            judged(LogSource(path).pieces(question.columns).each, question)
 
 
 def test_a_bare_function_is_taken_to_read_all_arms(path, arrays, monkeypatch):
@@ -251,8 +253,8 @@ def test_a_bare_function_is_taken_to_read_all_arms(path, arrays, monkeypatch):
         return Contributions("second", rows, rows.Q[:, 1], None, None, None, Bounded("model", 0.0))
 
     monkeypatch.setitem(ope.ESTIMATORS, "second", second)
-    question = Question(_policies("column:Q"), (Asked.parse("second"),))
-    found = judged(Source(path).pieces(question.columns).each, question)
+    question = Question(_policies("column:Q"), (NamedEstimator.parse("second"),))
+    found = judged(LogSource(path).pieces(question.columns).each, question)
     assert_allclose(found.estimates["Q", "second"].value, arrays["Q"][:, 1].mean(), rtol=1e-12)
 
 
@@ -264,8 +266,10 @@ def test_rows_without_a_weight_among_others_count_once(thinned, tmp_path):
     read.frame.with_columns(weight=pl.when(at < 500).then(None).otherwise(pl.col("weight"))).write_parquet(path)
     s = np.where(np.arange(len(read)) < 500, 1.0, read.weight)
     bounds = dict(reward_range=(0.0, 1.0), weight_max=2.0, row_weight_max=10.0)
-    question = Question(_policies("arm:1"), (Asked.parse("ips"),))
-    found = judged(Source(path).pieces(question.columns, rows=250).each, question, How("betting", **bounds))
+    question = Question(_policies("arm:1"), (NamedEstimator.parse("ips"),))
+    found = judged(
+        LogSource(path).pieces(question.columns, rows=250).each, question, IntervalSettings("betting", **bounds)
+    )
     theirs = ope.ips(read.r, read.a, read.p, np.tile([0.0, 1.0], (len(s), 1)), weight=s, interval="betting", **bounds)
     mine = found.estimates["arm:1", "ips"]
     assert_allclose([mine.value, mine.se, *mine.interval], [theirs.value, theirs.se, *theirs.interval], rtol=1e-9)

@@ -16,7 +16,7 @@ import dither
 import openml_cache
 from dither import datasets, envs
 from dither.datasets import openml, originals
-from dither.datasets.known import ISOLET, SOURCES
+from dither.datasets.data_sets import ISOLET, SOURCES
 from dither.envs.classification import scaled
 
 COUNTS = {  # rows of each class, as the data sets' own descriptions state them

@@ -19,7 +19,7 @@ def path(env, n, *, run=0, steps=None):
     for size in steps or [n]:
         X = np.empty((size, env.arms, env.dim))
         more = env.fill(begun, contexts, X, t=1 + sum(map(len, Xs)))
-        thetas.append(more.own)
+        thetas.append(more.outer)
         Xs.append(X)
         means.append(env.means(begun, X, more))
     return np.concatenate(thetas), np.concatenate(Xs), np.concatenate(means)

@@ -134,7 +134,7 @@ def test_kappas(kind, shape):
 
 def test_a_mean_that_is_cut_is_all_or_nothing_at_its_ends():
     env = envs.Clipped(dim=2, arms=4, norm=4.0)
-    run, X = envs.sphere.Run(np.array([4.0, 0.0]), None), np.array([[[1, 0], [0.5, 0.8], [0.1, 0.9], [-1, 0]]])
+    run, X = envs.sphere.SphereRun(np.array([4.0, 0.0]), None), np.array([[[1, 0], [0.5, 0.8], [0.1, 0.9], [-1, 0]]])
     mu = env.means(run, X, None)
     assert_allclose(mu, [[1, 1, 0.4, 0]], rtol=1e-15)
     r = env.rewards(streams.stream(0, 0, "noise"), np.broadcast_to(mu[0], (20_000, 4)))

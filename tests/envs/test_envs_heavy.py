@@ -90,12 +90,12 @@ def test_means_deviate_by_zeta_at_most():
     off = env.means(begun, X, more) - X @ begun.inner.theta
     assert np.max(np.abs(off)) <= 0.3 + 1e-12
     assert np.max(np.abs(off)) > 0.299
-    assert_allclose(off, 0.3 * np.sin(X @ begun.own.omega + begun.own.phi), atol=1e-12)
+    assert_allclose(off, 0.3 * np.sin(X @ begun.outer.omega + begun.outer.phi), atol=1e-12)
     flat, dev = X.reshape(-1, 4), off.ravel()
     fitted = flat @ np.linalg.lstsq(flat, dev)[0]
     assert np.var(dev - fitted) > 0.9 * np.var(dev)  # hardly any of it is linear
     assert_allclose(env.means(begun, X[:, ::-1], more), env.means(begun, X, more)[:, ::-1], atol=1e-12)
-    omegas = np.array([env.start(np.random.default_rng(i)).own for i in range(500)], dtype=object)
+    omegas = np.array([env.start(np.random.default_rng(i)).outer for i in range(500)], dtype=object)
     normal = np.concatenate(omegas[:, 0]) / env.frequency
     assert stats.kstest(normal, "norm").pvalue > 1e-6
     assert stats.kstest(omegas[:, 1].astype(float) / (2 * np.pi), "uniform").pvalue > 1e-6

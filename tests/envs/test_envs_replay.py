@@ -42,13 +42,13 @@ def test_rejection_keeps_each_arm_as_often_as_the_policy_shows_it():
     read = logged(n, p)
     policy = Fixed(q)
     got = ope.replay(policy, read, seed=1)
-    T, rows = got.n, got.contributions.log.rows
+    T, rows = got.n, got.contributions.rows.places
     assert n == T + sum(got.left_out.values())
     assert abs(T - 0.2 * n) <= 5 * np.sqrt(n * 0.2 * 0.8)  # kept with probability min p
     share = np.bincount(read.a[rows], minlength=3) / T
     assert np.all(abs(share - q) <= 5 * np.sqrt(q * (1 - q) / T))
     assert abs(got.value - 0.6) <= 5 * got.se  # E[r] = q_0
-    assert_array_equal(got.contributions.log.r, read.r[rows])
+    assert_array_equal(got.contributions.rows.r, read.r[rows])
     assert_array_equal(policy.learnt, np.c_[read.x, read.r][rows])
     # seen red: the coin left out (shares ∝ q p); the coins from the policy's own stream
 
@@ -57,14 +57,14 @@ def test_a_bandit_learns_on_the_rounds_that_are_kept():
     read = logged(1200, [0.25] * 4, ragged=True)
     bandit = dither.LinFP(dim=2, lam=1.0, seed=0)
     got = ope.replay(bandit, read, seed=0)
-    rows = got.contributions.log.rows
+    rows = got.contributions.rows.places
     assert bandit.observations == got.n > 200
     twin = dither.LinFP(dim=2, lam=1.0, seed=0)
     twin.update(read.x[rows], read.r[rows])
     assert_allclose(bandit.theta, twin.theta, rtol=1e-8)
     assert got.value > read.r.mean() + 5 * got.se  # it has learnt which arms pay
     again = ope.replay(dither.LinFP(dim=2, lam=1.0, seed=0), read, seed=0)
-    assert_array_equal(again.contributions.log.rows, rows)
+    assert_array_equal(again.contributions.rows.places, rows)
 
 
 def test_arms_that_are_not_on_offer_are_masked():
@@ -142,8 +142,3 @@ def test_a_larger_constant_keeps_more_rounds():
     read = logged(2000, [0.1, 0.45, 0.45])
     kept = [ope.replay(Fixed([0.2, 0.4, 0.4]), read, least=least, seed=0).n for least in (0.05, None)]
     assert kept[0] < kept[1]
-
-
-def test_the_other_replay_names_the_one_that_stays():
-    with pytest.raises(AttributeError, match=r"take dither\.ope\.replay\(bandit, log\)"):
-        envs.Replay(logged(20, [0.5, 0.5])).run(dither.LinFP(dim=2, seed=0), seed=0)

@@ -22,6 +22,7 @@ from numpy.testing import assert_array_equal
 
 import dither
 from dither.features import Category, Hashed, Numeric, Text
+from dither.features.arm_ids import id_texts
 
 CONTEXT = {"age": 50}
 ARMS = {
@@ -196,6 +197,16 @@ def test_hybrid_blocks_are_those_of_the_slots():
     assert shop.to_bytes() == before
 
 
+def test_ids_of_a_request_are_texts_by_the_rule_of_the_catalogue():
+    ways = [["a17", 3], ("a17", 3), np.array(["a17", 3], dtype=object), pd.Series(["a17", 3]), iter(["a17", 3])]
+    assert {id_texts(arms) for arms in ways} == {("a17", "3")}
+    assert id_texts(np.array([2, 7])) == ("2", "7")
+    assert id_texts({"a17": ARMS["a17"]}.keys()) == ("a17",)
+    for odd in ([1.0], [True], [None], [""], [["a17"]], [b"a17"], [], "a17", b"a17", None, 3, {"a17"}, ARMS):
+        with pytest.raises(ValueError, match=r"an id must be a text|arms must be a list of"):
+            id_texts(odd)  # seen red: a float as "1.0", records as their ids
+
+
 REFUSED = [
     (lambda s: s.add("a17", ARMS["a17"]), ValueError, "'a17' is in the catalogue: change it; or take another id"),
     (lambda s: s.add("b1", ARMS["a17"]), ValueError, "'b1' is in the catalogue: restore it"),
@@ -219,6 +230,13 @@ REFUSED = [
     (lambda s: s.encode(CONTEXT, ["a17", "b1"]), ValueError, "'b1' is retired: leave it out, restore it, or pass"),
     (lambda s: s.encode(CONTEXT, []), ValueError, "arms must be a list of at least one id"),
     (lambda s: s.encode(CONTEXT, "a17"), ValueError, "arms must be a list of at least one id, got 'a17'"),
+    (lambda s: s.encode(CONTEXT, [1.0]), ValueError, r"an id must be a text.*or a whole number; got 1.0"),
+    (
+        lambda s: s.encode(CONTEXT, {"a17": {"price": 999}}),
+        ValueError,
+        r"as the catalogue has the records; got records, \{'a17': \{'price': 999\}\}: .*change.*pass arms=\['a17'\]",
+    ),
+    (lambda s: s.mask({"a17": {"price": 999}}), ValueError, r"got records"),
     (lambda s: s.encode(CONTEXT, ["a17"], retired="ok"), ValueError, "retired must be one of 'error', 'keep'"),
     (lambda s: s.encode({}), ValueError, "context has no field 'age'"),
     (lambda s: s.mask(["a17", "x"]), LookupError, "no arm 'x'"),

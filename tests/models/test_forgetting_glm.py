@@ -270,6 +270,15 @@ def test_variants_are_refitted_in_each_round(how, forget):
     assert_allclose(np.log(model.width(state, X) / plain.width(whole, X)), 0, atol=0.1)
 
 
+def test_a_short_window_is_solved_after_every_observation():
+    rng, model = np.random.default_rng(8), GLM(window=50)
+    state = model.init(3)
+    for i in range(300):
+        state = model.update(state, rng.normal(size=3), np.float64(rng.random() < 0.5), own=True)
+        assert np.all(model.bound(state) <= 1e-8), i
+    # seen red: an aim that counts the rows that have left
+
+
 @pytest.mark.parametrize("library", ["numpy", "strict", "torch"])
 @pytest.mark.parametrize("how", [{"discount": 0.9}, {"window": 12}, {"half_life": 8.0}])
 def test_runs_in_lockstep_learn_what_they_learn_alone(how, library):

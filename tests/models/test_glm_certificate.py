@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import glm_oracles
 from dither.models import GLM
-from dither.models.glm import learn, quick
+from dither.models.glm import learn
 from glm_oracles import CASES
 
 TOLS = [0.01, 0.05, 0.3]
@@ -20,8 +20,6 @@ TOLS = [0.01, 0.05, 0.3]
 def from_the_start(patch):
     """Let the lazy regime begin with the first row, as it is with more than 128."""
     patch.setattr(learn, "SOLVED", 0)
-    patch.setattr(learn, "ROWS_TOGETHER", 0)
-    patch.setattr(quick, "LEAST", 0)
 
 
 @pytest.fixture

@@ -246,6 +246,21 @@ def test_what_the_estimators_that_read_the_past_refuse():
         dither.testing.check_estimator("stablevar")
 
 
+def test_an_option_that_does_not_exist_is_refused():
+    """By every way to an estimate. seen red: `adaptive` and a confidence sequence left it aside without a word."""
+    r, a, P, Q = np.ones(4), np.array([0, 1, 0, 1]), np.full((4, 2), 0.5), np.full((4, 2), 0.5)
+    terms = ope.contributions("ips", r, a, P[:, 0], Q)
+    for call in (
+        lambda **o: ope.adaptive(r, a, P, Q, **o),
+        lambda **o: ope.ips(r, a, P[:, 0], Q, **o),
+        lambda **o: ope.estimate(terms, **o),
+        lambda **o: ope.estimates(ope.sums({"x": terms}), **o),
+        lambda **o: ope.confidence_sequence(ope.estimate(terms), interval="asymptotic", **o),
+    ):
+        with pytest.raises(TypeError, match="no option 'narowest': did you mean 'narrowest'"):
+            call(narowest=100)
+
+
 # What `evaluate` does with such a log
 
 
@@ -344,7 +359,7 @@ def test_weights_of_the_past_do_not_know_the_future():
     other = ope.contributions("stablevar", r, a, later[np.arange(400), a], Q[x], P=later)
     assert_array_equal(made.v[:201], other.v[:201])
     assert np.any(made.v[201:] != other.v[201:])
-    assert_array_equal(weighed(made.log, made.u, "stablevar"), made.v)
+    assert_array_equal(weighed(made.rows, made.u, "stablevar"), made.v)
 
 
 def test_the_rows_that_probabilities_promise():

@@ -167,7 +167,7 @@ def test_few_effective_rows_come_first():
     Q[:, 3] = 1
     e = ope.ips(np.ones(900), a, P[np.arange(900), a], Q, P=P)
     assert e.ess < 30
-    said = diagnostics.complaints(e, known=True, certain=0.0)
+    said = diagnostics.complaints(e, has_P=True, certain=0.0)
     assert [category for category, _ in said] == [ope.WeightWarning]
 
 

@@ -125,7 +125,7 @@ def test_mrdr_fits_to_its_own_variance():
     assert (e.method, e.contributions.method) == ("mrdr", "mrdr")
     shown = a == 0
     best = np.average(r[shown], weights=((1 - p) / p**2)[shown])
-    m = e.contributions.log.M[:, 0]
+    m = e.contributions.rows.M[:, 0]
     assert_allclose(m, best, atol=0.2)  # each half fits on the other
     plain = ope.cross_fit(r, a, X, arms=2, regressor=DummyRegressor(), folds=2, seed=0)
     assert e.se < ope.dr(r, a, p, Q, plain).se  # seen red: weights w
@@ -159,7 +159,7 @@ def test_replay_of_a_fixed_policy_finds_its_value():
     e = ope.replay(policy, X, a, r, P[a], seed=1)
     assert abs(e.value - mu @ q) < 5 * e.se  # seen red: no thinning
     assert_allclose(e.n / n, 0.1, atol=5 * math.sqrt(0.09 / n))  # accepted: Σ q_k p_k least/p_k = least
-    rows = e.contributions.log.rows
+    rows = e.contributions.rows.places
     assert_array_equal([x[0] for x, _, _ in policy.learnt], X[rows, a[rows], 0])  # learnt what counts, in order
     assert_array_equal([reward for _, reward, _ in policy.learnt], r[rows])
     assert e.n + sum(e.left_out.values()) == n

@@ -20,11 +20,11 @@ from dither.log import warm_start
 from dither.ope import choosing, learning
 from dither.ope.learning import choose_c, fit
 from dither.ope.rows import with_arms
-from dither.ope.synthetic import Softmax, World, uniform
+from dither.ope.synthetic import ScoreSoftmax, World, uniform
 
 WORLD = World(dim=4, arms=6, contexts=100, seed=0)
 BENT = World(dim=4, arms=6, contexts=100, bend=0.7, seed=0)
-LOGGER = Softmax(np.ones(4), 1.0)
+LOGGER = ScoreSoftmax(np.ones(4), 1.0)
 SQUARES = make_pipeline(PolynomialFeatures(2), Ridge(1.0))
 
 
@@ -222,8 +222,6 @@ def test_a_warm_start_is_having_shown_the_arms_oneself():
     assert slots.observations == 50
     with pytest.raises(ValueError, match="needs a bandit with disjoint=K"):
         taught(own, log._replace(X=log.X[:, :1]))
-    with pytest.raises(AttributeError, match=r"take dither\.log\.warm_start\(bandit, "):
-        learning.warm_start(own, log.r, log.a, log.X)
 
 
 def test_a_warm_start_earns_more_than_a_cold_one():

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dither
 from dither import ope
 from dither.ope import synthetic
-from dither.ope.synthetic import Softmax, World, uniform
+from dither.ope.synthetic import ScoreSoftmax, World, uniform
 
 WORLDS = [
     World(dim=4, arms=5, contexts=20),
@@ -44,7 +44,7 @@ def test_the_means_are_the_formula(world):
 def test_the_value_is_that_of_brute_force(world):
     """Play 10,000 rounds: draw a context, an arm and a reward with another generator than the world's."""
     rng, n = np.random.default_rng(1), 10_000
-    policy = Softmax(rng.normal(size=world.dim), 0.7)
+    policy = ScoreSoftmax(rng.normal(size=world.dim), 0.7)
     if world.contexts is None:
         X = rng.normal(size=(n, world.arms, world.dim))
         X /= np.linalg.norm(X, axis=-1, keepdims=True)
@@ -62,7 +62,7 @@ def test_the_value_is_that_of_brute_force(world):
 
 @pytest.mark.parametrize("world", WORLDS, ids=str)
 def test_logs_follow_their_law(world):
-    n, policy = 20_000, Softmax(np.ones(world.dim), 0.5)
+    n, policy = 20_000, ScoreSoftmax(np.ones(world.dim), 0.5)
     log = world.log(policy, n)
     rows = np.arange(n)
     assert_array_equal(log.p, log.P[rows, log.a])
@@ -81,7 +81,7 @@ def test_logs_follow_their_law(world):
 
 def test_ips_and_dr_find_the_truth():
     world = WORLDS[1]
-    log, target = world.log(uniform, 20_000), Softmax(world.instance.theta, 0.2)
+    log, target = world.log(uniform, 20_000), ScoreSoftmax(world.instance.theta, 0.2)
     Q = target.probabilities(log.X)
     model = np.linalg.lstsq(log.x, log.r, rcond=None)[0]
     for found in (ope.ips(log.r, log.a, log.p, Q), ope.dr(log.r, log.a, log.p, Q, log.X @ model)):
@@ -130,12 +130,12 @@ def test_a_bandit_as_it_stands_is_a_policy():
 def test_no_policy_beats_the_best_and_no_linear_one_the_bend():
     for world in WORLDS:
         best = world.value(world.best).value
-        for policy in (uniform, Softmax(world.instance.theta, 0.1), Softmax(-world.instance.theta, 1.0)):
+        for policy in (uniform, ScoreSoftmax(world.instance.theta, 0.1), ScoreSoftmax(-world.instance.theta, 1.0)):
             assert world.value(policy).value < best
-    straight = Softmax(WORLDS[1].instance.theta, 1e-3)
+    straight = ScoreSoftmax(WORLDS[1].instance.theta, 1e-3)
     assert WORLDS[1].value(straight).value < WORLDS[1].value(WORLDS[1].best).value - 0.05
     assert_allclose(
-        WORLDS[0].value(Softmax(WORLDS[0].instance.theta, 1e-3)).value, WORLDS[0].value(WORLDS[0].best).value
+        WORLDS[0].value(ScoreSoftmax(WORLDS[0].instance.theta, 1e-3)).value, WORLDS[0].value(WORLDS[0].best).value
     )
 
 
@@ -171,7 +171,7 @@ def test_a_draw_is_never_an_arm_of_probability_0(q, u):
         (lambda: WORLDS[0].log(uniform, 0), "n must be"),
         (lambda: WORLDS[0].value(lambda X: np.ones(X.shape[:-1])), r"row 0 is \[1.0, .*\(20 such rows\): normalise"),
         (lambda: WORLDS[0].value(np.ones((3, 5)) / 5), r"shape \(20, 5\).*got \(3, 5\)"),
-        (lambda: Softmax(np.ones(2), 0.0), "temperature must be"),
+        (lambda: ScoreSoftmax(np.ones(2), 0.0), "temperature must be"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, says):

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 import dither as library
 from dither import log, ope
 from dither.ope import tuning
-from dither.ope.synthetic import Softmax, World
+from dither.ope.synthetic import ScoreSoftmax, World
 
 WORLD = World(dim=3, arms=4, contexts=50, norm=1.0, noise=0.3)
-LOGGER = Softmax(np.zeros(3), 1.0)  # shows every arm equally often
+LOGGER = ScoreSoftmax(np.zeros(3), 1.0)  # shows every arm equally often
 
 
 def a_log(n=2000, *, run=0, world=WORLD, **columns):
@@ -34,11 +34,11 @@ def test_every_step_has_rows_of_its_own():
 
     last = changed(n >= 750)
     assert last.rows == first.rows == (500, 250, 250)
-    assert [one.found.value for one in last.tried] == [one.found.value for one in first.tried]
+    assert [one.estimate.value for one in last.tried] == [one.estimate.value for one in first.tried]
     assert last.chosen == first.chosen
     assert last.value.value > first.value.value + 1
     middle = changed((n >= 500) & (n < 750))
-    assert all(a.found.value > b.found.value + 1 for a, b in zip(middle.tried, first.tried, strict=True))
+    assert all(a.estimate.value > b.estimate.value + 1 for a, b in zip(middle.tried, first.tried, strict=True))
     assert middle.gain.n == 250
     # seen red: the winner is judged on the rows that chose it; the last rows teach too
 
@@ -53,9 +53,9 @@ def test_the_numbers_are_those_of_the_estimators():
         made.update(cut[0].x, cut[0].r)
         rows, Q = cut[1], made.propensities(cut[1].X)
         e = ope.dr(rows.r, rows.a, rows.p, Q, made.predict(rows.X))
-        assert_allclose([one.found.value, one.found.se], [e.value, e.se], rtol=1e-9)
+        assert_allclose([one.estimate.value, one.estimate.se], [e.value, e.se], rtol=1e-9)
         assert_allclose(one.explores, np.mean(1 / np.sum(Q**2, axis=1)), rtol=1e-9)
-    best = max(found.tried, key=lambda one: one.found.value)
+    best = max(found.tried, key=lambda one: one.estimate.value)
     assert found.best == best.spec
     made = library.ALGORITHMS[found.chosen.name](dim=3, seed=5, floor=0.1, **dict(found.chosen.settings))
     for part in cut[:2]:
@@ -70,7 +70,7 @@ def test_the_numbers_are_those_of_the_estimators():
 def test_all_pairs_are_held_at_once():
     found = ope.tune(a_log(1000), GRID)
     assert found.tried[0].gap.level == pytest.approx(1 - 0.05 / 6)  # four settings: six pairs
-    assert found.tried[0].found.level == 0.95
+    assert found.tried[0].estimate.level == 0.95
 
 
 def test_of_those_that_lose_little_the_one_that_explores_most_is_chosen():
@@ -126,7 +126,7 @@ def test_what_the_log_does_not_show_is_not_judged():
 def test_a_setting_that_no_row_shows_is_not_judged():
     found = ope.tune(a_log(200), ["Greedy", "LinFP:c=1000,lam=1"], floor=0.3)  # 50 rows choose
     greedy, wide = found.tried
-    assert greedy.found.ess < 30 < wide.found.ess
+    assert greedy.estimate.ess < 30 < wide.estimate.ess
     assert "carry the estimate" in greedy.unsupported
     assert not wide.unsupported
     assert found.best == found.chosen == wide.spec
@@ -153,7 +153,7 @@ def test_rewards_that_never_differ_choose_nothing(usual):
     whole = log.read(pl.DataFrame(rows | {"reward": np.full(n, usual)}))
     found = ope.tune(whole, ["LinFP:lam=1", "Greedy"], floor=0.3, estimator="ips")
     for one in found.tried:
-        low, high = one.found.interval
+        low, high = one.estimate.interval
         assert high - low > 0.01
         assert one.spec == found.best or one.unsupported or one.gap.interval[0] < -0.01
     assert found.gain.interval[0] < -0.01
@@ -187,7 +187,7 @@ def test_slots_and_monte_carlo():
     found = ope.tune(log.read(frame), ["LinTS:c=0.1|1,lam=1", "Greedy"], slots=3, draws=50)
     assert found.bandit.slots == 3
     assert found.gain.interval[0] > 0
-    assert {one.found.kind for one in found.tried} == {"exact"}  # of the propensities that were logged
+    assert {one.estimate.kind for one in found.tried} == {"exact"}  # of the propensities that were logged
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 LARGEST = 1e100  # numbers and settings must be below this: their products with 1/√λ, at most 1e50, have finite squares
 
@@ -151,3 +152,23 @@ def said(error: Exception) -> tuple[object, ...]:
 def gone(name: str, successor: str) -> AttributeError:
     """The error of a name that was removed because another name does the same. It says which one to take."""
     return AttributeError(f"{name} is no more, since there were two of its kind: take {successor}")
+
+
+def repeated(names: Iterable[Any]) -> Any:
+    """The first name that came before; None where all differ."""
+    before = set()
+    for name in names:
+        if name in before:
+            return name
+        before.add(name)
+    return None
+
+
+def imported(module: str, package: str, *, extra: str) -> Any:
+    """A module that is needed only here. Raises the error of `missing_extra` where its package is missing."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise missing_extra(package, extra=extra) from None

@@ -1,10 +1,15 @@
 """The commands of `dither`, in one table. A new command is one function in a file of this folder and one line here.
 
-A command is imported when it is asked for: `dither evaluate` does not load the paper's figures.
+A command is imported when it is asked for: `dither evaluate` does not load the paper's figures. Options that belong
+together are a group: a frozen dataclass whose fields they are. `expanded` puts them into a command.
 """
 
+import dataclasses
+import functools
 import importlib
-from typing import Annotated, NamedTuple
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -91,3 +96,28 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+def expanded(function: Callable[..., None]) -> Callable[..., None]:
+    """The command, with the options of a group in the place of each parameter that is such a group."""
+    parameters: list[tuple[str, Any, Any]] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if dataclasses.is_dataclass(parameter.annotation):
+            groups[parameter.name] = parameter.annotation
+            parameters += [(f.name, f.default, f.type) for f in dataclasses.fields(parameter.annotation)]
+        else:
+            parameters.append((parameter.name, parameter.default, parameter.annotation))
+
+    @functools.wraps(function)
+    def command(**options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{field.name: options.pop(field.name) for field in dataclasses.fields(group)})
+        function(**options)
+
+    only = inspect.Parameter.KEYWORD_ONLY
+    command.__annotations__ = {name: kind for name, _, kind in parameters}
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads
+        [inspect.Parameter(name, only, default=default, annotation=kind) for name, default, kind in parameters]
+    )
+    return command

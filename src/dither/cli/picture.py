@@ -8,44 +8,40 @@ from matplotlib.lines import Line2D
 
 from dither.base.drawing import PALETTE, STYLE
 from dither.ope import verdicts
-from dither.ope.judge import Evaluation
+from dither.ope.evaluation import EvaluationNumbers
 
 ROW = 0.28  # inches
 
 
-def draw(found: Evaluation) -> Canvas:
+@mpl.rc_context(STYLE)
+def draw(evaluation: EvaluationNumbers) -> Canvas:
     """The picture as matplotlib holds it."""
-    with mpl.rc_context(STYLE):
-        return _draw(found)
-
-
-def _draw(found: Evaluation) -> Canvas:
-    rows = [(policy, name) for policy in found.policies for name in found.estimators]
-    canvas = Canvas(figsize=(8.0, 1.5 + ROW * (len(rows) + len(found.policies))), layout="constrained")
+    rows = [(policy, name) for policy in evaluation.policies for name in evaluation.estimators]
+    canvas = Canvas(figsize=(8.0, 1.5 + ROW * (len(rows) + len(evaluation.policies))), layout="constrained")
     ax = canvas.subplots()
-    base = found.logging
+    base = evaluation.logging
     ax.axvspan(*base.interval, color="#444444", alpha=0.12, linewidth=0)
     ax.axvline(base.value, color="#444444", linewidth=1.2)
     places: list[float] = []
     y = 0.0
-    judged = {said.policy: said.word for said in verdicts.verdicts(found)}
-    for policy in found.policies:
+    judged = {said.policy: said.word for said in verdicts.verdicts(evaluation)}
+    for policy in evaluation.policies:
         start = y
-        for i, name in enumerate(found.estimators):
+        for i, name in enumerate(evaluation.estimators):
             sure = judged[policy] != "unsupported"
-            _one(ax, found.estimates[policy, name], y, PALETTE[i % len(PALETTE)], sure=sure)
+            _one(ax, evaluation.estimates[policy, name], y, PALETTE[i % len(PALETTE)], sure=sure)
             y += 1
         places.append((start + y - 1) / 2)
         y += 1
-    unsure = {policy: "\nnot supported" if judged[policy] == "unsupported" else "" for policy in found.policies}
-    ax.set_yticks(places, [policy + unsure[policy] for policy in found.policies])
+    unsure = {policy: "\nnot supported" if judged[policy] == "unsupported" else "" for policy in evaluation.policies}
+    ax.set_yticks(places, [policy + unsure[policy] for policy in evaluation.policies])
     ax.set_ylim(y - 1, -1)
-    ax.set_xlabel(f"reward a decision, {found.how.level:.0%} {found.how.interval} intervals")
+    ax.set_xlabel(f"reward a decision, {evaluation.how.level:.0%} {evaluation.how.interval} intervals")
     ax.grid(axis="x", alpha=0.25, linewidth=0.6)
     ax.tick_params(axis="y", length=0)
     handles = [
         Line2D([], [], color=PALETTE[i % len(PALETTE)], marker="o", markersize=4.5, linewidth=1.6, label=name)
-        for i, name in enumerate(found.estimators)
+        for i, name in enumerate(evaluation.estimators)
     ]
     handles.append(Line2D([], [], color="#444444", linewidth=1.2, label="what ran"))
     canvas.legend(handles=handles, loc="outside lower center", ncols=min(5, len(handles)), frameon=False, fontsize=9.5)

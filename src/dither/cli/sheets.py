@@ -5,19 +5,19 @@ from typing import Any
 import polars as pl
 
 from dither.ope import verdicts
-from dither.ope.judge import Evaluation
+from dither.ope.evaluation import EvaluationNumbers
 
 NUMBER = pl.Float64
 
 
-def estimates(found: Evaluation) -> pl.DataFrame:
+def estimates(evaluation: EvaluationNumbers) -> pl.DataFrame:
     """Policy, estimator, value, se, low, high, the weights behind them, and a note on saved bandits."""
     rows: list[tuple[Any, ...]] = []
-    for (policy, estimator), e in found.estimates.items():
-        share = e.n / found.report.read
+    for (policy, estimator), e in evaluation.estimates.items():
+        share = e.n / evaluation.report.read
         weights = (e.ess, e.weight_max, e.weight_mean, e.weight_test, e.unsupported, e.drift)
-        ends = (*e.interval, *weights, e.n, share, found.how.interval, found.how.level)
-        note = verdicts.LEARNT if policy in found.saved else None
+        ends = (*e.interval, *weights, e.n, share, evaluation.how.interval, evaluation.how.level)
+        note = verdicts.LEARNT if policy in evaluation.saved else None
         rows.append((verdicts.named(policy), estimator, e.value, e.se, *ends, note))
     schema: dict[str, Any] = dict.fromkeys(
         ("value", "se", "low", "high", "ess", "weight_max", "weight_mean", "weight_test", "unsupported", "drift"),
@@ -27,25 +27,19 @@ def estimates(found: Evaluation) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"policy": pl.String, "estimator": pl.String} | schema | rest, orient="row")
 
 
-def periods(found: Evaluation) -> pl.DataFrame:
+def periods(evaluation: EvaluationNumbers) -> pl.DataFrame:
     """The estimates of each period, with a first column `period`."""
-    parts = [estimates(one).select(pl.lit(period).alias("period"), pl.all()) for period, one in found.periods.items()]
+    parts = [
+        estimates(one).select(pl.lit(period).alias("period"), pl.all()) for period, one in evaluation.periods.items()
+    ]
     return pl.concat(parts)
 
 
-def differences(found: Evaluation) -> pl.DataFrame:
+def differences(evaluation: EvaluationNumbers) -> pl.DataFrame:
     """Policy, estimator, against whom, difference, se, low, high, and the P-value of no difference."""
     rows = [
-        (
-            g.policy,
-            g.estimator,
-            verdicts.named(g.against),
-            g.found.value,
-            g.found.se,
-            *g.found.interval,
-            g.found.p_value,
-        )
-        for g in found.gaps
+        (policy, estimator, verdicts.named(against), gap.value, gap.se, *gap.interval, gap.p_value)
+        for policy, estimator, against, gap in evaluation.gaps
     ]
     schema: dict[str, Any] = {"policy": pl.String, "estimator": pl.String, "against": pl.String}
     numbers = dict.fromkeys(("difference", "se", "low", "high", "p_value"), NUMBER)

@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 WIDTH = 124  # characters
 
@@ -64,9 +65,14 @@ def progresses(names: Sequence[str]) -> Iterator[Callable[[str, float, float], N
         yield tell
 
 
-def table(title: str | None = None) -> Table:
-    """A table without columns yet, in the style that all commands share."""
-    return Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+def table(title: str | None = None, *, texts: Iterable[str] = (), numbers: Iterable[str] = ()) -> Table:
+    """A table without rows yet, in the style that all commands share: columns of texts, then columns of numbers."""
+    sheet = Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in texts:
+        sheet.add_column(name, no_wrap=True)
+    for name in numbers:
+        sheet.add_column(Text(name), justify="right", no_wrap=True)
+    return sheet
 
 
 def said(console: Console, sentences: Iterable[str]) -> None:

@@ -5,12 +5,12 @@ environment("mnist", "unit")   a bandit from the data set: `envs.Classification`
 table("my.csv", "label")       a bandit from a table
 """
 
+from dither.datasets.data_sets import SOURCES, Source
 from dither.datasets.dataset import Dataset
-from dither.datasets.known import SOURCES, Source
 from dither.datasets.loading import FOLDER, load, located
 from dither.datasets.originals import present
-from dither.datasets.own import fingerprint, table
 from dither.datasets.preprocessing import PREPROCESSING, Pipeline, environment
+from dither.datasets.user_tables import fingerprint, table
 
 __all__ = [
     "FOLDER",

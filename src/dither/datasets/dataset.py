@@ -36,7 +36,7 @@ class Dataset:
     def digest(self) -> str:
         """SHA-256 of all rows and labels. It does not depend on their order, nor on the file that they came in."""
         order = self.order()
-        found = hashlib.sha256(f"{self.X.dtype.str} {self.X.shape}".encode())
-        found.update(np.ascontiguousarray(self.X[order]).tobytes())
-        found.update("\n".join(map(str, self.y[order].tolist())).encode())
-        return found.hexdigest()
+        sha = hashlib.sha256(f"{self.X.dtype.str} {self.X.shape}".encode())
+        sha.update(np.ascontiguousarray(self.X[order]).tobytes())
+        sha.update("\n".join(map(str, self.y[order].tolist())).encode())
+        return sha.hexdigest()

@@ -3,15 +3,17 @@
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dither.base import errors
 from dither.datasets import openml, originals
+from dither.datasets.data_sets import MISSING, SOURCES, Source, columns
 from dither.datasets.dataset import Dataset
-from dither.datasets.known import SOURCES, Source, columns
 
 FOLDER = "DITHER_DATA"  # the environment variable
+OF_SOURCE = ("name", "licence", "citation", "openml", "url", "shape")  # what a data set says as its source does
 
 
 def load(name: str, *, folder: str | Path | None = None, cache: str | Path | None = None) -> Dataset:
@@ -36,24 +38,14 @@ def load(name: str, *, folder: str | Path | None = None, cache: str | Path | Non
     else:
         X, y = originals.read(source, here)
         origin = str(here / name)
-    found, wanted = (*X.shape, len(np.unique(y))), (source.rows, source.dim, source.arms)
-    if found != wanted or y.shape != X.shape[:1]:
+    arms = len(np.unique(y))
+    if (*X.shape, arms) != (source.rows, source.dim, source.arms) or y.shape != X.shape[:1]:
         raise ValueError(
             f"{name} must have {source.rows} rows, {source.dim} columns and {source.arms} classes; {origin} has "
-            f"{found[0]}, {found[1]} and {found[2]} (and {len(y)} labels): get it again from {source.url}"
+            f"{X.shape[0]}, {X.shape[1]} and {arms} (and {len(y)} labels): get it again from {source.url}"
         )
-    data = Dataset(
-        name,
-        X,
-        y,
-        columns(source),
-        source.licence,
-        source.citation,
-        source.openml,
-        source.url,
-        origin,
-        source.shape,
-    )
+    facts: dict[str, Any] = {field: getattr(source, field) for field in OF_SOURCE}
+    data = Dataset(X=X, y=y, columns=columns(source), origin=origin, **facts)
     checked = here is not None and originals.present(source, here) == tuple(source.files)
     if not checked and data.digest() != source.digest:
         warnings.warn(
@@ -66,10 +58,9 @@ def load(name: str, *, folder: str | Path | None = None, cache: str | Path | Non
 
 def located(folder: str | Path | None) -> Path | None:
     """The folder of the originals: the one that is given, or the one that DITHER_DATA names; None where none is."""
-    given = folder if folder is not None else os.environ.get(FOLDER)
-    if not given:
+    path = Path(os.environ.get(FOLDER, "") if folder is None else folder)
+    if path == Path():
         return None
-    path = Path(given)
     if not path.is_dir():
         named = "" if folder is not None else f" (of the environment variable {FOLDER})"
         raise FileNotFoundError(f"no folder {path}{named}: name the one that has shuttle/, isolet/ and so on")
@@ -78,20 +69,14 @@ def located(folder: str | Path | None) -> Path | None:
 
 def _from_openml(source: Source, *, cache: str | Path | None) -> tuple[np.ndarray, np.ndarray]:
     """X and y as `originals.read` gives them, but perhaps with the rows in another order."""
-    found = openml.fetch(source.openml, cache=cache)
-    if found.target is None:
+    table = openml.fetch(source.openml, cache=cache)
+    if table.target is None:
         raise ValueError(f"OpenML {source.openml} states no column of labels: it is not {source.name} any more")
-    at = found.columns.index(found.target)
-    X = np.delete(found.X, at, axis=1)
-    text = {name: np.array([*levels, "?"]) for name, levels in found.levels.items()}
-
-    def words(j: int) -> np.ndarray:
-        codes = np.where(np.isnan(found.X[:, j]), -1, found.X[:, j])
-        return text[found.columns[j]][codes.astype(np.int64)]
-
-    y = words(at) if found.target in text else found.X[:, at]
+    at = table.columns.index(table.target)
+    y = table.column(at, missing=MISSING)
     if source.encoded is not None:
-        kept = [j for j in range(len(found.columns)) if j != at]
-        return np.column_stack([words(j) for j in kept]).astype("U1"), y.astype("U1")
+        parts = [table.column(j, missing=MISSING) for j in range(len(table.columns)) if j != at]
+        return np.column_stack(parts).astype("U1"), y.astype("U1")
     dtype = {"shuttle": np.int16, "isolet": np.float64}.get(source.name, np.uint8)
-    return X.astype(dtype) + dtype(0), np.array([int(float(label)) for label in y.tolist()])
+    X = np.delete(table.X, at, axis=1).astype(dtype)
+    return X + dtype(0), np.array([int(float(label)) for label in y.tolist()])

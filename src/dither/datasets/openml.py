@@ -21,6 +21,14 @@ class Fetched(NamedTuple):
     target: str | None  # the column of labels, where one is stated
     md5: str  # of the ARFF file, as OpenML states it; fetch_openml checks it
 
+    def column(self, j: int, *, missing: str | None = None) -> np.ndarray:
+        """Column j, (N,): numbers; or the levels of a categorical one, as texts, with `missing` where it has none."""
+        x = self.X[:, j]
+        if self.columns[j] not in self.levels:
+            return x
+        levels = np.array([*self.levels[self.columns[j]], missing], dtype=object)
+        return levels[np.where(np.isnan(x), -1, x).astype(np.int64)]
+
 
 def fetch(number: int, *, cache: str | Path | None = None) -> Fetched:
     """Data set `number` of OpenML. It is kept in memory for the next call.
@@ -34,17 +42,14 @@ def fetch(number: int, *, cache: str | Path | None = None) -> Fetched:
 
 @functools.lru_cache(maxsize=1)  # the parser is slow, and a command asks for the data twice
 def _fetch(number: int, cache: str | None) -> Fetched:
-    try:
-        from sklearn.datasets import fetch_openml, get_data_home
-    except ImportError:
-        raise errors.missing_extra("scikit-learn", extra="experiments") from None
+    sklearn = errors.imported("sklearn.datasets", "scikit-learn", extra="experiments")
     where = "cache of scikit-learn" if cache is None else f"cache {cache}"
     settings = {"target_column": None, "as_frame": False, "parser": "liac-arff", "n_retries": 1}
     try:
-        where = f"cache {Path(get_data_home(cache)) / 'openml'}"
+        where = f"cache {Path(sklearn.get_data_home(cache)) / 'openml'}"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on retries and files fetched anew: the errors below say it
-            found = fetch_openml(data_id=number, data_home=cache, **settings)
+            table = sklearn.fetch_openml(data_id=number, data_home=cache, **settings)
     except (URLError, TimeoutError) as reason:
         raise OSError(
             f"cannot load OpenML {number}: the {where} does not have all of it, and openml.org does not answer "
@@ -55,12 +60,12 @@ def _fetch(number: int, cache: str | None) -> Fetched:
     except (ValueError, KeyError) as reason:
         text = "it has columns of free text: pass it as a CSV file" if "STRING" in str(reason) else str(reason)
         raise ValueError(f"cannot use OpenML {number}: {text} ({where})") from None
-    X = found.data.toarray() if hasattr(found.data, "toarray") else found.data
-    stated = found.details.get("default_target_attribute")
+    X = table.data.toarray() if hasattr(table.data, "toarray") else table.data
+    target = table.details.get("default_target_attribute")
     return Fetched(
         np.asarray(X, dtype=np.float64),
-        tuple(found.feature_names),
-        {name: list(values) for name, values in (found.categories or {}).items()},
-        stated if stated in found.feature_names else None,
-        str(found.details.get("md5_checksum", "")),
+        tuple(table.feature_names),
+        {name: list(values) for name, values in (table.categories or {}).items()},
+        target if target in table.feature_names else None,
+        str(table.details.get("md5_checksum", "")),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dither.datasets.known import ISOLET, ISOLET_PACKED, Source
+from dither.datasets.data_sets import ISOLET, ISOLET_PACKED, Source
 
 Arrays = tuple[np.ndarray, np.ndarray]
 
@@ -52,10 +52,10 @@ def _content(source: Source, path: Path) -> bytes:
         except (EOFError, OSError, zlib.error) as reason:
             raise _damaged(source, path, reason) from None
     wanted = source.files.get(path.name) or source.files.get(f"{path.name}.gz")
-    found = hashlib.sha256(content).hexdigest()
-    if wanted not in (None, found):
+    sha = hashlib.sha256(content).hexdigest()
+    if wanted not in (None, sha):
         unpacked = " unpacked" if path.suffix == ".gz" else ""
-        raise _damaged(source, path, f"SHA-256{unpacked} {found}, expected {wanted}")
+        raise _damaged(source, path, f"SHA-256{unpacked} {sha}, expected {wanted}")
     return content
 
 

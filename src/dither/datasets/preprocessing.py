@@ -12,7 +12,6 @@ None of the five data sets has NaN (the `?` of mushroom is a text). So `paper` i
 user's it also replaces missing numbers. Pixels are kept in float32 (MNIST: 220 MB), all else in float64.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,10 +19,9 @@ import numpy as np
 
 from dither import envs
 from dither.base import errors
+from dither.datasets.data_sets import MISSING
 from dither.datasets.loading import load
 from dither.envs.classification import scaled
-
-MISSING = "?"  # in a column of text
 
 
 @dataclass(frozen=True)
@@ -66,15 +64,13 @@ def environment(
     X, y = data.X[order], data.y[order]
     image = data.shape is not None
     if X.dtype.kind == "U":
-        X = np.column_stack([column for text in X.T for _, column in one_hot(text)])
+        X = np.column_stack([one_hot(text) for text in X.T])
     if image and chosen.scale is None:
         X = X / np.float32(255)
     return envs.Classification(scaled(X, chosen.scale, dtype=np.float32 if image else np.float64), y, name=name)
 
 
-def one_hot(text: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Each level that occurs in a column (N,), in sorted order, and (N,) with 1.0 where it does. `?` is no level."""
+def one_hot(text: np.ndarray) -> np.ndarray:
+    """A column (N,) as (N, levels): 1.0 for the level of the row, in sorted order. `?` is no level."""
     levels, codes = np.unique(text, return_inverse=True)
-    for code, level in enumerate(levels.tolist()):
-        if level != MISSING:
-            yield level, (codes == code).astype(np.float64)
+    return (codes[:, None] == np.flatnonzero(levels != MISSING)).astype(np.float64)

@@ -15,16 +15,13 @@ def read(path: Path) -> Any:
 
     Raises FileNotFoundError, or ValueError for what is no table.
     """
-    try:
-        import polars as pl
-    except ImportError:
-        raise errors.missing_extra("polars", extra="experiments") from None
+    pl = errors.imported("polars", "polars", extra="experiments")
     of_text = False
     try:
         scan = reading.scan(path)
         of_text = reading.kind(path) in reading.CSV
         if of_text:
-            _named(path)
+            _named(path, pl)
         frame = scan.collect()
     except FileNotFoundError:
         raise
@@ -39,14 +36,14 @@ def read(path: Path) -> Any:
     return frame
 
 
-def _named(path: Path) -> None:
+def _named(path: Path, pl: Any) -> None:
     """Raise ValueError for a first line that does not name two columns or more."""
     _, names = reading.header(path)
     if len(names) < 2:
         raise ValueError(f"{path} has one column only; separators may be comma, semicolon, tab and |")
     if not all(names):
         raise ValueError(f"column {names.index('') + 1} of {path} has no name in the first line: give each one a name")
-    if all(_is_number(name) for name in names):
+    if pl.Series(names).cast(pl.Float64, strict=False).is_not_null().all():
         raise ValueError(f"the first line of {path} holds numbers, no names: put a line with names above it")
 
 
@@ -69,11 +66,3 @@ def _no_numbers(column: Any, path: Path, pl: Any) -> None:
             f"{column[row]!r} in row {row + 1}: correct them, or leave them empty to be missing; where the numbers "
             "are names, put a letter before each"
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -79,7 +79,7 @@ class Alarm:
 
     def _begin(self) -> None:
         self._charts = [0.0] * len(self._signs)
-        self._seen, self._average = 0, 0.0  # values since the last alarm, and their mean
+        self._since, self._average = 0, 0.0  # values since the last alarm, and their mean
 
     @property
     def statistic(self) -> float:
@@ -92,16 +92,16 @@ class Alarm:
         if not abs(value) < errors.LARGEST:
             raise ValueError(f"a value must be a finite number below {errors.LARGEST:g}, got {value!r}")
         self.n += 1
-        self._seen += 1
+        self._since += 1
         if self.mean is not None:
             z = (value - self.mean) / self.sigma
-        elif self._seen == 1:
+        elif self._since == 1:
             self._average = value
             return False
         else:
-            before = self._seen - 1
+            before = self._since - 1
             z = (value - self._average) / (self.sigma * math.sqrt(1 + 1 / before))
-            self._average += (value - self._average) / self._seen
+            self._average += (value - self._average) / self._since
         less = self.shift * self.shift / 2
         pairs = zip(self._charts, self._signs, strict=True)
         self._charts = [max(0.0, S + self.shift * sign * z - less) for S, sign in pairs]

@@ -24,30 +24,35 @@ class Around:
 
 
 class Pair(NamedTuple):
-    """Something of one's own, beside that of the environment within."""
+    """What an environment around another one holds, beside that of the environment within."""
 
-    own: Any
+    outer: Any
     inner: Any
 
 
 class Within(Around):
-    """An environment around `env` that holds something of its own for a run, or for n rounds."""
+    """An environment around `env` that holds something of its own for a run, and perhaps for each n rounds."""
 
     def held(self, rng: np.random.Generator, inner: Any) -> Any:
         """What is its own in a run, where `inner` is the run of the environment within."""
         raise NotImplementedError
+
+    def at(self, run: Pair, t: int, n: int) -> Any:
+        """What is its own in the n rounds from t on; None: nothing."""
+        return None
 
     def start(self, rng: np.random.Generator) -> Pair:
         """The run within, and then what is its own."""
         inner = self.env.start(rng)
         return Pair(self.held(rng, inner), inner)
 
-    def fill(self, run: Pair, rng: np.random.Generator, out: np.ndarray, t: int) -> Any:
-        """The contexts within. -> what `means` needs within"""
-        return base.fill(self.env, run.inner, rng, out, t=t)
+    def fill(self, run: Pair, rng: np.random.Generator, out: np.ndarray, t: int) -> Pair:
+        """The contexts within. -> what is its own in these rounds, and what `means` needs within"""
+        inner = base.fill(self.env, run.inner, rng, out, t=t)
+        return Pair(self.at(run, t, len(out)), inner)
 
     @property
     def offered(self) -> Callable[..., np.ndarray]:
         """The arms on offer within; AttributeError where the environment within does not say."""
         rule = self.env.offered
-        return lambda run, rng, X, more: rule(run.inner, rng, X, more)
+        return lambda run, rng, X, more: rule(run.inner, rng, X, more.inner)

@@ -40,6 +40,10 @@ class Changing(Within):
         """θ* of the n rounds from t on: (n, d). held : what `held` returned; inner : the run within."""
         raise NotImplementedError
 
+    def at(self, run: Pair, t: int, n: int) -> np.ndarray:
+        """θ* of these rounds: (n, d)."""
+        return self.thetas(run.outer, run.inner, t, n)
+
     def start(self, rng: np.random.Generator) -> Pair:
         """The run within, and then what is its own. Raises TypeError where the run within has no θ*."""
         inner = self.env.start(rng)
@@ -51,26 +55,15 @@ class Changing(Within):
             )
         return Pair(self.held(rng, inner), inner)
 
-    def fill(self, run: Pair, rng: np.random.Generator, out: np.ndarray, t: int) -> Pair:
-        """The contexts within. -> θ* of these rounds (n, d), and what `means` needs within"""
-        inner = super().fill(run, rng, out, t)
-        return Pair(self.thetas(run.own, run.inner, t, len(out)), inner)
-
     def means(self, run: Pair, X: np.ndarray, more: Pair) -> np.ndarray:
         """The means within, with θ* of each round: (n, K)."""
-        theta = more.own
+        theta = more.outer
         edges = np.flatnonzero(np.any(theta[1:] != theta[:-1], axis=-1)) + 1
         parts = []
         for rows in map(slice, [0, *edges], [*edges, len(X)]):
             part = None if more.inner is None else more.inner[rows]
             parts.append(self.env.means(run.inner._replace(theta=theta[rows.start]), X[rows], part))
         return np.concatenate(parts)
-
-    @property
-    def offered(self) -> Any:
-        """The arms on offer within; AttributeError where the environment within does not say."""
-        rule = self.env.offered
-        return lambda run, rng, X, more: rule(run.inner, rng, X, more.inner)
 
 
 @dataclass(frozen=True)
@@ -130,7 +123,7 @@ class Rotating(Changing):
         return np.cos(phi) * inner.theta + np.sin(phi) * held
 
 
-class _Walk:
+class Walk:
     """Where the walk of a run is, and the stream that it goes on with."""
 
     def __init__(self, rng: np.random.Generator, theta: np.ndarray) -> None:
@@ -153,11 +146,11 @@ class Walking(Changing):
         super().__post_init__()
         errors.within("step", self.step, 0, np.pi)
 
-    def held(self, rng: np.random.Generator, inner: Any) -> _Walk:
+    def held(self, rng: np.random.Generator, inner: Any) -> Walk:
         """The walk, at its beginning."""
-        return _Walk(streams.child(rng), inner.theta)
+        return Walk(streams.child(rng), inner.theta)
 
-    def thetas(self, held: _Walk, inner: Any, t: int, n: int) -> np.ndarray:
+    def thetas(self, held: Walk, inner: Any, t: int, n: int) -> np.ndarray:
         """The next n places."""
         size, places = np.linalg.norm(inner.theta), np.empty((n, len(inner.theta)))
         for place, drawn in zip(places, held.rng.standard_normal(places.shape), strict=True):

@@ -15,7 +15,7 @@ from dither.deciding import inputs
 NUMBERS_AT_ONCE = 2**19  # that are scaled, so that temporaries stay small beside a large X
 
 
-class Run:
+class ShuffledRows:
     """The order of the rows in one run: shuffled passes, drawn from a stream of its own."""
 
     def __init__(self, rng: np.random.Generator, rows: int) -> None:
@@ -60,7 +60,7 @@ class Classification:
         for rows in blocks(X):
             if not _small(X[rows]):
                 inputs.finite(X.astype(np.float64), name="X")
-        labels, y = np.unique(_known(self.y), return_inverse=True)
+        labels, y = np.unique(_labels(self.y), return_inverse=True)
         if y.shape != X.shape[:1]:
             raise ValueError(
                 f"y must hold one label for each of the {X.shape[0]} rows of X, got shape {np.shape(self.y)}"
@@ -81,17 +81,17 @@ class Classification:
         """d, the number of features after scaling."""
         return self.X.shape[1]
 
-    def start(self, rng: np.random.Generator) -> Run:
+    def start(self, rng: np.random.Generator) -> ShuffledRows:
         """The first shuffled pass."""
-        return Run(rng, self.X.shape[0])
+        return ShuffledRows(rng, self.X.shape[0])
 
-    def fill(self, run: Run, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
+    def fill(self, run: ShuffledRows, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
         """The next n rows into out (n, d); their labels."""
         rows = run.next(out.shape[0])
         out[:] = self.X[rows]
         return self.y[rows]
 
-    def means(self, run: Run, X: np.ndarray, more: np.ndarray) -> np.ndarray:
+    def means(self, run: ShuffledRows, X: np.ndarray, more: np.ndarray) -> np.ndarray:
         """1 for the right class, else 0: (n, K)."""
         return (more[:, None] == np.arange(self.arms)).astype(np.float64)
 
@@ -147,14 +147,13 @@ def _small(X: np.ndarray) -> bool:
     return bool(np.vdot(x, x) < inputs.LARGEST**2)
 
 
-def _known(y: Any) -> np.ndarray:
+def _labels(y: Any) -> np.ndarray:
     """The labels as an array. Raises ValueError where one is missing."""
     y = np.asarray(y)
-    if y.dtype.kind in "fO":
-        lost = np.array([label is None or label != label for label in y.flat], dtype=bool)
-        if lost.any():
-            raise ValueError(
-                f"y must hold a label for each row, got {y.flat[int(lost.argmax())]} at row {int(lost.argmax())} "
-                f"({int(lost.sum())} such rows): drop them first"
-            )
+    lost = [i for i, label in enumerate(y.flat) if label is None or label != label] if y.dtype.kind in "fO" else []
+    if lost:
+        raise ValueError(
+            f"y must hold a label for each row, got {y.flat[lost[0]]} at row {lost[0]} ({len(lost)} such rows): drop "
+            "them first"
+        )
     return y

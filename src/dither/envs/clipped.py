@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dither.envs.generalised import OnSphere, bernoulli
-from dither.envs.sphere import Run
+from dither.envs.sphere import SphereRun
 
 
 class Clipped(OnSphere):
@@ -25,6 +25,6 @@ class Clipped(OnSphere):
 
     rewards = bernoulli
 
-    def means(self, run: Run, X: np.ndarray, more: Any) -> np.ndarray:
+    def means(self, run: SphereRun, X: np.ndarray, more: Any) -> np.ndarray:
         """x'θ* cut to [0, 1]: (n, K)."""
         return np.clip(X @ run.theta, 0.0, 1.0)

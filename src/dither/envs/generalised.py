@@ -16,8 +16,8 @@ import numpy as np
 
 from dither import links, theory
 from dither.base import errors, streams
-from dither.envs import base, sphere
-from dither.envs.sphere import Run
+from dither.envs import base
+from dither.envs.sphere import Sphere, SphereRun
 
 LARGEST_COUNT = 2.0**53  # mean of a count, at most: float64 holds no odd number above it
 
@@ -38,7 +38,7 @@ def counts(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class OnSphere:
+class OnSphere(Sphere):
     """K arms of d features and one θ*; it has the fields of `Linear` but for the noise."""
 
     dim: int = 20
@@ -46,29 +46,19 @@ class OnSphere:
     contexts: int | None = None
     norm: float = 1.0
     unit: bool = True
-    disjoint = False
     sigma = 1.0
-    start, fill = sphere.start, sphere.fill
-
-    def __post_init__(self) -> None:
-        sphere.check(self)
-
-    @property
-    def S(self) -> float:
-        """‖θ*‖."""
-        return self.norm
 
 
-class _GLM(OnSphere):
+class _Generalised(OnSphere):
     """Arms with the mean μ(x'θ*)."""
 
     link: ClassVar[links.Link]
 
-    def means(self, run: Run, X: np.ndarray, more: Any) -> np.ndarray:
+    def means(self, run: SphereRun, X: np.ndarray, more: Any) -> np.ndarray:
         """μ(x'θ*): (n, K)."""
         return self.link.mu(X @ run.theta)
 
-    def kappa_star(self, run: Run, X: np.ndarray) -> float:
+    def kappa_star(self, run: SphereRun, X: np.ndarray) -> float:
         """κ* of the rounds X (n, K, d): the average of μ'(x'θ*) at the best arms."""
         return float(theory.kappa_star(X, run.theta, self.link))
 
@@ -77,7 +67,7 @@ class _GLM(OnSphere):
         return theory.kappa(X, self.norm, self.link)
 
 
-class Logistic(_GLM):
+class Logistic(_Generalised):
     """K arms of d features; the reward is 1 with probability 1/(1 + e^{-x'θ*}), else 0.
 
     dim, arms : d and K
@@ -90,14 +80,14 @@ class Logistic(_GLM):
     rewards = bernoulli
 
 
-class Probit(_GLM):
+class Probit(_Generalised):
     """K arms of d features; the reward is 1 with probability Φ(x'θ*), else 0. It has the fields of `Logistic`."""
 
     link = links.LINKS["probit"]
     rewards = bernoulli
 
 
-class Poisson(_GLM):
+class Poisson(_Generalised):
     """K arms of d features; the reward is a Poisson count of mean e^{x'θ*}. It has the fields of `Logistic`."""
 
     link = links.LINKS["log"]

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from dither.base import errors
-from dither.envs import sphere
-from dither.envs.sphere import Run
+from dither.envs.sphere import Sphere, SphereRun
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Sphere):
     """K arms of d features with mean x'θ*.
 
     dim, arms : d and K
@@ -27,24 +26,17 @@ class Linear:
     norm: float = 1.0
     noise: float = 1.0
     unit: bool = True
-    disjoint = False
-    start, fill = sphere.start, sphere.fill
 
     def __post_init__(self) -> None:
-        sphere.check(self)
+        super().__post_init__()
         errors.within("noise", self.noise, 0, 1e300)
-
-    @property
-    def S(self) -> float:
-        """‖θ*‖."""
-        return self.norm
 
     @property
     def sigma(self) -> float:
         """The standard deviation of the reward noise."""
         return self.noise
 
-    def means(self, run: Run, X: np.ndarray, more: Any) -> np.ndarray:
+    def means(self, run: SphereRun, X: np.ndarray, more: Any) -> np.ndarray:
         """x'θ*: (n, K)."""
         return X @ run.theta
 

@@ -36,31 +36,25 @@ class Masked(Around):
         if hasattr(self.env, "offered"):
             raise ValueError(f"arms are masked once: {type(self.env).__name__} has a mask of its own")
         if self.least is None:
-            errors.within("share", self._share, 0, 1)
+            errors.within("share", 0.5 if self.share is None else self.share, 0, 1)
             if self.most is not None:
                 raise ValueError(f"most goes with least, which is not given: got most={self.most}")
             return
         errors.at_least("least", self.least, 1)
         errors.at_least("most", self.most, 1, or_none=True)
-        if not self.least <= self._most <= self.env.arms:
+        most = self.env.arms if self.most is None else self.most
+        if not self.least <= most <= self.env.arms:
             raise ValueError(
-                f"least and most must be in order and at most arms={self.env.arms}, got {self.least} and {self._most}"
+                f"least and most must be in order and at most arms={self.env.arms}, got {self.least} and {most}"
             )
-
-    @property
-    def _share(self) -> float:
-        return 0.5 if self.share is None else self.share
-
-    @property
-    def _most(self) -> int:
-        return self.env.arms if self.most is None else self.most
 
     def offered(self, run: Any, rng: np.random.Generator, X: np.ndarray, more: Any) -> np.ndarray:
         """The arms on offer in n rounds: (n, K)."""
         n, K = len(X), self.env.arms
         if self.least is None:
             u = rng.random((n, K))
-            return (u < self._share) | (u == np.min(u, axis=-1, keepdims=True))
+            return (u < (0.5 if self.share is None else self.share)) | (u == np.min(u, axis=-1, keepdims=True))
         u = rng.random((n, K + 1))  # the first says how many; the others put the arms in order
-        number = self.least + np.floor(u[:, :1] * (self._most - self.least + 1)).astype(np.int64)
+        most = K if self.most is None else self.most
+        number = self.least + np.floor(u[:, :1] * (most - self.least + 1)).astype(np.int64)
         return np.argsort(np.argsort(u[:, 1:], axis=-1), axis=-1) < number

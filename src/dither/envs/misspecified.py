@@ -54,9 +54,9 @@ class Misspecified(Within):
 
     def held(self, rng: np.random.Generator, inner: Any) -> Wave:
         """ω and φ, from a stream of their own."""
-        own = streams.child(rng)
-        return Wave(self.frequency * own.standard_normal(self.env.dim), own.uniform(0, 2 * np.pi))
+        child = streams.child(rng)
+        return Wave(self.frequency * child.standard_normal(self.env.dim), child.uniform(0, 2 * np.pi))
 
-    def means(self, run: Pair, X: np.ndarray, more: Any) -> np.ndarray:
+    def means(self, run: Pair, X: np.ndarray, more: Pair) -> np.ndarray:
         """The means within, and the deviation: (n, K)."""
-        return self.env.means(run.inner, X, more) + self.zeta * run.own.at(X)
+        return self.env.means(run.inner, X, more.inner) + self.zeta * run.outer.at(X)

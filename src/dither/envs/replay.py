@@ -6,16 +6,15 @@ The answer is as good as the model. Without M there is no regret to simulate. `d
 learns against the log itself, by rejection.
 """
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from dither.base import errors
 from dither.deciding import inputs
-from dither.envs.classification import Run
+from dither.envs.classification import ShuffledRows
 
 
-class _Drawn(Run):
+class DrawnRows(ShuffledRows):
     """Rows drawn one by one. The probability of a row is in proportion to the rows of the traffic it stands for."""
 
     def __init__(self, rng: np.random.Generator, s: np.ndarray) -> None:
@@ -62,26 +61,22 @@ class Replay:
     def __repr__(self) -> str:
         return f"Replay({len(self.r)} rows, arms={self.arms}, dim={self.dim})"
 
-    def run(self, bandit: Any, **settings: Any) -> NoReturn:
-        """Is no more: `dither.ope.replay` plays a bandit that learns against a log."""
-        raise errors.gone("dither.envs.Replay.run", "dither.ope.replay(bandit, log), which gives an Estimate")
-
-    def start(self, rng: np.random.Generator) -> Run:
+    def start(self, rng: np.random.Generator) -> ShuffledRows:
         """The rows in an order of this run alone: shuffled passes, or draws by weight if rows have weights."""
         if self.M is None:
             raise ValueError(
                 "a log has the reward of the shown arm alone: give Replay(log, M=predicted rewards), or play a bandit "
                 "against the log with dither.ope.replay(bandit, log)"
             )
-        return Run(rng, len(self.r)) if self.s is None else _Drawn(rng, self.s)
+        return ShuffledRows(rng, len(self.r)) if self.s is None else DrawnRows(rng, self.s)
 
-    def fill(self, run: Run, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
+    def fill(self, run: ShuffledRows, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
         """Write the features of the next n rows into `out`; return the numbers of these rows."""
         rows = run.next(out.shape[0])
         out[:] = self.X[rows]
         return rows
 
-    def means(self, run: Run, X: np.ndarray, more: np.ndarray) -> np.ndarray:
+    def means(self, run: ShuffledRows, X: np.ndarray, more: np.ndarray) -> np.ndarray:
         """The predicted rewards of all arms, (n, K)."""
         return self.M[more]
 

@@ -1,7 +1,9 @@
 """What the user declares: the kinds of the fields, and the crosses. And the same as JSON has it."""
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dither.base import errors
@@ -10,11 +12,11 @@ from dither.features.kind import Kind
 from dither.features.kinds import KINDS, Category
 
 
-def fields(side: str, given: Any) -> dict[str, Any]:
+def fields(side: str, kinds: Any) -> dict[str, Any]:
     """The fields of a side and their kinds."""
-    if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"{side} must be a dict field -> kind, such as {{'age': 'numeric'}}; got {given!r}")
-    return {field(name): kind(name, one) for name, one in (given or {}).items()}
+    if kinds is not None and not isinstance(kinds, Mapping):
+        raise TypeError(f"{side} must be a dict field -> kind, such as {{'age': 'numeric'}}; got {kinds!r}")
+    return {field(name): kind(name, one) for name, one in (kinds or {}).items()}
 
 
 def plain(value: Any) -> Any:
@@ -29,18 +31,18 @@ def field(name: Any) -> str:
     return name
 
 
-def kind(name: str, given: Any) -> Any:
-    """The kind of a field: by its name, by its values, or as it is."""
-    if isinstance(given, str):
-        if given not in KINDS:
-            raise ValueError(f"{name!r}: {errors.unknown('kind of field', given, known=KINDS)}")
-        return KINDS[given]()
-    given = records.column(given)
-    if isinstance(given, Sequence):
-        return Category(given)  # type: ignore[arg-type]
-    if isinstance(given, type) or not isinstance(given, tuple(KINDS.values())):
-        raise ValueError(f"{name!r} must have a kind: one of {', '.join(KINDS)}, or a list of values; got {given!r}")
-    return given
+def kind(name: str, one: Any) -> Any:
+    """The kind of a field, which the user gives by its name, by its values, or as it is."""
+    if isinstance(one, str):
+        if one not in KINDS:
+            raise ValueError(f"{name!r}: {errors.unknown('kind of field', one, known=KINDS)}")
+        return KINDS[one]()
+    one = records.column(one)
+    if isinstance(one, Sequence):
+        return Category(one)  # type: ignore[arg-type]
+    if isinstance(one, type) or not isinstance(one, tuple(KINDS.values())):
+        raise ValueError(f"{name!r} must have a kind: one of {', '.join(KINDS)}, or a list of values; got {one!r}")
+    return one
 
 
 def crosses(cross: Any, context: Mapping[str, Kind], arm: Mapping[str, Kind]) -> tuple[tuple[str, ...], ...]:
@@ -51,7 +53,7 @@ def crosses(cross: Any, context: Mapping[str, Kind], arm: Mapping[str, Kind]) ->
         raise ValueError(
             f"cross must be a list of pairs of fields, such as [('country', 'topic')], or 'all'; got {cross!r}"
         )
-    found = []
+    products: list[tuple[str, ...]] = []
     for fields in cross or ():
         if isinstance(fields, str) or not isinstance(fields, Sequence) or len(fields) < 2:
             raise ValueError(f"each cross must be a pair of fields, such as ('country', 'topic'); got {fields!r}")
@@ -60,25 +62,37 @@ def crosses(cross: Any, context: Mapping[str, Kind], arm: Mapping[str, Kind]) ->
                 raise ValueError(f"cross {tuple(fields)!r}: {errors.unknown('field', name, known=[*context, *arm])}")
         if len(set(fields)) < len(fields):
             raise ValueError(f"cross {tuple(fields)!r} has a field twice: name each once")
-        found.append(tuple(fields))
-    same = [one for i, one in enumerate(found) if set(one) in map(set, found[:i])]
-    if same:
-        raise ValueError(f"cross {same[0]!r} comes twice: leave out the repeats")
-    return tuple(found)
+        if set(fields) in map(set, products):
+            raise ValueError(f"cross {tuple(fields)!r} comes twice: leave out the repeats")
+        products.append(tuple(fields))
+    return tuple(products)
 
 
 def settings(kind: Kind) -> dict[str, Any]:
     """A kind as JSON has it."""
-    found: dict[str, Any] = {"kind": kind.name}
-    for part in dataclasses.fields(kind):  # type: ignore[arg-type]
-        value = getattr(kind, part.name)
-        found[part.name] = list(value) if isinstance(value, tuple) else plain(value)
-    return found
+    values = {part.name: getattr(kind, part.name) for part in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    lists = {name: list(value) if isinstance(value, tuple) else plain(value) for name, value in values.items()}
+    return {"kind": kind.name} | lists
 
 
-def made(known: Mapping[str, Any]) -> Kind:
+def of_settings(settings: Mapping[str, Any]) -> Kind:
     """The kind that `settings` wrote."""
-    return KINDS[known["kind"]](**{name: value for name, value in known.items() if name != "kind"})
+    return KINDS[settings["kind"]](**{name: value for name, value in settings.items() if name != "kind"})
+
+
+def canonical(value: Any) -> bytes:
+    """Lists and dicts as JSON. Equal values have equal bytes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+@contextlib.contextmanager
+def damaged(data: bytes, words: str) -> Iterator[None]:
+    """A block that reads what `canonical` wrote. Whatever it raises is a ValueError: these bytes are ... (words)."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as reason:
+        odd = reason if isinstance(reason, ValueError) else repr(reason)
+        raise ValueError(f"these {len(data)} bytes are {words}: {odd}") from None
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
@@ -93,7 +107,8 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return next(f"{name} was {one[name]!r} and is {other[name]!r}" for name in one if one[name] != other[name])
 
 
-def _short(known: Mapping[str, Any] | None) -> str:
-    if known is None:
+def _short(settings: Mapping[str, Any] | None) -> str:
+    if settings is None:
         return "not there"
-    return str(made(known)) + "".join(f", {rule}={known[rule]!r}" for rule in ("unknown", "missing") if rule in known)
+    rules = (f", {rule}={settings[rule]!r}" for rule in ("unknown", "missing") if rule in settings)
+    return str(of_settings(settings)) + "".join(rules)

@@ -11,25 +11,24 @@ Every column of X is a factor of the context times a factor of the arm:
     disjoint    1, c                                       models with slots, one θ for each slot
     hybrid      1, c, a, crosses, and (1, c) in each slot  one θ with a part for each slot (Li et al. 2010, Section 3.2)
 
-So A may be kept for arms that are known (`Catalogue`), and the context multiplies.
+So A may be kept for arms that stay the same (`Catalogue`), and the context multiplies.
 """
 
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dither.base import errors
-from dither.features import counts, declared, layout, records
+from dither.features import column_layout, counts, declared, records
 from dither.features.kind import Kind, Wrong
 
 FORMAT = 1
 SETTINGS = ("intercept", "form", "slots", "absent")  # besides the fields and the crosses
 FORMS = ("shared", "disjoint", "hybrid")
-MOST = 100_000  # columns; a matrix of a linear model would take 80 GB
 CURES = {  # of a value that a rule refuses
     "missing": "fill it in, or let the field have missing='zero' or 'column'",
     "unknown": "fit or state the values anew, or let the field have unknown='zero' or 'column'",
@@ -108,7 +107,7 @@ class Features:
     @property
     def fingerprint(self) -> str:
         """16 hex digits. Features with the same fingerprint make the same X of the same fields."""
-        return hashlib.sha256(_canonical(self.settings)).hexdigest()[:16]
+        return hashlib.sha256(declared.canonical(self.settings)).hexdigest()[:16]
 
     def fit(self, contexts: Any = None, arms: Any = None) -> "Features":
         """Features whose kinds have learnt what was not stated: means, scales, categories, vocabularies.
@@ -121,20 +120,20 @@ class Features:
         """
         if isinstance(arms, Mapping):
             arms = [{"id": id} | records.record(one, f"arm {id!r}") for id, one in arms.items()]
-        sides = {}
-        for side, given, own in (("context", contexts, self.context), ("arm", arms, self.arm)):
-            lacking = [name for name, kind in own.items() if not kind.fitted]
-            if lacking and given is None:
-                raise ValueError(f"fit needs {side}s, for {_listed(lacking)}: fit({side}s=[...])")
-            fitted = dict(own)
-            if lacking:
-                read = records.table(given, lacking, what=side, absent=self.absent)
-                if read.single or not read.n:
-                    raise ValueError(f"fit needs a list of {side}s or a frame of them; got {read.n}")
-                for name, column in zip(lacking, read.fields, strict=True):
-                    fitted[name] = _fitted(name, own[name], column, _caller(side, False))
-            sides[side] = fitted
-        return self._with(**sides)
+        sides: dict[str, Any] = {}
+        for side, data in (("context", contexts), ("arm", arms)):
+            kinds = sides[side] = dict(self._sides[side])
+            lacking = [name for name, kind in kinds.items() if not kind.fitted]
+            if not lacking:
+                continue
+            if data is None:
+                raise ValueError(f"fit needs {side}s, for {', '.join(map(repr, lacking))}: fit({side}s=[...])")
+            read = records.table(data, lacking, what=side, absent=self.absent)
+            if read.single or not read.n:
+                raise ValueError(f"fit needs a list of {side}s or a frame of them; got {read.n}")
+            for name, column in zip(lacking, read.fields, strict=True):
+                kinds[name] = _fitted(name, kinds[name], column, side)
+        return Features(**sides, cross=self.cross, **{name: getattr(self, name) for name in SETTINGS})
 
     def encode(self, context: Any = None, arms: Any = None, *, slots: Any = None) -> np.ndarray:
         """X of one request, (K, d), or of B requests, (B, K, d). In the disjoint form the context, (d,) or (B, d).
@@ -231,7 +230,7 @@ class Features:
 
     def to_bytes(self) -> bytes:
         """Everything as JSON: equal Features have equal bytes. `from_bytes` reads it."""
-        return _canonical(self.described)
+        return declared.canonical(self.described)
 
     @property
     def described(self) -> dict[str, Any]:
@@ -241,34 +240,30 @@ class Features:
     @classmethod
     def from_bytes(cls, data: bytes) -> "Features":
         """The Features that `to_bytes` wrote. Raises ValueError for anything else."""
-        try:
+        with declared.damaged(data, "no Features, or damaged ones"):
             return cls.of_description(json.loads(data))
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as reason:
-            odd = reason if isinstance(reason, ValueError) else repr(reason)
-            raise ValueError(f"these {len(data)} bytes are no Features, or damaged ones: {odd}") from None
 
     @classmethod
-    def of_description(cls, found: Mapping[str, Any]) -> "Features":
+    def of_description(cls, described: Mapping[str, Any]) -> "Features":
         """The Features with this description (`described`). Raises an error of some kind for anything else."""
-        known = found["format"]
-        if type(known) is not int or known < 1:
-            raise ValueError(f"their format is {known!r}")
-        if known > FORMAT:
-            raise ValueError(f"their format is {known}, and this version reads up to {FORMAT}: upgrade dither")
-        settings = found["features"]
-        sides = {side: {name: declared.made(kind) for name, kind in settings[side]} for side in ("context", "arm")}
-        others = {name: settings[name] for name in SETTINGS}
-        made = cls(context=sides["context"], arm=sides["arm"], cross=tuple(map(tuple, settings["cross"])), **others)
-        if made.fingerprint != found["fingerprint"]:
-            raise ValueError(f"their fingerprint is {made.fingerprint}, and {found['fingerprint']!r} was saved")
-        return made
+        number = described["format"]
+        if type(number) is not int or number < 1:
+            raise ValueError(f"their format is {number!r}")
+        if number > FORMAT:
+            raise ValueError(f"their format is {number}, and this version reads up to {FORMAT}: upgrade dither")
+        settings = dict(described["features"])
+        for side in ("context", "arm"):
+            settings[side] = {name: declared.of_settings(kind) for name, kind in settings[side]}
+        features = cls(**settings | {"cross": tuple(map(tuple, settings["cross"]))})
+        if features.fingerprint != described["fingerprint"]:
+            raise ValueError(f"their fingerprint is {features.fingerprint}, and {described['fingerprint']!r} was saved")
+        return features
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings and all that was fitted, in lists and dicts as JSON has them."""
         return {
-            "context": [[name, declared.settings(kind)] for name, kind in self.context.items()],
-            "arm": [[name, declared.settings(kind)] for name, kind in self.arm.items()],
+            **{side: [[n, declared.settings(k)] for n, k in kinds.items()] for side, kinds in self._sides.items()},
             "cross": [list(cross) for cross in self.cross],
             **{name: getattr(self, name) for name in SETTINGS},
         }
@@ -287,7 +282,7 @@ class Features:
         return f"Features({what}, {self.form}, fingerprint {self.fingerprint})"
 
     def __str__(self) -> str:
-        return layout.shown(self)
+        return column_layout.shown(self)
 
     def _check(self, *, warn: bool) -> None:
         """Raise ValueError for settings that do not go together. Warn where the context cancels."""
@@ -314,67 +309,63 @@ class Features:
                 stacklevel=3,
             )
 
-    def _laid_out(self) -> layout.Layout | None:
+    def _laid_out(self) -> column_layout.ColumnLayout | None:
         """The columns; None before the fit. Raises ValueError for too many of them, and for two of one name."""
         if not self.fitted:
             return None
-        names = {side: [(name, kind.columns(name)) for name, kind in own.items()] for side, own in self._sides.items()}
-        width = layout.width(names, self.cross, slots=self.slots)
-        if width > MOST:
-            raise ValueError(
-                f"the features would have {width:,} columns, more than {MOST:,}: hash fields with many values "
-                "(features.Hashed), or cross fewer fields"
-            )
-        return layout.lay_out(names, self.cross, intercept=self.intercept, form=self.form, slots=self.slots)
+        names = {side: [(n, kind.columns(n)) for n, kind in kinds.items()] for side, kinds in self._sides.items()}
+        return column_layout.lay_out(names, self.cross, intercept=self.intercept, form=self.form, slots=self.slots)
 
     @property
     def _sides(self) -> dict[str, dict[str, Kind]]:
         return {"context": self.context, "arm": self.arm}
 
-    def _ready(self) -> layout.Layout:
+    def _ready(self) -> column_layout.ColumnLayout:
         if self._layout is None:
-            lacking = [name for name, kind in (*self.context.items(), *self.arm.items()) if not kind.fitted]
+            lacking = [repr(name) for kinds in self._sides.values() for name, kind in kinds.items() if not kind.fitted]
             raise ValueError(
-                f"{_listed(lacking)} must be fitted first: f = f.fit(contexts, arms), which returns new Features; or "
+                f"{', '.join(lacking)} must be fitted first: f = f.fit(contexts, arms), which returns new Features; or "
                 "state what they need, as in features.Numeric(mean=40, scale=15), features.Category(['a', 'b'])"
             )
         return self._layout
 
-    def _with(self, context: Mapping[str, Kind], arm: Mapping[str, Kind]) -> "Features":
-        settings: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
-        return Features(context=context, arm=arm, cross=self.cross, **settings)
-
     def _factors(
-        self, what: str, side: layout.Side, given: Any, *, called: str | None = None, count: bool = True
+        self, what: str, side: column_layout.Side, data: Any, *, called: str | None = None, count: bool = True
     ) -> np.ndarray:
         """The factors of records: (n, p), or (p,) of a single record. called : how errors call a single record."""
-        fields = self._sides[what]
-        if given is None and not fields:
-            read = records.Table([], 1, True)
+        kinds = self._sides[what]
+        if data is None and not kinds:
+            read = records.FieldValues([], 1, True)
         else:
-            read = records.table(given, side.names, what=called or what, absent=self.absent)
-        name_of = _caller(what, read.single, called)
+            read = records.table(data, side.names, what=called or what, absent=self.absent)
+
+        def called_at(place: int) -> str:
+            return (called or f"the {what}") if read.single else f"{what} {place}"
+
         out = np.zeros((read.n, side.width))
         out[:, 0] = 1.0
-        met = []
+        numbers = []
         for name, at, column in zip(side.names, side.places, read.fields, strict=True):
-            kind = fields[name]
+            kind = kinds[name]
             try:
-                found = kind.write(column, out[:, at])
+                gaps = kind.write(column, out[:, at])
             except Wrong as reason:
-                raise ValueError(f"{name!r} of {name_of(reason.place)} {reason}") from None
-            for rule in ("missing", "unknown"):
-                places = getattr(found, rule)
-                if places and getattr(kind, rule) == "error":
+                raise ValueError(f"{name!r} of {called_at(reason.place)} {reason}") from None
+            for rule, places in (("missing", gaps.missing), ("unknown", gaps.unknown)):
+                if not places:
+                    continue
+                answer = getattr(kind, rule)
+                if answer == "error":
                     i = places[0]
-                    seen = "is missing" if rule == "missing" else f"is {column[i]!r}, which is unknown"
-                    raise ValueError(f"{name!r} of {name_of(i)} {seen}: {CURES[rule]}")
-                if places:
-                    met.append((rule, name, len(places)))
+                    odd = "is missing" if rule == "missing" else f"is {column[i]!r}, which is unknown"
+                    raise ValueError(f"{name!r} of {called_at(i)} {odd}: {CURES[rule]}")
+                if answer == "column":  # that for missing values is the last one
+                    out[places, at.stop - 1 - (rule == "unknown" and kind.missing == "column")] = 1.0
+                numbers.append((rule, name, len(places)))
         for at, product in side.products:
-            out[:, at] = layout.outer([out[:, place] for place in product])
-        if met and count:
-            self._counts.add(met)
+            out[:, at] = column_layout.outer([out[:, place] for place in product])
+        if numbers and count:
+            self._counts.add(numbers)
         return out[0] if read.single else out
 
     def _in_slots(self, out: np.ndarray, slots: Any) -> np.ndarray:
@@ -401,13 +392,11 @@ class Features:
                 f"arms holds {len(arms)} lists of arms for {n} context: one list for each context of a batch"
             )
         of = [None] * len(arms) if slots is None else slots
-        found = [self.of_arms(own, slots=at) for own, at in zip(arms, of, strict=True)]
-        if len({len(one) for one in found}) > 1:
-            raise ValueError(
-                f"each request of a batch must have as many arms; got {sorted({len(one) for one in found})}: encode "
-                "them one by one"
-            )
-        return np.stack(found)
+        factors = [self.of_arms(one, slots=at) for one, at in zip(arms, of, strict=True)]
+        numbers = sorted({len(one) for one in factors})
+        if len(numbers) > 1:
+            raise ValueError(f"each request of a batch must have as many arms; got {numbers}: encode them one by one")
+        return np.stack(factors)
 
 
 def checked(features: Any) -> Features:
@@ -423,23 +412,10 @@ SAME = (
 )
 
 
-def _fitted(name: str, kind: Kind, column: Sequence[Any], called: Callable[[int], str]) -> Kind:
+def _fitted(name: str, kind: Kind, column: Sequence[Any], side: str) -> Kind:
     try:
         return kind.fit(column)
     except Wrong as reason:
-        raise ValueError(f"{name!r} of {called(reason.place)} {reason}") from None
+        raise ValueError(f"{name!r} of {side} {reason.place} {reason}") from None
     except ValueError as reason:
         raise ValueError(f"{name!r} {reason}") from None
-
-
-def _caller(what: str, single: bool, called: str | None = None) -> Callable[[int], str]:
-    """How errors call a record: "the context", or "context 3"."""
-    return lambda i: (called or f"the {what}") if single else f"{what} {i}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
-
-
-def _canonical(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

@@ -12,11 +12,11 @@ from dither.features import kind, transformers, values
 
 _PLAIN = {float, int, bool}
 _NEAR = 2**53  # whole numbers below it are floats without rounding
-_ALL = kind.Met()  # no value was missing
+_ALL = kind.Gaps()  # no value was missing
 
 
 @dataclass(frozen=True)
-class Numeric:
+class Numeric(kind.Kind):
     """A number, scaled: (x - mean)/scale, one column. Both are stated, or both are fitted.
 
     missing : "zero": the mean stands for it; "column": the same, and a column says so with a 1; "error": it is refused
@@ -28,7 +28,7 @@ class Numeric:
     name: ClassVar[str] = "numeric"
 
     def __post_init__(self) -> None:
-        errors.one_of("missing", self.missing, kind.RULES)
+        super().__post_init__()
         if (self.mean is None) != (self.scale is None):
             raise ValueError("mean and scale must both be stated, as in Numeric(mean=40, scale=15), or both be fitted")
         if self.scale is not None:
@@ -42,23 +42,23 @@ class Numeric:
         """Whether mean and scale are known."""
         return self.scale is not None
 
-    def fit(self, given: Sequence[Any]) -> "Numeric":
+    def fit(self, column: Sequence[Any]) -> "Numeric":
         """With the mean and the standard deviation of the values that are not missing (1 where they are all equal)."""
-        mean, scale = transformers.moments(_numbers(given))
+        mean, scale = transformers.moments(_numbers(column))
         return replace(self, mean=mean, scale=scale)
 
-    def columns(self, field: str) -> list[str]:
-        """The field itself, and `field (missing)`."""
-        return [field] + [f"{field} (missing)"] * (self.missing == "column")
+    def of_values(self, field: str) -> list[str]:
+        """The field itself."""
+        return [field]
 
-    def write(self, given: Sequence[Any], out: np.ndarray) -> kind.Met:
+    def write(self, column: Sequence[Any], out: np.ndarray) -> kind.Gaps:
         """Scale the values."""
-        if len(given) == 1 and type(given[0]) in _PLAIN and abs(given[0]) < _NEAR:
-            y = (given[0] - self.mean) / self.scale  # a context of one request: an array would take four times as long
+        if len(column) == 1 and type(column[0]) in _PLAIN and abs(column[0]) < _NEAR:
+            y = (column[0] - self.mean) / self.scale  # a context of one request: an array would take four times as long
             if abs(y) < errors.LARGEST:
                 out[0, 0] = y
                 return _ALL
-        x = _numbers(given)
+        x = _numbers(column)
         y = (x - self.mean) / self.scale  # type: ignore[operator]
         out[:, 0] = y
         if np.vdot(y, y) < errors.LARGEST**2:
@@ -69,20 +69,20 @@ class Numeric:
             raise kind.Wrong(i, f"is {x[i]:g}, too far from the mean {self.mean:g} for the scale {self.scale:g}")
         gone = np.flatnonzero(np.isnan(x))
         out[gone, 0] = 0.0
-        out[gone, 1:] = 1.0
-        return kind.Met(missing=gone.tolist())
+        return kind.Gaps(missing=gone.tolist())
 
     def __str__(self) -> str:
         return f"numeric, mean {self.mean:.6g}, scale {self.scale:.6g}" if self.fitted else "numeric, not fitted"
 
 
-def _numbers(given: Sequence[Any]) -> np.ndarray:
+def _numbers(column: Sequence[Any]) -> np.ndarray:
     """The values as float64 (n,), NaN where they are missing."""
-    if set(map(type, given)) <= _PLAIN:
+    if set(map(type, column)) <= _PLAIN:
         try:
-            x = np.array(given, dtype=np.float64)
+            x = np.array(column, dtype=np.float64)
         except OverflowError:
             x = np.array([np.inf])
         if np.vdot(x, x) < errors.LARGEST**2:
             return x
-    return np.array([math.nan if values.missing(v) else kind.at(i, values.number, v) for i, v in enumerate(given)])
+    numbers = [kind.at(i, values.number, value) for i, value in enumerate(column)]
+    return np.array([math.nan if x is None else x for x in numbers])

@@ -9,7 +9,7 @@ A field that the records do not have is not the same as a missing value: mostly 
 import dataclasses
 import numbers
 import sys
-from collections.abc import Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ ABSENT = ("error", "missing")
 TAKEN = "a dict, a dataclass, a named tuple, a list of these, or a data frame"
 
 
-class Table(NamedTuple):
+class FieldValues(NamedTuple):
     """n records by field."""
 
     fields: list[list[Any]]  # the values of each field, (n,) each
@@ -29,48 +29,57 @@ class Table(NamedTuple):
     single: bool  # whether it was one record, and not a list
 
 
-def table(given: Any, names: Sequence[str], *, what: str, absent: str) -> Table:
+def table(data: Any, names: Sequence[str], *, what: str, absent: str) -> FieldValues:
     """The values of these fields. what : how errors call a record, "context" or "arm".
 
     Raises TypeError for what is no record; ValueError for a field that is absent, unless absent is "missing".
     """
-    if type(given) is dict:
-        return Table(_of_records([given], names, [what], absent), 1, True)
-    if type(given) is list and given and set(map(type, given)) == {dict}:
-        return Table(_of_records(given, names, Numbered(what, len(given)), absent), len(given), False)
-    given = listed(given)
-    if (frame := _frame(given)) is not None:
-        return _of_frame(frame, names, what, absent)
-    if (single := named(given)) is not None:
-        return Table(_of_records([single], names, [what], absent), 1, True)
-    if not sequence(given):
-        raise TypeError(f"{what} must be {TAKEN}; got {type(given).__name__}")
-    called = Numbered(what, len(given))
-    found = [record(one, called[i]) for i, one in enumerate(given)]
-    return Table(_of_records(found, names, called, absent), len(found), False)
+    single = type(data) is dict
+    if single:
+        records = [data]
+    elif type(data) is list and data and set(map(type, data)) == {dict}:
+        records = data
+    else:
+        data = listed(data)
+        if (frame := _frame(data)) is not None:
+            return _of_frame(frame, names, what, absent)
+        one = named(data)
+        single = one is not None
+        if not single and not sequence(data):
+            raise TypeError(f"{what} must be {TAKEN}; got {type(data).__name__}")
+        records = [one] if single else [record(each, f"{what} {i}") for i, each in enumerate(data)]
+    try:
+        fields = [[record[name] for record in records] for name in names]
+    except KeyError:
+        for i, fields_of in enumerate(records):
+            for name in names:
+                if name not in fields_of and absent != "missing":
+                    raise _absent(what if single else f"{what} {i}", name, list(fields_of)) from None
+        fields = [[record.get(name) for record in records] for name in names]
+    return FieldValues(fields, len(records), single)
 
 
-def listed(given: Any) -> Any:
+def listed(data: Any) -> Any:
     """A list of what a generator, or the keys or values of a dict, give; anything else as it is."""
-    return list(given) if isinstance(given, (KeysView, ValuesView, Iterator)) else given
+    return list(data) if isinstance(data, (KeysView, ValuesView, Iterator)) else data
 
 
-def column(given: Any) -> Any:
+def column(data: Any) -> Any:
     """A list of the values of an array, or of a column of pandas, Polars or Arrow; anything else as `listed`."""
     for name in ("to_pylist", "to_list", "tolist"):
-        if callable(method := getattr(given, name, None)):
+        if callable(method := getattr(data, name, None)):
             return method()
-    return listed(given)
+    return listed(data)
 
 
-def sequence(given: Any) -> bool:
+def sequence(data: Any) -> bool:
     """Whether it is a list of records, or of lists of records."""
-    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+    return isinstance(data, Sequence) and not isinstance(data, (str, bytes))
 
 
-def several(given: Any) -> bool:
+def several(data: Any) -> bool:
     """Whether it is n records and not one."""
-    return _frame(given) is not None or (named(given) is None and sequence(given))
+    return _frame(data) is not None or (named(data) is None and sequence(data))
 
 
 def plain(one: Any, names: Sequence[str], *, what: str, absent: str) -> dict[str, Any]:
@@ -81,68 +90,27 @@ def plain(one: Any, names: Sequence[str], *, what: str, absent: str) -> dict[str
     return {name: _json(value[0], f"{name!r} of {what}") for name, value in zip(names, read.fields, strict=True)}
 
 
-def keyed(given: Any, field: str) -> list[tuple[Any, dict[str, Any]]]:
-    """n records as (id, record), where a field of each has the id."""
-    if (frame := _frame(given)) is not None:
-        given = list(frame.iter_rows(named=True))
-    if not sequence(given):
-        raise TypeError(f"arms must be a dict id -> record, a list of records or a frame; got {type(given).__name__}")
-    found = []
-    for i, one in enumerate(given):
-        fields = record(one, f"arm {i}")
+def keyed(arms: Any, field: str) -> Iterable[tuple[Any, Any]]:
+    """The ids and the records of arms: of a dict id -> record, or of n records of which a field has the id."""
+    if isinstance(arms, Mapping):
+        return arms.items()
+    if (frame := _frame(arms)) is not None:
+        arms = list(frame.iter_rows(named=True))
+    if not sequence(arms):
+        raise TypeError(f"arms must be a dict id -> record, a list of records or a frame; got {type(arms).__name__}")
+    records = [record(one, f"arm {i}") for i, one in enumerate(arms)]
+    for i, fields in enumerate(records):
         if field not in fields:
             raise _absent(f"arm {i}", field, list(fields))
-        found.append((fields[field], fields))
-    return found
+    return [(fields[field], fields) for fields in records]
 
 
 def record(one: Any, called: str) -> dict[str, Any]:
     """One record as a dict. called : how the error calls it. Raises TypeError for what is no record."""
-    found = named(one)
-    if found is None:
+    fields = named(one)
+    if fields is None:
         raise TypeError(f"{called} must be a dict, a dataclass or a named tuple; got {type(one).__name__}")
-    return dict(found)
-
-
-def _json(value: Any, where: str) -> Any:
-    """A value as JSON has it, which encodes to the same. What no field can take is refused."""
-    if values.missing(value):
-        return None
-    try:
-        if isinstance(value, str):
-            return values.text(value)
-        if values.bag(value):
-            return values.words(value)
-        if isinstance(value, (bool, np.bool_)):
-            return bool(value)
-        found = values.number(value)
-        return int(value) if isinstance(value, numbers.Integral) else found
-    except values.Odd as reason:
-        told = reason if values.real(value) else f"must be a text, a number or a list of texts; got {value!r}"
-        raise ValueError(f"{where} {told}") from None
-
-
-def _of_records(
-    records: Sequence[Mapping[str, Any]], names: Sequence[str], what: Sequence[str], absent: str
-) -> list[list[Any]]:
-    """The values by field. what : how an error calls each of the records."""
-    try:
-        return [[record[name] for record in records] for name in names]
-    except KeyError:
-        for record, called in zip(records, what, strict=True):
-            for name in names:
-                if name not in record and absent != "missing":
-                    raise _absent(called, name, list(record)) from None
-        return [[record.get(name) for record in records] for name in names]
-
-
-def _absent(what: str, name: str, known: Sequence[Any]) -> ValueError:
-    near = errors.nearest(name, [str(each) for each in known])
-    like = f" (it has {near!r})" if near else ""
-    return ValueError(
-        f"{what} has no field {name!r}{like}: give None where the value is missing, or make Features with "
-        "absent='missing'"
-    )
+    return dict(fields)
 
 
 def named(one: Any) -> Mapping[str, Any] | None:
@@ -160,48 +128,53 @@ def named(one: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _frame(given: Any) -> Any:
+def _json(value: Any, where: str) -> Any:
+    """A value as JSON has it, which encodes to the same. What no field can take is refused."""
+    if values.missing(value):
+        return None
+    try:
+        if isinstance(value, str):
+            return values.text(value)
+        if values.bag(value):
+            return values.words(value)
+        if isinstance(value, (bool, np.bool_)):
+            return bool(value)
+        x = values.number(value)
+        return int(value) if isinstance(value, numbers.Integral) else x
+    except values.Odd as reason:
+        words = reason if values.real(value) else f"must be a text, a number or a list of texts; got {value!r}"
+        raise ValueError(f"{where} {words}") from None
+
+
+def _of_frame(frame: Any, names: Sequence[str], what: str, absent: str) -> FieldValues:
+    columns = list(frame.columns)
+    for name in names:
+        if name not in columns and absent != "missing":
+            raise _absent(f"the frame of {what}s", name, columns)
+    n = len(frame)
+    return FieldValues([frame[name].to_list() if name in columns else [None] * n for name in names], n, False)
+
+
+def _absent(what: str, name: str, names: Sequence[Any]) -> ValueError:
+    near = errors.nearest(name, [str(each) for each in names])
+    like = f" (it has {near!r})" if near else ""
+    return ValueError(
+        f"{what} has no field {name!r}{like}: give None where the value is missing, or make Features with "
+        "absent='missing'"
+    )
+
+
+def _frame(data: Any) -> Any:
     """A data frame as narwhals has it; None for anything else."""
-    if hasattr(given, "collect") and hasattr(given, "collect_schema"):
+    if hasattr(data, "collect") and hasattr(data, "collect_schema"):
         raise TypeError("a lazy frame has no rows yet: collect() it first")
-    if type(given).__name__ == "RecordBatch":  # of Arrow
-        given = sys.modules["pyarrow"].Table.from_batches([given])
-    names = getattr(given, "column_names", None)  # of Arrow
+    if type(data).__name__ == "RecordBatch":  # of Arrow
+        data = sys.modules["pyarrow"].Table.from_batches([data])
+    names = getattr(data, "column_names", None)  # of Arrow
     if names is None:
-        names = getattr(given, "columns", None)
-    if names is None or callable(names) or isinstance(given, Mapping):
+        names = getattr(data, "columns", None)
+    if names is None or callable(names) or isinstance(data, Mapping):
         return None
     if twice := sorted({str(name) for name in names if list(names).count(name) > 1}):
         raise ValueError(f"the frame has two columns of the name {twice[0]!r}: leave one out")
-    try:
-        import narwhals
-    except ImportError:
-        raise errors.missing_extra("narwhals", extra="frames") from None
-    return narwhals.from_native(given, eager_only=True)
-
-
-def _of_frame(frame: Any, names: Sequence[str], what: str, absent: str) -> Table:
-    fields, known = [], list(frame.columns)
-    for name in names:
-        if name in known:
-            fields.append(frame[name].to_list())
-        elif absent == "missing":
-            fields.append([None] * len(frame))
-        else:
-            raise _absent(f"the frame of {what}s", name, known)
-    return Table(fields, len(frame), False)
-
-
-class Numbered(Sequence[str]):
-    """How errors call n records: "arm 0", "arm 1", ..."""
-
-    def __init__(self, what: str, n: int) -> None:
-        self.what, self.n = what, n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, i: Any) -> Any:
-        if not -self.n <= i < self.n:
-            raise IndexError(i)
-        return f"{self.what} {i}"
+    return errors.imported("narwhals", "narwhals", extra="frames").from_native(data, eager_only=True)

@@ -3,7 +3,7 @@
 `StandardScaler` gives mean and scale, `OneHotEncoder` the categories, `CountVectorizer` the vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,17 +27,16 @@ def categories(names: Sequence[str], *, most: int | None, least: int) -> tuple[s
     if not names:
         raise ValueError("has no value to be fitted to: state its values, as in Category(values=['a', 'b'])")
     limit = None if most is None or most >= len(set(names)) else most + 1
-    settings = dict(max_categories=limit, min_frequency=least, handle_unknown="infrequent_if_exist")
-    encoder = _sklearn("preprocessing").OneHotEncoder(**settings).fit(np.array(names, dtype=object)[:, None])
+    options = dict(max_categories=limit, min_frequency=least, handle_unknown="infrequent_if_exist")
+    encoder = _sklearn("preprocessing").OneHotEncoder(**options).fit(np.array(names, dtype=object)[:, None])
     rare = encoder.infrequent_categories_[0]
-    left_out = set() if rare is None else set(rare)
-    kept = tuple(str(name) for name in encoder.categories_[0] if name not in left_out)
-    if not kept:
+    frequent = set(encoder.categories_[0]).difference(() if rare is None else rare)
+    if not frequent:
         raise ValueError(f"has no value that came at least {least} times: lower `least`")
-    return kept
+    return tuple(sorted(map(str, frequent)))
 
 
-def vocabulary(bags: Sequence[dict[str, int]], *, most: int | None, least: int) -> tuple[str, ...]:
+def vocabulary(bags: Sequence[Mapping[str, int]], *, most: int | None, least: int) -> tuple[str, ...]:
     """The words of the bags, sorted; without those in less than `least` bags; of the rest the `most` frequent."""
     counter = _sklearn("feature_extraction.text").CountVectorizer(
         analyzer=lambda bag: [word for word, n in bag.items() for _ in range(n)], max_features=most, min_df=least
@@ -52,10 +51,4 @@ def vocabulary(bags: Sequence[dict[str, int]], *, most: int | None, least: int) 
 
 
 def _sklearn(module: str) -> Any:
-    """A module of scikit-learn."""
-    import importlib
-
-    try:
-        return importlib.import_module(f"sklearn.{module}")
-    except ImportError:
-        raise errors.missing_extra("scikit-learn", extra="features") from None
+    return errors.imported(f"sklearn.{module}", "scikit-learn", extra="features")

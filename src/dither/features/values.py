@@ -10,7 +10,7 @@ import decimal
 import math
 import numbers
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,8 @@ def category(value: Any) -> str:
     if real(value) and isinstance(value, numbers.Integral) and abs(int(value)) < LARGEST:
         return str(int(value))
     if real(value):
-        found = number(value)
-        return str(int(found)) if found == int(found) and abs(found) < _WHOLE else repr(found)
+        x = number(value)
+        return str(int(x)) if x == int(x) and abs(x) < _WHOLE else repr(x)
     cure = ": write a time as a text, such as its day of the week" if hasattr(value, "isoformat") else ""
     raise Odd(f"must be a text, a number, True or False; got {value!r}{cure}")
 
@@ -65,12 +65,12 @@ def number(value: Any) -> float:
     """The number as a float."""
     if real(value):
         try:
-            found = float(value)
+            x = float(value)
         except (OverflowError, ValueError):  # an integer that is too large; a signalling NaN of decimal
-            found = math.inf
-        if abs(found) < LARGEST:
-            return found
-        raise Odd(f"must be finite and below {LARGEST:g}; got {found:g}")
+            x = math.inf
+        if abs(x) < LARGEST:
+            return x
+        raise Odd(f"must be finite and below {LARGEST:g}; got {x:g}")
     cure = ": turn it into a number first, or declare the field a category" if isinstance(value, str) else ""
     raise Odd(f"must be a number, got {value!r}{cure}")
 
@@ -80,19 +80,11 @@ def words(value: Any) -> list[str]:
     if isinstance(value, str):
         return WORD.findall(value.casefold())
     if bag(value) and all(isinstance(word, str) for word in value):
-        found = [text(word) for word in value]
-        return sorted(found) if isinstance(value, Set) else found
+        texts = [text(word) for word in value]
+        return sorted(texts) if isinstance(value, Set) else texts
     raise Odd(f"must be a text or a list of texts, got {value!r}")
 
 
 def bag(value: Any) -> bool:
     """Whether it is a collection of texts, if it is anything."""
     return isinstance(value, (list, tuple, Set)) or (isinstance(value, np.ndarray) and value.ndim == 1)
-
-
-def counts(words: Iterable[str]) -> dict[str, int]:
-    """How often each word comes."""
-    found: dict[str, int] = {}
-    for word in words:
-        found[word] = found.get(word, 0) + 1
-    return found

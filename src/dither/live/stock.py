@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dither.features import Catalogue, Features
-from dither.features.arm_events import Event
+from dither.features.catalogue_events import ArmEvent
 from dither.log import Ledger
 from dither.log.database import arm_events, keeping, lessons
 
@@ -18,7 +18,7 @@ KEPT = "catalogue"  # the setting that holds the features, and the name of the f
 
 
 class Kept:
-    """Keeps the events of a catalogue in a ledger (`features.arm_events.Keeper`)."""
+    """Keeps the events of a catalogue in a ledger (`features.catalogue_events.Keeper`)."""
 
     def __init__(
         self, ledger: Ledger, catalogue: Catalogue, *, room: Callable[[int], None], told: Callable[[], None]
@@ -50,7 +50,7 @@ class Kept:
         return self.ledger.turn
 
     @contextlib.contextmanager
-    def keeping(self) -> Iterator[Callable[[Sequence[Event]], None]]:
+    def keeping(self) -> Iterator[Callable[[Sequence[ArmEvent]], None]]:
         """One transaction, in which no other process changes the catalogue."""
         with self.ledger.holding() as connection:
             lessons.hold(connection)
@@ -61,16 +61,16 @@ class Kept:
         """Let the bandit grow."""
         self._told()
 
-    def newer(self, connection: Any) -> list[Event]:
+    def newer(self, connection: Any) -> list[ArmEvent]:
         """The events of others that are not known here."""
         return arm_events.since(connection, self.catalogue.version)
 
-    def take(self, events: Sequence[Event]) -> None:
+    def take(self, events: Sequence[ArmEvent]) -> None:
         """Take in events of others."""
         if events:
             self.catalogue._extended(events)
 
-    def _put(self, connection: Any, events: Sequence[Event]) -> None:
+    def _put(self, connection: Any, events: Sequence[ArmEvent]) -> None:
         self.room(self.slots)
         arm_events.put(connection, self.ledger.database, events)
         if self.slots:

@@ -50,9 +50,8 @@ class EachArm(NamedTuple):
     """The sums of the bets for each arm. The sums of parts of a log add up."""
 
     arms: tuple[str, ...] = ()
-    sums: np.ndarray = np.zeros(
-        (0, 2 + len(ABOVE) + len(BELOW))
-    )  # rows on offer, Σ w, log wealth above, log wealth below
+    # (arms, 2 + bets): rows on offer, Σ w, ln of the wealth of each bet above, and of each below
+    sums: np.ndarray = np.zeros((0, 2 + len(ABOVE) + len(BELOW)))
 
     def merge(self, other: "EachArm") -> "EachArm":
         """The sums of two parts of a log together."""
@@ -67,70 +66,61 @@ class EachArm(NamedTuple):
         """One sentence for each arm whose mean weight is not 1."""
         if not self.arms:
             return []
-        parts, found = np.split(self.sums[:, 2:], [len(ABOVE)], axis=1), []
-        wealth = [averaged(part, axis=1) for part in parts]
-        for i in np.flatnonzero(np.maximum(*wealth) > math.log(2 * len(self.arms) / DELTA)):
-            n, total = self.sums[i, :2]
-            way = "more" if wealth[0][i] > wealth[1][i] else "less"
-            found.append(
-                f"arm {self.arms[i]!r} was shown {way} often than its propensities say: its mean weight is "
-                f"{total / n:.3g} over {n:.0f} rows, where 1 is right"
-            )
-        return found
+        above, below = (averaged(part, axis=1) for part in np.split(self.sums[:, 2:], [len(ABOVE)], axis=1))
+        return [
+            f"arm {self.arms[i]!r} was shown {'more' if above[i] > below[i] else 'less'} often than its propensities "
+            f"say: its mean weight is {self.sums[i, 1] / self.sums[i, 0]:.3g} over {self.sums[i, 0]:.0f} rows, where 1 "
+            "is right"
+            for i in np.flatnonzero(np.maximum(above, below) > math.log(2 * len(self.arms) / DELTA))
+        ]
 
     def __str__(self) -> str:
         if not self.arms:
             return "weights of each arm: not checkable, as no exact propensities are logged"
         doubted = self.doubted
-        return "\n  ".join(
-            [
-                f"weights of each arm: {'DISAGREE with 1' if doubted else f'agree with 1 ({len(self.arms)} arms)'}",
-                *doubted,
-            ]
-        )
+        answer = "DISAGREE with 1" if doubted else f"agree with 1 ({len(self.arms)} arms)"
+        return "\n  ".join([f"weights of each arm: {answer}", *doubted])
 
 
-def each_arm(log: Any) -> EachArm:
+def each_arm(rows: Any) -> EachArm:
     """The bets on a whole log. A thinned log has none, since rows that left by their outcome bend the weights."""
-    p, a, K = log.p, log.a, log.K.astype(np.int64)
-    use = (log.kinds == "exact") & (p > 0) & (p <= 1 + ROUNDING) & (a >= 0) & (a < K)
-    thinned = log.weight is not None and bool(np.any(log.weight != 1))
-    if log.rows is not None or thinned or not use.any():
+    p, a, K = rows.p, rows.a, rows.K.astype(np.int64)
+    use = (rows.kinds == "exact") & (p > 0) & (p <= 1 + ROUNDING) & (a >= 0) & (a < K)
+    thinned = rows.weight is not None and bool(np.any(rows.weight != 1))
+    if rows.rows is not None or thinned or not use.any():
         return EachArm()
-    floor = np.nan_to_num(np.clip(log.floor, 0, 1))
-    low = np.where(use, floor / np.maximum(K, 1), 0.0)
-    P = log.P if "probabilities" in log.frame.columns else None
-    listed = log.frame["arms"] if "arms" in log.frame.columns else None
-    if listed is not None and listed.null_count():
-        listed = None if listed.null_count() == len(log) else schema.polars().Series(log.arm_ids())
-    total, start, rows = EachArm(), 0, np.flatnonzero(use)
-    ends = np.cumsum(K[rows])
-    while start < len(rows):
+    low = np.where(use, np.nan_to_num(np.clip(rows.floor, 0, 1)) / np.maximum(K, 1), 0.0)
+    P = rows.P if "probabilities" in rows.frame.columns else None
+    lists = rows.frame["arms"] if "arms" in rows.frame.columns else None
+    if lists is not None and lists.null_count():
+        lists = None if lists.null_count() == len(rows) else schema.polars().Series(rows.arm_ids())
+    total, start, used = EachArm(), 0, np.flatnonzero(use)
+    ends = np.cumsum(K[used])
+    while start < len(used):
         stop = max(start + 1, int(np.searchsorted(ends, (ends[start - 1] if start else 0) + CELLS, side="right")))
-        part = rows[start:stop]
+        part = used[start:stop]
         row = np.repeat(np.arange(len(part)), K[part])
         place = np.arange(len(row)) - (np.cumsum(K[part]) - K[part])[row]
-        names, code = _codes(log, None if listed is None else listed[part], place)
+        names, code = _codes(rows, None if lists is None else lists[part], place)
         w = np.where(place == a[part][row], 1 / p[part][row], 0.0)
         least = low[part][row]
         if P is not None:
-            own = P[part[row], place]
-            least = np.where(np.isnan(own), least, own)
-            possible = ~(own <= 0) | (w > 0)
+            stated = P[part[row], place]
+            least = np.where(np.isnan(stated), least, stated)
+            possible = ~(stated <= 0) | (w > 0)
             w, least, code = w[possible], least[possible], code[possible]
         total, start = total.merge(EachArm(names, _sums(w, least, code, len(names)))), stop
     return total
 
 
-def _codes(log: Any, lists: Any, place: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+def _codes(rows: Any, lists: Any, place: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
     """The ids of the arms, and for each (row, arm) pair the number of its arm among them.
 
     Where the log lists no ids, an arm is its position.
     """
     if lists is None:
         most = int(place.max()) + 1
-        known = tuple(map(str, range(most))) if log.catalogue is None else log.catalogue
-        return known[:most], place
+        return tuple(map(str, range(most))) if rows.catalogue is None else rows.catalogue[:most], place
     ids = lists.explode()
     return tuple(ids.unique().sort().to_list()), ids.rank("dense").to_numpy().astype(np.int64) - 1
 
@@ -145,8 +135,8 @@ def _sums(w: np.ndarray, least: np.ndarray, code: np.ndarray, arms: int) -> np.n
     u, at = w[shown] * (1 - ROUNDING), code[shown]
     above = [rows * np.log1p(-bet) + summed(np.log1p(bet * (u - 1)) - np.log1p(-bet), at) for bet in ABOVE]
     scale = np.zeros_like(w)
-    known = (least > 0) & (least < 1)
-    scale[known] = 1 / (np.maximum(1 / least[known], w[known]) * (1 + ROUNDING) - 1)
+    proved = (least > 0) & (least < 1)
+    scale[proved] = 1 / (np.maximum(1 / least[proved], w[proved]) * (1 + ROUNDING) - 1)
     unit = scale * (w * (1 + ROUNDING) - 1)
     below = [summed(np.log1p(-bet * unit), code) for bet in BELOW]
     return np.stack([rows, summed(w, code), *above, *below], axis=1)
@@ -185,12 +175,9 @@ def balance(w: np.ndarray, p: np.ndarray, s: np.ndarray | None, limit: float | N
 def merged(a: Balance, b: Balance) -> Balance:
     """The sums of the rows of both. Where S differs, the bets of the part with the smaller S move to equal λ/S."""
     scale = max(a.scale, b.scale)
-    high, low = (
-        np.add(*(_moved(getattr(part, side), scale - part.scale) for part in (a, b))) for side in ("high", "low")
-    )
-    return Balance(
-        a.total + b.total, a.mass + b.mass, scale, high, low, max(a.limit, b.limit), a.open or b.open
-    )  # fmt: skip
+    high = _moved(a.high, scale - a.scale) + _moved(b.high, scale - b.scale)
+    low = _moved(a.low, scale - a.scale) + _moved(b.low, scale - b.scale)
+    return Balance(a.total + b.total, a.mass + b.mass, scale, high, low, max(a.limit, b.limit), a.open or b.open)
 
 
 def p_value(x: Balance, *, limit: float | None = None) -> float:

@@ -97,31 +97,30 @@ class Inverse(NamedTuple):
         )
 
 
-class Changes(NamedTuple):
+class PolicyChanges(NamedTuple):
     """Whether the policy that wrote a log changed while it ran, as far as rows with the same arms on offer say."""
 
     rows: int = 0  # rows whose arms on offer and arm shown occur with another probability too
     of: int = 0  # rows whose arms on offer and arm shown occur more than once; 0: the log cannot say it
 
 
-def changes(log: Any) -> Changes:
+def changes(rows: Any) -> PolicyChanges:
     """Of a `Logged`, by its first LOOKED_AT rows with exact propensities.
 
     If the same arms were on offer, and the same arm was shown with another probability, the policy learnt in between,
     or saw more than the log has (such as prices). Features that never repeat say nothing, nor does a log without any.
     """
-    names = {"features", "arm_set"} & set(log.frame.columns)
-    if not names:
-        return Changes()
-    log = log.filter((np.arange(len(log)) < LOOKED_AT) & (log.kinds == "exact") & (log.p > 0) & (log.a >= 0))
-    seen = [log.frame[name].to_list() if name in log.frame.columns else [None] * len(log) for name in OFFERED]
-    found: dict[Any, list[float]] = {}
-    for row, a, p in zip(zip(*seen, strict=True), log.a.tolist(), log.p.tolist(), strict=True):
-        if row[:2] != (None, None):
-            found.setdefault((repr(row), a), []).append(p)
-    again = [ps for ps in found.values() if len(ps) > 1]
+    if not {"features", "arm_set"} & set(rows.frame.columns):
+        return PolicyChanges()
+    rows = rows.filter((np.arange(len(rows)) < LOOKED_AT) & (rows.kinds == "exact") & (rows.p > 0) & (rows.a >= 0))
+    offers = [rows.frame[n].to_list() if n in rows.frame.columns else [None] * len(rows) for n in OFFERED]
+    probabilities: dict[Any, list[float]] = {}
+    for offer, a, p in zip(zip(*offers, strict=True), rows.a.tolist(), rows.p.tolist(), strict=True):
+        if offer[:2] != (None, None):
+            probabilities.setdefault((repr(offer), a), []).append(p)
+    again = [ps for ps in probabilities.values() if len(ps) > 1]
     other = [ps for ps in again if max(ps) - min(ps) > ROUNDING * max(ps)]
-    return Changes(sum(map(len, other)), sum(map(len, again)))
+    return PolicyChanges(sum(map(len, other)), sum(map(len, again)))
 
 
 def together(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
@@ -144,9 +143,8 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether an estimate may use all rows, and no finding is against the propensities."""
-        doubts = ("floor", "weights", "draws")
-        found = any(f.refused or f.kind in doubts for f in self.findings)
-        return self.inverse.ok is not False and not self.bets.doubted and not found
+        doubts = any(f.refused or f.kind in ("floor", "weights", "draws") for f in self.findings)
+        return self.inverse.ok is not False and not self.bets.doubted and not doubts
 
     def __add__(self, other: "Report") -> "Report":
         left_out = together(self.left_out, other.left_out)
@@ -158,22 +156,20 @@ class Report:
         return Report(self.read + other.read, self.used + other.used, left_out, *sums, self.bets.merge(other.bets))
 
     def __str__(self) -> str:
-        lines = [f"{self.read} rows read, {self.used} used, {self.read - self.used} left out"]
-        lines += [f"  left out: {count} ({reason})" for reason, count in self.left_out.items()]
-        if self.filled:
-            lines.append(f"  {self.filled} missing rewards filled in")
-        return "\n".join(
-            [*lines, *(f"  {finding}" for finding in self.findings), f"  {self.inverse}", f"  {self.bets}"]
-        )
+        lines = [f"left out: {count} ({reason})" for reason, count in self.left_out.items()]
+        lines += [f"{self.filled} missing rewards filled in"] * bool(self.filled)
+        lines += [str(part) for part in (*self.findings, self.inverse, self.bets)]
+        head = f"{self.read} rows read, {self.used} used, {self.read - self.used} left out"
+        return "\n  ".join([head, *lines])
 
 
-def check(log: Any) -> Report:
+def check(rows: Any) -> Report:
     """All findings on a `Logged`, which is not changed."""
-    findings = (*_found(RULES, log, refused=True), *_notes(log))
-    return Report(len(log), len(log), findings=findings, inverse=_inverse(log), bets=each_arm(log))
+    findings = (*_findings(RULES, rows, refused=True), *_notes(rows))
+    return Report(len(rows), len(rows), findings=findings, inverse=_inverse(rows), bets=each_arm(rows))
 
 
-def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> Any:
+def usable(rows: Any, *, missing: str | float, invalid: str, duplicates: str) -> Any:
     """See `Logged.usable`."""
     for name, value in (("invalid", invalid), ("duplicates", duplicates)):
         if value not in ("error", "leave out"):
@@ -181,38 +177,37 @@ def usable(log: Any, *, missing: str | float, invalid: str, duplicates: str) -> 
     fill = not isinstance(missing, str)
     if missing not in ("error", "leave out") and not (isinstance(missing, (int, float)) and math.isfinite(missing)):
         raise ValueError(f"missing must be 'error', 'leave out' or a finite number, got {missing!r}")
-    read, numbers, left_out = len(log), log.numbers, {}
-    asked = {"duplicate": duplicates, "missing": "fill in" if fill else missing}
-    keep, filled = np.ones(read, dtype=bool), 0
-    for finding in sorted(_found(RULES, log, refused=True), key=lambda f: f.kind == "missing"):
-        what = asked.get(finding.kind, invalid)
+    numbers, left_out = rows.numbers, {}
+    answers = {"duplicate": duplicates, "missing": "fill in" if fill else missing}
+    keep, filled = np.ones(len(rows), dtype=bool), 0
+    for finding in sorted(_findings(RULES, rows, refused=True), key=lambda f: f.kind == "missing"):
+        what = answers.get(finding.kind, invalid)
         hit = np.isin(numbers, finding.rows) & keep
         if what == "error":
             name = {"duplicate": "duplicates", "missing": "missing"}.get(finding.kind, "invalid")
             number = (" or ", errors.Option(name, means="NUMBER")) if name == "missing" else ()
             cure = ("mend the log, or ask for ", errors.Option(name, "leave out"), *number)
             raise errors.Refused(f"{finding}: ", *cure)
-        if what == "leave out":
-            keep &= ~hit
-            if hit.any():
-                left_out[finding.text] = int(hit.sum())
-        else:
+        if what == "fill in":
             filled = int(hit.sum())
-    kept = log.filter(keep)
+            continue
+        keep &= ~hit
+        if hit.any():
+            left_out[finding.text] = int(hit.sum())
+    rest = rows.filter(keep)
     if filled:
-        pl = schema.polars()
-        column = pl.col("reward").fill_null(float(missing)).fill_nan(float(missing))
-        kept = replace(kept, frame=kept.frame.with_columns(column))
-    report = Report(read, len(kept), left_out, filled, _notes(kept), _inverse(kept), each_arm(log))
-    return replace(kept, report=report if log.report is None else _after(log.report, report))
+        reward = schema.polars().col("reward").fill_null(float(missing)).fill_nan(float(missing))
+        rest = replace(rest, frame=rest.frame.with_columns(reward))
+    report = Report(len(rows), len(rest), left_out, filled, _notes(rest), _inverse(rest), each_arm(rows))
+    return replace(rest, report=report if rows.report is None else _after(rows.report, report))
 
 
-def without(log: Any, keep: np.ndarray, reason: str) -> Any:
+def without(rows: Any, keep: np.ndarray, reason: str) -> Any:
     """The rows where `keep` (n,) is True. The report counts the other rows under the reason."""
-    kept, gone = log.filter(keep), int(np.sum(~keep))
-    report = kept.report or Report(len(log), len(log))
+    rest, gone = rows.filter(keep), int(np.sum(~keep))
+    report = rest.report or Report(len(rows), len(rows))
     left_out = together(report.left_out, {reason: gone})
-    return replace(kept, report=replace(report, used=report.used - gone, left_out=left_out))
+    return replace(rest, report=replace(report, used=report.used - gone, left_out=left_out))
 
 
 def _after(before: Report, report: Report) -> Report:
@@ -221,18 +216,18 @@ def _after(before: Report, report: Report) -> Report:
     return replace(report, bets=before.bets, read=before.read, left_out=left_out, filled=before.filled + report.filled)
 
 
-def _found(rules: Iterable[Callable[[Any], Iterable[Broken]]], log: Any, *, refused: bool) -> list[Finding]:
-    broken = (one for rule in rules for one in rule(log))
-    return [Finding(kind, text, log.numbers[hit], refused) for kind, text, hit in broken if hit.any()]
+def _findings(rules: Iterable[Callable[[Any], Iterable[Broken]]], rows: Any, *, refused: bool) -> list[Finding]:
+    broken = (one for rule in rules for one in rule(rows))
+    return [Finding(kind, text, rows.numbers[hit], refused) for kind, text, hit in broken if hit.any()]
 
 
-def _notes(log: Any) -> tuple[Finding, ...]:
+def _notes(rows: Any) -> tuple[Finding, ...]:
     """The findings that are worth knowing. They keep no row out of an estimate."""
-    return (*_found((_floors, _weights, _thinned, _draws), log, refused=False), *_number(log))
+    return (*_findings((_floors, _weights, _thinned, _draws), rows, refused=False), *_number(rows))
 
 
-def _kinds(log: Any) -> Iterator[Broken]:
-    kinds = log.kinds
+def _kinds(rows: Any) -> Iterator[Broken]:
+    kinds = rows.kinds
     cure = (
         "estimate them with dither.ope.propensities_from, and say that they are estimated (kind='estimated', on the "
         "command line --kind estimated), or log with monte_carlo= or a policy with exact ones"
@@ -241,124 +236,115 @@ def _kinds(log: Any) -> Iterator[Broken]:
     yield "kind", f"propensity_kind must be one of {', '.join(schema.KINDS)}", ~np.isin(kinds, schema.KINDS)
 
 
-def _propensities(log: Any) -> Iterator[Broken]:
-    p, stated = log.p, log.kinds != "none"
-    yield "propensity", "propensity is NaN or null", np.isnan(p) & stated
-    yield "propensity", "propensity is 0, of an arm that was shown", (p == 0) & stated
-    yield "propensity", "propensity is negative", (p < 0) & stated
-    yield "propensity", "propensity is above 1", (p > 1 + ROUNDING) & stated
-    yield "propensity", "propensity_se is negative", log.se < 0
+def _propensities(rows: Any) -> Iterator[Broken]:
+    p, some = rows.p, rows.kinds != "none"
+    yield "propensity", "propensity is NaN or null", np.isnan(p) & some
+    yield "propensity", "propensity is 0, of an arm that was shown", (p == 0) & some
+    yield "propensity", "propensity is negative", (p < 0) & some
+    yield "propensity", "propensity is above 1", (p > 1 + ROUNDING) & some
+    yield "propensity", "propensity_se is negative", rows.se < 0
 
 
-def _arms(log: Any) -> Iterator[Broken]:
-    a, K, absent = log.a, log.K, log.frame["arm"].is_null().to_numpy()
+def _arms(rows: Any) -> Iterator[Broken]:
+    a, K, absent = rows.a, rows.K, rows.frame["arm"].is_null().to_numpy()
     yield "arm", "no arm was on offer", K < 1
     yield "arm", "arm is missing", absent & (K >= 1)
     yield "arm", "arm is not among those on offer", ((a < 0) | (a >= K)) & (K >= 1) & ~absent
 
 
-def _rewards(log: Any) -> Iterator[Broken]:
-    r = log.r
+def _rewards(rows: Any) -> Iterator[Broken]:
+    r = rows.r
     yield "reward", "reward is infinite", np.isinf(r)
     yield "missing", "no reward came", np.isnan(r)
 
 
-def _row_weights(log: Any) -> Iterator[Broken]:
-    s = log.weight
+def _row_weights(rows: Any) -> Iterator[Broken]:
+    s = rows.weight
     if s is not None:
         text = f"weight is negative, not finite, or neither 0 nor between {LIGHTEST:g} and {HEAVIEST:g}"
         yield "weight", text, ~((s == 0) | ((s >= LIGHTEST) & (s <= HEAVIEST)))
 
 
-def _duplicates(log: Any) -> Iterator[Broken]:
-    yield "duplicate", "id came before", came_before(log)
+def _duplicates(rows: Any) -> Iterator[Broken]:
+    yield "duplicate", "id came before", came_before(rows)
 
 
-def came_before(log: Any) -> np.ndarray:
+def came_before(rows: Any) -> np.ndarray:
     """Whether the id of each row came before (n,). A log without ids has no such row."""
-    if log.repeats is not None:
-        return log.repeats
-    if "id" not in log.frame.columns:
-        return np.zeros(len(log), dtype=bool)
-    ids = log.frame["id"]
+    if rows.repeats is not None:
+        return rows.repeats
+    if "id" not in rows.frame.columns:
+        return np.zeros(len(rows), dtype=bool)
+    ids = rows.frame["id"]
     return (~ids.is_first_distinct() & ids.is_not_null()).to_numpy()
 
 
-def _floors(log: Any) -> Iterator[Broken]:
-    floor, K, p = log.floor, log.K, log.p
+def _floors(rows: Any) -> Iterator[Broken]:
+    floor, K, p = rows.floor, rows.K, rows.p
     with np.errstate(divide="ignore", invalid="ignore"):
-        low = (p < floor / K * (1 - ROUNDING)) & (log.kinds == "exact") & (p > 0)
+        low = (p < floor / K * (1 - ROUNDING)) & (rows.kinds == "exact") & (p > 0)
     yield "floor", "floor is not in [0, 1]", (floor < 0) | (floor > 1)
     yield "floor", "propensity is below floor / arms on offer, which it cannot be", low
 
 
-def _weights(log: Any) -> Iterator[Broken]:
+def _weights(rows: Any) -> Iterator[Broken]:
     """The weights of the logging policy against itself, π_a/p: each must be 1."""
-    if not _has(log, "probabilities"):
+    if not _has(rows, "probabilities"):
         return
-    P, p, a = log.P, log.p, log.a
+    P, p, a = rows.P, rows.p, rows.a
     total = P.sum(axis=1)
-    inside = (a >= 0) & (a < log.K)
-    own = P[np.arange(len(log)), np.where(inside, a, 0)]
-    exact = inside & ~np.isnan(total) & (log.kinds == "exact")
-    off = abs(total - 1) > np.minimum(ROUNDING * np.maximum(log.K, 10), MOST_OFF)
+    inside = (a >= 0) & (a < rows.K)
+    shown = P[np.arange(len(rows)), np.where(inside, a, 0)]
+    exact = inside & ~np.isnan(total) & (rows.kinds == "exact")
+    off = abs(total - 1) > np.minimum(ROUNDING * np.maximum(rows.K, 10), MOST_OFF)
     yield "weights", "probabilities do not sum to 1", off
     yield "weights", "probabilities are negative", (P < 0).any(axis=1)
     text = "propensity is not the logged probability of the shown arm: the policy's own weights are not 1"
-    yield "weights", text, exact & (abs(own - p) > ROUNDING * np.maximum(p, own))
+    yield "weights", text, exact & (abs(shown - p) > ROUNDING * np.maximum(p, shown))
 
 
-def _inverse(log: Any) -> Inverse:
-    if log.weight is not None and np.any(log.weight != log.weight[0]):
+def _inverse(rows: Any) -> Inverse:
+    if rows.weight is not None and np.any(rows.weight != rows.weight[0]):
         return Inverse()  # nobody knows by what rule the log was thinned: the mean of 1/p is another one then
-    p, K = log.p, log.K.astype(np.float64)
-    S, V, B = np.full((3, len(log)), np.nan)
-    floor, rare = np.clip(log.floor, 0, 1), np.zeros(len(log), dtype=bool)
+    p, K = rows.p, rows.K.astype(np.float64)
+    S, V, B = np.full((3, len(rows)), np.nan)
+    floor, rare = np.clip(rows.floor, 0, 1), np.zeros(len(rows), dtype=bool)
     bounded = floor > 0
     B[bounded] = K[bounded] / floor[bounded]
     S[bounded], V[bounded] = K[bounded], (K * B - K**2)[bounded]
-    if _has(log, "probabilities"):
-        P = log.P
-        known, support = ~np.isnan(P).any(axis=1), P >= LEAST
+    if _has(rows, "probabilities"):
+        P = rows.P
+        full, support = ~np.isnan(P).any(axis=1), P >= LEAST
         inverse = np.divide(1.0, P, out=np.zeros_like(P), where=support)
         count = np.count_nonzero(support, axis=1)
-        shown = np.take_along_axis(P, log.a[:, None], axis=1)[:, 0]  # not p, which may be rounded to the other side
-        rare[known] = shown[known] < LEAST
-        S[known], B[known] = count[known], inverse.max(axis=1, initial=0.0)[known]
-        V[known] = np.maximum(inverse.sum(axis=1) - count**2, 0.0)[known]
-    use = (log.kinds == "exact") & (p > 0) & (p <= 1 + ROUNDING) & ~np.isnan(S)
+        shown = np.take_along_axis(P, rows.a[:, None], axis=1)[:, 0]  # not p, which may be rounded to the other side
+        rare[full] = shown[full] < LEAST
+        S[full], B[full] = count[full], inverse.max(axis=1, initial=0.0)[full]
+        V[full] = np.maximum(inverse.sum(axis=1) - count**2, 0.0)[full]
+    use = (rows.kinds == "exact") & (p > 0) & (p <= 1 + ROUNDING) & ~np.isnan(S)
     if not use.any():
         return Inverse()
     inverse, support, variance = (float(np.sum(part[use])) for part in (~rare / np.where(use, p, 1.0), S, V))
     return Inverse(int(use.sum()), inverse, support, variance, float(B[use].max()))
 
 
-def _draws(log: Any) -> Iterator[Broken]:
-    """Draws of chance that were used more than once."""
-    again, sure = _repeated(log)
+def _draws(rows: Any) -> Iterator[Broken]:
+    """Draws of chance that were used more than once. Where chance explains all repeats, no row is named."""
+    z, n = rows.z, len(rows)
+    laws = rows.frame["z_law"].to_list() if "z_law" in rows.frame.columns else [None] * n
     cure = "copies of a bandit that decide need streams of their own: load(path, seed=None)"
-    if sure:
-        yield "draws", f"z came before, which has probability 0: {cure}", again
-    else:
-        yield "law", f"z came before, and its law is not logged: if it is continuous, {cure}", again
-
-
-def _repeated(log: Any) -> tuple[np.ndarray, bool]:
-    """Whether the z of each row came before (n,), and whether its law is known to be continuous.
-
-    Where chance explains all repeats, no row is named.
-    """
-    z = log.z
-    said = log.frame["z_law"].to_list() if "z_law" in log.frame.columns else [None] * len(log)
-    for law, sure in (("continuous", True), (None, False)):
-        use = np.array([one == law for one in said], dtype=bool)
-        rows = np.flatnonzero(use & ~np.isnan(z) & (z != 0))  # 0: the vector form has it where nothing was learnt
-        _, first = np.unique(z[rows], return_index=True)
-        again = np.zeros(len(log), dtype=bool)
-        again[np.delete(rows, first)] = True
-        if again.sum() > _by_chance(len(rows)):
-            return again, sure
-    return np.zeros(len(log), dtype=bool), False
+    for law, kind, text in (
+        ("continuous", "draws", f"z came before, which has probability 0: {cure}"),
+        (None, "law", f"z came before, and its law is not logged: if it is continuous, {cure}"),
+    ):
+        use = np.array([one == law for one in laws], dtype=bool)
+        places = np.flatnonzero(use & ~np.isnan(z) & (z != 0))  # 0: the vector form has it where nothing was learnt
+        _, first = np.unique(z[places], return_index=True)
+        again = np.zeros(n, dtype=bool)
+        again[np.delete(places, first)] = True
+        if again.sum() > _by_chance(len(places)):
+            yield kind, text, again
+            return
 
 
 def _by_chance(n: int) -> int:
@@ -369,26 +355,26 @@ def _by_chance(n: int) -> int:
     return k
 
 
-def _thinned(log: Any) -> Iterator[Broken]:
-    if log.weight is not None:
+def _thinned(rows: Any) -> Iterator[Broken]:
+    if rows.weight is not None:
         text = "rows stand for another number of decisions than 1 (column weight): estimates count each as many times"
-        yield "thinned", text, log.weight != 1
+        yield "thinned", text, rows.weight != 1
 
 
-def _number(log: Any) -> list[Finding]:
+def _number(rows: Any) -> list[Finding]:
     """A finding where K is only the number of arms that were shown: an arm that was never shown does not count."""
-    if log.known_arms:
+    if rows.known_arms:
         return []
-    text = f"number of arms not logged: at least {log.K.max(initial=0)}"
-    shown = log.a[log.a >= 0]
-    least = int(shown.min(initial=log.most or 0)) if log.least is None else log.least
-    if log.catalogue is None and shown.size and least > 0:
+    text = f"number of arms not logged: at least {rows.K.max(initial=0)}"
+    shown = rows.a[rows.a >= 0]
+    least = int(shown.min(initial=rows.most or 0)) if rows.least is None else rows.least
+    if rows.catalogue is None and shown.size and least > 0:
         text += f"; position 0 never occurs, the least is {least}: arms count from 0, so subtract 1 where yours do not"
     return [Finding("arms", text)]
 
 
-def _has(log: Any, name: str) -> bool:
-    return name in log.frame.columns and log.frame[name].null_count() < len(log) and log.K.max(initial=0) > 0
+def _has(rows: Any, name: str) -> bool:
+    return name in rows.frame.columns and rows.frame[name].null_count() < len(rows) and rows.K.max(initial=0) > 0
 
 
 RULES = (_kinds, _propensities, _arms, _rewards, _row_weights, _duplicates)  # rules for single rows; for `usable` too

@@ -74,7 +74,7 @@ def receipt(log: Any, *, floor: float | None = None) -> Receipt:
         P, exact = log.P, log.kinds == "exact"
         proved = np.where(exact[:, None] & ~np.isnan(P), P, proved)
     place = np.arange(log.mask.shape[1])
-    flat = pl.DataFrame(
+    pairs = pl.DataFrame(
         {
             "arm": pl.Series([name for ids in log.arm_ids() for name in ids], dtype=pl.String),
             "p": proved[log.mask],
@@ -82,12 +82,12 @@ def receipt(log: Any, *, floor: float | None = None) -> Receipt:
             "shown": (place == log.a[:, None])[log.mask],
         }
     )
-    by = flat.group_by("arm").agg(
-        pl.len().alias("offers"),
-        pl.col("shown").sum(),
-        pl.col("p").min().alias("least"),
-        (pl.col("p") * pl.col("K")).min().alias("floor"),
-        pl.col("p").is_nan().sum().alias("unproved"),
+    by = pairs.group_by("arm").agg(
+        offers=pl.len(),
+        shown=pl.col("shown").sum(),
+        least=pl.col("p").min(),
+        floor=(pl.col("p") * pl.col("K")).min(),
+        unproved=pl.col("p").is_nan().sum(),
     )
     rows = sorted(by.iter_rows(named=True), key=lambda row: by_value(row["arm"]))
     unproved = {"least": None, "floor": None}

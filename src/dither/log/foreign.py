@@ -56,7 +56,6 @@ def from_columns(
 
     Raises as `read` does, and for columns that are not there.
     """
-    pl = schema.polars()
     where = reader.words(frame)
     if (reward is None) == (cost is None):
         raise ValueError("give reward or cost, the column with what came of each decision")
@@ -66,18 +65,17 @@ def from_columns(
     if kind is not None and (kind not in schema.KINDS or "propensity_kind" in columns):
         rule = "and without propensity_kind=, the column that says it" if kind in schema.KINDS else f"got {kind!r}"
         raise ValueError(f"kind must be one of {', '.join(schema.KINDS)}: {rule}")
-    given = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
     as_written = {arm, *text, *(columns[name] for name in reader.TEXTS if name in columns)}
     table = reader.scanned(Path(frame), as_written) if isinstance(frame, (str, Path)) else reader.framed(frame)
     with storage.readable(where):
         table = table.lazy().collect()
-    given |= {name: name for name in UNMISTAKABLE if given.get(name) is None and name in table.columns}
+    names = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
+    names |= {name: name for name in UNMISTAKABLE if names.get(name) is None and name in table.columns}
     if isinstance(features, str) and features in table.columns and not _listed(table.schema[features]):
         features = [features]
     context = list(features) if features is not None and not isinstance(features, str) else []
-    lists = {"arms": arms, "features": features}
-    given |= {name: column for name, column in lists.items() if isinstance(column, str)}
-    named: dict[str, str] = {name: column for name, column in given.items() if column is not None}
+    names |= {name: column for name, column in {"arms": arms, "features": features}.items() if isinstance(column, str)}
+    named: dict[str, str] = {name: column for name, column in names.items() if column is not None}
     missing = [column for column in [*named.values(), *context] if column not in table.columns]
     if missing:
         raise ValueError(
@@ -86,68 +84,92 @@ def from_columns(
         )
     if table.height == 0:
         raise ValueError(f"{where} holds no rows: there is nothing to evaluate")
-    found = table.select(
-        *(pl.col(column).alias(name) for name, column in named.items()),
-        *(
-            pl.col(c).alias(f"{c}{logged.YOURS}" if c in schema.COLUMNS else c)
-            for c in table.columns
-            if c not in named.values() and c not in context
-        ),
+    rows, catalogue = _placed(_renamed(table, named, context), arms)
+    rows = schema.checked(_with_kind(rows, kind, where), where=where, names=named)
+    if cost is not None:
+        rows = rows.with_columns(-schema.polars().col("reward"))
+    return Logged(
+        rows, catalogue=catalogue, names=tuple(context) or None, shown_only=catalogue is not None and arms is None
     )
-    if context or _flat(found.schema.get("features")):
-        values = inputs.numbers(table.select(context), name="features") if context else _even(found["features"])
-        found = found.with_columns(pl.Series("features", values[:, None, :]).cast(schema.dtype("rows")))
-    shown, catalogue = texts(found["arm"]), None
-    if "arms" in named:
-        found = found.with_columns(_texts_in_lists(found["arms"]))
-        position = _within(shown, found["arms"])
+
+
+def _renamed(table: Any, named: dict[str, str], context: list[str]) -> Any:
+    """The table with our names of columns, and with the columns of the context, or lists of numbers, as features."""
+    pl = schema.polars()
+    theirs = [name for name in table.columns if name not in named.values() and name not in context]
+    rows = table.select(
+        *(pl.col(column).alias(name) for name, column in named.items()),
+        *(pl.col(name).alias(f"{name}{logged.YOURS}" if name in schema.COLUMNS else name) for name in theirs),
+    )
+    if context:
+        values = inputs.numbers(table.select(context), name="features")
+    elif _listed(dtype := rows.schema.get("features")) and dtype.inner.is_numeric():
+        values = _even(rows["features"])
+    else:
+        return rows
+    return rows.with_columns(pl.Series("features", values[:, None, :]).cast(schema.dtype("rows")))
+
+
+def _placed(rows: Any, arms: str | int | Sequence[Any] | None) -> tuple[Any, tuple[str, ...] | None]:
+    """The rows with the position of each arm in place of its id, and the catalogue; None where each row lists its ids.
+
+    arms : as for `from_columns`
+    """
+    pl, shown = schema.polars(), texts(rows["arm"])
+    if isinstance(arms, str):
+        if not _listed(rows.schema["arms"]):
+            dtype = rows.schema["arms"]
+            raise ValueError(f"arms must name a column of lists of ids, got {dtype}; or pass the ids themselves")
+        catalogue, rows = None, rows.with_columns(pl.col("arms").cast(schema.dtype("texts")))
+        position = _within(shown, rows["arms"])
     else:
         catalogue = _catalogue(shown, arms)
         position = shown.replace_strict(list(catalogue), range(len(catalogue)), default=None, return_dtype=pl.Int64)
-    position = pl.select(pl.when(shown.is_null()).then(None).otherwise(position.fill_null(-1))).to_series()
-    found = found.with_columns(position.alias("arm"))
-    if "propensity" not in named:
+    rows = rows.with_columns(arm=pl.when(shown.is_null()).then(None).otherwise(position.fill_null(-1)))
+    if catalogue is not None and arms is not None and "K" not in rows.columns:
+        rows = rows.with_columns(pl.lit(len(catalogue), dtype=pl.Int64).alias("K"))
+        if rows.height * len(catalogue) <= LISTED:
+            ids = pl.Series([list(catalogue)], dtype=schema.dtype("texts"))
+            rows = rows.with_columns(pl.lit(ids).first().alias("arms"))
+    return rows, catalogue
+
+
+def _with_kind(rows: Any, kind: str | None, where: str) -> Any:
+    """The rows with a propensity and its kind, where the table has no such columns."""
+    pl = schema.polars()
+    if "propensity" not in rows.columns:
         if kind not in (None, "none"):
             raise ValueError(f"kind={kind!r} needs propensity=, the column with the probabilities; {where} has none")
-        kind, found = "none", found.with_columns(pl.lit(None, dtype=pl.Float64).alias("propensity"))
-    if kind is not None or "propensity_kind" not in found.columns:
-        found = found.with_columns(pl.lit(kind or "exact").alias("propensity_kind"))
-    if catalogue is not None and arms is not None and "K" not in found.columns:
-        found = found.with_columns(pl.lit(len(catalogue), dtype=pl.Int64).alias("K"))
-        if found.height * len(catalogue) <= LISTED:
-            ids = pl.Series([list(catalogue)], dtype=schema.dtype("texts"))
-            found = found.with_columns(pl.lit(ids).first().alias("arms"))
-    found = schema.checked(found, where=where, names=named)
-    if cost is not None:
-        found = found.with_columns(-pl.col("reward"))
-    shown_only = catalogue is not None and arms is None
-    return Logged(found, catalogue=catalogue, names=tuple(context) or None, shown_only=shown_only)
+        kind, rows = "none", rows.with_columns(pl.lit(None, dtype=pl.Float64).alias("propensity"))
+    if kind is not None or "propensity_kind" not in rows.columns:
+        rows = rows.with_columns(pl.lit(kind or "exact").alias("propensity_kind"))
+    return rows
 
 
 def _catalogue(shown: Any, arms: int | Sequence[Any] | None) -> tuple[str, ...]:
-    """The ids by position: the ids given, or the ids shown. A given number adds ids up to it."""
+    """The ids by position: those that the user passes, or those that were shown. A number adds ids up to it."""
     if arms is None or isinstance(arms, (int, np.integer)):
-        seen = sorted(shown.drop_nulls().unique().to_list(), key=by_value)
-        return tuple(seen) if arms is None else filled_up(seen, int(arms))
-    ids = tuple(str(one) for one in arms)
+        ids = sorted(shown.drop_nulls().unique().to_list(), key=by_value)
+        return tuple(ids) if arms is None else filled_up(ids, int(arms))
+    ids = [str(one) for one in arms]
     if len(set(ids)) < len(ids) or not ids:
         raise ValueError(f"arms must be different ids, and at least one; got {len(ids)}")
-    return ids
+    return tuple(ids)
 
 
-def filled_up(seen: Sequence[str], number: int) -> tuple[str, ...]:
-    """`number` ids that hold the ids seen.
+def filled_up(ids: Sequence[str], number: int) -> tuple[str, ...]:
+    """`number` ids that hold these, which were shown.
 
-    Where the ids seen are positions from 0 or from 1, all are such positions. Else the others get names of their own.
+    Where they are positions from 0 or from 1, all are such positions. Else the others get names of their own.
     """
     errors.at_least("arms", number, 1)
-    if len(seen) > number:
-        raise ValueError(f"arms must be at least {len(seen)}, as so many arms were shown; got {number}")
+    if len(ids) > number:
+        raise ValueError(f"arms must be at least {len(ids)}, as so many arms were shown; got {number}")
     for first in (0, 1):
         count = tuple(str(i) for i in range(first, first + number))
-        if set(seen) <= set(count):
+        if set(ids) <= set(count):
             return count
-    return (*seen, *(f"(never shown {i + 1})" for i in range(number - len(seen))))
+    return (*ids, *(f"(never shown {i + 1})" for i in range(number - len(ids))))
 
 
 def open_bandit(frame: Any, *, arms: int | Sequence[Any] | None = None) -> Logged:
@@ -170,18 +192,8 @@ def texts(column: Any) -> Any:
     return column.cast(pl.String)
 
 
-def _texts_in_lists(column: Any) -> Any:
-    if not _listed(column.dtype):
-        raise ValueError(f"arms must name a column of lists of ids, got {column.dtype}; or pass the ids themselves")
-    return column.cast(schema.dtype("texts"))
-
-
 def _listed(dtype: Any) -> bool:
     return isinstance(dtype, (schema.polars().List, schema.polars().Array))
-
-
-def _flat(dtype: Any) -> bool:
-    return _listed(dtype) and dtype.inner.is_numeric()
 
 
 def _even(lists: Any) -> np.ndarray:
@@ -195,13 +207,8 @@ def _even(lists: Any) -> np.ndarray:
 def _within(shown: Any, lists: Any) -> Any:
     """The position of each id in its list; null where the list does not have the id."""
     pl = schema.polars()
-    counts = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
-    full = lists.filter((lists.list.len() > 0).fill_null(False))
-    flat = full.explode().to_numpy() if len(full) else np.empty(0, dtype=object)
-    rows = np.repeat(np.arange(len(counts)), counts)
-    hits = np.flatnonzero(flat == shown.to_numpy()[rows]) if flat.size else np.empty(0, dtype=np.int64)
-    found, first = np.unique(rows[hits], return_index=True)
-    position = np.full(len(counts), -1)
-    position[found] = hits[first] - (np.cumsum(counts) - counts)[found]
-    series = pl.Series("arm", position)
-    return series.set(series < 0, None)
+    pairs = pl.DataFrame({"shown": shown, "id": lists}).with_row_index("row").explode("id")
+    places = pairs.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).over("row").alias("place"))
+    same = places.filter(pl.col("id") == pl.col("shown")).group_by("row").agg(pl.col("place").min())
+    rows = pl.DataFrame({"row": pl.int_range(len(shown), dtype=pl.UInt32, eager=True)})
+    return rows.join(same, on="row", how="left", maintain_order="left")["place"]

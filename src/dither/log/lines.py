@@ -22,13 +22,17 @@ from dither.log.logged import Logged
 
 Features = dict[str, float]
 SKIPPED = "_skipLearn: never shown"
+COLUMNS = (  # of the rows, in this order
+    *("id", "time", "tag", "arms", "K", "arm", "propensity", "propensity_kind", "probabilities", "reward", "weight"),
+    *("most", "other"),
+)
 
 
 class Malformed(ValueError):
     """A line that does not have the form of the format."""
 
 
-class Names:
+class FeatureNames:
     """The names of the features. The settings are those of `dsjson`."""
 
     def __init__(self, *, features: bool, most: int, names: Sequence[str] | None, cross: bool) -> None:
@@ -40,43 +44,41 @@ class Names:
             raise Refused(this, " is for features that are read: pass ", Option("features", True))
         self.most, self.cross = most, cross
         self.fixed = None if names is None else tuple(names)
-        if self.fixed is not None and len(set(self.fixed)) < len(self.fixed):
+        if errors.repeated(self.fixed or ()) is not None:
             raise ValueError("names must be different names of features")
-        self.seen = dict.fromkeys(self.fixed or ())
+        self.names = dict.fromkeys(self.fixed or ())
 
-    def arms(self, shared: Features, own: Sequence[Features], ids: Sequence[str]) -> list[Features]:
+    def arms(self, shared: Features, arms: Sequence[Features], ids: Sequence[str]) -> list[Features]:
         """The features of each arm: those of the context, its own and, with cross=True, the products of the two.
 
         For an arm without features of its own, its id takes their place in the products.
         """
         if not self.cross:
-            return [self.known(added(shared, one)) for one in own]
-        told = [one or {f"arm={name}": 1.0} for one, name in zip(own, ids, strict=True)]
-        products = [{f"{s}*{o}": v * w for s, v in shared.items() for o, w in one.items()} for one in told]
-        return [self.known(added(shared, one, more)) for one, more in zip(told, products, strict=True)]
+            return [self.noted(added(shared, arm)) for arm in arms]
+        arms = [arm or {f"arm={name}": 1.0} for arm, name in zip(arms, ids, strict=True)]
+        products = [{f"{s}*{o}": v * w for s, v in shared.items() for o, w in arm.items()} for arm in arms]
+        return [self.noted(added(shared, arm, more)) for arm, more in zip(arms, products, strict=True)]
 
-    def known(self, found: Features) -> Features:
+    def noted(self, features: Features) -> Features:
         """The features as they are, after their names were noted. Raises `Refused` for a name that is one too many."""
-        for name in found:
-            if name in self.seen:
-                continue
+        for name in [name for name in features if name not in self.names]:
             if self.fixed is not None:
                 raise Refused(
                     *(f"has the feature {name!r}, which ", Option("names"), " lacks: read the files without "),
                     *(Option("names"), ", together"),
                 )
-            if len(self.seen) == self.most:
+            if len(self.names) == self.most:
                 raise Refused(
                     *(f"has more than {self.most} different features: pass ", Option("features", False)),
                     *(", or a larger ", Option("most")),
                 )
-            self.seen[name] = None
-        return found
+            self.names[name] = None
+        return features
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, once all lines are read."""
-        return self.fixed if self.fixed is not None else tuple(sorted(self.seen))
+        return self.fixed if self.fixed is not None else tuple(sorted(self.names))
 
     def dense(self, rows: list[list[Features] | None]) -> list[np.ndarray | None]:
         """The features of the arms of each row, (K, d)."""
@@ -85,11 +87,11 @@ class Names:
 
 
 def _vectors(arms: list[Features], place: dict[str, int]) -> np.ndarray:
-    made = np.zeros((len(arms), len(place)))
-    for k, found in enumerate(arms):
-        for name, value in found.items():
-            made[k, place[name]] = value
-    return made
+    vectors = np.zeros((len(arms), len(place)))
+    for k, features in enumerate(arms):
+        for name, value in features.items():
+            vectors[k, place[name]] = value
+    return vectors
 
 
 def added(*parts: Features) -> Features:
@@ -101,7 +103,19 @@ def added(*parts: Features) -> Features:
     return total
 
 
-def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, malformed: str, *, where: str) -> Logged:
+def decision(
+    ids: list[str] | None, features: list[Features] | None, arm: int, p: float, cost: float | None, **more: Any
+) -> dict[str, Any]:
+    """The row of a decision. more : columns besides, of `COLUMNS`"""
+    K, reward = None if ids is None else len(ids), None if cost is None else 0.0 - cost
+    row: dict[str, Any] = {"id": None, "arms": ids, "K": K, "features": features, "arm": arm, "propensity": p}
+    row.update(propensity_kind="exact", reward=reward, **more)
+    return row
+
+
+def log_of(
+    lines: Iterable[str], split: Callable, row: Callable, names: FeatureNames, malformed: str, *, where: str
+) -> Logged:
     """The log of lines. `split` makes pieces of them; `row` makes of each a row, or a reason to leave it out.
 
     A piece that is `Malformed` is refused or counted. Any other ValueError is a refusal. Both name the line.
@@ -111,24 +125,24 @@ def log_of(lines: Iterable[str], split: Callable, row: Callable, names: Names, m
     for number, piece in split(lines):
         read += 1
         try:
-            made = row(piece)
+            one = row(piece)
         except Malformed as error:
             if malformed == "error":
                 cure = (" (", Option("malformed", "leave out"), " counts such lines)")
                 raise Refused(f"line {number} of {where}: {error}", *cure) from None
-            made = "malformed"
+            one = "malformed"
         except ValueError as error:
             raise Refused(f"line {number} of {where} ", *errors.said(error)) from None
-        if isinstance(made, str):
-            left_out[made] = left_out.get(made, 0) + 1
+        if isinstance(one, str):
+            left_out[one] = left_out.get(one, 0) + 1
         else:
-            rows.append(made)
+            rows.append(one)
     if not rows:
         raise ValueError(f"{where} holds no decisions: {read} read" + f", left out {left_out}" * bool(left_out))
-    pl = schema.polars()
-    types = schema.dtypes()
-    features = names.dense([made.pop("features") for made in rows])
-    frame = pl.DataFrame({n: pl.Series(n, [made[n] for made in rows], dtype=types.get(n)) for n in rows[0]})
+    pl, types = schema.polars(), schema.dtypes()
+    features = names.dense([one.pop("features") for one in rows])
+    columns = [name for name in COLUMNS if name in rows[0]]
+    frame = pl.DataFrame({n: pl.Series(n, [one[n] for one in rows], dtype=types.get(n)) for n in columns})
     report = check.Report(read, len(rows), left_out) if left_out else None
     if all(arms is None for arms in features):
         return Logged(frame, report=report)
@@ -178,10 +192,10 @@ def real(value: Any, what: str) -> float:
     return number
 
 
-def choice(name: str, value: str, *known: str) -> None:
-    """Raise ValueError for a setting that is not one of the known ones."""
-    if value not in known:
-        raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
+def choice(name: str, value: str, *values: str) -> None:
+    """Raise ValueError for a setting that is none of these values."""
+    if value not in values:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, values))}, got {value!r}")
 
 
 def named(source: Any) -> str:
@@ -199,15 +213,15 @@ def _of_file(path: Path) -> Iterator[str]:
             raise ValueError(f"{path} is packed and cannot be unpacked ({error}): is the file whole?") from None
 
 
-def positions(log: Logged) -> Logged:
+def positions(rows: Logged) -> Logged:
     """The log with a catalogue of ids 1, 2, ... in place of lists of ids, if every row lists exactly these.
 
     Each position then is one arm in all rows, so that `warm_start` teaches slot 0 the rewards of action 1.
     """
     pl = schema.polars()
-    ids, top = log.frame["arms"], int(log.K.max())
-    count = pl.int_ranges(1, log.frame["K"] + 1, dtype=pl.Int64, eager=True).cast(schema.dtype("texts"))
+    ids, top = rows.frame["arms"], int(rows.K.max())
+    count = pl.int_ranges(1, rows.frame["K"] + 1, dtype=pl.Int64, eager=True).cast(schema.dtype("texts"))
     if ids.null_count() or not (ids == count).all():
-        return log
+        return rows
     catalogue = tuple(str(i + 1) for i in range(top))
-    return replace(log, frame=log.frame.drop("arms"), catalogue=catalogue)
+    return replace(rows, frame=rows.frame.drop("arms"), catalogue=catalogue)

@@ -3,13 +3,14 @@
 K is the largest number of arms on offer in a row. Rows with fewer arms are padded, and `mask` says where arms are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither.log import check, schema
+from dither.base import errors
+from dither.log import check, schema, storage
 
 YOURS = " (yours)"  # is put after the name of a user's column, if a column of the log has that name
 
@@ -117,12 +118,12 @@ class Logged:
     def _listed(self) -> Any:
         """The numbers of arms on offer that the rows say, null where one does not; None if no row says it."""
         pl, has = schema.polars(), self.frame.columns
-        known = [self.frame["K"]] if "K" in has else []
-        known += [self.frame[name].list.len().cast(pl.Int64) for name in ("arms", "probabilities") if name in has]
+        numbers = [self.frame["K"]] if "K" in has else []
+        numbers += [self.frame[name].list.len().cast(pl.Int64) for name in ("arms", "probabilities") if name in has]
         if self.catalogue is None and "features" in has:
             counts = self.frame["features"].list.len().cast(pl.Int64)
-            known += [counts] if counts.max() != 1 else []  # a single row may be a context
-        return pl.select(pl.coalesce(pl.lit(None, dtype=pl.Int64), *known)).to_series() if known else None
+            numbers += [counts] if counts.max() != 1 else []  # a single row may be a context
+        return pl.select(pl.coalesce(pl.lit(None, dtype=pl.Int64), *numbers)).to_series() if numbers else None
 
     @property
     def mask(self) -> np.ndarray:
@@ -142,8 +143,8 @@ class Logged:
         """The kind of all propensities; "mixed" where rows have different kinds."""
         if "propensity_kind" not in self.frame.columns:
             return "exact"
-        found = self.frame["propensity_kind"].fill_null("exact").unique().to_list()
-        return found[0] if len(found) == 1 else "mixed"
+        kinds = self.frame["propensity_kind"].fill_null("exact").unique().to_list()
+        return kinds[0] if len(kinds) == 1 else "mixed"
 
     @property
     def P(self) -> np.ndarray:
@@ -157,9 +158,7 @@ class Logged:
         K = self.K
         if self.slots:
             return rows
-        if np.any(counts != K):
-            i = int(np.argmax(counts != K))
-            raise ValueError(f"row {self.numbers[i]} has {counts[i]} rows of features for {K[i]} arms on offer")
+        self._refuse(counts != K, lambda i: f"has {counts[i]} rows of features for {K[i]} arms on offer")
         X = np.zeros((*self.mask.shape, rows.shape[1]))
         X[self.mask] = rows
         return X
@@ -172,9 +171,7 @@ class Logged:
         if self.slots:
             return rows
         wrong = (a < 0) | (a >= counts)
-        if np.any(wrong):
-            i = int(np.argmax(wrong))
-            raise ValueError(f"row {self.numbers[i]} has no features for its arm {a[i]}: {counts[i]} rows of features")
+        self._refuse(wrong, lambda i: f"has no features for its arm {a[i]}: {counts[i]} rows of features")
         return rows[np.cumsum(counts) - counts + a]
 
     @property
@@ -214,8 +211,8 @@ class Logged:
 
     def series(self, name: str) -> Any:
         """Any column as a polars series. Of two with one name, your own comes first."""
-        own = f"{name}{YOURS}"
-        return self._column(own if own in self.frame.columns else name)
+        yours = f"{name}{YOURS}"
+        return self._column(yours if yours in self.frame.columns else name)
 
     def matrix(self, name: str) -> np.ndarray:
         """Any column of lists with a number for each arm on offer, as (n, K): 0 where padded, NaN in rows without."""
@@ -227,9 +224,7 @@ class Logged:
         absent = counts.is_null().to_numpy()
         counts = counts.fill_null(0).to_numpy().astype(np.int64)
         wrong = ~absent & (counts != K)
-        if np.any(wrong):
-            i = int(np.argmax(wrong))
-            raise ValueError(f"row {self.numbers[i]} has {counts[i]} numbers in {name!r} for {K[i]} arms on offer")
+        self._refuse(wrong, lambda i: f"has {counts[i]} numbers in {name!r} for {K[i]} arms on offer")
         out = np.zeros((len(self), K.max(initial=0)))
         out[np.arange(out.shape[1]) < counts[:, None]] = schema.flat(lists)
         out[absent] = np.nan
@@ -238,9 +233,9 @@ class Logged:
     def arm_ids(self) -> list[list[str]]:
         """The ids of the arms on offer, row by row: from the lists, else from the catalogue, else their positions."""
         K = self.K
-        known = self.catalogue or tuple(map(str, range(K.max(initial=0))))
-        listed = self.frame["arms"].to_list() if "arms" in self.frame.columns else [None] * len(self)
-        return [list(known[:k]) if ids is None else ids for ids, k in zip(listed, K.tolist(), strict=True)]
+        places = self.catalogue or tuple(map(str, range(K.max(initial=0))))
+        lists = self.frame["arms"].to_list() if "arms" in self.frame.columns else [None] * len(self)
+        return [list(places[:k]) if ids is None else ids for ids, k in zip(lists, K.tolist(), strict=True)]
 
     def by_arm(self, arms: Any = None) -> ByArm:
         """The log with its arms numbered by a catalogue.
@@ -250,17 +245,17 @@ class Logged:
         Raises ValueError for an arm of the log that `arms` lacks.
         """
         offered = self.arm_ids()
-        seen = set().union(*offered) if offered else set()
-        order = sorted(seen, key=by_value) if arms is None else [str(arm) for arm in arms]
-        place = {arm: i for i, arm in enumerate(order)}
-        if len(place) < len(order):
-            twice = next(arm for i, arm in enumerate(order) if place[arm] != i)
+        ids = set().union(*offered)
+        order = sorted(ids, key=by_value) if arms is None else [str(arm) for arm in arms]
+        if (twice := errors.repeated(order)) is not None:
             raise ValueError(f"arms must name each arm once; {twice!r} comes more than once: leave out the repeats")
-        unknown = sorted(seen - place.keys(), key=by_value)
+        place = {arm: i for i, arm in enumerate(order)}
+        unknown = sorted(ids - place.keys(), key=by_value)
         if unknown:
             raise ValueError(f"arms must name all that were on offer; it lacks {', '.join(map(repr, unknown[:5]))}")
         counts = np.array([len(ids) for ids in offered], dtype=np.int64)
-        row, column = np.repeat(np.arange(len(self)), counts), np.array([place[i] for ids in offered for i in ids], int)
+        row = np.repeat(np.arange(len(self)), counts)
+        column = np.array([place[id] for ids in offered for id in ids], int)
         mask, P = np.zeros((len(self), len(order)), dtype=bool), np.full((len(self), len(order)), np.nan)
         mask[row, column] = True
         if "probabilities" in self.frame.columns:
@@ -292,16 +287,14 @@ class Logged:
 
     def write(self, path: Any) -> None:
         """Write the whole log to one Parquet file, atomically."""
-        from dither.log import storage
-
         storage.write(path, self.frame, self.about)
 
     @property
     def about(self) -> dict[str, Any]:
         """What a file must say besides the frame: the arms by position, and the names of the features."""
         lists = {"catalogue": self.catalogue, "names": self.names}
-        told = {name: None if known is None else list(known) for name, known in lists.items()}
-        return told | {"shown_only": self.shown_only, "sparse": self.sparse, "encoded_by": self.encoded_by}
+        about = {name: None if texts is None else list(texts) for name, texts in lists.items()}
+        return about | {"shown_only": self.shown_only, "sparse": self.sparse, "encoded_by": self.encoded_by}
 
     def aligned(self, bandit: Any) -> "Logged":
         """The log with its features in the order of the names that a bandit learnt.
@@ -310,23 +303,27 @@ class Logged:
         or if other `Features` made the log's features than those of the bandit.
         """
         learnt = bandit.columns
-        own = None if bandit.features is None else bandit.features.fingerprint
-        if own is not None and self.encoded_by not in (None, own):
+        features = None if bandit.features is None else bandit.features.fingerprint
+        if features is not None and self.encoded_by not in (None, features):
             raise ValueError(
-                f"other Features made the features of the log ({self.encoded_by}) than the bandit has ({own}): "
+                f"other Features made the features of the log ({self.encoded_by}) than the bandit has ({features}): "
                 "their columns differ in scale or choice. Take a bandit with the Features of the log, or encode anew"
             )
         if learnt is None or self.names is None or self.names == learnt:
             return self
         if set(learnt) != set(self.names):
-            odd = sorted(set(learnt) ^ set(self.names))
+            odd = schema.some(sorted(set(learnt) ^ set(self.names)))
             raise ValueError(
-                f"the log has other features than the bandit learnt: {_some(odd)} differ. Read the log with the names "
-                "that the bandit learnt (names=bandit.columns, for logs of Vowpal Wabbit), or log the same features"
+                f"the log has other features than the bandit learnt: {odd} differ. Read the log with the names that "
+                "the bandit learnt (names=bandit.columns, for logs of Vowpal Wabbit), or log the same features"
             )
-        return replace(
-            self, frame=self.frame.with_columns(schema.placed(self.frame["features"], self.names, learnt)), names=learnt
-        )
+        return replace(self, frame=schema.ordered(self.frame, self.names, learnt), names=learnt)
+
+    def _refuse(self, wrong: np.ndarray, words: Callable[[int], str]) -> None:
+        """Raise ValueError for the first row that is wrong (n,). words : its place -> what is said of it"""
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(f"row {self.numbers[i]} {words(i)}")
 
     def _column(self, name: str) -> Any:
         if name not in self.frame.columns:
@@ -341,9 +338,9 @@ class Logged:
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         """All rows of features (N, d), and how many each decision has (n,)."""
         lists = self._column("features")
-        if lists.null_count():
-            i = int(np.argmax(lists.is_null().to_numpy()))
-            raise ValueError(f"row {self.numbers[i]} has no features ({lists.null_count()} such rows): log them")
+        self._refuse(
+            lists.is_null().to_numpy(), lambda i: f"has no features ({lists.null_count()} such rows): log them"
+        )
         counts = lists.list.len().to_numpy().astype(np.int64)
         rows = lists.filter(lists.list.len() > 0).explode()
         widths = rows.list.len().to_numpy()
@@ -354,10 +351,6 @@ class Logged:
         if d == 0:
             raise ValueError("the features of the log have width 0: there is nothing to learn from; log some")
         return schema.flat(rows).reshape(-1, d), counts
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:5])) + f" and {len(names) - 5} more" * (len(names) > 5)
 
 
 def by_value(arm: str) -> tuple[int, int, str]:

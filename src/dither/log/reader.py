@@ -14,6 +14,8 @@ from dither.log.logged import Logged
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
 SQLITE = b"SQLite format 3\0"  # how each of its files begins
 DATABASES = ("postgresql:", "postgresql+", "postgres:", "sqlite:")  # how their URLs begin
+NO_ID = np.iinfo(np.uint64).max  # stands for the hash of an id that is null
+OF_REWARDS = ("reward", "reward_time", "rewards")  # columns that a folder has in files of their own
 
 
 def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Logged:
@@ -21,21 +23,18 @@ def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = 
 
     source : a file (Parquet, CSV or JSON lines, packed or not), a folder that `Log` wrote, a frame (polars, pandas,
         Arrow), a `Logged`, or a list of these. Features with names get one column for each name. If a file lacks a
-        name, its value is 0 where the format is sparse (Vowpal Wabbit); else the file is refused.
+        name, its value is 0 where the format is sparse (Vowpal Wabbit); else the file is refused. In one folder the
+        first names are the columns, and rows without names go by place, as for a `Bandit`.
     rewards : how several rewards of a decision count: "sum", "last" or "list"; None: as the log says
     require : columns that must be there
 
     Raises FileNotFoundError for a path that does not exist. Raises ValueError for a missing column (it names the column
     and those present), a column of the wrong type, a file that is not whole, and a log without rows.
     """
-    pieces = [_Source(piece, rewards, require) for piece in _pieces(source)]
-    pl = schema.polars()
-    known, catalogue = _known(pieces), _catalogue(pieces)
-    frames = [piece.frame() for piece in pieces]
-    frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
-    if frame.height == 0:
-        raise ValueError(f"{words(source)} holds no rows: there is nothing to evaluate")
-    return Logged(frame, catalogue=catalogue, report=_report(pieces), **known)
+    pieces = _pieces(source, rewards, require)
+    facts = _facts(pieces)
+    frame = schema.polars().concat([piece.slice(0, piece.height) for piece in pieces], how="diagonal_relaxed")
+    return Logged(frame, report=_report(pieces), **facts)
 
 
 def batches(
@@ -63,20 +62,17 @@ class Pieces(NamedTuple):
 def pieces(source: Any, *, rows: int, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Pieces:
     """The pieces of `batches`, and the number of all rows."""
     errors.at_least("rows", rows, 1)
-    found = [_Source(piece, rewards, require) for piece in _pieces(source)]
-    total = sum(piece.height for piece in found)
-    if total == 0:
-        raise ValueError(f"{words(source)} holds no rows: there is nothing to evaluate")
-    return Pieces(total, _batches(found, rows, _repeats(found)))
+    whole = _pieces(source, rewards, require)
+    return Pieces(sum(piece.height for piece in whole), _batches(whole, rows, _repeats(whole)))
 
 
-def _batches(pieces: list["_Source"], rows: int, repeats: np.ndarray | None) -> Iterator[Logged]:
-    known, catalogue, first = _known(pieces), _catalogue(pieces), 0
+def _batches(pieces: list["_Piece"], rows: int, repeats: np.ndarray | None) -> Iterator[Logged]:
+    facts, first = _facts(pieces), 0
     for piece in pieces:
         for at in range(0, piece.height, rows):
             frame = piece.slice(at, min(rows, piece.height - at))
             again = None if repeats is None else repeats[first : first + frame.height]
-            yield Logged(frame, first, catalogue=catalogue, repeats=again, **known)
+            yield Logged(frame, first, repeats=again, **facts)
             first += frame.height
 
 
@@ -88,87 +84,74 @@ class Scan(NamedTuple):
     where: str
 
 
-class _Source:
-    """One file, folder or frame."""
+class _Piece:
+    """One file, folder or frame of a log."""
 
     def __init__(self, source: Any, rewards: str | None, require: tuple[str, ...]) -> None:
-        pl = schema.polars()
         if rewards is not None and rewards not in ledger.RULES:
             raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
         self.where, self.about, self.require = words(source), {}, require
         self.report: Any = None
         self.names: tuple[str, ...] | None = None  # names of the features in the whole log
-        self.received: Any = None
-        self.rows: storage.Decisions | None = None
+        self.received: Any = None  # the rewards of a folder, a lazy frame
+        self.decisions: storage.Decisions | None = None  # of a folder
         if isinstance(source, Logged):
             self.scan, self.about, self.report = source.frame.lazy(), source.about, source.report
         elif isinstance(source, Scan):
-            self.scan, self.about, self.where = source.frame, source.about, source.where
+            self.scan, self.about, self.where = source
         elif not isinstance(source, (str, Path)):
             self.scan = framed(source).lazy()
         elif Path(source).is_dir():
             self._folder(Path(source), rewards)
         else:
-            self.scan = scanned(Path(source))
-            self.about = about(Path(source))
+            self.scan, self.about = scanned(Path(source)), about(Path(source))
         if rewards is not None and self.received is None:
             raise ValueError(f"rewards={rewards!r} is for folders that Log wrote; {self.where} has one reward a row")
         with storage.readable(self.where):
-            wanted = tuple(n for n in require if self.received is None or n not in ("reward", "reward_time", "rewards"))
+            wanted = tuple(name for name in require if self.received is None or name not in OF_REWARDS)
             self.scan = schema.checked(self.scan, where=self.where, require=wanted)
             self.columns = self.scan.collect_schema().names()
-            self.height = self.rows.height if self.rows else self.scan.select(pl.len()).collect().item()
+            count = schema.polars().len()
+            self.height = self.decisions.height if self.decisions else self.scan.select(count).collect().item()
 
     def _folder(self, folder: Path, rewards: str | None) -> None:
-        pl = schema.polars()
         received = storage.held(folder, "rewards")  # read first, so that each of them finds its decision
-        self.rows = storage.Decisions(storage.held(folder, "decisions"))
-        if not self.rows.height:
+        self.decisions = storage.Decisions(storage.held(folder, "decisions"))
+        if not self.decisions.height:
             raise ValueError(f"{folder} holds no rows of a log: no decisions-* in it")
-        self.about = self.rows.held.about
+        self.about = self.decisions.held.about
         self.rule = rewards or self.about.get("rewards", "sum")
-        self.scan = self.rows.empty.lazy()
-        paths, tail = [path for _, _, path in received.parts], received.tail
-        scans = [*([pl.scan_parquet(paths)] if paths else []), *([] if tail is None else [tail.lazy()])]
-        self.received = pl.concat(scans) if scans else storage.events([]).lazy()
-
-    def frame(self) -> Any:
-        """All of it."""
-        return self.slice(0, self.height)
+        self.scan = self.decisions.empty.lazy()
+        paths = [path for _, _, path in received.parts]
+        scans = [schema.polars().scan_parquet(paths)] if paths else []
+        scans += [storage.events([]).lazy() if received.tail is None else received.tail.lazy()]
+        self.received = schema.polars().concat(scans)
 
     def slice(self, at: int, rows: int) -> Any:
-        """The rows from `at` on."""
-        pl = schema.polars()
+        """The rows from `at` on, with their features in the order of the whole log."""
         with storage.readable(self.where):
-            if self.received is None or self.rows is None:
-                return self._named(self.scan.slice(at, rows).collect())
-            frame = self._named(schema.checked(self.rows.slice(at, rows), where=self.where, require=()))
-            mine = self.received.filter(pl.col("decision").is_between(at, at + rows, closed="left")).collect()
-        found = storage.join(frame, mine, rule=self.rule, first=at)
-        missing = [name for name in self.require if name not in found.columns]
-        return schema.checked(found, where=self.where, require=self.require) if missing else found
-
-    def _named(self, frame: Any) -> Any:
-        """The features in the columns of the whole log."""
-        have = self.about.get("names")
-        if have is None or self.names is None or tuple(have) == self.names or "features" not in frame.columns:
+            if self.decisions is None:
+                frame = self.scan.slice(at, rows).collect()
+            else:
+                frame = schema.checked(self.decisions.slice(at, rows), where=self.where, require=())
+                place = schema.polars().col("decision")
+                received = self.received.filter(place.is_between(at, at + rows, closed="left")).collect()
+        frame = schema.ordered(frame, self.about.get("names"), self.names)
+        if self.decisions is None:
             return frame
-        return frame.with_columns(schema.placed(frame["features"], have, self.names))
+        frame = storage.join(frame, received, rule=self.rule, first=at)
+        missing = any(name not in frame.columns for name in self.require)
+        return schema.checked(frame, where=self.where, require=self.require) if missing else frame
 
-    def hashes(self) -> np.ndarray | None:
-        """A 64-bit hash of each id, (height,); None without ids."""
-        pl = schema.polars()
+    def hashes(self) -> np.ndarray:
+        """A 64-bit hash of each id, (height,)."""
         if "id" not in self.columns:
-            return None
+            return np.full(self.height, NO_ID)
         with storage.readable(self.where):
-            ids = self.scan.select("id").collect() if self.rows is None else self.rows.columns(["id"])
-        found = ids.select(pl.col("id").hash(seed=0).alias("h"), pl.col("id").is_null().alias("none"))
-        number = pl.int_range(pl.len(), dtype=pl.UInt64)  # ids that are null differ
-        return (
-            found.select(pl.when(pl.col("none")).then(number.hash(seed=1)).otherwise(pl.col("h")))
-            .to_series()
-            .to_numpy()
-        )
+            ids = self.scan.select("id").collect() if self.decisions is None else self.decisions.columns(["id"])
+        id = schema.polars().col("id")
+        hashed = schema.polars().when(id.is_not_null()).then(id.hash(seed=0))
+        return ids.select(hashed).to_series().fill_null(NO_ID).to_numpy()
 
 
 def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
@@ -228,47 +211,46 @@ def _of_pandas(source: Any) -> Any:
     return frame.with_columns(pl.lit(None).alias(name) for name in empty)
 
 
-def _pieces(source: Any) -> list[Any]:
-    pieces = list(source) if isinstance(source, (list, tuple)) else [source]
-    pieces = [
-        part for piece in pieces for part in (isinstance(piece, (str, Path)) and storage.days(Path(piece))) or [piece]
-    ]
-    if not pieces:
-        raise ValueError("give at least one file, folder or frame")
-    return pieces
-
-
 def words(source: Any) -> str:
     """What a source is called: its path, where it has one."""
     if isinstance(source, schema.polars().LazyFrame):
-        found = re.findall(r"SCAN \[([^\],]+)", source.explain(optimized=False))
-        return ", ".join(dict.fromkeys(found)) if found else "the LazyFrame"
+        paths = re.findall(r"SCAN \[([^\],]+)", source.explain(optimized=False))
+        return ", ".join(dict.fromkeys(paths)) if paths else "the LazyFrame"
     return str(source) if isinstance(source, (str, Path)) else f"the {type(source).__name__}"
 
 
-def _catalogue(pieces: list[_Source]) -> tuple[str, ...] | None:
-    """The longest catalogue. Each other one must be its beginning, so that a position is one arm in all files."""
-    found = {tuple(names) for piece in pieces if (names := piece.about.get("catalogue")) is not None}
-    longest = max(found, key=len, default=None)
-    if longest is not None and any(longest[: len(names)] != names for names in found):
-        raise ValueError("the files name different catalogues of arms: read them one by one")
-    plain = [piece for piece in pieces if piece.about.get("catalogue") is None and "arms" not in piece.columns]
-    if longest is not None and plain:
-        raise ValueError(f"{plain[0].where} does not say which arms its positions are, and other files do: add ids")
-    return longest
+def _pieces(source: Any, rewards: str | None, require: tuple[str, ...]) -> list[_Piece]:
+    """The pieces of a log in order. The days of one folder are one log: a day without names has those of the others.
+
+    Raises ValueError if there is no row.
+    """
+    pieces: list[_Piece] = []
+    for one in source if isinstance(source, (list, tuple)) else [source]:
+        days = storage.days(Path(one)) if isinstance(one, (str, Path)) else []
+        parts = [_Piece(part, rewards, require) for part in days or [one]]
+        names = next((part.about["names"] for part in parts if part.about.get("names")), None)
+        for part in parts:
+            part.about = {**part.about, "names": part.about.get("names") or names}
+        pieces += parts
+    if not pieces:
+        raise ValueError("give at least one file, folder or frame")
+    if not any(piece.height for piece in pieces):
+        raise ValueError(f"{words(source)} holds no rows: there is nothing to evaluate")
+    return pieces
 
 
-def _known(pieces: list[_Source]) -> dict[str, Any]:
+def _facts(pieces: list[_Piece]) -> dict[str, Any]:
     """What each piece must know of the whole log: fields of `Logged`, by name."""
     names = _names(pieces)
     for piece in pieces:
         piece.names = names
     arm = schema.polars().col("arm")
     ends = arm.filter(arm >= 0).min().alias("least"), arm.max().alias("most")
-    found = [piece.scan.select(*ends).collect().row(0) for piece in pieces if "arm" in piece.columns]
+    shown = [piece.scan.select(*ends).collect().row(0) for piece in pieces if "arm" in piece.columns]
     return {
-        "least": min((least for least, _ in found if least is not None), default=None),
-        "most": max((most + 1 for _, most in found if most is not None), default=None),
+        "catalogue": _catalogue(pieces),
+        "least": min((least for least, _ in shown if least is not None), default=None),
+        "most": max((most + 1 for _, most in shown if most is not None), default=None),
         "shown_only": any(piece.about.get("shown_only", False) for piece in pieces),
         "names": names,
         "sparse": names is not None and all(piece.about.get("sparse", False) for piece in pieces),
@@ -276,37 +258,48 @@ def _known(pieces: list[_Source]) -> dict[str, Any]:
     }
 
 
-def _encoded_by(pieces: list[_Source]) -> str | None:
+def _catalogue(pieces: list[_Piece]) -> tuple[str, ...] | None:
+    """The longest catalogue. Each other one must be its beginning, so that a position is one arm in all files."""
+    catalogues = {tuple(ids) for piece in pieces if (ids := piece.about.get("catalogue")) is not None}
+    longest = max(catalogues, key=len, default=None)
+    if longest is not None and any(longest[: len(ids)] != ids for ids in catalogues):
+        raise ValueError("the files name different catalogues of arms: read them one by one")
+    plain = [piece for piece in pieces if piece.about.get("catalogue") is None and "arms" not in piece.columns]
+    if longest is not None and plain:
+        raise ValueError(f"{plain[0].where} does not say which arms its positions are, and other files do: add ids")
+    return longest
+
+
+def _encoded_by(pieces: list[_Piece]) -> str | None:
     """The fingerprint of the `Features` of all pieces. Raises ValueError if two pieces have different ones."""
-    found = {known: piece.where for piece in pieces if (known := piece.about.get("encoded_by")) is not None}
-    if len(found) > 1:
-        one, other = list(found.values())[:2]
+    where = {features: piece.where for piece in pieces if (features := piece.about.get("encoded_by")) is not None}
+    if len(where) > 1:
+        one, other = list(where.values())[:2]
         raise ValueError(f"different Features made the features of {one} and of {other}: read them one by one")
-    return next(iter(found), None)
+    return next(iter(where), None)
 
 
-def _names(pieces: list[_Source]) -> tuple[str, ...] | None:
+def _names(pieces: list[_Piece]) -> tuple[str, ...] | None:
     """The names of the features of all pieces: each name is one column.
 
-    Raises ValueError if only some pieces have names, or if a piece of no sparse format lacks a name.
+    Raises ValueError if only some pieces have names, or if a piece lacks a name and its format is not sparse.
     """
-    named = [piece for piece in pieces if "features" in piece.columns]
-    found = [None if (names := piece.about.get("names")) is None else tuple(names) for piece in named]
-    if len(set(found)) < 2:
-        return found[0] if found else None
-    if None in found:
-        plain, other = named[found.index(None)].where, next(p.where for p, n in zip(named, found, strict=True) if n)
+    lists: list[Any] = [(piece, piece.about.get("names")) for piece in pieces if "features" in piece.columns]
+    orders = {None if names is None else tuple(names) for _, names in lists}
+    if len(orders) < 2:
+        return next(iter(orders), None)
+    if None in orders:
+        plain, other = (next(p.where for p, names in lists if (names is None) == none) for none in (True, False))
         raise ValueError(f"the features of {other} have names and those of {plain} have none: read them one by one")
-    known = [names for names in found if names is not None]
-    union = tuple(sorted(set().union(*known)))
-    for piece, names in zip(named, known, strict=True):
+    union = tuple(sorted({name for names in orders for name in names or ()}))
+    for piece, names in lists:
         if len(names) < len(union) and not piece.about.get("sparse", False):
             lacking = ", ".join(map(repr, sorted(set(union) - set(names))[:5]))
             raise ValueError(f"the features of {piece.where} lack {lacking}, which other files have: give all the same")
     return union
 
 
-def _report(pieces: list[_Source]) -> Any:
+def _report(pieces: list[_Piece]) -> Any:
     """What was left out in reading the pieces that are in memory."""
     if all(piece.report is None for piece in pieces):
         return None
@@ -314,15 +307,12 @@ def _report(pieces: list[_Source]) -> Any:
     return sum(reports[1:], reports[0])
 
 
-def _repeats(pieces: list[_Source]) -> np.ndarray | None:
+def _repeats(pieces: list[_Piece]) -> np.ndarray | None:
     """Whether each id came before (n,), by 64-bit hashes. Among 10 million ids, two agree in one log of 400,000."""
-    found = [piece.hashes() for piece in pieces]
-    if all(hashes is None for hashes in found):
+    if not any("id" in piece.columns for piece in pieces):
         return None
-    none = np.iinfo(np.uint64).max
-    known = [np.full(p.height, none) if h is None else h for p, h in zip(pieces, found, strict=True)]
-    hashes = np.concatenate(known)
+    hashes = np.concatenate([piece.hashes() for piece in pieces])
     order = np.argsort(hashes, kind="stable")
     again = np.zeros(len(hashes), dtype=bool)
     again[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
-    return again & (hashes != none)
+    return again & (hashes != NO_ID)

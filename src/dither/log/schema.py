@@ -1,11 +1,13 @@
 """The columns of a decision log, in one place: their names, what they hold, and which types a reader takes for them.
 
 Each row is a decision. A column that a log lacks counts as null. Columns with other names are the user's own and stay
-as they are. The end of the file turns NumPy arrays into columns of lists and back, without a Python object for each
-number.
+as they are. Below, NumPy arrays are turned into columns of lists and back, without a Python object for each number.
+
+The end of the file has one rule for features that come with names, which is that of a `Bandit`: the first names are the
+columns; rows with the same names in another order are put into that order; rows without names go by place. So two runs
+that saw the columns of a frame in other orders make one log.
 """
 
-import importlib
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -69,10 +71,7 @@ def usable_polars() -> Any:
             f"a log was written or read by process {_user}, and this is a fork of it: the threads of polars do not "
             f"survive a fork. Fork before that, or start processes by multiprocessing.get_context('spawn')"
         )
-    try:
-        return importlib.import_module("polars")
-    except ImportError:
-        raise errors.missing_extra("polars", extra="log") from None
+    return errors.imported("polars", "polars", extra="log")
 
 
 _user: int | None = None  # the process that has used polars here
@@ -112,36 +111,29 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, name
         )
     casts = []
     for name, what in COLUMNS.items():
-        if name not in present or present[name] == dtype(what):
+        have = present.get(name)
+        if have is None or have == dtype(what):
             continue
-        if not _fits(present[name], what) and not (what == "whole" and _whole(frame, name, present[name])):
+        fits = _fits(have, what) or (what == "whole" and _whole(frame, name, have))
+        odd = "" if fits and what != "time" else _odd(frame, name, have, what)
+        if not fits or odd:
+            theirs = (names or {}).get(name, name)
             raise ValueError(
-                f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got {present[name]}"
-                + _odd(frame, name, present[name], what)
+                f"column {name!r}{'' if theirs == name else f' (your {theirs!r})'} of {where} must hold "
+                f"{_WORDS[what]}, got {'text' if fits else have}{odd}"
                 + (": name it with dither.log.from_columns(..., arm=...)" if name == "arm" else "")
             )
-        casts.append(_cast(name, present[name], what))
-        if what == "time" and present[name] == polars().String and (odd := _odd(frame, name, present[name], what)):
-            raise ValueError(
-                f"column {name!r}{_of_user(name, names)} of {where} must hold {_WORDS[what]}, got text{odd}"
-            )
+        casts.append(_cast(name, have, what))
     return frame.with_columns(casts)
 
 
 def separated(names: Any) -> str:
     """A hint for a CSV file whose fields are separated by another character than a comma; else ""."""
-    only = list(names)
-    mark = next((mark for mark in ";\t|" if len(only) == 1 and mark in only[0]), None)
-    if mark is None:
-        return ""
-    return (
-        f". Its fields look separated by {mark!r}: pass polars.read_csv(path, separator={mark!r}) in place of the path"
-    )
-
-
-def _of_user(name: str, names: dict[str, str] | None) -> str:
-    theirs = (names or {}).get(name, name)
-    return "" if theirs == name else f" (your {theirs!r})"
+    for mark in ";\t|" if len(names) == 1 else "":
+        if mark in next(iter(names)):
+            read = f"polars.read_csv(path, separator={mark!r})"
+            return f". Its fields look separated by {mark!r}: pass {read} in place of the path"
+    return ""
 
 
 _WORDS = {
@@ -183,12 +175,9 @@ def _cast(name: str, have: Any, what: str) -> Any:
     if what == "time" and have == pl.String:
         return _moments(column)
     if what == "time" and have != pl.Null:
-        column = column.cast(pl.Datetime("us", getattr(have, "time_zone", None)))
-        return (
-            column.dt.convert_time_zone("UTC")
-            if getattr(have, "time_zone", None)
-            else column.dt.replace_time_zone("UTC")
-        )
+        zone = have.time_zone if have == pl.Datetime else None
+        column = column.cast(pl.Datetime("us", zone))
+        return column.dt.convert_time_zone("UTC") if zone else column.dt.replace_time_zone("UTC")
     column = column.fill_nan(None) if what == "whole" and have.is_float() else column
     return column.cast(dtype(what))
 
@@ -211,8 +200,8 @@ def _odd(frame: Any, name: str, have: Any, what: str) -> str:
         return ""
     read = _moments(pl.col(name)) if what == "time" else pl.col(name).cast(dtype(what), strict=False)
     wrong = frame.lazy().select(name, read.is_null().alias("wrong")).with_row_index("row")
-    found = wrong.filter(pl.col("wrong") & pl.col(name).is_not_null()).head(1).collect()
-    return f", such as {found[name][0]!r} in row {found['row'][0]}" if found.height else ""
+    first = wrong.filter(pl.col("wrong") & pl.col(name).is_not_null()).head(1).collect()
+    return f", such as {first[name][0]!r} in row {first['row'][0]}" if first.height else ""
 
 
 def moment(time: Any) -> datetime:
@@ -249,19 +238,6 @@ def flat(lists: Any) -> np.ndarray:
     return full.explode().fill_null(np.nan).to_numpy() if len(full) else np.empty(0)
 
 
-def placed(column: Any, have: Sequence[str], want: Sequence[str]) -> Any:
-    """Lists of rows with the columns `have`, turned into rows with the columns `want`. A column not in `have` is 0."""
-    counts = column.list.len().fill_null(0).to_numpy().astype(np.int64)
-    full = column.filter((column.list.len() > 0).fill_null(False))
-    values = flat(full.explode()).reshape(-1, len(have)) if len(full) else np.empty((0, len(have)))
-    place = {name: i for i, name in enumerate(want)}
-    made = np.zeros((len(values), len(want)))
-    made[:, [place[name] for name in have]] = values
-    absent = column.is_null().to_numpy()
-    arrays = np.split(made, np.cumsum(counts)[:-1])
-    return lists_of_rows(column.name, [None if none else array for array, none in zip(arrays, absent, strict=True)])
-
-
 def _concatenated(arrays: list[np.ndarray | None], ndim: int) -> np.ndarray:
     full = [array for array in arrays if array is not None]
     return np.concatenate(full) if full else np.empty((0, 1)[:ndim])
@@ -275,3 +251,53 @@ def _grouped(name: str, values: Any, arrays: list[np.ndarray | None]) -> Any:
     lists = pl.DataFrame([place, values]).group_by("place", maintain_order=True).agg("values")
     every = pl.DataFrame({"place": np.arange(len(arrays))}).join(lists, on="place", how="left", maintain_order="left")
     return every["values"].alias(name)
+
+
+def agreed(columns: Sequence[str] | None, names: Sequence[str] | None, *, where: Any) -> Sequence[str] | None:
+    """The columns after a part with these names has come. None: there are no names yet.
+
+    where : how the error calls the part
+
+    Raises ValueError for names that are not those of the columns.
+    """
+    if columns is None or names is None or set(columns) == set(names):
+        return names if columns is None else columns
+    raise ValueError(
+        f"the parts of a log must have the same names of features; {where} has {some(names)}, and the first with names "
+        f"has {some(columns)}: {some(sorted(set(columns) ^ set(names)))} differ. Log other features into a folder of "
+        "its own; a part that is there can be read alone, as a file: dither.log.read(path, require=('arm',))"
+    )
+
+
+def ordered(frame: Any, names: Sequence[str] | None, columns: Sequence[str] | None) -> Any:
+    """A frame whose features have these names, or none, with its features in the order of the columns."""
+    if names is None or columns is None or list(names) == list(columns) or "features" not in frame.columns:
+        return frame
+    return frame.with_columns(placed(frame["features"], names, columns))
+
+
+def placed(lists: Any, names: Sequence[str], columns: Sequence[str]) -> Any:
+    """Lists of rows of features with these names, as rows with these columns. A column without a name is 0.
+
+    Raises ValueError for rows that are not as wide as the names are many.
+    """
+    counts = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
+    rows = lists.filter((lists.list.len() > 0).fill_null(False)).explode()
+    odd = rows.filter(rows.list.len() != len(names))
+    if len(odd):
+        raise ValueError(
+            f"rows of {len(odd[0])} features cannot have the {len(names)} names {some(names)}: beside rows with names, "
+            "those without go by place. Log other features into a folder of their own"
+        )
+    place = {name: i for i, name in enumerate(columns)}
+    values = np.zeros((len(rows), len(columns)))
+    values[:, [place[name] for name in names]] = flat(rows).reshape(-1, len(names))
+    parts = np.split(values, np.cumsum(counts)[:-1])
+    return lists_of_rows(
+        lists.name, [None if null else part for part, null in zip(parts, lists.is_null(), strict=True)]
+    )
+
+
+def some(names: Sequence[str]) -> str:
+    """The first names, in quotes, and how many more there are."""
+    return ", ".join(map(repr, names[:5])) + f" and {len(names) - 5} more" * (len(names) > 5)

@@ -31,7 +31,7 @@ SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms we
 
 
 @dataclass(frozen=True)
-class Source:
+class LogSource:
     """A log and how to read it.
 
     path : a file, a folder that `Log` wrote, a folder of days that `Ledger.export` wrote, or a folder of Parquet parts
@@ -62,26 +62,23 @@ class Source:
         reader.no_database(self.path)
         if not self.path.exists():
             raise FileNotFoundError(f"no log at {self.path}")
-        if self.kind is not None and self.kind not in schema.USABLE:
-            raise errors.unknown("kind of propensities", self.kind, known=schema.USABLE)
-        if self.kind is not None and (self.written or not self.rules.columns):
-            raise Refused("this log says itself of what kind its propensities are: leave out ", Option("kind"))
-        named = Option(next(iter(self.names), ""))
-        if self.names and not self.rules.columns:
-            raise Refused("the columns of ", Option("format", self.format), " have names: leave out ", named)
-        if self.names and self.written:
-            raise Refused(f"{self.path} is a folder that Log wrote, with names of its own: leave out ", named)
+        rules, format = self.rules, Option("format", self.format)
+        if self.kind is not None:
+            errors.among("kind of propensities", self.kind, schema.USABLE)
+            if self.written or not rules.columns:
+                raise Refused("this log says itself of what kind its propensities are: leave out ", Option("kind"))
+        if self.names:
+            name = Option(next(iter(self.names)))
+            if not rules.columns:
+                raise Refused("the columns of ", format, " have names: leave out ", name)
+            if self.written:
+                raise Refused(f"{self.path} is a folder that Log wrote, with names of its own: leave out ", name)
         if self.arms is not None:
             errors.at_least("arms", self.arms, 1)
-            if self.rules.arms is None:
-                raise Refused(
-                    *(Option("format", self.format), " says itself how many arms were on offer: leave out "),
-                    Option("arms"),
-                )
-            if self.rules.arms in self.options:
-                raise Refused(
-                    Option("format", self.format), " has ", Option("options"), " for it: leave out ", Option("arms")
-                )
+            if rules.arms is None:
+                raise Refused(format, " says itself how many arms were on offer: leave out ", Option("arms"))
+            if rules.arms in self.options:
+                raise Refused(format, " has ", Option("options"), " for it: leave out ", Option("arms"))
         self.settings  # noqa: B018  raises at once what is wrong with the options
 
     @property
@@ -92,20 +89,20 @@ class Source:
     @property
     def settings(self) -> dict[str, Any]:
         """The options as the reader takes them."""
-        known = self.rules.options
+        options = self.rules.options
         for name in self.options:
-            if name not in known:
-                raise errors.unknown(f"option of --format {self.format}", name, known=known or ("none",))
-        made = {name: typed(name, text, known[name].annotation) for name, text in self.options.items()}
-        if self.arms is not None and self.rules.arms in known:
-            made[self.rules.arms] = self.arms
-        return made
+            if name not in options:
+                raise errors.unknown(f"option of --format {self.format}", name, known=options or ("none",))
+        settings = {name: typed(name, text, options[name].annotation) for name, text in self.options.items()}
+        if self.arms is not None and self.rules.arms in options:
+            settings[self.rules.arms] = self.arms
+        return settings
 
     @property
     def names(self) -> dict[str, str]:
         """Our name of a column -> its name in the file, where the two differ."""
-        given = {"arm": self.arm, "propensity": self.propensity, "reward": self.reward}
-        return {ours: theirs for ours, theirs in given.items() if theirs is not None and theirs != ours}
+        names = {"arm": self.arm, "propensity": self.propensity, "reward": self.reward}
+        return {ours: theirs for ours, theirs in names.items() if theirs is not None and theirs != ours}
 
     @property
     def written(self) -> bool:
@@ -114,10 +111,13 @@ class Source:
 
     def pieces(self, columns: set[str], *, rows: int = ROWS) -> Pieces:
         """The log in order, with these columns besides `ALWAYS`. What is wrong with its form is raised at once."""
-        if self.rules.streamed is not None:
-            return self.rules.streamed(self, columns, rows)
-        whole = self.whole(columns)
-        return Pieces(len(whole), split(whole, rows))
+        if not self.rules.streamed:
+            whole = self.whole(columns)
+            return Pieces(len(whole), split(whole, rows))
+        if self.written and self.arms is not None:
+            for folder in storage.days(self.path) or [self.path]:
+                self._silent(storage.Decisions(storage.held(folder, "decisions")).columns(SIZES[:3]).lazy())
+        return reader.pieces(self._log(columns), rows=rows, **self.settings)
 
     def whole(self, columns: set[str]) -> Logged:
         """The whole log in memory, with these columns besides `ALWAYS`."""
@@ -128,16 +128,9 @@ class Source:
             settings.setdefault("features", True)
         return self.rules.read(self.path, **settings)
 
-    def streamed(self, columns: set[str], rows: int) -> Pieces:
-        """The pieces of a decision log, of which one at a time is in memory."""
-        if self.written and self.arms is not None:
-            for folder in storage.days(self.path) or [self.path]:
-                self._silent(storage.Decisions(storage.held(folder, "decisions")).columns(SIZES[:3]).lazy())
-        return reader.pieces(self.path if self.written else self._scans(columns), rows=rows, **self.settings)
-
     def decisions(self, columns: set[str]) -> Logged:
         """A decision log in memory."""
-        return reader.read(self.path if self.written else self._scans(columns), **self.settings)
+        return reader.read(self._log(columns), **self.settings)
 
     def table(self, columns: set[str]) -> Logged:
         """A table with ids of arms."""
@@ -153,46 +146,26 @@ class Source:
             self._says_kind(path, present)
             wanted = [*named.values(), *sorted(columns - {*schema.COLUMNS, *present})]
             self._lacking(path, [name for name in wanted if name not in present], present)
-        if len(files) == 1:
-            return from_columns(files[0], **named, **settings)
-        return from_columns(schema.polars().concat(scans, how="diagonal_relaxed"), **named, **settings)
+        table = files[0] if len(files) == 1 else schema.polars().concat(scans, how="diagonal_relaxed")
+        return from_columns(table, **named, **settings)
+
+    def _log(self, columns: set[str]) -> Any:
+        """What `reader` reads: the folder, or a `reader.Scan` of each file."""
+        return self.path if self.written else [self._scan(path, columns) for path in self._files()]
 
     def _files(self) -> list[Path]:
         """The files that hold rows. A CSV file with a header alone is left out: its columns have no types."""
-        found = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
-        if not found:
+        files = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
+        if not files:
             raise ValueError(f"{self.path} holds no Parquet files: there is nothing to evaluate")
-        full = [path for path in found if _holds(path)]
+        full = [path for path in files if _holds(path)]
         if not full:
             raise ValueError(f"{self.path} holds no rows: there is nothing to evaluate")
         return full
 
-    def _scans(self, columns: set[str]) -> list[reader.Scan]:
-        scans = [self._selected(path, columns) for path in self._files()]
-        if self.arms is None:
-            return scans
-        made = []
-        for scan in scans:
-            about, shown = scan.about, scan.about.get("catalogue")
-            if shown is not None and about.get("shown_only"):
-                about = about | {"catalogue": list(filled_up(shown, self.arms)), "shown_only": False}
-            elif shown is not None:
-                raise _says_arms(scan.where, "its catalogue")
-            else:
-                self._silent(scan.frame)
-            made.append(scan._replace(about=about))
-        return made
-
-    def _silent(self, frame: Any) -> None:
-        """Refuse arms= if every row says how many arms were on offer."""
-        col = schema.polars().col
-        for name in SIZES[:3]:
-            if name in frame.collect_schema() and not frame.select(col(name).null_count()).collect().item():
-                raise _says_arms(str(self.path), f"its column {name!r}")
-
-    def _selected(self, path: Path, columns: set[str]) -> reader.Scan:
+    def _scan(self, path: Path, columns: set[str]) -> reader.Scan:
         """A lazy frame of the columns that are needed of a file, with our names and types."""
-        scan = reader.scanned(path, {*reader.TEXTS, *self.text})
+        pl, scan = schema.polars(), reader.scanned(path, {*reader.TEXTS, *self.text})
         present = list(scan.collect_schema())
         ours = {theirs: ours for ours, theirs in self.names.items()}
         ours |= {name: f"{name} (not named)" for name in present if name in self.names and name not in ours}
@@ -202,19 +175,33 @@ class Source:
         self._lacking(path, lacking, present)
         wanted = {*ALWAYS, *columns, *[name for name in SIZES if name in names][:1]}
         scan = scan.rename(ours).select([name for name in names if name in wanted])
-        array = schema.polars().Array
-        of_arrays = [name for name, kind in scan.collect_schema().items() if isinstance(kind, array)]
-        scan = scan.with_columns(schema.polars().col(name).arr.to_list() for name in of_arrays)
+        arrays = [name for name, dtype in scan.collect_schema().items() if isinstance(dtype, pl.Array)]
+        scan = scan.with_columns(pl.col(name).arr.to_list() for name in arrays)
         if self.kind is not None:
             self._says_kind(path, names)
-            scan = scan.with_columns(schema.polars().lit(self.kind).alias("propensity_kind"))
-        kind = scan.collect_schema()["arm"]
-        if not kind.is_numeric():
+            scan = scan.with_columns(pl.lit(self.kind).alias("propensity_kind"))
+        dtype = scan.collect_schema()["arm"]
+        if not dtype.is_numeric():
             raise Refused(
-                f"column {self.arm or 'arm'!r} of {path} must hold positions from 0, got {kind}: with ids take ",
+                f"column {self.arm or 'arm'!r} of {path} must hold positions from 0, got {dtype}: with ids take ",
                 Option("format", "table"),
             )
-        return reader.Scan(schema.checked(scan, where=str(path)), reader.about(path), str(path))
+        about = reader.about(path)
+        if self.arms is not None and about.get("catalogue") is None:
+            self._silent(scan)
+        elif self.arms is not None and about.get("shown_only"):
+            about |= {"catalogue": list(filled_up(about["catalogue"], self.arms)), "shown_only": False}
+        elif self.arms is not None:
+            raise _says_arms(path, "its catalogue")
+        return reader.Scan(schema.checked(scan, where=str(path)), about, str(path))
+
+    def _silent(self, frame: Any) -> None:
+        """Refuse arms= if every row says how many arms were on offer."""
+        names = [name for name in SIZES[:3] if name in frame.collect_schema()]
+        nulls = frame.select(schema.polars().col(names).null_count()).collect()
+        for name in names:
+            if nulls[name].item() == 0:
+                raise _says_arms(self.path, f"its column {name!r}")
 
     def _says_kind(self, path: Path, present: list[str]) -> None:
         """Refuse kind= if a column says the kind."""
@@ -234,7 +221,7 @@ class Source:
         raise Refused(*parts)
 
 
-def _says_arms(where: str, what: str) -> Refused:
+def _says_arms(where: Path, what: str) -> Refused:
     return Refused(f"{where} says in {what} how many arms were on offer: leave out ", Option("arms"))
 
 
@@ -255,40 +242,40 @@ def split(whole: Logged, rows: int) -> Iterator[Logged]:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of logs: its reader, and what else a `Source` must know of it."""
+    """A format of logs: its reader, and what else a `LogSource` must know of it."""
 
     read: Callable[..., Logged]
     words: str  # what the format is, for help texts
     columns: bool = False  # whether arm=, propensity=, reward= and kind= of a source name columns
     arms: str | None = None  # the option that takes a number of arms; None: the log says the number
     features: bool = False  # whether the reader reads features only with features=True
-    own: tuple[str, ...] = ()  # options of the reader that a source does not offer
-    whole: Callable[[Source, set[str]], Logged] | None = None  # None: `read`, with the options
-    streamed: Callable[[Source, set[str], int], Pieces] | None = None  # None: in memory
+    hidden: tuple[str, ...] = ()  # options of the reader that a source does not offer
+    whole: Callable[[LogSource, set[str]], Logged] | None = None  # None: `read`, with the options
+    streamed: bool = False  # whether one piece at a time is in memory
 
     @property
     def options(self) -> dict[str, inspect.Parameter]:
         """The options of a source, by name."""
-        known = inspect.signature(self.read).parameters
-        given = ("arm", "propensity", "reward", "kind") if self.columns else ()
-        found = {
-            name: one for name, one in known.items() if one.kind is one.KEYWORD_ONLY and name not in (*self.own, *given)
-        }
-        if any(one.kind is one.VAR_KEYWORD for one in known.values()):
-            taken = ("arm", "reward", "propensity", "K", *found)
+        parameters = inspect.signature(self.read).parameters
+        hidden = (*self.hidden, *(("arm", "propensity", "reward", "kind") if self.columns else ()))
+        options = {n: one for n, one in parameters.items() if one.kind is one.KEYWORD_ONLY and n not in hidden}
+        if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+            taken = ("arm", "reward", "propensity", "K", *options)
             column = inspect.Parameter("column", inspect.Parameter.KEYWORD_ONLY, annotation=str)
-            found |= {name: column for name in schema.COLUMNS if name not in taken}
-        return found
+            options |= {name: column for name in schema.COLUMNS if name not in taken}
+        return options
 
 
 FORMATS = {
     "dither": Format(
         *(reader.read, "a decision log, or a table whose column arm holds positions: streamed", True, "arms"),
-        own=("require",),
-        whole=Source.decisions,
-        streamed=Source.streamed,
+        hidden=("require",),
+        whole=LogSource.decisions,
+        streamed=True,
     ),
-    "table": Format(from_columns, "any table whose column arm holds ids: in memory", True, "arms", whole=Source.table),
+    "table": Format(
+        *(from_columns, "any table whose column arm holds ids: in memory", True, "arms"), whole=LogSource.table
+    ),
     "obd": Format(open_bandit, "columns of the Open Bandit Dataset: in memory", arms="arms"),
     "dsjson": Format(dsjson, "Vowpal Wabbit's --dsjson: in memory", features=True),
     "dat": Format(vw_text, "Vowpal Wabbit's text with cb labels: in memory", arms="K", features=True),
@@ -297,18 +284,18 @@ FORMATS = {
 
 def typed(name: str, text: str, annotation: Any) -> Any:
     """The text that was typed, as a value of the type that the option has."""
-    known = getattr(annotation, "__args__", (annotation,))
+    types = getattr(annotation, "__args__", (annotation,))
     text = text.strip().strip("'\"")
-    if bool in known:
+    if bool in types:
         if text.lower() not in ("true", "false"):
             raise ValueError(f"option {name} must be true or false, got {text!r}")
         return text.lower() == "true"
-    if int in known and str not in known:
+    if int in types and str not in types:
         try:
             return int(text)
         except ValueError:
             raise ValueError(f"option {name} must be a whole number, got {text!r}") from None
-    lists = [one for one in known if getattr(one, "__origin__", None) is not None]
-    if lists and ("," in text or str not in known):
+    lists = any(getattr(one, "__origin__", None) is not None for one in types)
+    if lists and ("," in text or str not in types):
         return [part.strip() for part in text.split(",")]
     return text.replace("leave-out", "leave out")

@@ -22,7 +22,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ class Held(NamedTuple):
 
     parts: list[tuple[int, int, Path]]  # number of the first row, number after the last, path
     tail: Any  # the rows after the parts, a frame; None where there are none
-    about: dict[str, Any]  # what the latest rows say of the log
+    about: dict[str, Any]  # what the latest rows say of the log; the names of the features are the first ones
     journals: list[Path]
 
     @property
@@ -64,16 +64,18 @@ def held(folder: Path, what: str) -> Held:
     listed = listed_parts(folder, what)  # read after the journals: rows that leave a journal are in a part then
     at = listed[-1][1] if listed else 0
     about = _latest(*(about_of(path) for _, _, path in [*listed[:1], *listed[-1:]]))
-    tail = []
+    named = (names for _, _, path in listed if (names := about_of(path).get("names")) is not None)
+    columns, tail = next(named, None) if what == "decisions" else None, []
     for first, frame, says in read:
         if frame is None or first + frame.height <= at:
             continue
         if first > at:
             raise ValueError(f"{folder} lacks the {what} from {at} to {first - 1}: put the missing parts back")
-        tail.append(frame.slice(at - first))
+        columns = schema.agreed(columns, says.get("names"), where=folder)
+        tail.append(schema.ordered(frame.slice(at - first), says.get("names"), columns))
         at, about = first + frame.height, _latest(about, says)
     whole = _together(tail) if tail else None
-    return Held(listed, whole, about, [path for _, path in found])
+    return Held(listed, whole, _latest(about, {"names": columns}), [path for _, path in found])
 
 
 def _latest(*about: dict[str, Any]) -> dict[str, Any]:
@@ -87,20 +89,24 @@ class Decisions:
     def __init__(self, held: Held) -> None:
         pl = schema.polars()
         self.held, self.height, schemas = held, held.rows, {}
+        self.columns_of: list[Sequence[str] | None] = []  # the names of the features of each part
         for _, _, path in held.parts:
             with readable(path):
                 found = pl.read_parquet_schema(path)
             schemas[str(found)] = found  # most parts have the same columns
+            self.columns_of.append(about_of(path).get("names"))
+            schema.agreed(held.about.get("names"), self.columns_of[-1], where=path)
         empty = [pl.DataFrame(schema=found) for found in schemas.values()]
         empty += [] if held.tail is None else [held.tail.clear()]
         self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
 
     def slice(self, at: int, rows: int) -> Any:
-        """The rows from `at` on, with the columns of all parts."""
+        """The rows from `at` on, with the columns of all parts. Their features are in one order, that of the names."""
         pl, found, after = schema.polars(), [self.empty], at + rows
-        for first, end, path in self.held.parts:
+        for (first, end, path), names in zip(self.held.parts, self.columns_of, strict=True):
             if first < after and at < end:
-                found.append(read_part(path)[max(at - first, 0) : after - first])
+                frame = read_part(path)[max(at - first, 0) : after - first]
+                found.append(schema.ordered(frame, names, self.held.about.get("names")))
         first = self.held.parts[-1][1] if self.held.parts else 0
         if self.held.tail is not None and first < after:
             found.append(self.held.tail[max(at - first, 0) : after - first])
@@ -189,17 +195,23 @@ def _record(frame: Any, about: dict[str, Any]) -> bytes:
 
 
 def _read(path: Path) -> tuple[Any, dict[str, Any]]:
-    """The rows of a journal (None where it has none), and what its last record says of the log."""
+    """The rows of a journal (None where it has none), and what its last record says of the log.
+
+    The features are in one order, that of the first names.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:  # it has become a part since the folder was listed
         return None, {}
-    at, frames, about = 0, [], {}
+    at, frames, about = 0, [], dict[str, Any]()
     while (payload := _whole(data, at)) is not None:
-        says, _, rows = payload.partition(b"\n")
+        head, _, rows = payload.partition(b"\n")
+        says = json.loads(head)
         with readable(path):
-            frames.append(schema.polars().read_ipc_stream(io.BytesIO(rows)))
-        about, at = json.loads(says), at + _HEAD.size + len(payload)
+            frame = schema.polars().read_ipc_stream(io.BytesIO(rows))
+        columns = schema.agreed(about.get("names"), says.get("names"), where=path)
+        frames.append(schema.ordered(frame, says.get("names"), columns))
+        about, at = says | {"names": columns}, at + _HEAD.size + len(payload)
     later = at
     while (later := data.find(MARK, later + 1)) >= 0:
         if _whole(data, later) is not None:  # so the record at `at` was whole once

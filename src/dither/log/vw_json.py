@@ -17,25 +17,11 @@ array are name[0], name[1], ... Names that begin with _ are not features.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dither.base.errors import Option, Refused
-from dither.log import schema
-from dither.log.lines import (
-    SKIPPED,
-    Features,
-    Malformed,
-    Names,
-    added,
-    choice,
-    log_of,
-    named,
-    opened,
-    positions,
-    real,
-    singly,
-)
+from dither.log import lines, schema
 from dither.log.logged import Logged
 
 COSTS = ("error", "label", "original")
@@ -68,10 +54,10 @@ def dsjson(
 
     Raises FileNotFoundError. Raises ValueError as said above, and if no decision is left.
     """
-    choice("malformed", malformed, "error", "leave out")
-    choice("skipped", skipped, "error", "leave out", "keep")
-    choice("cost", cost, *COSTS)
-    known = Names(features=features, most=most, names=names, cross=cross)
+    lines.choice("malformed", malformed, "error", "leave out")
+    lines.choice("skipped", skipped, "error", "leave out", "keep")
+    lines.choice("cost", cost, *COSTS)
+    columns = lines.FeatureNames(features=features, most=most, names=names, cross=cross)
 
     def row(line: str) -> dict[str, Any] | str:
         event = _json(line)
@@ -79,75 +65,67 @@ def dsjson(
             if skipped == "error":
                 ways = Option("skipped", "leave out"), " or ", Option("skipped", "keep")
                 raise Refused("was never shown (_skipLearn): ask for ", *ways)
-            return SKIPPED
-        return _decision(event, known if features else None, cost)
+            return lines.SKIPPED
+        return _decision(event, columns if features else None, cost)
 
-    return positions(log_of(opened(path), singly, row, known, malformed, where=named(path)))
+    return lines.positions(
+        lines.log_of(lines.opened(path), lines.singly, row, columns, malformed, where=lines.named(path))
+    )
 
 
-def _decision(event: dict[str, Any], names: Names | None, cost: str) -> dict[str, Any]:
+def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str) -> dict[str, Any]:
     context = event.get("c")
     if "_outcomes" in event or (isinstance(context, dict) and "_slots" in context):
         raise ValueError("has several slots (CCB or slates), of which a log of single decisions cannot be made")
     ranked, p = event.get("a"), event.get("p")
     if not isinstance(context, dict) or not isinstance(ranked, list) or not isinstance(p, list):
-        raise Malformed("a decision has an object c and lists a and p")
+        raise lines.Malformed("a decision has an object c and lists a and p")
     multi = context.get("_multi")
     K = len(multi) if isinstance(multi, list) else len(ranked)
     if len(ranked) != len(p) or not ranked:
-        raise Malformed(f"a has {len(ranked)} actions and p {len(p)} probabilities")
+        raise lines.Malformed(f"a has {len(ranked)} actions and p {len(p)} probabilities")
     base = 0 if 0 in ranked else 1
-    places = [int(real(i, "a")) - base for i in ranked]
+    places = [int(lines.real(i, "a")) - base for i in ranked]
     if len(set(places)) < len(places) or min(places) < 0 or max(places) >= K:
-        raise Malformed(f"a must hold different actions from {base} to {K - 1 + base}, got {ranked}")
+        raise lines.Malformed(f"a must hold different actions from {base} to {K - 1 + base}, got {ranked}")
     P = [0.0] * K
     for place, probability in zip(places, p, strict=True):
-        P[place] = real(probability, "p")
+        P[place] = lines.real(probability, "p")
     label = _label(event)
     arm = _shown(label, places[0], K)
     paid, stated = _cost(label, cost), label.get("probability")
-    pdrop = real(event.get("pdrop", event.get("_pdrop", 0.0)), "pdrop")
+    pdrop = lines.real(event.get("pdrop", event.get("_pdrop", 0.0)), "pdrop")
     if not 0 <= pdrop < 1:
-        raise Malformed(f"pdrop must be in [0, 1), got {pdrop}")
+        raise lines.Malformed(f"pdrop must be in [0, 1), got {pdrop}")
     tags = [one.get("_tag") if isinstance(one, dict) else None for one in multi] if isinstance(multi, list) else []
     texts = [tag for tag in tags if isinstance(tag, str)]
     ids = texts if len(set(texts)) == K else [str(i + 1) for i in range(K)]
-    rows = None
+    features = None
     if names is not None:
         shared = _flatten({k: v for k, v in context.items() if k != "_multi"})
-        own = [_flatten(one) for one in (multi if isinstance(multi, list) else [{}] * K)]
-        rows = names.arms(shared, own, ids)
-    return {
-        "id": None if event.get("EventId") is None else str(event["EventId"]),
-        "time": _time(event.get("Timestamp")),
-        "arms": ids,
-        "K": K,
-        "features": rows,
-        "arm": arm,
-        "propensity": P[arm] if stated is None else real(stated, "_label_probability"),
-        "propensity_kind": "exact",
-        "probabilities": P,
-        "reward": None if paid is None else 0.0 - paid,
-        "weight": 1 / (1 - pdrop),
-    }
+        features = names.arms(shared, [_flatten(one) for one in (multi if isinstance(multi, list) else [{}] * K)], ids)
+    id, time = event.get("EventId"), _time(event.get("Timestamp"))
+    p_shown = P[arm] if stated is None else lines.real(stated, "_label_probability")
+    more = {"id": None if id is None else str(id), "time": time, "probabilities": P, "weight": 1 / (1 - pdrop)}
+    return lines.decision(ids, features, arm, p_shown, paid, **more)
 
 
 def _label(event: dict[str, Any]) -> dict[str, Any]:
     """What the line says of the action shown: cost, probability, action, index, original; in upper or lower case."""
     inner = next((v for k, v in event.items() if k.lower() == "_label" and isinstance(v, dict)), {})
-    found = {f"_label_{key.lstrip('_')}".lower(): value for key, value in inner.items()}
-    found |= {key.lower(): value for key, value in event.items()}
+    values = {f"_label_{key.lstrip('_')}".lower(): value for key, value in inner.items()}
+    values |= {key.lower(): value for key, value in event.items()}
     names = {"_labelindex": "index", "_original_label_cost": "original"}
     names |= {f"_label_{name}": name for name in ("cost", "probability", "action")}
-    return {ours: found[theirs] for theirs, ours in names.items() if found.get(theirs) is not None}
+    return {ours: values[theirs] for theirs, ours in names.items() if values.get(theirs) is not None}
 
 
 def _cost(label: dict[str, Any], cost: str) -> float | None:
     """The cost that counts; None if none came."""
-    paid = None if "cost" not in label else real(label["cost"], "_label_cost")
+    paid = None if "cost" not in label else lines.real(label["cost"], "_label_cost")
     if "original" not in label:
         return paid
-    original = real(label["original"], "_original_label_cost")
+    original = lines.real(label["original"], "_original_label_cost")
     if cost == "error" and original != paid:
         raise Refused(
             f"is of apprentice mode: _label_cost ({paid}) says whether the baseline was imitated, and the cost of the "
@@ -159,43 +137,48 @@ def _cost(label: dict[str, Any], cost: str) -> float | None:
 
 def _shown(label: dict[str, Any], first: int, K: int) -> int:
     """The place of the action shown: from the label, else the first of the ranking."""
-    index = None if "index" not in label else int(real(label["index"], "_labelIndex"))
-    action = None if "action" not in label else int(real(label["action"], "_label_Action")) - 1
+    index = None if "index" not in label else int(lines.real(label["index"], "_labelIndex"))
+    action = None if "action" not in label else int(lines.real(label["action"], "_label_Action")) - 1
     if index is not None and action is not None and index != action:
-        raise Malformed(f"_labelIndex {index} and _label_Action {action + 1} are not the same action")
+        raise lines.Malformed(f"_labelIndex {index} and _label_Action {action + 1} are not the same action")
     arm = next((place for place in (index, action) if place is not None), first)
     if not 0 <= arm < K:
-        raise Malformed(f"the action shown is number {arm + 1} of {K}")
+        raise lines.Malformed(f"the action shown is number {arm + 1} of {K}")
     return arm
 
 
-def _flatten(value: Any, prefix: str = "") -> Features:
-    """The features in a part of the context; the docstring of the module says how they are named."""
-    found: Features = {}
+def _flatten(value: Any) -> lines.Features:
+    """The features in a part of the context. One that comes twice counts twice."""
+    features: lines.Features = {}
+    for name, x in _pairs(value, ""):
+        features[name] = features.get(name, 0.0) + x
+    return features
+
+
+def _pairs(value: Any, prefix: str) -> Iterator[tuple[str, float]]:
+    """The name and the value of each feature; the docstring of the module says how they are named."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key == "_text" and isinstance(inner, str):
-                for word in inner.split():
-                    found = added(found, {f"{prefix}^{word}" if prefix else word: 1.0})
+                yield from ((f"{prefix}^{word}" if prefix else word, 1.0) for word in inner.split())
             elif not key.startswith("_"):
-                found = added(found, _flatten(inner, f"{prefix}^{key}" if prefix else key))
+                yield from _pairs(inner, f"{prefix}^{key}" if prefix else key)
     elif isinstance(value, list):
         for i, inner in enumerate(value):
-            found = added(found, _flatten(inner, prefix if isinstance(inner, dict) else f"{prefix}[{i}]"))
+            yield from _pairs(inner, prefix if isinstance(inner, dict) else f"{prefix}[{i}]")
     elif isinstance(value, str):
-        found[f"{prefix}={value}"] = 1.0
+        yield f"{prefix}={value}", 1.0
     elif isinstance(value, (bool, int, float)) and value:
-        found[prefix] = real(float(value), prefix)
-    return found
+        yield prefix, lines.real(float(value), prefix)
 
 
 def _json(line: str) -> dict[str, Any]:
     try:
         event = json.loads(line)
     except ValueError as error:
-        raise Malformed(f"it is no JSON ({error})") from None
+        raise lines.Malformed(f"it is no JSON ({error})") from None
     if not isinstance(event, dict):
-        raise Malformed(f"a decision is a JSON object, got {type(event).__name__}")
+        raise lines.Malformed(f"a decision is a JSON object, got {type(event).__name__}")
     return event
 
 
@@ -203,4 +186,4 @@ def _time(text: Any) -> Any:
     try:
         return None if text is None else schema.moment(text)
     except ValueError as error:
-        raise Malformed(str(error)) from None
+        raise lines.Malformed(str(error)) from None

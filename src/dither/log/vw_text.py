@@ -18,8 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from dither.base import errors
-from dither.log import schema
-from dither.log.lines import Features, Malformed, Names, added, choice, log_of, named, opened, positions, real, singly
+from dither.log import lines, schema
 from dither.log.logged import Logged
 
 UNLABELLED = "no label: a line to predict for"
@@ -49,122 +48,105 @@ def vw_text(
 
     Raises as `dsjson` does.
     """
-    choice("malformed", malformed, "error", "leave out")
+    lines.choice("malformed", malformed, "error", "leave out")
     if K is not None:
         errors.at_least("K", K, 1)
-    known = Names(features=features, most=most, names=names, cross=cross)
-    where = named(path)
-    lines: Iterator[str] = iter(opened(path))
+    columns = lines.FeatureNames(features=features, most=most, names=names, cross=cross)
+    where = lines.named(path)
+    rest: Iterator[str] = iter(lines.opened(path))
     if adf is None:
-        head = list(itertools.islice(lines, HEAD))
-        adf, lines = _looks_like_blocks(head), itertools.chain(head, lines)
-    wanted = known if features else None
+        head = list(itertools.islice(rest, HEAD))
+        adf, rest = _looks_like_blocks(head), itertools.chain(head, rest)
+    wanted = columns if features else None
     if adf:
         if K is not None:
             raise ValueError(f"K is for files with one line a decision; {where} has blocks, which say it: leave K out")
-        return positions(log_of(lines, _blocks, lambda block: _of_block(block, wanted), known, malformed, where=where))
+        return lines.positions(
+            lines.log_of(rest, _blocks, lambda block: _of_block(block, wanted), columns, malformed, where=where)
+        )
     if cross:
         raise ValueError(f"cross is for blocks of lines; {where} has one context for all actions: leave cross out")
-    log = log_of(lines, singly, lambda line: _of_line(line, wanted), known, malformed, where=where)
-    pl = schema.polars()
-    top = int(log.frame["most"].max())
+    rows = lines.log_of(rest, lines.singly, lambda line: _of_line(line, wanted), columns, malformed, where=where)
+    top = int(rows.frame["most"].max())
     if K is not None and top > K:
         raise ValueError(f"K must be at least {top}, the largest action of the file; got {K}")
-    frame = log.frame.drop("most").with_columns(pl.col("K").fill_null(K or top))
+    frame = rows.frame.drop("most").with_columns(schema.polars().col("K").fill_null(K or top))
     frame = frame.drop("other") if frame["other"].null_count() == frame.height else frame
-    return replace(log, frame=frame, catalogue=tuple(str(i + 1) for i in range(K or top)))
+    return replace(rows, frame=frame, catalogue=tuple(str(i + 1) for i in range(K or top)))
 
 
-def _of_line(line: str, names: Names | None) -> dict[str, Any] | str:
+def _of_line(line: str, names: lines.FeatureNames | None) -> dict[str, Any] | str:
     """The row of a decision on one line. Actions without a cost were on offer too."""
-    label, tag, found = _parsed(line)
+    label, tag, context = _parsed(line)
     if label[:1] == ["shared"]:
-        raise Malformed("a shared line stands in blocks of lines: pass adf=True")
+        raise lines.Malformed("a shared line stands in blocks of lines: pass adf=True")
     if not label:
         return UNLABELLED
     costs = [_label(token) for token in label if ":" in token]
     if len(costs) != 1:
-        raise Malformed(f"a decision has one label action:cost:probability, got {len(costs)}")
+        raise lines.Malformed(f"a decision has one label action:cost:probability, got {len(costs)}")
     action, cost, p = costs[0]
-    numbers = [int(real(token.split(":")[0], "action")) for token in label]
+    numbers = [int(lines.real(token.split(":")[0], "action")) for token in label]
     if min(numbers) < 1:
-        raise Malformed(f"actions count from 1, got {min(numbers)}")
+        raise lines.Malformed(f"actions count from 1, got {min(numbers)}")
     other = numbers[0] if len(label) == 2 and ":" not in label[0] else None
     offered = sorted(set(numbers if other is None else [action]))
-    listed = len(offered) > 1
-    return {
-        "id": None,
-        "tag": tag,
-        "arms": [str(i) for i in offered] if listed else None,
-        "K": len(offered) if listed else None,
-        "features": None if names is None else [names.known(found)],
-        "arm": offered.index(action) if listed else action - 1,
-        "propensity": p,
-        "propensity_kind": "exact",
-        "reward": 0.0 - cost,
-        "most": max(numbers),
-        "other": None if other is None else str(other),
-    }
+    features = None if names is None else [names.noted(context)]
+    more = {"tag": tag, "most": max(numbers), "other": None if other is None else str(other)}
+    if len(offered) == 1:
+        return lines.decision(None, features, action - 1, p, cost, **more)
+    return lines.decision([str(i) for i in offered], features, offered.index(action), p, cost, **more)
 
 
-def _of_block(block: list[str], names: Names | None) -> dict[str, Any]:
+def _of_block(block: list[str], names: lines.FeatureNames | None) -> dict[str, Any]:
     """The row of a block of lines: the shared features, then a line for each action."""
-    shared: Features = {}
-    actions: list[Features] = []
+    shared: lines.Features = {}
+    actions: list[lines.Features] = []
     shown: list[tuple[int, float, float]] = []
     tag = None
     for line in block:
-        label, own, found = _parsed(line)
-        tag = tag or own
+        label, tag_here, parsed = _parsed(line)
+        tag = tag or tag_here
         if label[:1] == ["shared"]:
             if actions:
-                raise Malformed("the shared line must be the first of its block")
-            shared = found
+                raise lines.Malformed("the shared line must be the first of its block")
+            shared = parsed
             continue
         if len(label) > 1:
-            raise Malformed(f"an action's line has one label at most, got {' '.join(label)!r}")
+            raise lines.Malformed(f"an action's line has one label at most, got {' '.join(label)!r}")
         if label:
             _, cost, p = _label(label[0])
             shown.append((len(actions), cost, p))
-        actions.append(found)
+        actions.append(parsed)
     if len(shown) != 1:
-        raise Malformed(
+        raise lines.Malformed(
             f"one action of a block has the label of what was shown; {len(shown)} of {len(actions)} have one"
         )
     arm, cost, p = shown[0]
     ids = [str(i + 1) for i in range(len(actions))]
-    return {
-        "id": None,
-        "tag": tag,
-        "arms": ids,
-        "K": len(actions),
-        "features": None if names is None else names.arms(shared, actions, ids),
-        "arm": arm,
-        "propensity": p,
-        "propensity_kind": "exact",
-        "reward": 0.0 - cost,
-    }
+    features = None if names is None else names.arms(shared, actions, ids)
+    return lines.decision(ids, features, arm, p, cost, tag=tag)
 
 
-def _parsed(line: str) -> tuple[list[str], str | None, Features]:
+def _parsed(line: str) -> tuple[list[str], str | None, lines.Features]:
     """The label's tokens, the tag, and the features of one line."""
     head, bar, rest = line.partition("|")
     if not bar:
-        raise Malformed("there is no | before the features")
+        raise lines.Malformed("there is no | before the features")
     tokens, tag = head.split(), None
     if tokens and (tokens[-1].startswith("'") or head[-1:] not in (" ", "\t")):
         tag = tokens.pop().removeprefix("'")
         if tag.count(":") == 2:
-            raise Malformed(f"{tag!r} touches the |, which makes it a tag: put a space between")
+            raise lines.Malformed(f"{tag!r} touches the |, which makes it a tag: put a space between")
     if tokens and tokens[0] in SLOTS:
         raise ValueError("has several slots (CCB or slates), of which a log of single decisions cannot be made")
-    found: Features = {}
+    features: lines.Features = {}
     for space in rest.split("|"):
         words = space.split()
         prefix, scale = "", 1.0
         if words and space[:1] not in (" ", "\t", ""):
             name, _, factor = words.pop(0).partition(":")
-            prefix, scale = f"{name}^", real(factor, "the scale of a namespace") if factor else 1.0
+            prefix, scale = f"{name}^", lines.real(factor, "the scale of a namespace") if factor else 1.0
         anonymous = itertools.count()
         for word in words:
             name, _, value = word.partition(":")
@@ -173,42 +155,32 @@ def _parsed(line: str) -> tuple[list[str], str | None, Features]:
                 number = float(value) if value else 1.0
             except ValueError:
                 name, number = f"{name}={value}", 1.0
-            found = added(found, {prefix + name: real(number, f"feature {name!r}") * scale})
-    return tokens, tag, found
+            x = lines.real(number, f"feature {name!r}") * scale
+            features[prefix + name] = features.get(prefix + name, 0.0) + x
+    return tokens, tag, features
 
 
 def _label(token: str) -> tuple[int, float, float]:
     parts = token.split(":")
     if len(parts) != 3:
-        raise Malformed(f"a label is action:cost:probability, got {token!r}")
-    action = real(parts[0], "action")
-    return int(action), real(parts[1], "cost"), real(parts[2], "probability")
+        raise lines.Malformed(f"a label is action:cost:probability, got {token!r}")
+    action = lines.real(parts[0], "action")
+    return int(action), lines.real(parts[1], "cost"), lines.real(parts[2], "probability")
 
 
-def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def _blocks(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Each block, with the number of its first line."""
-    block: list[str] = []
-    number = 0
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            block.append(line.rstrip("\r\n"))
-        elif block:
-            yield number - len(block), block
-            block = []
-    if block:
-        yield number - len(block) + 1, block
+    for full, numbered in itertools.groupby(enumerate(text, 1), lambda each: bool(each[1].strip())):
+        if full:
+            numbers, block = zip(*numbered, strict=True)
+            yield numbers[0], [line.rstrip("\r\n") for line in block]
 
 
-def _looks_like_blocks(lines: list[str]) -> bool:
+def _looks_like_blocks(text: list[str]) -> bool:
     """Whether one line is shared, or lines without a label stand in blocks with at most one label."""
-    heads: list[list[str]] = [[]]
-    for line in lines:
-        if line.strip():
-            heads[-1].append(line.partition("|")[0].strip() if "|" in line else "")
-        elif heads[-1]:
-            heads.append([])
+    heads = [[line.partition("|")[0].strip() if "|" in line else "" for line in block] for _, block in _blocks(text)]
     if any(head.startswith("shared") for block in heads for head in block):
         return True
     labels = [sum(":" in head for head in block) for block in heads]
     bare = any(not head for block in heads for head in block)
-    return bare and max(labels) <= 1 and max(len(block) for block in heads) > 1
+    return bare and max(labels) <= 1 and max(map(len, heads)) > 1

@@ -22,8 +22,9 @@ from dither import links, theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models import buffers, digits, history
-from dither.models.glm import newton
-from dither.models.glm.problem import Problem
+from dither.models.glm import batched
+from dither.models.glm.batched import Aim, Curvature
+from dither.models.glm.objective import Problem
 from dither.models.history import History
 from dither.models.one_theta import OneTheta
 
@@ -254,8 +255,8 @@ def _solved(rows: History, start: Array, lam: Array) -> tuple[Array, Array, Arra
 
     X, count = flat(rows.X, n, d), flat(rows.count, n)
     square = xp.vecdot(X, X)
-    given = Problem(X, count, flat(rows.total, n), flat(lam), xp.sqrt(xp.max(square, axis=-1)))
-    found = newton.solve(given, flat(start, d), link=LOGIT, tol=xp.full_like(given.rho, 1e-8))
+    given = Problem(LOGIT, X, count, flat(rows.total, n), flat(lam), xp.sqrt(xp.max(square, axis=-1)))
+    found = batched.solve(given, flat(start, d), Aim(xp.full_like(given.rho, 1e-8)), Curvature())
     trace = d * given.rho + xp.sum(count * square, axis=-1) / 4
     unit = (d + 4) * digits.SAFETY * digits.UNIT
     inverse = xp.sum(xp.vecdot(found.F, found.F), axis=-1)
@@ -269,5 +270,5 @@ def _inverse_factor(H: Array) -> Array:
     """F with H⁻¹ = FF': (..., d, d). Raises ValueError where float64 cannot hold it."""
     R = arrays.cholesky(H)
     if R is None:
-        raise newton.not_found()
+        raise batched.not_found()
     return arrays.namespace(H).linalg.inv(R)

@@ -6,25 +6,15 @@ The estimators take arrays and give an estimate with its interval. `evaluate` ta
 from dither.ope import learning, synthetic
 from dither.ope.contributions import ESTIMATORS, Contributions, Estimator
 from dither.ope.diagnostics import expected_rows
-from dither.ope.estimators import (
-    clipped_ips,
-    contributions,
-    dm,
-    dr,
-    dros,
-    ips,
-    sgdr,
-    sndr,
-    snips,
-    switch_dr,
-)
+from dither.ope.estimators import clipped_ips, contributions, dm, dr, dros, ips, sgdr, sndr, snips, switch_dr
 from dither.ope.fitting import cross_fit, mrdr, propensities_from
+from dither.ope.in_memory import compare, confidence_sequence, estimate, slope
 from dither.ope.judge import Evaluation, evaluate
 from dither.ope.late import Bounds, Delays, arrived, bounds, delays, settled
 from dither.ope.partial import Sums, differences, estimates, merge, resample, sums
 from dither.ope.periods import Periods, by_period, mean_age, recent
 from dither.ope.rejection import replay
-from dither.ope.result import Difference, Estimate, compare, confidence_sequence, estimate, slope
+from dither.ope.result import Difference, Estimate
 from dither.ope.rows import Propensities, faults
 from dither.ope.stabilised import adaptive
 from dither.ope.tuning import Tuned, tune

@@ -1,11 +1,11 @@
-"""Labels of data frames. Where rows or columns have names, the names must agree, since arrays are matched by place."""
+"""Names of a frame's rows and columns. Where there are names they must agree, since arrays are matched by place."""
 
 from typing import Any
 
 
-def rows(**given: Any) -> None:
+def rows(**arguments: Any) -> None:
     """Raise ValueError for pandas objects with different indices; it names both. Other objects are matched by place."""
-    named = [(name, x.index) for name, x in given.items() if hasattr(x, "iloc") and hasattr(x, "index")]
+    named = [(name, x.index) for name, x in arguments.items() if hasattr(x, "iloc") and hasattr(x, "index")]
     for name, index in named[1:]:
         first, other = named[0]
         if not index.equals(other):
@@ -15,12 +15,12 @@ def rows(**given: Any) -> None:
             )
 
 
-def columns(**given: Any) -> None:
+def columns(**arguments: Any) -> None:
     """Raise ValueError for frames (n, K) whose columns, one for each arm, have other names or another order.
 
     Columns that are the numbers 0 ... K-1 must stand in that order, since column k is arm k.
     """
-    named = [(name, list(map(str, x.columns))) for name, x in given.items() if _has_columns(x)]
+    named = [(name, list(map(str, x.columns))) for name, x in arguments.items() if _has_columns(x)]
     for name, labels in named:
         numbers = [str(k) for k in range(len(labels))]
         if labels != numbers and sorted(labels) == sorted(numbers):

@@ -30,7 +30,6 @@ on g_s (x_s - m) in place of x_s - m, with the same bounds, and λ comes from th
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -41,10 +40,27 @@ from dither.base.errors import Option, Refused
 
 Interval = tuple[float, float]
 STEPS = 50  # halvings of [0, 1]: ends to 1e-15
+LEVELS = (1e-6, 1 - 1e-6)  # of intervals
+ONE_VALUE = ("betting", "anytime")  # intervals that take all rows to have one value, in their order
+BOUNDED = ("bernstein", *ONE_VALUE)  # intervals for bounded terms
 
 
-class Seen(NamedTuple):
-    """The extremes that the rows show."""
+@dataclass(frozen=True)
+class IntervalSettings:
+    """Which interval, and what it must know."""
+
+    interval: str = "normal"  # one of intervals.INTERVALS
+    level: float = 0.95
+    reward_range: tuple[float, float] | None = None  # bounds on rewards and predictions: for BOUNDED
+    weight_max: float | None = None  # a bound on weights, known beforehand, such as K/floor: for bernstein and betting
+    row_weight_max: float | None = None  # the same on weight=, if that is not constant: for BOUNDED
+    resamples: int = 2000  # of the bootstrap
+    seed: int | None = None  # of the bootstrap
+    narrowest: int = 1000  # number of rows at which "asymptotic" is narrowest, chosen beforehand
+
+
+class Extremes(NamedTuple):
+    """The least and the largest of what the rows show."""
 
     weight: float  # the largest weight
     low: float  # the least reward or prediction
@@ -71,71 +87,63 @@ class Bounded:
         return (low - width, high + width) if self.form == "residual" else (low, high)
 
 
-def reward_limits(this: Option, seen: Seen, options: Mapping[str, Any]) -> Interval:
-    """The bounds of rewards that the caller gives. Raises ValueError if a row breaks one."""
-    span = options.get("reward_range")
-    if span is None:
-        raise Refused(this, " needs bounds known beforehand: pass ", Option("reward_range", means="(low, high)"))
+def ordered(span: Any) -> Interval:
+    """A range of rewards, as two finite numbers of which the lower is first; else ValueError."""
     low, high = float(span[0]), float(span[1])
     if not -np.inf < low < high < np.inf:
         raise ValueError(f"reward_range must be two finite numbers, the lower first; got {span!r}")
-    if seen.low < low or seen.high > high:
-        what = f"rewards and predictions go from {seen.low:g} to {seen.high:g}"
-        raise ValueError(f"reward_range={span!r} is no bound: {what}")
     return low, high
 
 
-def open_limits(method: str, bounded: Bounded, seen: Seen, options: Mapping[str, Any]) -> tuple[Interval, float]:
-    """What "anytime" must know: the bounds of rewards and of the weights of rows."""
-    this = Option("interval", "anytime")
-    if bounded.form != "weighted" or not (bounded.weight is None or method == "ips"):
-        raise Refused(this, f" is for the mean of w r: take ips, not {method}")
-    if seen.clustered:
-        raise Refused(this, " takes the rows in their order: use 'bootstrap' or 'normal' with ", Option("cluster"))
-    return reward_limits(this, seen, options), row_limit(this, seen, options)
+def limits(method: str, bounded: Bounded, extremes: Extremes, how: IntervalSettings) -> tuple[Interval, float]:
+    """The bounds that the caller gives: of the terms ("anytime": of the rewards), and of the weights of rows.
 
-
-def limits(name: str, method: str, bounded: Bounded, seen: Seen, options: Mapping[str, Any]) -> tuple[Interval, float]:
-    """The bounds of the terms and of the weights of rows that the caller gives. Raises ValueError if a row breaks one.
-
-    name : of the interval; method : of the estimator
+    method : of the estimator. Raises ValueError if a bound is lacking, or if a row breaks one.
     """
-    this = Option("interval", name)
+    this, is_open = Option("interval", how.interval), how.interval == "anytime"
+    if is_open and (bounded.form != "weighted" or not (bounded.weight is None or method == "ips")):
+        raise Refused(this, f" is for the mean of w r: take ips, not {method}")
     if bounded.form == "ratio":
         raise Refused(this, f" needs a mean of bounded terms, and {method} is a ratio: take ips or dr")
-    if seen.clustered:
-        raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))
-    span, weight = options.get("reward_range"), bounded.weight
-    if weight is None:
-        weight = options.get("weight_max")
-    if span is None or weight is None:
-        lacking: list[Any] = [] if span is not None else [Option("reward_range", means="(low, high)")]
-        if weight is None:
-            lacking += [*([" and "] if lacking else []), Option("weight_max"), ", such as K/floor"]
+    if extremes.clustered:
+        rows = "in their order" if is_open else "as independent"
+        raise Refused(this, f" takes the rows {rows}: use 'bootstrap' or 'normal' with ", Option("cluster"))
+    weight = how.weight_max if bounded.weight is None else bounded.weight
+    lacking: list[Any] = [] if how.reward_range is not None else [Option("reward_range", means="(low, high)")]
+    if weight is None and not is_open:
+        lacking += [*([" and "] if lacking else []), Option("weight_max"), ", such as K/floor"]
+    if how.reward_range is None or lacking:
         raise Refused(this, " needs bounds known beforehand: pass ", *lacking)
-    weight = float(weight)
-    if bounded.weight is None:
-        errors.positive("weight_max", weight)
-        if seen.weight > weight * (1 + 1e-9):
-            raise ValueError(f"weight_max={weight:g} is no bound: the largest weight is {seen.weight:g}")
-    return bounded.limits(weight, *reward_limits(this, seen, options)), row_limit(this, seen, options)
+    if weight is not None and bounded.weight is None and not is_open:
+        _bounds("weight_max", float(weight), extremes.weight, "weight")
+    low, high = ordered(how.reward_range)
+    if extremes.low < low or extremes.high > high:
+        what = f"rewards and predictions go from {extremes.low:g} to {extremes.high:g}"
+        raise ValueError(f"reward_range={how.reward_range!r} is no bound: {what}")
+    ends = (low, high) if is_open or weight is None else bounded.limits(float(weight), low, high)
+    return ends, row_limit(this, extremes, how)
 
 
-def row_limit(this: Option, seen: Seen, options: Mapping[str, Any]) -> float:
+def row_limit(this: Option, extremes: Extremes, how: IntervalSettings) -> float:
     """The bound on the weights of rows. If all are equal, the caller need not give one."""
-    least, largest = seen.rows
+    least, largest = extremes.rows
     if least == largest:
         return largest
-    most = options.get("row_weight_max")
+    most = how.row_weight_max
     if most is None:
         raise Refused(
             *(this, " with weights of rows needs a bound on the weights of rows known beforehand: pass "),
             *(Option("row_weight_max"), ", such as 1/(1 - pdrop) of the most thinned rows"),
         )
-    errors.positive("row_weight_max", most)
-    if largest > most * (1 + 1e-9):
-        raise ValueError(f"row_weight_max={most:g} is no bound: the largest weight of a row is {largest:g}")
+    _bounds("row_weight_max", most, largest, "weight of a row")
     return float(most)
+
+
+def _bounds(name: str, bound: float, largest: float, what: str) -> None:
+    """Refuse a bound that a row exceeds."""
+    errors.positive(name, bound)
+    if largest > bound * (1 + 1e-9):
+        raise ValueError(f"{name}={bound:g} is no bound: the largest {what} is {largest:g}")
 
 
 def bernstein(
@@ -164,8 +172,10 @@ def bernstein(
     return max(low, value - float(half[0]) - more), min(high, value + float(half[1]) + more)
 
 
-def betting(b: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *, more: float) -> Interval:
-    """The last interval of the confidence sequence for the mean of b.
+def betting(
+    b: np.ndarray, w: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *, more: float
+) -> Interval:
+    """The last interval of the confidence sequence for the mean of b, whatever the weights w are.
 
     b (n,) : terms within `ends`, in order; g (n,) : what each counts; more : is added to both sides. The ends are NaN
     if every mean is rejected.
@@ -202,12 +212,6 @@ def interval(x: np.ndarray, *, level: float = 0.95, g: np.ndarray | None = None)
     lam, need = stakes(x, level, g), math.log(2 / (1 - level))
     low, high = _end(x, lam, need, g), 1 - _end(1 - x, lam, need, g)
     return (low, high) if low <= high else (math.nan, math.nan)
-
-
-def sequence(x: np.ndarray, at: np.ndarray, *, level: float = 0.95, g: np.ndarray | None = None) -> np.ndarray:
-    """The intervals after the first t values, for each t of `at` (J,): (J, 2). `level` is for all J together."""
-    parts = [interval(x[:t], level=level, g=None if g is None else g[:t]) for t in at]
-    return np.array(parts).reshape(-1, 2)
 
 
 def stakes(x: np.ndarray, level: float, g: np.ndarray | None = None) -> np.ndarray:

@@ -7,14 +7,14 @@ column:q,g         two columns: q, and g = Σ_k Q_k M_k, the reward that is pred
 FILE.npz           a saved bandit as it is: its propensities on the logged features
 greedy:FILE.npz    the best arm of a saved bandit: the arm with the highest mean
 
-From Python a policy may also be a `dither.Bandit`, the array of its probabilities in each row, or a `Policy`.
+From Python a policy may also be a `dither.Bandit`, the array of its probabilities in each row, or a `CandidatePolicy`.
 """
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,11 +25,13 @@ from dither.base import arrays, errors
 from dither.base.errors import Option, Refused
 from dither.deciding import inputs
 from dither.deciding.inputs import ROUNDING
+from dither.log import schema
+from dither.log.logged import Logged
 
 LOGGING = "logging"  # the policy that ran: it is always shown, and the others are compared with it
 
 
-class Shown(NamedTuple):
+class PolicyRows(NamedTuple):
     """What a policy does in n rows."""
 
     q: np.ndarray  # (n,) probability of the arm that was shown
@@ -38,7 +40,8 @@ class Shown(NamedTuple):
     kind: str = "exact"  # or "monte_carlo"
 
 
-class Policy(Protocol):
+@runtime_checkable
+class CandidatePolicy(Protocol):
     """A name, the columns that it reads, and what it does in the rows of a `dither.log.Logged`."""
 
     @property
@@ -51,7 +54,7 @@ class Policy(Protocol):
         """The columns of the log that it reads."""
         ...
 
-    def shown(self, log: Any) -> Shown:
+    def shown(self, logged: Logged) -> PolicyRows:
         """Its probabilities in each row."""
         ...
 
@@ -63,10 +66,10 @@ class Uniform:
     name: str = "uniform"
     columns: tuple[str, ...] = ("K",)
 
-    def shown(self, log: Any) -> Shown:
+    def shown(self, logged: Logged) -> PolicyRows:
         """1/K."""
-        K = log.K
-        return Shown(1 / K, log.mask / K[:, None])
+        K = logged.K
+        return PolicyRows(1 / K, logged.mask / K[:, None])
 
 
 @dataclass(frozen=True)
@@ -77,22 +80,23 @@ class Always:
     arm: str
     columns: tuple[str, ...] = ("K", "arms")
 
-    def shown(self, log: Any) -> Shown:
+    def shown(self, logged: Logged) -> PolicyRows:
         """1 for that arm. Raises ValueError if a row does not offer it."""
-        mask = log.mask
-        if "arms" in log.frame.columns and log.frame["arms"].null_count() < len(log):
+        mask = logged.mask
+        if "arms" in logged.frame.columns and logged.frame["arms"].null_count() < len(logged):
             Q = np.zeros(mask.shape)
-            for row, ids in zip(Q, log.arm_ids(), strict=True):
+            for row, ids in zip(Q, logged.arm_ids(), strict=True):
                 row[: len(ids)] = [name == self.arm for name in ids]
         else:
-            Q = mask * (np.arange(mask.shape[1]) == self._position(log.catalogue))
+            Q = mask * (np.arange(mask.shape[1]) == self._position(logged.catalogue))
         absent = Q.sum(axis=1) == 0
         if absent.any():
             raise ValueError(
-                f"arm {self.arm!r} was not on offer in row {log.numbers[np.argmax(absent)]} "
-                f"({int(absent.sum())} such rows of {len(log)} looked at): the policy {self.name!r} is undefined there"
+                f"arm {self.arm!r} was not on offer in row {logged.numbers[np.argmax(absent)]} "
+                f"({int(absent.sum())} such rows of {len(logged)} looked at): the policy {self.name!r} is undefined "
+                "there"
             )
-        return Shown(of_shown(Q, log.a), Q)
+        return PolicyRows(of_shown(Q, logged.a), Q)
 
     def _position(self, catalogue: tuple[str, ...] | None) -> int:
         """The position of the arm in every row, for a log that does not list the arms row by row."""
@@ -105,7 +109,7 @@ class Always:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnPolicy:
     """Probabilities that the log holds."""
 
     name: str
@@ -117,11 +121,11 @@ class Column:
         """The one or two columns that it names, and K, which says how many arms there are."""
         return ("K", self.q) if self.g is None else ("K", self.q, self.g)
 
-    def shown(self, log: Any) -> Shown:
+    def shown(self, logged: Logged) -> PolicyRows:
         """The probabilities of the column, checked."""
-        Q = log.matrix(self.q) if is_list(log, self.q) else number(log, self.q)
-        found = _of_arrays(Q, log, f"column {self.q!r}")
-        return found if self.g is None else found._replace(g=number(log, self.g))
+        Q = logged.matrix(self.q) if is_list(logged, self.q) else number(logged, self.q)
+        rows = _of_arrays(Q, logged, f"column {self.q!r}")
+        return rows if self.g is None else rows._replace(g=number(logged, self.g))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,17 +138,19 @@ class Saved:
     draws: int = 10_000  # Monte Carlo draws a row, where the policy has no closed form
     columns: tuple[str, ...] = ("K", "arms", "features")
 
-    def shown(self, log: Any) -> Shown:
+    def shown(self, logged: Logged) -> PolicyRows:
         """Its probabilities now. The bandit learns nothing, and its streams do not move."""
-        log = log.aligned(self.bandit)
-        X, mask = log.X, log.mask
+        logged = logged.aligned(self.bandit)
+        X, mask = logged.X, logged.mask
         slots = self.bandit.slots
         if slots is not None:
             if X.ndim != 2:
                 raise ValueError(
                     f"{self.name} has slots and one context a row; the log has features of each arm, {X.shape}"
                 )
-            refuse(slots != log.K, log, f"all {slots} slots of {self.name} must be on offer in every row")
+            refuse(
+                np.not_equal(logged.K, slots), logged, f"all {slots} slots of {self.name} must be on offer in every row"
+            )
         offered, kind = None if mask.all() else mask, "exact"
         if self.greedy:
             predicts = "predict" in self.bandit.model.abilities
@@ -152,8 +158,8 @@ class Saved:
         elif self._exact(X, mask):
             Q = self.bandit.propensities(X, mask=offered)
         else:
-            Q, kind = self._drawn(X, mask, log.numbers), "monte_carlo"
-        return Shown(of_shown(Q, log.a), Q, kind=kind)
+            Q, kind = self._drawn(X, mask, logged.numbers), "monte_carlo"
+        return PolicyRows(of_shown(Q, logged.a), Q, kind=kind)
 
     def _exact(self, X: np.ndarray, mask: np.ndarray) -> bool:
         """Whether the bandit has exact probabilities. The first row tells."""
@@ -169,44 +175,44 @@ class Saved:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class ArrayPolicy:
     """Probabilities in each row of the whole log: Q (n, K) of all arms, or q (n,) of the arm shown."""
 
     name: str
     Q: np.ndarray
     columns: tuple[str, ...] = ("K",)
 
-    def shown(self, log: Any) -> Shown:
+    def shown(self, logged: Logged) -> PolicyRows:
         """The probabilities in the rows of this piece, checked."""
-        if self.Q.ndim not in (1, 2) or len(self.Q) <= log.numbers.max(initial=-1):
+        if self.Q.ndim not in (1, 2) or len(self.Q) <= logged.numbers.max(initial=-1):
             raise ValueError(
                 f"{self.name} must be (n, K) or (n,), with a row for each row of the log; got {self.Q.shape}"
             )
-        rows, mask = self.Q[log.numbers], log.mask
+        rows, mask = self.Q[logged.numbers], logged.mask
         if rows.ndim == 2 and rows.shape[1] < mask.shape[1]:
             raise ValueError(f"{self.name} must have a column for each of {mask.shape[1]} arms; got {self.Q.shape}")
-        return _of_arrays(rows if rows.ndim == 1 else rows[:, : mask.shape[1]] * mask, log, self.name)
+        return _of_arrays(rows if rows.ndim == 1 else rows[:, : mask.shape[1]] * mask, logged, self.name)
 
 
-def _of_arrays(Q: np.ndarray, log: Any, what: str) -> Shown:
+def _of_arrays(Q: np.ndarray, logged: Logged, what: str) -> PolicyRows:
     """Probabilities of all arms (n, K), or of the arm shown (n,), checked."""
     if Q.ndim == 1:
-        refuse(~((Q >= 0) & (Q <= 1 + ROUNDING)), log, f"{what} must hold probabilities in [0, 1]")
-        return Shown(Q)
+        refuse(~((Q >= 0) & (Q <= 1 + ROUNDING)), logged, f"{what} must hold probabilities in [0, 1]")
+        return PolicyRows(Q)
     Q, proper = inputs.shares(Q)
-    refuse(~proper, log, f"{what} must hold probabilities of all arms on offer, which sum to 1")
-    return Shown(of_shown(Q, log.a), Q)
+    refuse(~proper, logged, f"{what} must hold probabilities of all arms on offer, which sum to 1")
+    return PolicyRows(of_shown(Q, logged.a), Q)
 
 
-def parse(text: str, *, draws: int) -> Policy:
+def parse(text: str, *, draws: int) -> CandidatePolicy:
     """The policy that a word means.
 
     Raises LookupError for an unknown word, FileNotFoundError and ValueError for files that hold no bandit.
     """
     head, colon, rest = text.partition(":")
-    made = PREFIXES.get(head) if colon and rest else None
-    if made is not None:
-        return made(text, rest, draws)
+    make = PREFIXES.get(head) if colon and rest else None
+    if make is not None:
+        return make(text, rest, draws)
     if text == "uniform":
         return Uniform()
     if text.endswith(".npz"):
@@ -214,24 +220,22 @@ def parse(text: str, *, draws: int) -> Policy:
     raise errors.unknown("policy", text, known=("uniform", LOGGING, *(f"{p}:..." for p in PREFIXES), "FILE.npz"))
 
 
-def policies(given: Mapping[str, Any] | Iterable[Any], *, draws: int) -> tuple[Policy, ...]:
-    """The policies of words, bandits, arrays and `Policy`s. A mapping names them; in a list they are numbered."""
-    if isinstance(given, str):
-        raise ValueError(f"policies must be a list, or a mapping of names; got {given!r}: write [{given!r}]")
-    named = given.items() if isinstance(given, Mapping) else enumerate(given, start=1)
+def policies(several: Mapping[str, Any] | Iterable[Any], *, draws: int) -> tuple[CandidatePolicy, ...]:
+    """The policies that are written in any of these ways. A mapping names them; in a list they are numbered."""
+    if isinstance(several, str):
+        raise ValueError(f"policies must be a list, or a mapping of names; got {several!r}: write [{several!r}]")
+    named = several.items() if isinstance(several, Mapping) else enumerate(several, start=1)
     return tuple(_policy(name, one, draws) for name, one in named if not (isinstance(one, str) and one == LOGGING))
 
 
-def _policy(name: str | int, given: Any, draws: int) -> Policy:
+def _policy(name: str | int, policy: Any, draws: int) -> CandidatePolicy:
     called = name if isinstance(name, str) else f"policy {name}"
-    if isinstance(given, str):
-        found = parse(given, draws=draws)
-        return replace(found, name=name) if isinstance(name, str) else found  # type: ignore[type-var]
-    if isinstance(given, Bandit):
-        return Saved(called, given, draws=draws)
-    if hasattr(given, "shown"):
-        return given
-    return Given(called, inputs.numbers(given, name=called))
+    if isinstance(policy, str):
+        parsed = parse(policy, draws=draws)
+        return replace(parsed, name=name) if isinstance(name, str) else parsed  # type: ignore[type-var]
+    if isinstance(policy, Bandit):
+        return Saved(called, policy, draws=draws)
+    return policy if isinstance(policy, CandidatePolicy) else ArrayPolicy(called, inputs.numbers(policy, name=called))
 
 
 def _loaded(path: str) -> Bandit:
@@ -246,30 +250,31 @@ def _loaded(path: str) -> Bandit:
         ) from None
 
 
-def _column(text: str, rest: str, draws: int) -> Policy:
+def _column(text: str, rest: str, draws: int) -> CandidatePolicy:
     q, comma, g = rest.partition(",")
-    return Column(q, q, g if comma else None)
+    return ColumnPolicy(q, q, g if comma else None)
 
 
-PREFIXES: dict[str, Callable[[str, str, int], Policy]] = {
+PREFIXES: dict[str, Callable[[str, str, int], CandidatePolicy]] = {
     "arm": lambda text, rest, draws: Always(text, rest),
     "column": _column,
     "greedy": lambda text, rest, draws: Saved(f"greedy:{Path(rest).stem}", _loaded(rest), greedy=True, draws=draws),
 }
 
 
-def is_list(log: Any, name: str) -> bool:
+def is_list(logged: Logged, name: str) -> bool:
     """Whether a column holds lists. Raises ValueError for a column that is not there."""
-    return hasattr(log.series(name).dtype, "inner")
+    pl = schema.polars()
+    return isinstance(logged.series(name).dtype, (pl.List, pl.Array))
 
 
-def number(log: Any, name: str) -> np.ndarray:
+def number(logged: Logged, name: str) -> np.ndarray:
     """A column of plain finite numbers (n,)."""
-    column = log.series(name)
-    if is_list(log, name) or not (column.dtype.is_numeric() or column.dtype.is_(bool)):
+    column = logged.series(name)
+    if is_list(logged, name) or not (column.dtype.is_numeric() or column.dtype.is_(bool)):
         raise ValueError(f"column {name!r} must hold a number in each row, got {column.dtype}")
     x = column.cast(float).fill_null(np.nan).to_numpy()
-    refuse(~np.isfinite(x), log, f"column {name!r} must hold finite numbers")
+    refuse(~np.isfinite(x), logged, f"column {name!r} must hold finite numbers")
     return x
 
 
@@ -278,7 +283,7 @@ def of_shown(Q: np.ndarray, a: np.ndarray) -> np.ndarray:
     return Q[np.arange(len(a)), a]
 
 
-def refuse(wrong: np.ndarray, log: Any, rule: str) -> None:
+def refuse(wrong: np.ndarray, logged: Logged, rule: str) -> None:
     """Raise ValueError if some rows are wrong (n,). The error names the first row and how many there are."""
     if wrong.any():
-        raise ValueError(f"{rule}; row {log.numbers[np.argmax(wrong)]} does not ({int(wrong.sum())} such rows)")
+        raise ValueError(f"{rule}; row {logged.numbers[np.argmax(wrong)]} does not ({int(wrong.sum())} such rows)")

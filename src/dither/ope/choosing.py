@@ -1,6 +1,6 @@
 """Chooses the exploration scale c of a bandit from a log."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,12 +10,14 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors
 from dither.models import Ridge
 from dither.ope.estimators import contributions
-from dither.ope.result import Estimate, compare, estimate
+from dither.ope.in_memory import compare, estimate
+from dither.ope.result import Difference, Estimate
 from dither.ope.rows import row_weights, with_arms
 from dither.policies import FeaturePerturbation
 
 CANDIDATES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of c
 DOUBT, GAP = 1e-3, 0.05  # the log does not support c if the mean weight is below 1 - GAP with a P-value below DOUBT
+LOSS = 0.05  # of the size of the highest estimate: what one gives up for exploring, where nothing is said
 
 
 def effective(s: Any) -> np.ndarray:
@@ -29,9 +31,34 @@ def effective(s: Any) -> np.ndarray:
     return s * (np.sum(s) / np.sum(s * s))
 
 
-def supports(found: Estimate) -> bool:
-    """Whether a log shows enough of what a policy would show: whether its mean weight is 1, by test or nearly."""
-    return found.weight_mean >= 1 - GAP or found.support_test >= DOUBT
+class Ranking(NamedTuple):
+    """Several settings, each by its place, of which each has an estimate on the same rows."""
+
+    best: int  # the highest estimate of those that the log supports
+    gaps: tuple[Difference, ...]  # of each to the best; the intervals hold for all pairs at once (Bonferroni)
+    loss: float  # reward of a decision that one gives up for exploring
+    allowed: tuple[int, ...]  # those that the log supports; all of them where it supports none
+    tied: tuple[int, ...]  # of these the best, and those that the log cannot tell apart from it
+    affordable: tuple[int, ...]  # and those that for sure lose at most `loss` against the best
+
+
+def ranked(
+    estimates: Sequence[Estimate],
+    supported: Sequence[bool],
+    *,
+    level: float,
+    loss: float | None,
+    gap: Callable[..., Difference] = compare,
+) -> Ranking:
+    """The ranking. loss : None: a share of the highest estimate; gap : as `in_memory.compare`."""
+    count = len(estimates)
+    allowed = tuple(i for i in range(count) if supported[i]) or tuple(range(count))
+    best = max(allowed, key=lambda i: estimates[i].value)
+    each = 1 - (1 - level) / max(count * (count - 1) / 2, 1)
+    gaps = tuple(gap(one, estimates[best], level=each) for one in estimates)
+    loss = LOSS * abs(estimates[best].value) if loss is None else float(loss)
+    tied, affordable = (tuple(i for i in allowed if gaps[i].interval[e] >= least) for e, least in ((1, 0), (0, -loss)))
+    return Ranking(best, gaps, loss, allowed, tied, affordable)
 
 
 class Candidate(NamedTuple):
@@ -104,7 +131,7 @@ def choose_c(
     This is why `c` is the largest candidate for which the paired interval excludes a loss above `loss` against the
     best. A log that says little then does not recommend much exploration.
     """
-    log = with_arms(r, a, p, X, mask, weight).standing()
+    rows = with_arms(r, a, p, X, mask, weight).standing()
     model = Ridge() if model is None else model
     policy = FeaturePerturbation() if policy is None else policy
     errors.among("estimator", estimator, ("dr", "snips"))
@@ -115,55 +142,48 @@ def choose_c(
     cs = tuple(sorted({float(c) for c in cs}))
     if len(cs) < 2:
         raise ValueError(f"cs must hold at least two different candidates, got {list(cs)}")
-    n = len(log.r)
+    n = len(rows.r)
     cut = int(share * n)
     if min(cut, n - cut) < 2:
         raise ValueError(f"a log of {n} rows cannot be split at share={share:g}: both parts need two rows")
-    train, test = log.part(slice(cut)), log.part(slice(cut, None))
-    found = []
+    train, test = rows.part(slice(cut)), rows.part(slice(cut, None))
+    estimates = []
     for c in cs:
-        bandit = Bandit(model, replace(policy, c=c), dim=log.X.shape[-1], seed=0, floor=floor)
+        bandit = Bandit(model, replace(policy, c=c), dim=rows.X.shape[-1], seed=0, floor=floor)
         bandit.update(train.x, train.r, weight=None if train.s is None else effective(train.s))
         Q, _, kind = bandit.propensities(test.X, mask=test.mask, detail=True)
         if kind != "exact":
             raise ValueError(f"policy must have exact propensities, as FeaturePerturbation has; got {policy!r}")
         M = bandit.predict(test.X) if estimator == "dr" else None
-        made = contributions(estimator, test.r, test.a, test.p, Q, M, weight=test.s)
-        found.append(estimate(made, level=level, warn=False))
-    return _chosen(cs, found, level=level, loss=loss, rows=(cut, n - cut))
+        terms = contributions(estimator, test.r, test.a, test.p, Q, M, weight=test.s)
+        estimates.append(estimate(terms, level=level, warn=False))
+    supported = [one.weight_mean >= 1 - GAP or one.support_test >= DOUBT for one in estimates]
+    ranking = ranked(estimates, supported, level=level, loss=loss)
+    table = tuple(
+        Candidate(c, e.value, e.se, *e.interval, e.ess, e.weight_mean, fine, gap.value, *gap.interval)
+        for c, e, fine, gap in zip(cs, estimates, supported, ranking.gaps, strict=True)
+    )
+    return _chosen(table, ranking, estimator, (cut, n - cut))
 
 
-def _chosen(
-    cs: tuple[float, ...], found: Sequence[Estimate], *, level: float, loss: float | None, rows: tuple[int, int]
-) -> ChosenC:
-    supported = [supports(one) for one in found]
-    allowed = supported if any(supported) else [True] * len(cs)
-    top = max((i for i, is_allowed in enumerate(allowed) if is_allowed), key=lambda i: found[i].value)
-    pairs = len(cs) * (len(cs) - 1) / 2
-    table = []
-    for c, one, fine in zip(cs, found, supported, strict=True):
-        gap = compare(one, found[top], level=1 - (1 - level) / pairs)
-        table.append(
-            Candidate(c, one.value, one.se, *one.interval, one.ess, one.weight_mean, fine, gap.value, *gap.interval)
-        )
-    rivals = [one for one, is_allowed in zip(table, allowed, strict=True) if is_allowed]
-    tied = tuple(one.c for one in rivals if one.gap_high >= 0)
-    loss = 0.05 * abs(found[top].value) if loss is None else float(loss)
-    c = max(one.c for one in rivals if one.gap_low >= -loss)
-    says = f"c = {cs[top]:g} has the highest {found[top].method.upper()} estimate on {rows[1]:,} rows"
+def _chosen(table: tuple[Candidate, ...], ranking: Ranking, estimator: str, rows: tuple[int, int]) -> ChosenC:
+    """The choice, in sentences."""
+    tied = tuple(table[i].c for i in ranking.tied)
+    c = max(table[i].c for i in ranking.affordable)
+    says = f"c = {table[ranking.best].c:g} has the highest {estimator.upper()} estimate on {rows[1]:,} rows"
     if len(tied) > 1:
         says += f"; the log cannot tell c = {_listed(tied)} apart (paired intervals hold 0)"
-    worse = [one.c for one in rivals if one.gap_high < 0]
+    worse = [table[i].c for i in ranking.allowed if i not in ranking.tied]
     if worse:
         says += f"; worse, beyond the error of the paired comparison: c = {_listed(worse)}"
-    thin = [c for c, fine in zip(cs, supported, strict=True) if not fine]
-    if thin and any(supported):
+    thin = [one.c for one in table if not one.supported]
+    if thin and len(thin) < len(table):
         says += f"; not judged, as the log has too little of what it would show: c = {_listed(thin)}"
     elif thin:
         says += "; but the log has too little of what any candidate would show: log with a floor"
-    says += f". The largest that for sure costs at most {loss:.2g} a decision: c = {c:g}"
+    says += f". The largest that for sure costs at most {ranking.loss:.2g} a decision: c = {c:g}"
     says += ". What exploring teaches for later rounds is not in these numbers."
-    return ChosenC(tuple(table), cs[top], tied, c, loss, rows, says)
+    return ChosenC(table, table[ranking.best].c, tied, c, ranking.loss, rows, says)
 
 
 def _listed(cs: Sequence[float]) -> str:

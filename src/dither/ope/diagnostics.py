@@ -8,41 +8,24 @@ unsupported   mean Σ_k Q_k 1[P_k = 0] where P is known, else max(0, 1 - mean w,
 drift         tests that the weighted rewards have one mean over time (`contributions.cusum`)
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from dither.deciding import inputs
 from dither.deciding.inputs import ROUNDING
-from dither.log import bets
 from dither.ope import warn
-from dither.ope.contributions import Contributions, certain_gap, cusum, unsupported
+from dither.ope.bounded import BOUNDED
+from dither.ope.intervals import Evidence
+from dither.ope.result import Estimate
 from dither.ope.rows import second
 
 DOUBT = 1e-4  # a test with a P-value below this counts as failed
 FEW = 30  # with fewer effective rows a normal interval is not to be trusted;
 SMALL = 0.3  # with fewer than 100 rows, this share of the rows takes the place of FEW
-VALID = ("bernstein", "betting", "anytime", "clopper_pearson")  # intervals that are valid for every number of rows
+VALID = (*BOUNDED, "clopper_pearson")  # intervals that are valid for every number of rows
 OF_REWARDS = ("ips", "clipped_ips", "snips")  # estimators whose spread comes from rewards and weights alone
-
-
-def health(made: Contributions, psi: np.ndarray, *, limit: float | None = None) -> dict[str, float]:
-    """The diagnostic fields of an `Estimate`. limit : a bound on the weights known beforehand."""
-    log, w, share = made.log, made.log.w, made.log.share
-    mean, carried = log.mean(w), share * w
-    order = None if log.order is None else psi[log.order]
-    s = None if log.s is None else log.s / np.max(log.s)
-    even = bets.balance(w, log.p, s, log.limit)
-    return {
-        "ess": float(np.sum(carried)) ** 2 / float(carried @ carried) if mean else 0.0,
-        "weight_mean": mean,
-        "weight_max": float(np.max(w)),
-        "weight_sd": float(np.sqrt(log.mean((w - mean) ** 2))),
-        "unsupported": unsupported(mean, log.mean(certain_gap(log)), known=log.gap is not None),
-        "weight_test": bets.p_value(even, limit=limit),
-        "support_test": bets.support(even),
-        "drift": float("nan") if order is None else cusum(order),
-    }
 
 
 def expected_rows(P: Any, Q: Any, weight: Any = None) -> float:
@@ -62,73 +45,81 @@ def expected_rows(P: Any, Q: Any, weight: Any = None) -> float:
     return float(np.sum(s) ** 2 / np.sum(second(P, Q) * s**2))
 
 
-def few(found: Any) -> bool:
+def few(estimate: Estimate) -> bool:
     """Whether few rows carry an estimate: fewer than 30 effective rows (30 % of a small log), or 1 % of any log."""
-    return found.ess < max(min(FEW, SMALL * found.n), found.n / 100) and found.method != "dm"
+    return estimate.ess < max(min(FEW, SMALL * estimate.n), estimate.n / 100) and estimate.method != "dm"
 
 
-def uneven(found: Any) -> bool:
+def uneven(estimate: Estimate) -> bool:
     """Whether all weights are the same number, and it is not 1. No row then shows what the policy shows less often."""
-    flat = found.weight_sd <= ROUNDING * found.weight_mean
-    return found.n > 1 and flat and found.weight_mean > 0 and abs(found.weight_mean - 1) > ROUNDING
+    flat = estimate.weight_sd <= ROUNDING * estimate.weight_mean
+    return estimate.n > 1 and flat and estimate.weight_mean > 0 and abs(estimate.weight_mean - 1) > ROUNDING
 
 
-def thin(found: Any, *, known: bool) -> bool:
+def thin(estimate: Estimate, *, has_P: bool) -> bool:
     """Whether a part of the policy is on arms that these rows do not show: they could not, or did so too rarely."""
-    return not known and found.support_test < DOUBT
+    return not has_P and estimate.support_test < DOUBT
 
 
-def complaints(found: Any, *, known: bool, certain: float) -> list[tuple[type[Warning], str]]:
+def complaints(estimate: Estimate, *, has_P: bool, certain: float) -> list[tuple[type[Warning], str]]:
     """(class, message) of each thing that is wrong with an estimate. Each message names the cure.
 
-    known : whether P is known; certain : mean of `contributions.certain_gap`
+    has_P : whether P is known; certain : mean of `contributions.certain_gap`
     """
     said: list[tuple[type[Warning], str]] = []
-    if certain > 1e-3 or thin(found, known=known):
+    if certain > 1e-3 or thin(estimate, has_P=has_P):
         how = (
             "by P"
-            if known
+            if has_P
             else "no other arm had a chance in rows of p = 1"
             if certain > 1e-3
-            else f"the mean weight is {found.weight_mean:.4g}, not 1"
+            else f"the mean weight is {estimate.weight_mean:.4g}, not 1"
         )
         rarely = "" if certain > 1e-3 else ", or shows too rarely"
         said.append((warn.SupportWarning, (
-            f"missing support: about {found.unsupported:.3g} of the new policy is on arms that the log could not show"
-            f"{rarely} ({how}); no weighting can tell their value. Log with floor=, or judge a policy closer to the "
-            f"logging one"
+            f"missing support: about {estimate.unsupported:.3g} of the new policy is on arms that the log could not "
+            f"show{rarely} ({how}); no weighting can tell their value. Log with floor=, or judge a policy closer to "
+            f"the logging one"
         )))  # fmt: skip
-    elif found.ess == 0:
+    elif estimate.ess == 0:
         said.append((warn.SupportWarning, (
             "missing support: no row shows what the new policy would, all weights are 0. Log with floor=, or judge a "
             "policy closer to the logging one"
         )))  # fmt: skip
-    elif found.weight_test < DOUBT and not few(found):
+    elif estimate.weight_test < DOUBT and not few(estimate):
         said.append((warn.SupportWarning, (
-            f"the weights do not average 1: {found.weight_mean:.4g} (P = {found.weight_test:.1g}). The logged "
+            f"the weights do not average 1: {estimate.weight_mean:.4g} (P = {estimate.weight_test:.1g}). The logged "
             f"propensities are not those of the arms shown, or Q is of other rows: check both"
         )))  # fmt: skip
-    if found.ess > 0 and few(found):
+    if estimate.ess > 0 and few(estimate):
         said.append((warn.WeightWarning, (
-            f"few rows carry it all: {found.ess:.1f} effective of {found.n}, largest weight {found.weight_max:.3g}. "
-            f"Clip or shrink the weights (clipped_ips, switch_dr, dros), log with a larger floor=, or gather more data"
+            f"few rows carry it all: {estimate.ess:.1f} effective of {estimate.n}, largest weight "
+            f"{estimate.weight_max:.3g}. Clip or shrink the weights (clipped_ips, switch_dr, dros), log with a larger "
+            f"floor=, or gather more data"
         )))  # fmt: skip
-    if found.drift < DOUBT:
+    if estimate.drift < DOUBT:
         said.append((warn.DriftWarning, (
-            f"the weighted rewards drift over time (P = {found.drift:.1g}): one value does not describe them. "
+            f"the weighted rewards drift over time (P = {estimate.drift:.1g}): one value does not describe them. "
             f"Evaluate shorter periods, or the recent one, with mask="
         )))  # fmt: skip
     return said
 
 
-def quiet(found: Any) -> list[tuple[type[Warning], str]]:
+def quiet(estimate: Estimate) -> list[tuple[type[Warning], str]]:
     """The warning where all rewards are the same and the interval treats all other rewards as impossible."""
-    if found.se != 0 or found.interval_method in VALID or found.method not in OF_REWARDS:
+    if estimate.se != 0 or estimate.interval_method in VALID or estimate.method not in OF_REWARDS:
         return []
-    if found.weight_sd <= ROUNDING and abs(found.weight_mean - 1) <= ROUNDING:
+    if estimate.weight_sd <= ROUNDING and abs(estimate.weight_mean - 1) <= ROUNDING:
         return []  # this is the mean of the rows themselves; no other policy is judged
     return [(warn.EventWarning, (
-        f"no reward differs from the others: the {found.interval_method} interval does not hold for events that these "
-        f"rows do not show. Take interval='clopper_pearson' where weights are equal, or 'betting' with reward_range= "
-        f"and weight_max="
+        f"no reward differs from the others: the {estimate.interval_method} interval does not hold for events that "
+        f"these rows do not show. Take interval='clopper_pearson' where weights are equal, or 'betting' with "
+        f"reward_range= and weight_max="
     ))]  # fmt: skip
+
+
+def warn_of(estimate: Estimate, evidence: Evidence, *, stacklevel: int, who: str = "") -> None:
+    """Warn of what is wrong with an estimate. who : begins each message; stacklevel : of `warnings.warn`."""
+    said = complaints(estimate, has_P=evidence.has_P, certain=evidence.certain)
+    for category, message in said or quiet(estimate):
+        warnings.warn(who + message, category, stacklevel=stacklevel)

@@ -17,15 +17,17 @@ w = Q[i, a_i]/p_i, m = M[i, a_i], m̄ = Σ_k Q_ik M_ik. Each returns an `Estimat
 
 A setting (clip, tau, lam) may be a sequence: SLOPE then chooses one (`slope`). What each row adds is in
 `contributions`, whose table `ESTIMATORS` has the estimators by name. Every estimator takes the options of the rows
-(`rows.RowOptions`) and those of the interval (`result.IntervalOptions`).
+(`rows.RowOptions`) and those of the interval (`bounded.IntervalSettings`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from dither.base import errors
 from dither.ope.contributions import Contributions, Estimator, find
-from dither.ope.result import Estimate, IntervalOptions, best, estimate
+from dither.ope.in_memory import best, estimate
+from dither.ope.intervals import OPTIONS
+from dither.ope.result import Estimate
 from dither.ope.rows import RowOptions, read
 
 Setting: TypeAlias = float | Iterable[float]
@@ -91,29 +93,33 @@ def contributions(
 
     setting : its clip, tau or lam, for the estimators that have one; options : `rows.RowOptions`
     """
-    found = find(method)
-    models, check = found.predicts, found.setting
+    estimator = find(method)
+    models, rule = estimator.predicts, estimator.setting
     if models and M is None:
         raise ValueError(f"{method} needs M, the reward predictions (n, K): dither.ope.cross_fit makes them")
-    if (setting is None) is not (check is None):
-        raise ValueError(f"{method} " + (f"needs {check[0]}=" if check else f"has no setting, got {setting!r}"))
-    if check is not None:
-        errors.within(check[0], setting, *check[1:])
-    return found(read(r, a, p, Q, None if models is False else M, **options), setting)
+    if (setting is None) is not (rule is None):
+        raise ValueError(f"{method} " + (f"needs {rule[0]}=" if rule else f"has no setting, got {setting!r}"))
+    if rule is not None:
+        errors.within(rule[0], setting, *rule[1:])
+    return estimator(read(r, a, p, Q, None if models is False else M, **options), setting)
 
 
 def _run(method: str, r: Any, a: Any, p: Any, Q: Any, M: Any, options: dict[str, Any], **setting: Any) -> Estimate:
-    of_rows = {name: value for name, value in options.items() if name not in IntervalOptions.__annotations__}
-    of_interval = {name: value for name, value in options.items() if name in IntervalOptions.__annotations__}
-    for name in set(of_rows) - set(RowOptions.__annotations__):
-        raise TypeError(
-            str(errors.unknown("option", name, known=[*RowOptions.__annotations__, *IntervalOptions.__annotations__]))
-        )
+    of_rows, of_interval = split(options)
     value: Any = next(iter(setting.values()), None)
     if not isinstance(value, Iterable):
         return estimate(contributions(method, r, a, p, Q, M, setting=value, **of_rows), **of_interval)
     several = [float(one) for one in value]
     if not several:
         raise ValueError(f"{next(iter(setting))} must be a number or a sequence of at least one, got {value!r}")
-    made = [contributions(method, r, a, p, Q, M, setting=one, **of_rows) for one in several]
-    return estimate(made[best([estimate(one, warn=False) for one in made])], **of_interval)
+    each = [contributions(method, r, a, p, Q, M, setting=one, **of_rows) for one in several]
+    return estimate(each[best([estimate(one, warn=False) for one in each])], **of_interval)
+
+
+def split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of the rows and those of the interval. Raises TypeError for others."""
+    names = (*RowOptions.__annotations__, *OPTIONS)
+    for name in options.keys() - set(names):
+        raise TypeError(str(errors.unknown("option", name, known=names)))
+    of_interval = {name: value for name, value in options.items() if name in OPTIONS}
+    return {name: value for name, value in options.items() if name not in OPTIONS}, of_interval

@@ -18,12 +18,10 @@ import numpy as np
 from dither.base import errors
 from dither.deciding import inputs
 from dither.log import schema
-from dither.log.check import Report
 from dither.log.logged import Logged
 from dither.ope import agree
 from dither.ope.estimators import dr
 from dither.ope.labels import numbered
-from dither.ope.question import Question, told
 from dither.ope.result import Estimate
 from dither.ope.rows import Propensities, numbers, read, row_weights
 
@@ -54,11 +52,7 @@ def cross_fit(
     shown = _design(X, a[:, None], arms, features)[:, 0]
     M = np.zeros((n, arms))
     for train, test in _splits(n, folds, past=past, seed=seed, cluster=cluster):
-        model = sklearn("base").clone(regressor)
-        if weights is None:
-            model.fit(shown[train], r[train])
-        else:
-            model.fit(shown[train], r[train], sample_weight=weights[train])
+        model = fitted(regressor, shown[train], r[train], None if weights is None else weights[train])
         every = np.broadcast_to(np.arange(arms), (len(test), arms))
         design = _design(X[test], every, arms, features)
         M[test] = np.asarray(model.predict(design.reshape(-1, design.shape[-1]))).reshape(len(test), arms)
@@ -79,19 +73,19 @@ def mrdr(
     """
     if options.get("bad", "refuse") != "refuse" or options.get("mask") is not None:
         raise ValueError("mrdr fits on all rows that it is given: leave rows out beforehand")
-    log = read(r, a, p, Q, weight=options.get("weight"))
-    if log.rows is not None:
+    rows = read(r, a, p, Q, weight=options.get("weight"))
+    if rows.places is not None:
         raise ValueError("mrdr fits on all rows that it is given, and some have weight 0: leave them out beforehand")
-    weight = log.share * log.w**2 * np.maximum(1 - log.p, 0.0)
+    weight = rows.share * rows.w**2 * np.maximum(1 - rows.p, 0.0)
     if not np.any(weight > 0):
         raise ValueError("mrdr has no row to fit: q = 0 or p = 1 in all of them; take dr with cross_fit")
     M = cross_fit(
-        log.r, log.a, X, arms=log.Q.shape[1], regressor=regressor, features=features, folds=folds, seed=seed,
+        rows.r, rows.a, X, arms=rows.Q.shape[1], regressor=regressor, features=features, folds=folds, seed=seed,
         cluster=options.get("cluster"), weight=weight / np.mean(weight),
     )  # fmt: skip
-    made = dr(r, a, p, Q, M, seed=seed, **options)
-    part = made.contributions
-    return replace(made, method="mrdr", contributions=part and replace(part, method="mrdr"))
+    estimate = dr(r, a, p, Q, M, seed=seed, **options)
+    terms = estimate.contributions
+    return replace(estimate, method="mrdr", contributions=terms and replace(terms, method="mrdr"))
 
 
 def propensities_from(
@@ -115,15 +109,13 @@ def propensities_from(
         raise ValueError(f"X must be (n, d), one context a row; got {X.shape}")
     P = np.zeros((len(a), arms))
     for train, test in _splits(len(a), folds, past=False, seed=seed, cluster=cluster):
-        model = sklearn("base").clone(classifier)
-        weights = {} if s is None else {"sample_weight": s[train] / np.mean(s)}
         try:
-            model.fit(X[train], a[train], **weights)
+            model = fitted(classifier, X[train], a[train], None if s is None else s[train] / np.mean(s))
         except ValueError:
             if len(np.unique(a[train])) > 1:
                 raise
             raise ValueError(
-                f"a shows arm {a[train][0]} alone in the rows that a fold learns from, and {type(model).__name__} "
+                f"a shows arm {a[train][0]} alone in the rows that a fold learns from, and {type(classifier).__name__} "
                 "needs two arms: join rare arms to one or take more folds; if the policy always showed it, p is 1"
             ) from None
         P[np.ix_(test, model.classes_)] = model.predict_proba(X[test])
@@ -134,23 +126,22 @@ def propensities_from(
     return Propensities(np.maximum(p, clip), P, "estimated", int(np.sum(p < clip)))
 
 
-def predicted(log: Logged, question: Question, model: str, *, seed: int) -> tuple[Logged, Report]:
-    """The rows that can be used, with predictions in the column COLUMN; and the report on all rows.
+def predicted(logged: Logged, model: str, cluster: str | None, past: bool, seed: int) -> Logged:
+    """Usable rows of a log, with predictions in the column COLUMN.
 
     model : "ridge" or "gbm" (gradient-boosted trees). It sees the features of an arm, or the context of the row and the
-        number of the arm. Each fifth of the rows (or clusters) is predicted by a model of the others. Where an
-        estimator reads the past, models of earlier rows alone predict (`cross_fit` with past=True)
+        number of the arm. Each fifth of the rows (or clusters, by a column) is predicted by a model of the others
+    past : models of earlier rows alone predict (`cross_fit`), for estimators that read the past
     """
-    log = told(log, question).usable(missing=question.missing, invalid=question.invalid, duplicates=question.duplicates)
-    if log.report is None or not len(log):
-        raise ValueError(f"no row is left to evaluate: {log.report}")
-    K = int(log.K.max())
-    cluster = None if question.cluster is None else log.column(question.cluster)
-    past = question.in_order
-    M = cross_fit(log.r, log.a, log.X, arms=K, regressor=regressor(model, seed), seed=seed, cluster=cluster, past=past)
-    rows = [row.tolist() for row in np.split(M[log.mask], np.cumsum(log.K)[:-1])]
+    if not len(logged):
+        raise ValueError(f"no row is left to evaluate: {logged.report}")
+    K, labels = int(logged.K.max()), None if cluster is None else logged.column(cluster)
+    M = cross_fit(
+        logged.r, logged.a, logged.X, arms=K, regressor=regressor(model, seed), seed=seed, cluster=labels, past=past
+    )
+    rows = [row.tolist() for row in np.split(M[logged.mask], np.cumsum(logged.K)[:-1])]
     lists = schema.polars().Series(COLUMN, rows, dtype=schema.dtype("numbers"))
-    return replace(log, frame=log.frame.with_columns(lists)), log.report
+    return replace(logged, frame=logged.frame.with_columns(lists))
 
 
 def regressor(name: str, seed: int) -> Any:
@@ -158,6 +149,13 @@ def regressor(name: str, seed: int) -> Any:
     errors.among("model", name, MODELS)
     module, cls = MODELS[name]
     return getattr(sklearn(module), cls)(random_state=seed)
+
+
+def fitted(estimator: Any, x: np.ndarray, y: np.ndarray, s: np.ndarray | None = None) -> Any:
+    """A copy of an estimator of scikit-learn that has learnt the rows; s (n,) : their weights, or None."""
+    model = sklearn("base").clone(estimator)
+    model.fit(x, y, **({} if s is None else {"sample_weight": s}))
+    return model
 
 
 def sklearn(module: str) -> Any:

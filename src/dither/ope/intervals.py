@@ -1,4 +1,4 @@
-"""Intervals for an estimate, by name: one table for rows in memory and for sums.
+"""From the evidence to an estimate with its interval: one road, and one table, for rows in memory and for sums.
 
 normal      value ± z se
 bootstrap   percentiles of the value of resampled rows, blocks or clusters (Efron); none for one of them
@@ -25,7 +25,7 @@ events are not few. The tallies of parts of a log add up.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -33,36 +33,102 @@ from scipy import special
 
 from dither.base import errors
 from dither.base.errors import Option, Refused
+from dither.log import bets
+from dither.log.bets import Balance
 from dither.ope import bounded
-from dither.ope.bounded import Bounded, Interval, Seen
+from dither.ope.bounded import BOUNDED, LEVELS, Bounded, Extremes, Interval, IntervalSettings
+from dither.ope.contributions import Contributions, unsupported
+from dither.ope.result import Difference, Estimate
 
-NARROWEST = 1000  # default number of rows at which the asymptotic confidence sequence is narrowest
-RESAMPLES = 2000  # default number of resamples of the bootstrap
 MOST = 8  # so many values of the reward are told apart
 FEW = 10  # with fewer effective events a normal interval is not to be trusted
 EVEN = 1e-9  # weights whose relative spread is below this count as equal
 STEPS = 60  # halvings of [0, 1]
+OPTIONS = tuple(field.name for field in fields(IntervalSettings))
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What intervals need of the rows behind an estimate. The rows may be in memory, or only their sums."""
+    """What an estimate needs of the rows behind it. The rows may be in memory, or only their sums."""
 
+    method: str  # the estimator
+    kind: str  # of the propensities
     value: float
     se: float
     n: int  # rows
     units: int  # rows, or clusters
     error: float  # what Monte Carlo propensities add to the standard error; 0 where they are exact
-    method: str  # the estimator
+    left_out: Mapping[str, int]  # reason -> rows
+    ess: float  # see `Estimate`, also for the next four
+    weight_mean: float
+    weight_max: float
+    weight_sd: float
+    drift: float
+    certain: float  # mass of Q on arms that could not be shown, as far as p and P say it
+    has_P: bool  # whether P is known, which says all of that mass
+    balance: Balance  # what the tests of the weights need
+    extremes: Callable[[], Extremes]
     bounded: Bounded
     of_rewards: bool  # whether the estimate reads rewards and weights alone, and no reward model
-    seen: Callable[[], Seen]
     moments: Callable[[], tuple[np.ndarray, np.ndarray]]  # mean (2,) and covariance (2, 2), divisor n - 1, of s and s b
-    terms: Callable[[], tuple[np.ndarray, np.ndarray | None]]  # b and s (n,) in order; s None: all are 1
-    weights: Callable[[], np.ndarray]  # w (n,) in order
+    in_order: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray | None]]  # b, w and s (n,); s None: all are 1
     tally: Callable[[], "Tally"]  # the rewards by value
     totals: Callable[[], np.ndarray]  # (G, 4) Σsb, Σsu, Σsv, Σs of each unit that is drawn anew
     draws: Callable[[int, int | None], np.ndarray]  # times, seed -> the values of resamples (times,); NaN for 0/0
+
+    def margin(self, level: float) -> float:
+        """What the error of Monte Carlo propensities adds to each side of an interval that does not read `se`."""
+        return about(0.0, self.error, level)[1]
+
+
+def settings(options: Mapping[str, Any]) -> IntervalSettings:
+    """The options of an interval, checked. Raises TypeError for an option that has another name."""
+    for name in options.keys() - OPTIONS:
+        raise TypeError(str(errors.unknown("option", name, known=OPTIONS)))
+    how = IntervalSettings(**options)
+    errors.within("level", how.level, *LEVELS)
+    errors.among("interval", how.interval, INTERVALS)
+    return how
+
+
+def for_logs(how: IntervalSettings) -> IntervalSettings:
+    """The same for `evaluate`, which takes "clopper-pearson" too. Raises ValueError for what it cannot use.
+
+    Paired differences have normal intervals, or bootstrap ones if these are asked for. If few rewards differ (`few`),
+    an interval is widened so that it also holds for events that were not seen. The interval of a difference is widened
+    to hold all differences that two such intervals allow. Each of these two fails with half the probability.
+    """
+    how = replace(how, interval=how.interval.replace("-", "_"))
+    errors.among("interval", how.interval, OF_LOGS)
+    errors.within("level", how.level, *LEVELS)
+    errors.at_least("resamples", how.resamples, 100)
+    errors.at_least("seed", how.seed, 0)
+    if how.interval in BOUNDED and how.reward_range is None:
+        bounds = Option("reward_range", means="(low, high)")
+        raise Refused(f"the {how.interval} interval needs bounds known beforehand: ", bounds)
+    return how
+
+
+def estimated(
+    x: Evidence, how: IntervalSettings, *, notes: tuple[str, ...] = (), terms: Contributions | None = None
+) -> Estimate:
+    """The estimate. terms : what it was made from, where that is at hand."""
+    interval = INTERVALS[how.interval](x, how)
+    limit = None if how.weight_max is None else max(how.weight_max, x.weight_max)
+    return Estimate(
+        value=x.value, se=x.se, interval=interval, n=x.n, ess=x.ess, weight_mean=x.weight_mean, weight_max=x.weight_max,
+        weight_sd=x.weight_sd, unsupported=unsupported(x.weight_mean, x.certain, has_P=x.has_P),
+        weight_test=bets.p_value(x.balance, limit=limit), support_test=bets.support(x.balance), drift=x.drift,
+        level=how.level, method=x.method, interval_method=how.interval, kind=x.kind, left_out=dict(x.left_out),
+        notes=notes, contributions=terms,
+    )  # fmt: skip
+
+
+def difference(value: float, se: float, level: float, n: int, draws: np.ndarray | None = None) -> Difference:
+    """A paired difference with a normal interval, or with the percentiles of its resamples, draws (times,)."""
+    z = np.divide(abs(value), se) if se else (np.inf if value else 0.0)
+    ends = about(value, se, level) if draws is None else percentiles(draws, level)
+    return Difference(value, se, ends, float(2 * special.ndtr(-z)), level, n)
 
 
 def about(value: float, se: float, level: float) -> Interval:
@@ -71,20 +137,14 @@ def about(value: float, se: float, level: float) -> Interval:
     return value - z * se, value + z * se
 
 
-def difference(value: float, se: float, level: float) -> tuple[Interval, float]:
-    """A normal interval about a difference, and the two-sided P-value of no difference."""
-    z = np.divide(abs(value), se) if se else (np.inf if value else 0.0)
-    return about(value, se, level), float(2 * special.ndtr(-z))
-
-
-def normal(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def normal(x: Evidence, how: IntervalSettings) -> Interval:
     """From the standard error."""
-    return about(x.value, x.se, level)
+    return about(x.value, x.se, how.level)
 
 
-def asymptotic(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def asymptotic(x: Evidence, how: IntervalSettings) -> Interval:
     """value ± se √n times the boundary. Where there are clusters, n is their number."""
-    return about_always(x.value, x.se, x.units, level, options.get("narrowest", NARROWEST))
+    return about_always(x.value, x.se, x.units, how.level, how.narrowest)
 
 
 def about_always(value: float, se: float, n: int, level: float, narrowest: int) -> Interval:
@@ -97,16 +157,16 @@ def about_always(value: float, se: float, n: int, level: float, narrowest: int) 
     return value - half, value + half
 
 
-def bootstrap(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def bootstrap(x: Evidence, how: IntervalSettings) -> Interval:
     """Percentiles of the resampled values."""
-    low, high = percentiles(_drawn(x, options), level)
-    more = about(0.0, x.error, level)[1]
+    low, high = percentiles(_drawn(x, how), how.level)
+    more = x.margin(how.level)
     return low - more, high + more
 
 
-def bca(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def bca(x: Evidence, how: IntervalSettings) -> Interval:
     """Percentiles at levels that correct for bias and skewness."""
-    values, units = _drawn(x, options), x.totals()
+    values, units, level = _drawn(x, how), x.totals(), how.level
     values = values[np.isfinite(values)]
     if not len(values):
         return np.nan, np.nan
@@ -118,14 +178,13 @@ def bca(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
     acceleration = float(np.sum(gap**3)) / (6 * spread**1.5) if spread > 0 else 0.0
     z = z0 + special.ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     low, high = np.quantile(values, special.ndtr(z0 + z / (1 - acceleration * z)))
-    more = about(0.0, x.error, level)[1]
+    more = x.margin(level)
     return float(low) - more, float(high) + more
 
 
-def _drawn(x: Evidence, options: Mapping[str, Any]) -> np.ndarray:
-    times = options.get("resamples", RESAMPLES)
-    errors.at_least("resamples", times, 100)
-    return x.draws(times, options.get("seed"))
+def _drawn(x: Evidence, how: IntervalSettings) -> np.ndarray:
+    errors.at_least("resamples", how.resamples, 100)
+    return x.draws(how.resamples, how.seed)
 
 
 def percentiles(values: np.ndarray, level: float) -> Interval:
@@ -154,50 +213,51 @@ def values_of(sums: np.ndarray) -> np.ndarray:
     return b / n + np.divide(u, v, out=np.full(v.shape, np.nan), where=v != 0)
 
 
-def bernstein(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def bernstein(x: Evidence, how: IntervalSettings) -> Interval:
     """See `bounded.bernstein`."""
-    ends, most = bounded.limits("bernstein", x.method, x.bounded, x.seen(), options)
-    return bounded.bernstein(*x.moments(), x.n, most, ends, level, more=about(0.0, x.error, level)[1])
+    ends, most = bounded.limits(x.method, x.bounded, x.extremes(), how)
+    return bounded.bernstein(*x.moments(), x.n, most, ends, how.level, more=x.margin(how.level))
 
 
-def betting(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
-    """The last interval of the confidence sequence. The order of the rows matters."""
-    ends, most = bounded.limits("betting", x.method, x.bounded, x.seen(), options)
-    b, s = x.terms()
-    return bounded.betting(b, bounded.counted(s, most), ends, level, more=about(0.0, x.error, level)[1])
+def in_order(x: Evidence, how: IntervalSettings) -> Interval:
+    """The last interval of a confidence sequence. The order of the rows matters."""
+    return path(x, how, more=x.margin(how.level))(x.n)
 
 
-def anytime(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
-    """The last interval of the sequence that knows no bound on the weights. The order of the rows matters."""
-    ends, most = bounded.open_limits(x.method, x.bounded, x.seen(), options)
-    b, s = x.terms()
-    return bounded.anytime(b, x.weights(), bounded.counted(s, most), ends, level, more=about(0.0, x.error, level)[1])
+def path(x: Evidence, how: IntervalSettings, *, more: float) -> Callable[[int], Interval]:
+    """The interval of "betting" or "anytime" after the first t rows, for each t; more : is added to both sides."""
+    ends, most = bounded.limits(x.method, x.bounded, x.extremes(), how)
+    b, w, s = x.in_order()
+    g = bounded.counted(s, most)
+    rule = bounded.anytime if how.interval == "anytime" else bounded.betting
+    return lambda t: rule(b[:t], w[:t], None if g is None else g[:t], ends, how.level, more=more)
 
 
-def clopper_pearson(x: Evidence, level: float, options: Mapping[str, Any]) -> Interval:
+def clopper_pearson(x: Evidence, how: IntervalSettings) -> Interval:
     """From the number of events (`exact`)."""
     this = Option("interval", "clopper_pearson")
     if not x.of_rewards:
         raise Refused(this, f" is for means of rewards: take ips or snips, not {x.method}")
-    if x.bounded.weight is not None and x.seen().weight > x.bounded.weight:
+    if x.bounded.weight is not None and x.weight_max > x.bounded.weight:
         raise Refused(this, f" is of the value itself: take ips or snips, not {x.method}")
-    if x.seen().clustered:
+    if x.extremes().clustered:
         raise Refused(this, " takes the rows as independent: use 'bootstrap' or 'normal' with ", Option("cluster"))
     if x.error:
         raise Refused(this, " needs exact propensities: use 'normal'")
-    return exact(x.tally(), level, options.get("reward_range"), of_shown=x.bounded.form == "ratio")
+    return exact(x.tally(), how.level, how.reward_range, of_shown=x.bounded.form == "ratio")
 
 
-INTERVALS: dict[str, Callable[[Evidence, float, Mapping[str, Any]], Interval]] = {
+INTERVALS: dict[str, Callable[[Evidence, IntervalSettings], Interval]] = {
     "normal": normal,
     "bootstrap": bootstrap,
     "bca": bca,
     "bernstein": bernstein,
-    "betting": betting,
-    "anytime": anytime,
+    "betting": in_order,
+    "anytime": in_order,
     "clopper_pearson": clopper_pearson,
     "asymptotic": asymptotic,
 }
+OF_LOGS = tuple(name for name in INTERVALS if name != "bca")  # those that `evaluate` offers
 
 
 @dataclass(frozen=True)
@@ -238,8 +298,8 @@ def merge_tallies(a: Tally, b: Tally) -> Tally:
         values = ()
 
     def line(name: str) -> Any:
-        found = [dict(zip(part.values, getattr(part, name), strict=True)) for part in (a, b)]
-        return tuple(sum(part.get(value, 0) for part in found) for value in values)
+        lines = [dict(zip(part.values, getattr(part, name), strict=True)) for part in (a, b)]
+        return tuple(sum(part.get(value, 0) for part in lines) for value in values)
 
     rows, weights = ((min(x[0], y[0]), max(x[1], y[1])) for x, y in ((a.rows, b.rows), (a.weights, b.weights)))
     lines = line("shown"), line("mass"), line("squares")
@@ -255,22 +315,22 @@ def few(x: Tally) -> bool:
     return mass == 0 or mass**2 < FEW * squares
 
 
-def span(x: Tally, given: Interval | None) -> Interval | None:
-    """The two values that rewards can take: as given, or 0 and 1 if all rewards are, or the only two; else None."""
-    if given is not None:
-        return float(given[0]), float(given[1])
+def span(x: Tally, limits: Interval | None) -> Interval | None:
+    """The two values that rewards can take: the limits, or 0 and 1 if all rewards are, or the only two; else None."""
+    if limits is not None:
+        return float(limits[0]), float(limits[1])
     if not x.values or len(x.values) > 2:
         return None
     return (0.0, 1.0) if set(x.values) <= {0.0, 1.0} else x.values if len(x.values) == 2 else None
 
 
-def unseen(x: Tally, level: float, given: Interval | None, *, bound: float | None = None) -> Interval | None:
+def unseen(x: Tally, level: float, limits: Interval | None, *, bound: float | None = None) -> Interval | None:
     """The interval of the value of the policy, for any weights; None if the range of rewards is not known.
 
-    given : bounds of the rewards; bound : W, a bound on the weights; None: the largest weight seen
+    limits : bounds of the rewards; bound : W, a bound on the weights; None: the largest weight seen
     """
-    ends = span(x, given)
-    if ends is None or (given is not None and not x.values):
+    ends = span(x, limits)
+    if ends is None or (limits is not None and not x.values):
         return None
     low, high = ends
     if _even(x) and set(x.values) <= {low, high}:
@@ -292,6 +352,14 @@ def hull(a: Interval, b: Interval | None) -> Interval:
     return a if b is None else (float(np.fmin(a[0], b[0])), float(np.fmax(a[1], b[1])))
 
 
+def wider_gap(gap: Interval, one: Interval | None, other: Interval | None) -> Interval:
+    """The interval of a difference, wide enough to hold every difference of a point of `one` and a point of `other`.
+
+    one, other : intervals of both values that also hold for events not seen. Each fails with half the probability.
+    """
+    return gap if one is None or other is None else hull(gap, (one[0] - other[1], one[1] - other[0]))
+
+
 def _divergence(x: float, m: float) -> float:
     """kl(x, m) = x ln(x/m) + (1 - x) ln((1 - x)/(1 - m))."""
     return float(special.rel_entr(x, m) + special.rel_entr(1 - x, 1 - m))
@@ -308,14 +376,14 @@ def _root(excess: Callable[[float], float], inside: float, outside: float) -> fl
     return outside
 
 
-def exact(x: Tally, level: float, given: Interval | None, *, of_shown: bool) -> Interval:
+def exact(x: Tally, level: float, limits: Interval | None, *, of_shown: bool) -> Interval:
     """Clopper and Pearson's interval.
 
     of_shown : True for the mean reward of the rows that the policy shows; False for the mean of w r over all rows
 
     Raises ValueError if weights differ, or if rewards take other than two values.
     """
-    ends, this = span(x, given), Option("interval", "clopper_pearson")
+    ends, this = span(x, limits), Option("interval", "clopper_pearson")
     if ends is None or not set(x.values) <= set(ends):
         others = "others" if x.values else f"more than {MOST}"
         raise Refused(
@@ -346,11 +414,11 @@ def _even(x: Tally) -> bool:
 
 def _values(r: np.ndarray) -> np.ndarray:
     """The distinct values (V,); an empty array if there are more than MOST."""
-    found: list[float] = []
+    values: list[float] = []
     left = r
     while len(left):
-        if len(found) == MOST:
+        if len(values) == MOST:
             return np.empty(0)
-        found.append(float(left[0]))
+        values.append(float(left[0]))
         left = left[left != left[0]]
-    return np.sort(np.array(found))
+    return np.sort(np.array(values))

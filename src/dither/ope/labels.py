@@ -34,28 +34,36 @@ def order(time: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | Non
         raise ValueError(f"time must hold values that sort: {reason}; pass numbers or dates") from None
 
 
-def _values(given: Any, name: str, what: str, n: int, rows: np.ndarray | None) -> np.ndarray:
-    values = np.asarray(given) if hasattr(given, "dtype") else np.asarray(given, dtype=object)
+def first(wrong: np.ndarray, n: int, rows: np.ndarray | None = None) -> tuple[int, str]:
+    """The place of the first row that is wrong, and words for it: "at row 3 (2 such rows of 9)".
+
+    rows : the numbers of the rows among all n; None: their places
+    """
+    place, count = int(np.argmax(wrong)), int(wrong.sum())
+    row = place if rows is None else rows[place]
+    return place, f"at row {row} ({count} such row{'s' * (count > 1)} of {n})"
+
+
+def _values(labels: Any, name: str, what: str, n: int, rows: np.ndarray | None) -> np.ndarray:
+    values = np.asarray(labels) if hasattr(labels, "dtype") else np.asarray(labels, dtype=object)
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), {what}; got {values.shape}")
-    places = np.arange(n) if rows is None else rows
     values = values if rows is None else values[rows]
     kind = values.dtype.kind
     missing = np.array([_missing(v) for v in values], dtype=bool) if kind == "O" else values != values
     if missing.any():
-        i, count = int(np.argmax(missing)), int(missing.sum())
+        place, where = first(missing, n, rows)
         raise ValueError(
-            f"{name} must not be missing; got {values[i]} at row {places[i]} "
-            f"({count} such row{'s' * (count > 1)} of {n}): fill it in, or leave these rows out with mask="
+            f"{name} must not be missing; got {values[place]} {where}: fill it in, or leave these rows out with mask="
         )
     if kind == "O" and len(values):
         types = [_type(v) for v in values]
         other = np.array([one is not types[0] for one in types])
         if other.any():
-            i, count = int(np.argmax(other)), int(other.sum())
+            place, where = first(other, n, rows)
             raise ValueError(
-                f"{name} must hold values of one type; got {values[i]!r} at row {places[i]} ({count} such "
-                f"row{'s' * (count > 1)} of {n}) beside {values[0]!r} at row {places[0]}: turn all into numbers or str"
+                f"{name} must hold values of one type; got {values[place]!r} {where} beside {values[0]!r} at row "
+                f"{0 if rows is None else rows[0]}: turn all into numbers or str"
             )
     return values
 

@@ -16,23 +16,17 @@ longer counts:
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dither.base import errors
 from dither.deciding import inputs
-from dither.ope import estimators
-from dither.ope.bounded import Interval
-from dither.ope.result import Estimate, IntervalOptions, estimate
+from dither.ope.bounded import Interval, ordered
+from dither.ope.estimators import contributions, split
+from dither.ope.in_memory import estimate
+from dither.ope.result import Estimate
 from dither.ope.rows import row_weights
-
-
-class Ages(NamedTuple):
-    """n decisions, in units of the horizon."""
-
-    delay: np.ndarray  # (n,) from the decision to its reward; inf where none has come by `now`
-    age: np.ndarray  # (n,) from the decision to `now`
 
 
 def settled(r: Any, decided: Any, came: Any, *, now: Any, horizon: Any, default: float = 0.0) -> np.ndarray:
@@ -45,9 +39,8 @@ def settled(r: Any, decided: Any, came: Any, *, now: Any, horizon: Any, default:
 
     Raises ValueError for arrays that do not agree, and for times that make no sense (a reward before its decision).
     """
-    r, ages, horizon = _read(r, decided, came, now, horizon)
-    got = np.where(ages.delay <= horizon, r, default)
-    return np.where(ages.age >= horizon, got, np.nan)
+    r, delay, age, horizon = _read(r, decided, came, now, horizon)
+    return np.where(age >= horizon, np.where(delay <= horizon, r, default), np.nan)
 
 
 def arrived(
@@ -64,18 +57,16 @@ def arrived(
 
     Raises ValueError if no row is as old as the horizon: nobody knows then what comes late.
     """
-    r, ages, horizon = _read(r, decided, came, now, horizon)
-    s = row_weights(weight, len(r))
-    s = np.ones(len(r)) if s is None else s
-    order = np.argsort(ages.age)
-    before = np.concatenate([[0.0], np.cumsum(s[order])])  # weight of the rows that are younger than the i-th
-    there = (ages.delay <= horizon) & (ages.delay <= ages.age)
-    G = 1 - before[np.searchsorted(ages.age[order], np.where(there, ages.delay, 0.0), side="left")] / before[-1]
-    if not np.any((ages.age >= horizon) & (s > 0)):
+    r, delay, age, horizon = _read(r, decided, came, now, horizon)
+    s = _weights(weight, len(r))
+    there = (delay <= horizon) & (delay <= age)
+    younger, total = _below(age, s, np.where(there, delay, 0.0))
+    if not np.any((age >= horizon) & (s > 0)):
         raise ValueError(
-            f"no row is as old as the horizon of {horizon:g}: the oldest is {np.max(ages.age):g} old. Take a shorter "
+            f"no row is as old as the horizon of {horizon:g}: the oldest is {np.max(age):g} old. Take a shorter "
             "horizon, or wait"
         )
+    G = 1 - younger / total
     return default + np.divide(np.where(there, r - default, 0.0), G, out=np.zeros(len(r)), where=there)
 
 
@@ -96,18 +87,13 @@ def delays(decided: Any, came: Any, *, now: Any, weight: Any = None) -> Delays:
 
     Of decisions older than any, it cannot tell: beyond the largest age the share stands still.
     """
-    given = np.asarray(decided)
-    _, ages, _ = _read(np.zeros(given.shape), decided, came, now, None)
-    s = row_weights(weight, len(ages.age))
-    s = np.ones(len(ages.age)) if s is None else s
-    there = ages.delay <= ages.age
-    last = np.where(there, ages.delay, ages.age)
+    _, delay, age, _ = _read(np.zeros(np.shape(decided)), decided, came, now, None)
+    s, there = _weights(weight, len(age)), delay <= age
+    last = np.where(there, delay, age)
     at, place = np.unique(last[there], return_inverse=True)
     events = np.bincount(place, weights=s[there], minlength=len(at))
-    order = np.argsort(last)
-    before = np.concatenate([[0.0], np.cumsum(s[order])])
-    at_risk = before[-1] - before[np.searchsorted(last[order], at, side="left")]
-    return Delays(at, 1 - np.cumprod(1 - events / at_risk))
+    earlier, total = _below(last, s, at)
+    return Delays(at, 1 - np.cumprod(1 - events / (total - earlier)))
 
 
 @dataclass(frozen=True)
@@ -133,25 +119,22 @@ def bounds(
 ) -> Bounds:  # fmt: skip
     """The values of a policy for all rewards within `reward_range` that the missing ones (NaN in r) may have had.
 
-    method, setting, options : as of `contributions`; and `IntervalOptions`. The interval covers the true value at the
+    method, setting, options : as of `contributions`; and `IntervalSettings`. The interval covers the true value at the
         level that its kind has: each of its ends fails as often as an end of that kind does
 
     Raises ValueError for a range that is none, or that a reward is outside of.
     """
-    low, high = float(reward_range[0]), float(reward_range[1])
-    if not -np.inf < low < high < np.inf:
-        raise ValueError(f"reward_range must be two finite numbers, the lower first; got {reward_range!r}")
+    low, high = ordered(reward_range)
     r = inputs.numbers(r, name="r")
     missing = np.isnan(r)
     if np.any((r < low) | (r > high)):
         raise ValueError(
             f"reward_range={reward_range!r} is no bound: rewards go from {np.nanmin(r):g} to {np.nanmax(r):g}"
         )
-    of_interval = {name: value for name, value in options.items() if name in IntervalOptions.__annotations__}
-    of_rows = {name: value for name, value in options.items() if name not in of_interval}
+    of_rows, of_interval = split(options)
     ends = [
         estimate(
-            estimators.contributions(method, np.where(missing, end, r), a, p, Q, M, setting=setting, **of_rows),
+            contributions(method, np.where(missing, end, r), a, p, Q, M, setting=setting, **of_rows),
             warn=end == low, **of_interval | {"reward_range": (low, high)},
         )
         for end in (low, high)
@@ -159,22 +142,37 @@ def bounds(
     return Bounds(ends[0], ends[1], (ends[0].interval[0], ends[1].interval[1]), int(missing.sum()))
 
 
-def _read(r: Any, decided: Any, came: Any, now: Any, horizon: Any) -> tuple[np.ndarray, Ages, float]:
-    """Rewards, ages and the horizon, as numbers of one unit."""
+def _weights(weight: Any, n: int) -> np.ndarray:
+    s = row_weights(weight, n)
+    return np.ones(n) if s is None else s
+
+
+def _below(x: np.ndarray, s: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, float]:
+    """The weight s of the rows whose x is below each of `at` (J,), and that of all rows."""
+    order = np.argsort(x)
+    before = np.concatenate([[0.0], np.cumsum(s[order])])
+    return before[np.searchsorted(x[order], at, side="left")], before[-1]
+
+
+def _read(r: Any, decided: Any, came: Any, now: Any, horizon: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Rewards (n,), delays from decisions to rewards (n,), ages of the decisions (n,) and the horizon, in one unit.
+
+    A delay is infinite where no reward has come by `now`.
+    """
     r, decided, came = inputs.numbers(r, name="r"), np.asarray(decided), np.asarray(came)
     if decided.ndim != 1 or came.shape != decided.shape or r.shape != decided.shape:
         raise ValueError(
             f"r, decided and came must have one number for each decision, (n,); got {r.shape}, {decided.shape}, "
             f"{came.shape}"
         )
-    age, delay = numbered(np.asarray(now) - decided), numbered(came - decided)
+    age, delay = as_numbers(np.asarray(now) - decided), as_numbers(came - decided)
     if np.isnan(age).any() or np.any(age < 0):
         row = int(np.argmax(np.isnan(age) | (age < 0)))
         raise ValueError(f"decided must be a time, and at most now; row {row} has {decided[row]}, and now is {now}")
     if np.any(delay < 0):
         row = int(np.argmax(delay < 0))
         raise ValueError(f"a reward cannot come before its decision; in row {row} it came {delay[row]:g} before")
-    length = np.inf if horizon is None else float(numbered(horizon))
+    length = np.inf if horizon is None else float(as_numbers(horizon))
     if horizon is not None:
         errors.positive("horizon", length)
     delay = np.where(np.isnan(delay) | (delay > age), np.inf, delay)
@@ -183,10 +181,10 @@ def _read(r: Any, decided: Any, came: Any, now: Any, horizon: Any) -> tuple[np.n
         raise ValueError(
             f"r must be a finite number where a reward came; row {int(np.argmax(wrong))} has {r[wrong][0]}"
         )
-    return r, Ages(delay, age), length
+    return r, delay, age, length
 
 
-def numbered(lengths: Any) -> np.ndarray:
+def as_numbers(lengths: Any) -> np.ndarray:
     """Lengths of time as numbers: seconds for timedelta64, else as they are; NaN where missing."""
     array = np.asarray(lengths)
     if array.dtype.kind == "O":

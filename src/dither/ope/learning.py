@@ -18,10 +18,10 @@ import numpy as np
 from dither.base import arrays, errors
 from dither.deciding import inputs
 from dither.ope.choosing import Candidate, ChosenC, choose_c, effective
-from dither.ope.fitting import cross_fit, sklearn
+from dither.ope.fitting import cross_fit, fitted, sklearn
 from dither.ope.rows import ArmRows, with_arms
 
-__all__ = ["Candidate", "ChosenC", "OffPolicy", "choose_c", "effective", "fit", "warm_start"]
+__all__ = ["Candidate", "ChosenC", "OffPolicy", "choose_c", "effective", "fit"]
 
 FOLDS = 5
 
@@ -93,32 +93,32 @@ def fit(
     Raises ValueError for propensities outside (0, 1], an arm off offer and wrong shapes, naming rows; ImportError
     without scikit-learn.
     """
-    log = with_arms(r, a, p, X, mask, weight).standing()
-    n, K, d = log.X.shape
+    rows = with_arms(r, a, p, X, mask, weight).standing()
+    n, K, d = rows.X.shape
     errors.at_least("folds", folds, 2)
     if n < 2 * folds:
         raise ValueError(f"cross-fitting in {folds} folds needs at least {2 * folds} rows, got {n}: pass fewer folds")
     outcome, arms = _regressor(regressor), K if per_arm else 0
     number = np.broadcast_to(np.arange(K, dtype=float)[:, None], (n, K, 1))  # of the arm, for a regressor of its own
-    model, features = (_PerArm(outcome, K), np.concatenate([log.X, number], axis=2)) if per_arm else (outcome, log.X)
-    s = None if log.s is None else log.s / np.mean(log.s)
-    M = cross_fit(log.r, log.a, features, arms=K, regressor=model, folds=folds, seed=seed, weight=s)
-    inverse, clipped = 1 / log.p, 0
+    model, features = (_PerArm(outcome, K), np.concatenate([rows.X, number], axis=2)) if per_arm else (outcome, rows.X)
+    s = None if rows.s is None else rows.s / np.mean(rows.s)
+    M = cross_fit(rows.r, rows.a, features, arms=K, regressor=model, folds=folds, seed=seed, weight=s)
+    inverse, clipped = 1 / rows.p, 0
     if clip is not None:
         errors.positive("clip", clip)
         clipped, inverse = int(np.sum(inverse > clip)), np.minimum(inverse, clip)
-    scores = dr_scores(log, M, inverse)
+    scores = dr_scores(rows, M, inverse)
     final = outcome if policy_regressor is None else _regressor(policy_regressor)
-    row, arm = np.nonzero(log.mask)
-    s = None if log.s is None else log.s[row]
-    trained = _trained(final, log.X[row, arm], scores[row, arm], arm, arms=arms, s=s)
+    row, arm = np.nonzero(rows.mask)
+    s = None if rows.s is None else rows.s[row]
+    trained = _trained(final, rows.X[row, arm], scores[row, arm], arm, arms=arms, s=s)
     return OffPolicy(trained, dim=d, clipped=clipped)
 
 
-def dr_scores(log: ArmRows, M: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+def dr_scores(rows: ArmRows, M: np.ndarray, inverse: np.ndarray) -> np.ndarray:
     """Γ (n, K): M (n, K), corrected for the arm shown by its reward. inverse (n,) : 1/p."""
-    rows, scores = np.arange(len(log.a)), M.copy()
-    scores[rows, log.a] += inverse * (log.r - M[rows, log.a])
+    place, scores = np.arange(len(rows.a)), M.copy()
+    scores[place, rows.a] += inverse * (rows.r - M[place, rows.a])
     return scores
 
 
@@ -146,12 +146,11 @@ def _trained(
 ) -> tuple[Any, ...]:
     """Fitted copies: one for all, or one for each of `arms`; s (n,) weights of the rows, or None."""
 
-    def fitted(keep: Any) -> Any:
-        weights = {} if s is None else {"sample_weight": s[keep] / np.mean(s)}
-        return sklearn("base").clone(regressor).fit(x[keep], y[keep], **weights)
+    def learnt(keep: Any) -> Any:
+        return fitted(regressor, x[keep], y[keep], None if s is None else s[keep] / np.mean(s))
 
     if not arms:
-        return (fitted(slice(None)),)
+        return (learnt(slice(None)),)
     counts = np.bincount(arm, minlength=arms)
     if np.any(counts < 2):
         rare = int(np.argmin(counts))
@@ -159,7 +158,7 @@ def _trained(
             f"per_arm=True needs at least two rows of each arm outside every fold; arm {rare} has {counts[rare]}: "
             f"pass fewer folds, leave the arm out of X, or per_arm=False"
         )
-    return tuple(fitted(arm == k) for k in range(arms))
+    return tuple(learnt(arm == k) for k in range(arms))
 
 
 def _predicted(regressors: tuple[Any, ...], X: np.ndarray) -> np.ndarray:
@@ -170,18 +169,12 @@ def _predicted(regressors: tuple[Any, ...], X: np.ndarray) -> np.ndarray:
     return np.stack(each, axis=-1).reshape(X.shape[:-1])
 
 
-def _regressor(given: Any) -> Any:
+def _regressor(regressor: Any) -> Any:
     linear = sklearn("linear_model")
-    if given is None:
+    if regressor is None:
         return linear.Ridge(alpha=1.0)
-    if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "predict")):
-        raise TypeError(f"regressor must be a scikit-learn regressor, an instance with fit and predict; got {given!r}")
-    return given
-
-
-def warm_start(bandit: Any, r: Any, a: Any, X: Any, *, weight: Any = None) -> Any:
-    """Is no more: `dither.log.warm_start` teaches a bandit a log, and takes arrays too."""
-    successor = (
-        'dither.log.warm_start(bandit, {"arm": a, "reward": r, "features": X}), and "weight": s of a thinned log'
-    )
-    raise errors.gone("dither.ope.learning.warm_start", successor)
+    if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+        raise TypeError(
+            f"regressor must be a scikit-learn regressor, an instance with fit and predict; got {regressor!r}"
+        )
+    return regressor

@@ -15,9 +15,11 @@ The totals of groups of rows are kept besides (`Groups`), for clusters, the boot
 n = Σs is the number of rows of the traffic, and n_g the number in a group. Rows are also grouped into at most BLOCKS
 blocks of 2^k successive rows. In a log of fewer rows, each block is one row. If rows are independent, drawing blocks
 anew is the bootstrap of rows. If they are not, it is more careful.
+
+From an estimate's evidence on (`intervals.estimated`) the road is that of rows in memory. `in_memory` has their
+evidence from two passes over the rows: there a spread that is 0 is exactly 0, which sums cannot promise.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -29,10 +31,10 @@ from dither.log.bets import Balance
 from dither.log.check import together
 from dither.log.schema import KINDS
 from dither.ope import diagnostics, intervals
-from dither.ope.bounded import Bounded, Seen
-from dither.ope.contributions import Contributions, certain_gap, cusum, grouped, ratio, seen, unsupported
+from dither.ope.bounded import LEVELS, Bounded, Extremes, IntervalSettings
+from dither.ope.contributions import Contributions, certain_gap, cusum, extremes, grouped, ratio
 from dither.ope.intervals import Evidence, Tally
-from dither.ope.result import LEVELS, Difference, Estimate, IntervalOptions
+from dither.ope.result import Difference, Estimate
 
 PER = 4  # columns a policy: b, u, v, w
 BLOCKS = 10_000
@@ -61,7 +63,7 @@ class Groups(NamedTuple):
 class Sums(NamedTuple):
     """What is known of J policies from the rows so far. C = 1 + 4J. Only `kept` grows with the number of rows."""
 
-    names: tuple[str, ...]  # (J)
+    names: tuple[Any, ...]  # (J)
     methods: tuple[str, ...]  # (J)
     bounded: tuple[Bounded, ...]  # (J)
     ddof: tuple[int, ...]  # (J)
@@ -78,7 +80,7 @@ class Sums(NamedTuple):
     ends: np.ndarray  # (J, 2) least and largest of the rewards and predictions
     kind: str  # the weakest of the propensities
     clustered: bool
-    known: bool  # whether P was passed
+    has_P: bool  # whether P was passed
     left_out: dict[str, int]  # reason -> rows
     tallies: tuple[Tally, ...]  # (J) rewards by value, for events that are few
     blocks: Groups | None = None  # of successive rows, where the numbers of the rows are known
@@ -90,8 +92,14 @@ class Sums(NamedTuple):
         """Σs: the rows of the traffic."""
         return float(self.mean[0] * self.units)
 
+    def certain(self, j: int) -> float:
+        """The mass of policy j on arms that could not be shown, as far as p and P say it."""
+        return float(self.weights[j, 2]) / self.total
 
-def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any = None, keep: bool = False) -> Sums:
+
+def sums(
+    contributions: Mapping[Any, Contributions], *, numbers: Any = None, cluster: Any = None, keep: bool = False
+) -> Sums:
     """The sums of one part of a log: name -> contributions, all of the same rows.
 
     numbers (n,) : numbers of the rows in the whole log, ascending; "bootstrap" and the test of drift need them
@@ -101,16 +109,16 @@ def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any
 
     If the contributions were made with cluster=, all rows of a cluster must be in one part.
     """
-    if not made:
+    if not contributions:
         raise ValueError("sums needs the contributions of at least one policy")
-    parts = list(made.values())
-    first = parts[0].log
-    for name, part in made.items():
-        if part.n != parts[0].n or not np.array_equal(part.log.r, first.r):
+    parts = list(contributions.values())
+    first = parts[0].rows
+    for name, part in contributions.items():
+        if part.n != parts[0].n or not np.array_equal(part.rows.r, first.r):
             raise ValueError(f"all contributions must be of the same rows, in one order: {name!r} is of others")
-        if (part.log.s is None) != (first.s is None) or not np.array_equal(_s(part), _s(parts[0])):
+        if (part.rows.s is None) != (first.s is None) or not np.array_equal(_s(part), _s(parts[0])):
             raise ValueError(f"all contributions must have the same weight=: {name!r} has another")
-    units = _rows(parts)
+    units = _columns(parts)
     if first.group is not None:
         units = np.stack([grouped(row, first.group) for row in units])
     mean = np.mean(units, axis=1)
@@ -120,11 +128,11 @@ def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any
         each = [np.zeros((3, parts[0].n)) if part.errors is None else part.errors.T for part in parts]
         table = np.concatenate(each) * _s(parts[0])
         slips = table @ table.T
-    found, logs = [seen(part.log) for part in parts], {id(part.log.w): part.log for part in parts}
-    balanced = {key: bets.balance(log.w, log.p, log.s, log.limit) for key, log in logs.items()}
-    tallies = {key: intervals.tallied(log.r, log.w, log.s) for key, log in logs.items()}  # estimators share weights
+    ends, alike = [extremes(part.rows) for part in parts], {id(part.rows.w): part.rows for part in parts}
+    balance = {key: bets.balance(rows.w, rows.p, rows.s, rows.limit) for key, rows in alike.items()}
+    tallies = {key: intervals.tallied(rows.r, rows.w, rows.s) for key, rows in alike.items()}  # many share weights
     return Sums(
-        names=tuple(made),
+        names=tuple(contributions),
         methods=tuple(part.method for part in parts),
         bounded=tuple(part.bounded for part in parts),
         ddof=tuple(part.ddof for part in parts),
@@ -135,57 +143,67 @@ def sums(made: Mapping[str, Contributions], *, numbers: Any = None, cluster: Any
         squares=units @ units.T,
         errors=slips,
         weights=np.array([_weights(part) for part in parts]),
-        largest=np.array([one.weight for one in found]),
-        balance=tuple(balanced[id(part.log.w)] for part in parts),
-        rows=found[0].rows,
-        ends=np.array([(one.low, one.high) for one in found]),
-        kind=KINDS[max(KINDS.index(part.log.kind) for part in parts)],
+        largest=np.array([one.weight for one in ends]),
+        balance=tuple(balance[id(part.rows.w)] for part in parts),
+        rows=ends[0].rows,
+        ends=np.array([(one.low, one.high) for one in ends]),
+        kind=max((part.rows.kind for part in parts), key=KINDS.index),
         clustered=first.group is not None,
-        known=first.gap is not None,
+        has_P=first.gap is not None,
         left_out=dict(first.left_out),
-        tallies=tuple(tallies[id(part.log.w)] for part in parts),
+        tallies=tuple(tallies[id(part.rows.w)] for part in parts),
         blocks=None if numbers is None else blocks(parts, np.asarray(numbers)),
         clusters=None if cluster is None else by_label(parts, np.asarray(cluster)),
-        kept=((first.s, *(part.b for part in parts), *(part.log.w for part in parts)),) if keep else None,
+        kept=((first.s, *(part.b for part in parts), *(part.rows.w for part in parts)),) if keep else None,
     )
 
 
 def _s(part: Contributions) -> Any:
-    return 1.0 if part.log.s is None else part.log.s
+    return 1.0 if part.rows.s is None else part.rows.s
 
 
 def _weights(part: Contributions) -> list[float]:
     """A row of `Sums.weights`."""
-    s, w = _s(part), part.log.w
+    s, w = _s(part), part.rows.w
     carried = s * w
-    return [float(carried @ carried), float(carried @ w), float(np.sum(s * certain_gap(part.log)))]
+    return [float(carried @ carried), float(carried @ w), float(np.sum(s * certain_gap(part.rows)))]
 
 
-def _rows(parts: list[Contributions]) -> np.ndarray:
+def _columns(parts: list[Contributions]) -> np.ndarray:
     """The columns of `Sums`, each one row: (C, n). Written along the rows, which takes a third of the time."""
-    made = np.empty((1 + PER * len(parts), parts[0].n))
-    made[0] = 1.0
+    columns = np.empty((1 + PER * len(parts), parts[0].n))
+    columns[0] = 1.0
     for j, part in enumerate(parts):
-        given = (part.b, part.u, part.v, part.log.w)
-        for k, (column, constant) in enumerate(zip(given, (0.0, 0.0, 1.0, 0.0), strict=True)):
-            made[1 + PER * j + k] = constant if column is None else column
-    if parts[0].log.s is not None:
-        made *= parts[0].log.s
-    return made
+        for k, (x, constant) in enumerate((*part.columns, (part.rows.w, 0.0))):
+            columns[1 + PER * j + k] = constant if x is None else x
+    if parts[0].rows.s is not None:
+        columns *= parts[0].rows.s
+    return columns
 
 
-def by_label(made: Sequence[Contributions], label: np.ndarray) -> Groups:
+def by_label(parts: Sequence[Contributions], label: np.ndarray) -> Groups:
     """The totals of J estimates of the same rows by label (n,), of any kind that can be sorted."""
     labels, index = np.unique(label, return_inverse=True)
-    return Groups(labels, *_totals(made, lambda x: np.bincount(index, weights=x, minlength=len(labels))))
+    return Groups(labels, *_totals(parts, lambda x: np.bincount(index, weights=x, minlength=len(labels))))
 
 
-def blocks(made: Sequence[Contributions], row: np.ndarray) -> Groups:
+def blocks(parts: Sequence[Contributions], row: np.ndarray) -> Groups:
     """The totals of J estimates by blocks; row (n,) the numbers of their rows in the whole log, ascending."""
     width = 1 << (int(row[-1]) // BLOCKS).bit_length()
     label = row // width
     starts = np.flatnonzero(np.diff(label, prepend=-1))
-    return Groups(label[starts], *_totals(made, lambda x: np.add.reduceat(x, starts)), width)
+    return Groups(label[starts], *_totals(parts, lambda x: np.add.reduceat(x, starts)), width)
+
+
+def _totals(parts: Sequence[Contributions], add: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Σs of each of G groups (G,), and Σsb, Σsu, Σsv of each estimate in them (G, J, 3); v = 1 for means."""
+    s = parts[0].rows.s
+    n = add(np.ones(parts[0].n) if s is None else s)
+    T = np.zeros((len(n), len(parts), 3))
+    for j, part in enumerate(parts):
+        for k, (x, constant) in enumerate(part.columns):
+            T[:, j, k] = constant * n if x is None else add(x if s is None else s * x)
+    return n, T
 
 
 def merge_groups(a: Groups, b: Groups) -> Groups:
@@ -200,23 +218,9 @@ def merge_groups(a: Groups, b: Groups) -> Groups:
     return Groups(labels, n, T, width)
 
 
-def _totals(made: Sequence[Contributions], add: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Σs of each of G groups (G,), and Σsb, Σsu, Σsv of each estimate in them (G, J, 3); v = 1 for means."""
-    s = made[0].log.s
-    n = add(np.ones(made[0].n) if s is None else s)
-    T = np.zeros((len(n), len(made), 3))
-    for j, one in enumerate(made):
-        for k, x in enumerate((one.b, one.u, one.v)):
-            if x is not None:
-                T[:, j, k] = add(x if s is None else s * x)
-        if one.v is None:
-            T[:, j, 2] = n
-    return n, T
-
-
 def merge(a: Sums, b: Sums) -> Sums:
     """The sums of two parts of a log together. Their order matters for rounding, and for "betting"."""
-    if any(getattr(a, name) != getattr(b, name) for name in ("names", "methods", "bounded", "clustered", "known")):
+    if any(getattr(a, name) != getattr(b, name) for name in ("names", "methods", "bounded", "clustered", "has_P")):
         raise ValueError(
             f"sums must be of the same policies and estimators: got {a.names} {a.methods} and {b.names} {b.methods}"
         )
@@ -233,59 +237,19 @@ def merge(a: Sums, b: Sums) -> Sums:
         errors=a.errors + b.errors,
         weights=a.weights + b.weights,
         largest=np.maximum(a.largest, b.largest),
-        balance=tuple(bets.merged(x, y) for x, y in zip(a.balance, b.balance, strict=True)),
+        balance=tuple(map(bets.merged, a.balance, b.balance)),
         rows=(min(a.rows[0], b.rows[0]), max(a.rows[1], b.rows[1])),
         ends=np.stack([np.minimum(a.ends[:, 0], b.ends[:, 0]), np.maximum(a.ends[:, 1], b.ends[:, 1])], axis=1),
-        kind=KINDS[max(KINDS.index(a.kind), KINDS.index(b.kind))],
+        kind=max(a.kind, b.kind, key=KINDS.index),
         left_out=dict(sorted(together(a.left_out, b.left_out).items())),
-        tallies=tuple(intervals.merge_tallies(x, y) for x, y in zip(a.tallies, b.tallies, strict=True)),
+        tallies=tuple(map(intervals.merge_tallies, a.tallies, b.tallies)),
         blocks=None if a.blocks is None or b.blocks is None else merge_groups(a.blocks, b.blocks),
         clusters=None if a.clusters is None or b.clusters is None else merge_groups(a.clusters, b.clusters),
         kept=None if a.kept is None or b.kept is None else (*a.kept, *b.kept),
     )
 
 
-def _evidence(s: Sums, j: int, draws: np.ndarray | None) -> Evidence:
-    """What intervals ask of the rows behind the j-th estimate; draws (times, J) : resamples of all."""
-    pick = [0, 1 + PER * j]
-
-    def terms() -> tuple[np.ndarray, np.ndarray | None]:
-        weights = [np.ones(len(part[1 + j])) if part[0] is None else part[0] for part in _kept(s)]
-        return np.concatenate([part[1 + j] for part in _kept(s)]), np.concatenate(weights)
-
-    def drawn(times: int, seed: int | None) -> np.ndarray:
-        return (resample(s, seed=seed, times=times) if draws is None else draws)[:, j]
-
-    return Evidence(
-        value=float(_values(s)[j]),
-        se=_se(s, np.eye(len(s.names))[j], s.ddof[j]),
-        n=s.n,
-        units=s.units if s.clusters is None else len(s.clusters.n),
-        error=float(np.sqrt(_slips(s)[j, j])) / s.total,
-        method=s.methods[j],
-        bounded=s.bounded[j],
-        of_rewards=s.of_rewards[j],
-        seen=lambda: Seen(
-            float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), s.clustered or s.clusters is not None, s.rows
-        ),
-        moments=lambda: (s.mean[pick], s.squares[np.ix_(pick, pick)] / max(s.n - 1, 1)),
-        terms=terms,
-        weights=lambda: np.concatenate([part[1 + len(s.names) + j] for part in _kept(s)]),
-        tally=lambda: s.tallies[j],
-        totals=lambda: _drawn_from(s).totals(j),
-        draws=drawn,
-    )
-
-
-def _kept(s: Sums) -> tuple[tuple[Any, ...], ...]:
-    if s.kept is None:
-        raise ValueError(
-            "interval='betting' and 'anytime' need the terms of the rows: keep them, sums(made, keep=True)"
-        )
-    return s.kept
-
-
-def resample(s: Sums, *, seed: int | None = None, times: int = intervals.RESAMPLES) -> np.ndarray:
+def resample(s: Sums, *, seed: int | None = None, times: int = IntervalSettings.resamples) -> np.ndarray:
     """The J estimates from blocks, or clusters, drawn anew as many as there are: (times, J); NaN for 0/0.
 
     `estimates` and `differences` both take them as draws=.
@@ -302,64 +266,89 @@ def resampled(groups: Groups, seed: Any, *, times: int) -> np.ndarray:
 
 
 def _drawn_from(s: Sums) -> Groups:
-    found = s.blocks if s.clusters is None else s.clusters
-    if found is None:
+    groups = s.blocks if s.clusters is None else s.clusters
+    if groups is None:
         raise ValueError("resamples of sums need the numbers of the rows in the whole log: sums(made, numbers=...)")
-    return found
+    return groups
 
 
-def estimates(
-    s: Sums, *, interval: str = "normal", level: float = 0.95, warn: bool = True, **options: Any
-) -> dict[str, Estimate]:
+def estimates(s: Sums, *, draws: np.ndarray | None = None, warn: bool = True, **options: Any) -> dict[Any, Estimate]:
     """name -> estimate. Value and se are those of the whole log in memory.
 
-    interval, options : as for the estimators (`IntervalOptions`). "bootstrap" and "bca" need sums made with numbers= or
-        cluster=, and "betting" needs keep=True. draws (times, J) : from `resample`, to draw once for several calls
+    options : `IntervalSettings`. "bootstrap" and "bca" need sums made with numbers= or cluster=, and "betting" needs
+        keep=True
+    draws (times, J) : from `resample`, to draw once for several calls
     """
-    errors.within("level", level, *LEVELS)
-    errors.among("interval", interval, intervals.INTERVALS)
-    found, draws = {}, options.pop("draws", None)
-    for name in set(options) - set(IntervalOptions.__annotations__):
-        raise TypeError(str(errors.unknown("option", name, known=[*IntervalOptions.__annotations__, "draws"])))
-    if draws is None and interval in ("bootstrap", "bca"):
-        draws = resample(s, seed=options.get("seed"), times=options.get("resamples", intervals.RESAMPLES))
+    how, results = intervals.settings(options), {}
+    if draws is None and how.interval in ("bootstrap", "bca"):
+        draws = resample(s, seed=how.seed, times=how.resamples)
     for j, name in enumerate(s.names):
         x = _evidence(s, j, draws)
-        health = _health(s, j, options.get("weight_max"))
-        found[name] = Estimate(
-            value=x.value, se=x.se, interval=intervals.INTERVALS[interval](x, level, options), n=s.n, **health,
-            level=level, method=x.method, interval_method=interval, kind=s.kind, left_out=dict(s.left_out), notes=(),
-            contributions=None,
-        )  # fmt: skip
+        results[name] = intervals.estimated(x, how)
         if warn:
-            said = diagnostics.complaints(found[name], known=s.known, certain=certain(s, j))
-            for category, message in said or diagnostics.quiet(found[name]):
-                warnings.warn(f"{name}: {message}", category, stacklevel=2)
-    return found
+            diagnostics.warn_of(results[name], x, stacklevel=3, who=f"{name}: ")
+    return results
 
 
-def differences(s: Sums, base: str, *, level: float = 0.95, draws: np.ndarray | None = None) -> dict[str, Difference]:
+def differences(s: Sums, base: Any, *, level: float = 0.95, draws: np.ndarray | None = None) -> dict[Any, Difference]:
     """name -> the value minus the value of `base`, with the error of the paired difference.
 
     draws (times, J) : from `resample`; the intervals are then percentiles of the differences of the same resamples
     """
     errors.among("policy", base, s.names)
     errors.within("level", level, *LEVELS)
-    values, k, found = _values(s), s.names.index(base), {}
+    values, k, gaps = _values(s), s.names.index(base), {}
     for j, name in enumerate(s.names):
         if j != k:
             c = np.zeros(len(s.names))
             c[j], c[k] = 1.0, -1.0
-            gap, se = float(values[j] - values[k]), _se(s, c, max(s.ddof[j], s.ddof[k]))
-            ends, p_value = intervals.difference(gap, se, level)
-            if draws is not None:
-                ends = intervals.percentiles(draws[:, j] - draws[:, k], level)
-            found[name] = Difference(gap, se, ends, p_value, level, s.n)
-    return found
+            se = _se(s, c, max(s.ddof[j], s.ddof[k]))
+            paired = None if draws is None else draws[:, j] - draws[:, k]
+            gaps[name] = intervals.difference(float(values[j] - values[k]), se, level, s.n, paired)
+    return gaps
 
 
-def _factor(units: int, ddof: int) -> float:
-    return units / (units - ddof) if units > 1 else np.nan  # one unit has no spread
+def _evidence(s: Sums, j: int, draws: np.ndarray | None) -> Evidence:
+    """What the j-th estimate needs of the sums; draws (times, J) : resamples of all."""
+    pick, mean, (squares, spread, _) = [0, 1 + PER * j], float(_of(s, j)[3]), s.weights[j]
+    lean = None if s.blocks is None else s.blocks.lean(j)
+    clustered = s.clustered or s.clusters is not None
+
+    def in_order() -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        if s.kept is None:
+            raise ValueError(
+                "interval='betting' and 'anytime' need the terms of the rows: keep them, sums(made, keep=True)"
+            )
+        parts = [(part[1 + j], part[1 + len(s.names) + j], part[0]) for part in s.kept]
+        b, w, weights = zip(*((b, w, np.ones(len(b)) if t is None else t) for b, w, t in parts), strict=True)
+        return np.concatenate(b), np.concatenate(w), np.concatenate(weights)
+
+    return Evidence(
+        method=s.methods[j],
+        kind=s.kind,
+        value=float(_values(s)[j]),
+        se=_se(s, np.eye(len(s.names))[j], s.ddof[j]),
+        n=s.n,
+        units=s.units if s.clusters is None else len(s.clusters.n),
+        error=float(np.sqrt(_slips(s)[j, j])) / s.total,
+        left_out=s.left_out,
+        ess=float((mean * s.total) ** 2 / squares) if squares else 0.0,
+        weight_mean=mean,
+        weight_max=float(s.largest[j]),
+        weight_sd=float(np.sqrt(max(spread / s.total - mean * mean, 0.0))),
+        drift=float("nan") if lean is None or not np.all(np.isfinite(lean)) else cusum(lean),
+        certain=s.certain(j),
+        has_P=s.has_P,
+        balance=s.balance[j],
+        extremes=lambda: Extremes(float(s.largest[j]), float(s.ends[j, 0]), float(s.ends[j, 1]), clustered, s.rows),
+        bounded=s.bounded[j],
+        of_rewards=s.of_rewards[j],
+        moments=lambda: (s.mean[pick], s.squares[np.ix_(pick, pick)] / max(s.n - 1, 1)),
+        in_order=in_order,
+        tally=lambda: s.tallies[j],
+        totals=lambda: _drawn_from(s).totals(j),
+        draws=lambda times, seed: (resample(s, seed=seed, times=times) if draws is None else draws)[:, j],
+    )
 
 
 def _of(s: Sums, j: int) -> np.ndarray:
@@ -383,18 +372,9 @@ def _coefficients(s: Sums) -> np.ndarray:
 
 def _slips(s: Sums) -> np.ndarray:
     """Σee' of the errors of p: (J, J)."""
-    c = _coefficients(s)
-    J = len(s.names)
-    picked = np.zeros((J, 3 * J))
-    for j in range(J):
-        picked[j, 3 * j : 3 * j + 3] = c[j, 1 + PER * j : 4 + PER * j]
+    columns = np.arange(1, len(s.mean)).reshape(-1, PER)[:, :3].ravel()  # b, u, v of each policy
+    picked = _coefficients(s)[:, columns]
     return picked @ s.errors @ picked.T
-
-
-def _covariance(s: Sums) -> np.ndarray:
-    """Σψψ'/n² of the policies, (J, J), without the factor of the divisor and without the errors of p."""
-    c = _coefficients(s)
-    return c @ s.squares @ c.T / s.total**2
 
 
 def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
@@ -404,31 +384,9 @@ def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
     if s.clusters is not None:
         lean = np.sum([c[j] * s.clusters.lean(int(j)) for j in used], axis=0)
         G = len(lean)
-        own = float(np.sqrt(lean @ lean * G / (G - ddof))) / s.total if ddof < G else np.nan
-        return float(np.sqrt(own**2 + slip))
-    block = _covariance(s)[np.ix_(used, used)]
-    return float(np.sqrt(max(float(c[used] @ block @ c[used]), 0.0) * _factor(s.units, ddof) + slip))
-
-
-def certain(s: Sums, j: int) -> float:
-    """The mass of policy j on arms that could not be shown, as far as p and P say it."""
-    return float(s.weights[j, 2]) / s.total
-
-
-def _health(s: Sums, j: int, limit: float | None) -> dict[str, float]:
-    w, (squares, spread, _) = float(_of(s, j)[3]), s.weights[j]
-    known = None if limit is None else max(limit, float(s.largest[j]))
-    return {
-        "ess": float((w * s.total) ** 2 / squares) if squares else 0.0,
-        "weight_mean": w,
-        "weight_max": float(s.largest[j]),
-        "weight_sd": float(np.sqrt(max(spread / s.total - w * w, 0.0))),
-        "unsupported": unsupported(w, certain(s, j), known=s.known),
-        "weight_test": bets.p_value(s.balance[j], limit=known),
-        "support_test": bets.support(s.balance[j]),
-        "drift": float("nan") if s.blocks is None else _drift(s.blocks.lean(j)),
-    }
-
-
-def _drift(lean: np.ndarray) -> float:
-    return cusum(lean) if np.all(np.isfinite(lean)) else float("nan")
+        spread = float(np.sqrt(lean @ lean * G / (G - ddof))) / s.total if ddof < G else np.nan
+        return float(np.sqrt(spread**2 + slip))
+    psi = _coefficients(s)
+    block = (psi @ s.squares @ psi.T / s.total**2)[np.ix_(used, used)]
+    factor = s.units / (s.units - ddof) if s.units > 1 else np.nan  # one unit has no spread
+    return float(np.sqrt(max(float(c[used] @ block @ c[used]), 0.0) * factor + slip))

@@ -13,7 +13,7 @@ the claim that the value never changed:
                                                                           the limit
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ from scipy import special
 from dither.base import errors
 from dither.log.check import LIGHTEST
 from dither.ope import intervals, labels
-from dither.ope.contributions import Contributions, standard_error
-from dither.ope.late import numbered
-from dither.ope.result import LEVELS, Estimate
+from dither.ope.bounded import LEVELS
+from dither.ope.late import as_numbers
+from dither.ope.result import Estimate
 
 
 def recent(time: Any, *, half_life: Any = None, window: Any = None, at: Any = None) -> np.ndarray:
@@ -41,7 +41,7 @@ def recent(time: Any, *, half_life: Any = None, window: Any = None, at: Any = No
     if (half_life is None) == (window is None):
         raise ValueError("give half_life= or window=, one of the two")
     name, length = ("half_life", half_life) if window is None else ("window", window)
-    length = float(numbered(length))
+    length = float(as_numbers(length))
     errors.positive(name, length)
     age = ages(times, at)
     if window is not None:
@@ -60,7 +60,7 @@ def ages(time: Any, at: Any = None) -> np.ndarray:
         raise ValueError(
             f"time must not be missing; it is in row {int(np.argmax(wrong))} ({int(wrong.sum())} such rows)"
         )
-    return numbered((np.max(times) if at is None else np.asarray(at)) - times)
+    return as_numbers((np.max(times) if at is None else np.asarray(at)) - times)
 
 
 def mean_age(time: Any, weight: Any, at: Any = None) -> float:
@@ -93,7 +93,7 @@ class Periods:
         return "\n".join([*rows, f"P = {self.p_value:.2g} of one value in all periods"])
 
 
-def by_period(made: Estimate, period: Any, *, level: float = 0.95) -> Periods:
+def by_period(estimate: Estimate, period: Any, *, level: float = 0.95) -> Periods:
     """The value of each period, from an estimate of rows, such as `ope.dr(...)`, with normal intervals.
 
     period (n,) : labels of one type, of all rows that were passed to the estimator, such as the day
@@ -101,23 +101,25 @@ def by_period(made: Estimate, period: Any, *, level: float = 0.95) -> Periods:
     Raises ValueError for clusters, whose rows may stand in several periods, and for missing labels.
     """
     errors.within("level", level, *LEVELS)
-    rows = made.contributions
-    if rows is None:
+    terms = estimate.contributions
+    if terms is None:
         raise ValueError("by_period needs an estimate made from rows; sums of a stream do not know the periods")
-    if rows.log.group is not None:
+    if terms.rows.group is not None:
         raise ValueError("by_period takes the rows as independent: leave out cluster=")
-    given = np.asarray(period)
-    number = labels.numbered(period, len(given), rows.log.rows, name="period")
-    if number is None or len(number) != rows.n:
-        raise ValueError(f"period must have one label for each row; got shape {given.shape} for {rows.n} rows")
-    used = given if rows.log.rows is None else given[rows.log.rows]
-    names = [used[int(np.argmax(number == j))] for j in range(int(number.max()) + 1)]
-    found = np.array([_one(rows, np.flatnonzero(number == j)) for j in range(len(names))])
-    value, se, ess = found.T
-    n = np.bincount(number)
-    each = np.array([intervals.about(v, e, level) for v, e in zip(value, se, strict=True)])
-    both = np.array([intervals.about(v, e, level ** (1 / len(names))) for v, e in zip(value, se, strict=True)])
-    return Periods(tuple(names), value, se, n, ess, each, both, one_value(value, se), level)
+    names = np.asarray(period)
+    number = labels.numbered(period, len(names), terms.rows.places, name="period")
+    if number is None or len(number) != terms.n:
+        raise ValueError(f"period must have one label for each row; got shape {names.shape} for {terms.n} rows")
+    names = names if terms.rows.places is None else names[terms.rows.places]
+    first = [int(np.argmax(number == j)) for j in range(int(number.max()) + 1)]
+    parts = [terms.some(np.flatnonzero(number == j)) for j in range(len(first))]
+    value, se, ess = np.array([(part.value(), part.se, part.rows.ess) for part in parts]).T
+    each, both = (
+        np.array([intervals.about(v, e, one) for v, e in zip(value, se, strict=True)])
+        for one in (level, level ** (1 / len(first)))
+    )
+    labelled = tuple(names[place] for place in first)
+    return Periods(labelled, value, se, np.bincount(number), ess, each, both, one_value(value, se), level)
 
 
 def one_value(value: np.ndarray, se: np.ndarray) -> float:
@@ -127,16 +129,3 @@ def one_value(value: np.ndarray, se: np.ndarray) -> float:
     share = 1 / se**2
     middle = np.sum(share * value) / np.sum(share)
     return float(special.chdtrc(len(value) - 1, np.sum(share * (value - middle) ** 2)))
-
-
-def _one(rows: Contributions, at: np.ndarray) -> tuple[float, float, float]:
-    """Value, standard error and effective rows of some rows."""
-    parts: dict[str, Any] = {
-        name: None if (x := getattr(rows, name)) is None else x[at] for name in ("b", "u", "v", "errors")
-    }
-    s = None if rows.log.s is None else rows.log.s[at]
-    part = replace(rows, log=rows.log._replace(r=rows.log.r[at], w=rows.log.w[at], s=s), **parts)
-    carried = part.log.share * part.log.w
-    size = float(carried @ carried)
-    ess = float(np.sum(carried)) ** 2 / size if size else 0.0
-    return part.value(), standard_error(part.influence(), part.log, part.error, ddof=part.ddof), ess

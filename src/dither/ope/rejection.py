@@ -19,7 +19,8 @@ from dither.log.schema import KINDS
 from dither.models import model as contract
 from dither.ope.bounded import Bounded
 from dither.ope.contributions import Contributions
-from dither.ope.result import Estimate, estimate
+from dither.ope.in_memory import estimate
+from dither.ope.result import Estimate
 from dither.ope.rows import Propensities, Rows, with_arms
 
 OTHER = "the policy chose another arm"
@@ -43,29 +44,31 @@ def replay(
     at (n,) : the times of the rows, for a bandit whose model has a half_life: what it has learnt fades to the time of
         each row before it chooses. A log in memory has them, in seconds since 1970
     seed : seed of the thinning; not needed if p is constant
-    -> Estimate over the n rows that count, which `Contributions.log.rows` lists. Its se takes the rewards as
+    -> Estimate over the n rows that count, which `Contributions.rows.places` lists. Its se takes the rewards as
     uncorrelated. This is true of rewards less their means given the past; learning moves these means
 
     Raises ValueError for rows that break a rule (it names the first), and if no row counts.
     """
+    clocked = isinstance(bandit, Bandit) and contract.clocked(bandit.model)  # what it has learnt fades by the clock
     if isinstance(X, Logged):
-        if not all(given is None for given in (a, r, p, weight, mask, at)):
+        if not all(argument is None for argument in (a, r, p, weight, mask, at)):
             raise ValueError("a log in memory has its own a, r, p, weight, mask and at: leave them out")
-        log = X.usable().standing()
-        X = (log.aligned(bandit) if isinstance(bandit, Bandit) and bandit.columns is not None else log).X
-        a, r, weight, mask = log.a, log.r, log.weight, None if log.slots or log.mask.all() else log.mask
-        p = Propensities(log.p, np.empty((0, 0)), KINDS[max(KINDS.index(kind) for kind in set(log.kinds))], 0)
-        at = log.seconds if _clocked(bandit) else None
+        logged = X.usable().standing()
+        X = (logged.aligned(bandit) if isinstance(bandit, Bandit) and bandit.columns is not None else logged).X
+        a, r, weight, mask = logged.a, logged.r, logged.weight, logged.mask
+        mask = None if logged.slots or mask.all() else mask
+        p = Propensities(logged.p, np.empty((0, 0)), max(set(logged.kinds), key=KINDS.index), 0)
+        at = logged.seconds if clocked else None
     kind, p = (p.kind, p.p) if isinstance(p, Propensities) else ("exact", p)
     slots = contract.slots(bandit)
     played = with_arms(r, a, p, X, mask, weight, slots=slots)
-    x, r, arms, p, s, n = played.x, played.r, played.a, played.p, played.s, len(played.r)
-    if _clocked(bandit):
+    s, n = played.s, len(played.r)
+    if clocked:
         at = inputs.times(at, (n,), bandit.model)
     elif at is not None:
         raise TypeError("at is for a bandit whose model has a half_life: leave it out")
     with np.errstate(divide="ignore"):
-        rarity = p if s is None else p * (np.max(s) / s)  # infinite where a row stands for nothing: it never counts
+        rarity = played.p if s is None else played.p * (np.max(s) / s)  # infinite where a row stands for nothing
     if least is None:
         least = float(np.min(rarity))
     errors.within("least", least, 1e-12, float(np.min(rarity)) * (1 + 1e-9))
@@ -73,27 +76,23 @@ def replay(
     counted = np.zeros(n, dtype=bool)
     left_out = {OTHER: 0, THINNED: 0}
     for i in range(n):
-        asked = {} if mask is None else {"mask": played.mask[i]}
-        timed = {} if at is None else {"at": at[i]}
+        offer = {} if mask is None else {"mask": played.mask[i]}
+        when = {} if at is None else {"at": at[i]}
         if at is not None:
             bandit.advance(at[i])
-        if int(bandit.choose(played.X[i], **asked).arm) != arms[i]:
+        if int(bandit.choose(played.X[i], **offer).arm) != played.a[i]:
             left_out[OTHER] += 1
         elif not kept[i]:
             left_out[THINNED] += 1
         else:
             counted[i] = True
-            bandit.update(x[i], r[i], **timed, **({} if slots is None else {"arm": int(arms[i])}))
+            bandit.update(played.x[i], played.r[i], **when, **({} if slots is None else {"arm": int(played.a[i])}))
     if not counted.any():
         raise ValueError(f"no row of {n} counts: the policy never chose the arm that was shown")
     rows = np.flatnonzero(counted)
+    part = played.part(rows)
     counting = Rows(
-        r[rows], arms[rows], p[rows], w=np.ones(len(rows)), Q=np.empty((len(rows), 0)), M=None, p_se=None, kind=kind,
-        group=None, order=None, gap=None, rows=rows, left_out={why: count for why, count in left_out.items() if count},
+        part.r, part.a, part.p, w=np.ones(len(rows)), Q=np.empty((len(rows), 0)), M=None, p_se=None, kind=kind,
+        group=None, order=None, gap=None, places=rows, left_out={why: n for why, n in left_out.items() if n},
     )  # fmt: skip
-    return estimate(Contributions("replay", counting, r[rows], None, None, None, Bounded("model", 0.0)), level=level)
-
-
-def _clocked(bandit: Any) -> bool:
-    """Whether what the bandit has learnt fades by the clock."""
-    return isinstance(bandit, Bandit) and contract.clocked(bandit.model)
+    return estimate(Contributions("replay", counting, part.r, None, None, None, Bounded("model", 0.0)), level=level)

@@ -55,7 +55,7 @@ class Rows(NamedTuple):
     group: np.ndarray | None  # (n,) numbers of the clusters from 0
     order: np.ndarray | None  # (n,) rows in order of time; None: as they are
     gap: np.ndarray | None  # (n,) mass of Q on arms with P = 0; None where P is not known
-    rows: np.ndarray | None  # (n,) places in what was passed; None: all of it
+    places: np.ndarray | None  # (n,) in what was passed; None: all of it
     left_out: dict[str, int]  # reason -> rows
     s: np.ndarray | None = None  # (n,) weights of the rows; None: all are 1
     limit: float | None = None  # what w cannot exceed, max Q/P over rows and arms; None where P is not known
@@ -66,9 +66,21 @@ class Rows(NamedTuple):
         """s over its mean (n,), or 1: what a row's term is multiplied by in a mean over the traffic."""
         return 1.0 if self.s is None else self.s / np.mean(self.s)
 
+    @property
+    def ess(self) -> float:
+        """(Σsw)²/Σ(sw)²: so many rows of equal weight would say as much (Kish); 0 where all weights are 0."""
+        carried = self.share * self.w
+        squares = float(carried @ carried)
+        return float(np.sum(carried)) ** 2 / squares if squares else 0.0
+
     def mean(self, x: np.ndarray) -> float:
         """Σ s x/Σ s of x (n,)."""
         return float(np.mean(x)) if self.s is None else float(np.mean(self.share * x))
+
+    def some(self, which: Any) -> "Rows":
+        """Some of the rows, without clusters, as far as a value and its error read them."""
+        s = None if self.s is None else self.s[which]
+        return self._replace(r=self.r[which], w=self.w[which], s=s, group=None, order=None)
 
 
 def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Rows:
@@ -78,11 +90,11 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Rows:
     or None; options as in `RowOptions`. Raises ValueError that names the argument, the first row that breaks a rule,
     and their number.
     """
-    for name in set(options) - set(RowOptions.__annotations__):
+    for name in options.keys() - RowOptions.__annotations__:
         raise TypeError(str(errors.unknown("option", name, known=RowOptions.__annotations__)))
     if isinstance(p, Propensities):
         options = {"kind": p.kind, **options}
-        _seen(a, p, options)
+        _refuse_rare_arms(a, p, options)
     agree.rows(r=r, a=a, p=p, Q=Q, M=M, **{name: x for name, x in options.items() if name not in ("bad", "kind")})
     agree.columns(Q=Q, M=M, P=options.get("P"))
     r, a, p, Q, M = _shaped(r, a, p, Q, M)
@@ -93,18 +105,18 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Rows:
     kind, p_se = _kind(options.get("kind", "exact"), options.get("p_se"), n)
     exact = np.broadcast_to(np.asarray(options.get("kind", "exact"), dtype=object) == "exact", (n,))
     keep, left_out = _kept(_rules(r, a, p, Q, M, P, exact, proper), n, options, s)
-    rows = None
+    places = None
     if not keep.all():
-        rows = np.flatnonzero(keep)
-        r, a, p, Q = r[rows], a[rows], p[rows], Q[rows]
-        M, P, p_se, s = (None if part is None else part[rows] for part in (M, P, p_se, s))
+        places = np.flatnonzero(keep)
+        r, a, p, Q, M, P, p_se, s = (None if x is None else x[places] for x in (r, a, p, Q, M, P, p_se, s))
     if not len(r):
         raise ValueError(f"no row is left of {n}" + "".join(f"; {count}: {why}" for why, count in left_out.items()))
     arms = a.astype(np.int64)
     q = np.take_along_axis(Q, arms[:, None], axis=1)[:, 0]
     gap = None if P is None else np.sum(Q, axis=1, where=P <= 0)
-    group, order = labels.numbered(options.get("cluster"), n, rows), labels.order(options.get("time"), n, rows)
-    return Rows(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, rows, left_out, s, _limit(Q, P), P)
+    group, order = labels.numbered(options.get("cluster"), n, places), labels.order(options.get("time"), n, places)
+    limit = None if P is None else float(np.max(np.divide(Q, P, out=np.zeros_like(Q), where=P > 0)))
+    return Rows(r, arms, p, q / p, Q, M, p_se, kind, group, order, gap, places, left_out, s, limit, P)
 
 
 def row_weights(weight: Any, n: int) -> np.ndarray | None:
@@ -117,11 +129,10 @@ def row_weights(weight: Any, n: int) -> np.ndarray | None:
     with np.errstate(invalid="ignore"):
         bad = ~((s == 0) | ((s >= LIGHTEST) & (s <= HEAVIEST)))
     if bad.any():
-        row, count = int(np.argmax(bad)), int(bad.sum())
+        row, where = labels.first(bad, n)
         raise ValueError(
             f"weight must be 0 or lie in [{LIGHTEST:g}, {HEAVIEST:g}], as it is how many rows of the traffic a row "
-            f"stands for; got {s[row]} at row {row} ({count} such row{'s' * (count > 1)} of {n}): mend the log, or "
-            f"leave these rows out with mask="
+            f"stands for; got {s[row]} {where}: mend the log, or leave these rows out with mask="
         )
     if n and not s.any():
         raise ValueError(f"weight must not be 0 in all {n} rows: no row stands for anything")
@@ -133,12 +144,7 @@ def second(P: np.ndarray, Q: np.ndarray) -> np.ndarray:
     return np.sum(np.divide(Q * Q, P, out=np.zeros(P.shape), where=P > 0), axis=1)
 
 
-def _limit(Q: np.ndarray, P: np.ndarray | None) -> float | None:
-    """The largest weight that a row could have had, whatever arm it showed."""
-    return None if P is None else float(np.max(np.divide(Q, P, out=np.zeros_like(Q), where=P > 0)))
-
-
-def _seen(a: Any, p: Propensities, options: Mapping[str, Any]) -> None:
+def _refuse_rare_arms(a: Any, p: Propensities, options: Mapping[str, Any]) -> None:
     """Refuse rows whose arm no model of another fold has seen: their p is 0, and nothing is wrong with the log."""
     zero = np.asarray(p.p) == 0
     zero = zero & np.asarray(options["mask"], dtype=bool) if options.get("mask") is not None else zero
@@ -229,11 +235,10 @@ def _kept(rules, n: int, options: Mapping[str, Any], s: np.ndarray | None = None
         if not wrong.any():
             continue
         if bad == "refuse":
-            row, count = int(np.argmax(wrong)), int(wrong.sum())
-            many = f"{count} such rows" if count > 1 else "1 such row"
+            row, where = labels.first(wrong, n)
             raise ValueError(
-                f"{rule}; got {argument[row].tolist()} at row {row} ({many} of {n}): "
-                f"mend the log, or pass bad='leave_out', which biases the estimate and is counted"
+                f"{rule}; got {argument[row].tolist()} {where}: mend the log, or pass bad='leave_out', which biases "
+                f"the estimate and is counted"
             )
         left_out[rule] = int(wrong.sum())
         keep &= ~wrong
@@ -253,12 +258,12 @@ def _kind(kind: Any, p_se: Any, n: int) -> tuple[str, np.ndarray | None]:
             f"p is of kind 'none' at row {int(np.argmax(none))} ({int(none.sum())} of {n} rows): no probability was "
             f"logged. Estimate them with dither.ope.propensities_from, or log with monte_carlo= draws"
         )
-    weakest = KINDS[max((KINDS.index(word) for word in kinds.ravel().tolist()), default=0)]
+    least = max(kinds.ravel().tolist(), key=KINDS.index, default=KINDS[0])
     drawn = np.broadcast_to(kinds == "monte_carlo", (n,))
     if p_se is None:
         if drawn.any():
             raise ValueError("kind='monte_carlo' needs p_se=, the standard error of each p: the interval widens by it")
-        return weakest, None
+        return least, None
     p_se = inputs.numbers(p_se, name="p_se")
     if p_se.shape not in ((), (n,)):
         raise ValueError(f"p_se must be one number or have shape ({n},), one for each row; got {p_se.shape}")
@@ -269,7 +274,7 @@ def _kind(kind: Any, p_se: Any, n: int) -> tuple[str, np.ndarray | None]:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(f"p_se must be finite and not negative, got {p_se[row]} at row {row}")
-    return weakest, p_se
+    return least, p_se
 
 
 class ArmRows(NamedTuple):
@@ -293,8 +298,7 @@ class ArmRows(NamedTuple):
 
     def part(self, rows: Any) -> "ArmRows":
         """Some of the rows."""
-        s = None if self.s is None else self.s[rows]
-        return ArmRows(self.r[rows], self.a[rows], self.p[rows], self.X[rows], self.mask[rows], s)
+        return ArmRows(*(None if x is None else x[rows] for x in self))  # type: ignore[arg-type]
 
 
 def with_arms(r: Any, a: Any, p: Any, X: Any, mask: Any, weight: Any = None, *, slots: int | None = None) -> ArmRows:

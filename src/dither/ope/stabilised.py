@@ -9,6 +9,7 @@ make the terms alike. They may use what was known before round t and nothing els
 besides: P above 0 where Q is (log with floor=), rewards of one law given x and arm.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ import numpy as np
 from dither.base import errors
 from dither.deciding import inputs
 from dither.ope import agree
-from dither.ope.bounded import Bounded
-from dither.ope.contributions import Contributions
-from dither.ope.result import Estimate, IntervalOptions, estimate
-from dither.ope.rows import Propensities, RowOptions, Rows, read
-from dither.ope.weighing import WEIGHTS, terms, weighed
+from dither.ope.contributions import stabilised
+from dither.ope.estimators import split
+from dither.ope.in_memory import estimate
+from dither.ope.result import Estimate
+from dither.ope.rows import Propensities, Rows, read
+from dither.ope.weighing import WEIGHTS
 
 
 def adaptive(
@@ -33,14 +35,14 @@ def adaptive(
     M (n, K) : predictions from earlier rounds alone (`cross_fit` with past=True), or None: 0
     weights : one of `WEIGHTS`
     policies (J, n, K) : the policy of each batch at the contexts of all rows; batch (n,) of each row, in order
-    options : `RowOptions` but for p_se, P and kind, which must be exact, and time; `IntervalOptions` for "normal",
+    options : `RowOptions` but for p_se, P and kind, which must be exact, and time; `IntervalSettings` for "normal",
     "asymptotic" or "bootstrap", which takes the rows as independent given h. Rows of weight= count s_t h_t, with h_t
     from the rows as they are
 
     Raises ValueError for propensities that are not exact, and what `read` raises.
     """
     errors.among("weighting", weights, WEIGHTS)
-    for name in ("p_se", "P", "time"):
+    for name in ("p_se", "time"):
         if options.get(name) is not None:
             raise ValueError(
                 f"adaptive takes no {name}=: P is the second argument of the log and the rows are in order"
@@ -55,25 +57,22 @@ def adaptive(
         raise ValueError(f"P must be (n, K), the logging policy's probabilities of all arms; got {P.shape}")
     K = P.shape[1]
     arms = inputs.whole(a, name="a", below=K, shape=P.shape[:1])
-    of_rows = {name: value for name, value in options.items() if name in RowOptions.__annotations__}
-    log = read(r, a, P[np.arange(len(P)), arms], Q, M, P=P, **of_rows)
-    D = terms(log)
-    batches = _batches(policies, batch, log, K)
+    of_rows, of_interval = split(options)
+    rows = read(r, a, P[np.arange(len(P)), arms], Q, M, P=P, **of_rows)
+    batches = _batches(policies, batch, rows, K)
     if weights == "cadr" and batches is None:
         raise ValueError("weights='cadr' needs policies (J, n, K) and batch (n,): take 'stablevar', which does not")
-    h = weighed(log, D, weights, batches)
-    made = Contributions(f"adaptive {weights}", log, None, h * D, h, None, Bounded("ratio"))
-    return estimate(made, **{name: value for name, value in options.items() if name in IntervalOptions.__annotations__})
+    return estimate(replace(stabilised(weights, rows, batches), method=f"adaptive {weights}"), **of_interval)
 
 
-def _batches(policies: Any, batch: Any, log: Rows, K: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _batches(policies: Any, batch: Any, rows: Rows, K: int) -> tuple[np.ndarray, np.ndarray] | None:
     """policies (J, n, K) and where each batch starts (J + 1,), for the rows used."""
     if policies is None and batch is None:
         return None
     if policies is None or batch is None:
         raise ValueError("policies (J, n, K) and batch (n,) go together: pass both or neither")
     G, labels = inputs.numbers(policies, name="policies"), np.asarray(batch)
-    n = len(log.r) if log.rows is None else max(len(labels), int(log.rows[-1]) + 1)
+    n = len(rows.r) if rows.places is None else max(len(labels), int(rows.places[-1]) + 1)
     if G.ndim != 3 or G.shape[1:] != (n, K) or labels.shape != (n,):
         raise ValueError(f"policies must be (J, {n}, {K}) and batch ({n},); got {G.shape} and {labels.shape}")
     labels = inputs.whole(batch, name="batch", below=len(G), shape=(n,))
@@ -82,6 +81,6 @@ def _batches(policies: Any, batch: Any, log: Rows, K: int) -> tuple[np.ndarray, 
         raise ValueError(
             f"batch must not fall, as rows are in order of time; it does at row {int(np.argmax(falls)) + 1}"
         )
-    if log.rows is not None:
-        G, labels = G[:, log.rows], labels[log.rows]
+    if rows.places is not None:
+        G, labels = G[:, rows.places], labels[rows.places]
     return G, np.searchsorted(labels, np.arange(len(G) + 1))

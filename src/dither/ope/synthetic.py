@@ -29,7 +29,7 @@ SAMPLE = 100_000  # contexts of the truth where their law is continuous, and
 BLOCK = 10_000  # how many of them are held at once
 
 
-class Logged(NamedTuple):
+class SyntheticLog(NamedTuple):
     """A log of n decisions, with what no real log has: the truth is known."""
 
     X: np.ndarray  # (n, K, d)  the arms on offer
@@ -139,7 +139,7 @@ class World:
         each = np.concatenate(terms)
         return Truth(float(each.mean()), float(each.std(ddof=1) / math.sqrt(len(each))))
 
-    def log(self, policy: Any, n: int, *, run: int = 0, learn: bool = False) -> Logged:
+    def log(self, policy: Any, n: int, *, run: int = 0, learn: bool = False) -> SyntheticLog:
         """n decisions of a policy. Contexts and reward noise are those of (seed, run), whatever the policy.
 
         learn : the policy is a `dither.Bandit`, of which every round is played: `choose`, then `update`. It must know
@@ -149,13 +149,13 @@ class World:
         X, context = self._contexts(n, run)
         if learn:
             a, r, p, P = self._play(policy, X, self._noise(n, run))
-            return Logged(X, a, r, p, P, context)
+            return SyntheticLog(X, a, r, p, P, context)
         P = probabilities(policy, X) if context is None else self._table(policy, self.instance.X)[context]
         u = streams.stream(self.seed, run, "policy").random(n)
         a = draw(P, u)
         rows = np.arange(n)
         mu = self.mean(X[rows, a][:, None])[:, 0]
-        return Logged(X, a, self._rewards(mu, self._noise(n, run)), P[rows, a], P, context)
+        return SyntheticLog(X, a, self._rewards(mu, self._noise(n, run)), P[rows, a], P, context)
 
     def _play(self, bandit: Any, X: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, ...]:
         n, K = X.shape[:2]
@@ -201,7 +201,7 @@ class World:
 
 
 @dataclass(frozen=True, eq=False)
-class Softmax:
+class ScoreSoftmax:
     """P(a|X) ∝ exp(x_a'θ/τ): a policy that explores by a score. theta (d,), temperature τ in units of the score."""
 
     theta: np.ndarray
@@ -218,7 +218,7 @@ class Softmax:
 
 
 @runtime_checkable
-class Told(Protocol):
+class TellsProbabilities(Protocol):
     """A policy that tells its probabilities, such as one that was learnt here."""
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
@@ -240,7 +240,7 @@ def uniform(X: np.ndarray) -> np.ndarray:
 
 def probabilities(policy: Any, X: np.ndarray) -> np.ndarray:
     """The choice probabilities of a policy, whatever it is: X (n, K, d) -> (n, K)."""
-    if isinstance(policy, Told):
+    if isinstance(policy, TellsProbabilities):
         return checked(policy.probabilities(X), X.shape[:-1])
     if isinstance(policy, Propensive):
         return checked(policy.propensities(X), X.shape[:-1])

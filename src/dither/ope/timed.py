@@ -16,14 +16,14 @@ from dither.base import errors
 from dither.base.errors import Option, Refused
 from dither.log import check, schema
 from dither.log.logged import Logged
+from dither.ope import candidates, periods
 from dither.ope import late as latency
-from dither.ope import periods
+from dither.ope.bounded import BOUNDED, ONE_VALUE
 
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 LATE = ("settled", "weighted")
-BY = {"hour": "h", "day": "D", "week": "W", "month": "M", "year": "Y"}  # as NumPy has them
-ONE_VALUE = ("betting", "anytime")  # intervals that take all rows to have one value, in their order
-BOUNDED = ("bernstein", *ONE_VALUE, "clopper_pearson")  # and those that need rewards as they came
+BY = {"hour": ("1h", 13), "day": ("1d", 10), "week": ("1w", 10), "month": ("1mo", 7), "year": ("1y", 4)}
+# period -> its length, as polars cuts times (weeks begin on Monday); how much of "2026-01-05T00" names its beginning
 
 
 def seconds(name: str, length: Any) -> float | None:
@@ -33,10 +33,10 @@ def seconds(name: str, length: Any) -> float | None:
     if isinstance(length, timedelta):
         length = length.total_seconds()
     if isinstance(length, str):
-        found = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", length)
-        unit = UNITS.get(found[2] or "s") if found else None
+        parts = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", length)
+        unit = UNITS.get(parts[2] or "s") if parts else None
         try:
-            length = float(found[1]) * unit if found and unit else float(length)
+            length = float(parts[1]) * unit if parts and unit else float(length)
         except ValueError:
             units = ", ".join(UNITS)
             raise ValueError(f"{name} must be seconds, or a number with one of {units}; got {length!r}") from None
@@ -57,15 +57,15 @@ class Timed:
     by: str | None = None  # a column, or one of BY
 
     @classmethod
-    def asked(cls, horizon, late, now, half_life, window, at, by) -> "Timed":
-        """As a user gives them. Raises ValueError for what excludes each other."""
+    def of(cls, horizon, late, now, half_life, window, at, by) -> "Timed":
+        """As a user says it. Raises ValueError for what excludes each other."""
         errors.among("rule for late rewards", late, LATE)
         if half_life is not None and window is not None:
             raise Refused("give ", Option("half_life"), " or ", Option("window"), ", not both")
         lengths = [seconds(name, x) for name, x in (("horizon", horizon), ("half_life", half_life), ("window", window))]
-        for name, given, needs in (("late", late != LATE[0], "horizon"), ("now", now is not None, "horizon")):
-            if given and horizon is None:
-                raise Refused(Option(name), " is for late rewards: give ", Option(needs, "7d"), " too")
+        for name, is_set in (("late", late != LATE[0]), ("now", now is not None)):
+            if is_set and horizon is None:
+                raise Refused(Option(name), " is for late rewards: give ", Option("horizon", "7d"), " too")
         if at is not None and half_life is None and window is None:
             raise Refused(Option("at"), " needs ", Option("half_life", "7d"), " or ", Option("window", "7d"))
         return cls(lengths[0], late, _moment(now), lengths[1], lengths[2], _moment(at), by)
@@ -73,8 +73,8 @@ class Timed:
     @property
     def columns(self) -> set[str]:
         """The columns that it reads."""
-        named = {name for name in (self.by,) if name is not None and name not in BY}
-        return named | {"time"} | ({"reward_time"} if self.horizon else set())
+        by = set() if self.by is None or self.by in BY else {self.by}
+        return by | {"time"} | ({"reward_time"} if self.horizon else set())
 
     def refuse(self, interval: str, in_order: bool) -> None:
         """Raise ValueError for an interval, or estimators, that cannot be had with it."""
@@ -82,47 +82,49 @@ class Timed:
         if self.half_life is not None and interval in ONE_VALUE:
             raise Refused(this, " takes the value to be the same in all rows, and ", Option("half_life"), " does not")
         if self.horizon is not None and self.late == "weighted":
-            if interval in BOUNDED:
+            if interval in (*BOUNDED, "clopper_pearson"):
                 raise Refused(this, " needs rewards as they came: take ", Option("late", "settled"))
             if in_order:
                 settled = Option("late", "settled")
                 raise Refused("an estimator that reads the past needs rewards as they came: take ", settled)
 
-    def applied(self, log: Logged, missing: Any) -> Logged:
+    def applied(self, logged: Logged, missing: Any) -> Logged:
         """The log with the rewards, the weights and the rows that are asked for."""
         if self.horizon is not None and self.late == "settled":
-            r = self._rewards(latency.settled, log, missing)
-            log = check.without(_column(log, "reward", r), np.isfinite(r), "the horizon has not passed")
+            r = self._rewards(latency.settled, logged, missing)
+            logged = check.without(_column(logged, "reward", r), np.isfinite(r), "the horizon has not passed")
         if self.half_life is not None or self.window is not None:
-            s = periods.recent(_times(log), half_life=self.half_life, window=self.window, at=self.at)
-            log = _column(log, "weight", s if log.weight is None else s * log.weight)
-            log = check.without(log, s > 0, "outside of the time that is asked about")
+            s = periods.recent(_times(logged), half_life=self.half_life, window=self.window, at=self.at)
+            logged = _column(logged, "weight", s if logged.weight is None else s * logged.weight)
+            logged = check.without(logged, s > 0, "outside of the time that is asked about")
         if self.horizon is not None and self.late == "weighted":
-            log = _column(log, "reward", self._rewards(latency.arrived, log, missing, weight=log.weight))
-        return log
+            r = self._rewards(latency.arrived, logged, missing, weight=logged.weight)
+            logged = _column(logged, "reward", r)
+        return logged
 
-    def _rewards(self, rule: Callable[..., np.ndarray], log: Logged, missing: Any, **more: Any) -> np.ndarray:
+    def _rewards(self, rule: Callable[..., np.ndarray], logged: Logged, missing: Any, **more: Any) -> np.ndarray:
         """The rewards (n,) that a rule of `late` makes."""
         if isinstance(missing, str):
             number = Option("missing", means="NUMBER")
             raise Refused("with a horizon, say what a reward counts that does not come: ", number)
-        if "reward_time" not in log.frame.columns:
+        if "reward_time" not in logged.frame.columns:
             raise ValueError("a horizon needs the column 'reward_time', which says when a reward came")
-        decided, came, r = _times(log), log.frame["reward_time"].dt.replace_time_zone(None).to_numpy(), log.r
-        unknown = np.isfinite(r) & np.isnat(came)
-        if unknown.any():
-            row = log.numbers[int(np.argmax(unknown))]
-            raise ValueError(f"a reward must say when it came; row {row} does not ({int(unknown.sum())} such rows)")
+        decided, r = _times(logged), logged.r
+        came = logged.frame["reward_time"].dt.replace_time_zone(None).to_numpy()
+        candidates.refuse(np.isfinite(r) & np.isnat(came), logged, "a reward must say when it came")
         now = self.now if self.now is not None else np.max(np.concatenate([decided, came[~np.isnat(came)]]))
         return rule(r, decided, came, now=now, horizon=self.horizon, default=float(missing), **more)
 
-    def labels(self, log: Logged) -> np.ndarray | None:
+    def labels(self, logged: Logged) -> np.ndarray | None:
         """The period of each row, as text (n,); None where nobody asks."""
         if self.by is None:
             return None
-        if self.by in BY and self.by not in log.frame.columns:
-            return _floor(_times(log), BY[self.by]).astype(str)
-        column = log.series(self.by)
+        if self.by in BY and self.by not in logged.frame.columns:
+            _times(logged)
+            length, letters = BY[self.by]
+            starts = logged.frame["time"].dt.truncate(length).dt.strftime("%Y-%m-%dT%H")
+            return starts.str.head(letters).to_numpy().astype(str)
+        column = logged.series(self.by)
         if column.null_count():
             raise ValueError(f"column {self.by!r} must say of every row to which period it belongs")
         return column.to_numpy().astype(str)
@@ -145,37 +147,34 @@ class Timed:
         return said
 
 
-def in_order(log: Logged) -> None:
+def in_order(logged: Logged) -> None:
     """Raise ValueError if the times of the rows say that they are not in order, where an estimator reads the past."""
-    if "time" not in log.frame.columns or log.frame["time"].null_count():
+    if not _timely(logged):
         return
-    falls = np.diff(log.time) < np.timedelta64(0)
+    falls = np.diff(logged.time) < np.timedelta64(0)
     if falls.any():
         raise ValueError(
             f"an estimator for the log of a policy that learns needs the rows in order of time; row "
-            f"{log.numbers[int(np.argmax(falls)) + 1]} is earlier than the one before ({int(falls.sum())} such rows): "
-            "sort the log by its time"
+            f"{logged.numbers[int(np.argmax(falls)) + 1]} is earlier than the one before ({int(falls.sum())} such "
+            "rows): sort the log by its time"
         )
 
 
-def _times(log: Logged) -> np.ndarray:
+def _timely(logged: Logged) -> bool:
+    """Whether every row says when it was decided."""
+    return "time" in logged.frame.columns and not logged.frame["time"].null_count()
+
+
+def _times(logged: Logged) -> np.ndarray:
     """Times of the decisions (n,). Raises ValueError where they are not known."""
-    if "time" not in log.frame.columns or log.frame["time"].null_count():
+    if not _timely(logged):
         raise ValueError("the column 'time' must say of every row when it was decided")
-    return log.time
+    return logged.time
 
 
-def _floor(times: np.ndarray, unit: str) -> np.ndarray:
-    """When the period of each time began. Weeks begin on Monday; those of NumPy on the weekday of 1970-01-01."""
-    if unit != "W":
-        return times.astype(f"datetime64[{unit}]")
-    days = times.astype("datetime64[D]").astype(np.int64)
-    return ((days + 3) // 7 * 7 - 3).astype("datetime64[D]")
-
-
-def _column(log: Logged, name: str, x: np.ndarray) -> Logged:
+def _column(logged: Logged, name: str, x: np.ndarray) -> Logged:
     pl = schema.polars()
-    return replace(log, frame=log.frame.with_columns(pl.Series(name, x, dtype=pl.Float64)))
+    return replace(logged, frame=logged.frame.with_columns(pl.Series(name, x, dtype=pl.Float64)))
 
 
 def _moment(time: Any) -> np.datetime64 | None:

@@ -12,7 +12,7 @@ is. Therefore, of all settings that for sure lose little against the best, the o
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,23 +24,26 @@ from dither.log import reader
 from dither.log.logged import Logged
 from dither.log.warm import warm_start
 from dither.models import model as contract
+from dither.ope import intervals
+from dither.ope.bounded import LEVELS
 from dither.ope.candidates import Saved
-from dither.ope.contributions import certain_gap
+from dither.ope.choosing import ranked
+from dither.ope.contributions import Contributions
 from dither.ope.estimators import contributions
-from dither.ope.result import LEVELS, Difference, Estimate, compare, estimate
-from dither.ope.unseen import rare, wider, wider_gap
+from dither.ope.in_memory import compare, estimate
+from dither.ope.intervals import Tally
+from dither.ope.result import Difference, Estimate
 from dither.ope.verdicts import unsupported
 
 ESTIMATORS = ("dr", "sndr", "snips", "ips")
 FAILURES = (ValueError, TypeError, ArithmeticError, RuntimeError)  # of a setting, which is left out then
-LOSS = 0.05  # of the size of the highest estimate: what one gives up for exploring, where nothing is said
 
 
-class Tried(NamedTuple):
+class TriedSetting(NamedTuple):
     """One setting, judged on the rows that choose."""
 
     spec: Spec
-    found: Estimate
+    estimate: Estimate
     explores: float  # mean over rows of 1/Σp²: how many arms it shows, in effect; 1 for a policy without chance
     unsupported: str  # why the log cannot tell its value, as `dither evaluate` says it; "" where it can
     gap: Difference  # to the setting of the highest estimate; the intervals hold for all pairs at once (Bonferroni)
@@ -50,7 +53,7 @@ class Tried(NamedTuple):
 class Tuned:
     """What `tune` found."""
 
-    tried: tuple[Tried, ...]  # in the order in which they were asked for
+    tried: tuple[TriedSetting, ...]  # in the order in which they were asked for
     best: Spec  # the highest estimate on the rows that choose, among those that the log supports
     tied: tuple[Spec, ...]  # `best`, and those that the log cannot tell apart from it
     chosen: Spec  # of those that for sure lose at most `loss`, the one that explores most
@@ -88,8 +91,13 @@ class Tuned:
             )
         elif thin:
             said.append(f"Not judged, as the log has too little of what it would show: {', '.join(thin)}.")
-        if (few := next((found for one in self.tried if (found := rare(one.found))), None)) is not None:
-            said.append(self._rare(few.values[int(np.argmax(few.mass))]))
+        few = next((tally for one in self.tried if intervals.few(tally := _tally(one.estimate))), None)
+        if few is not None:
+            said.append(
+                f"Few rewards of the rows that chose differ from {few.values[int(np.argmax(few.mass))]:g}, so these "
+                "rows tell little: where all rewards are 0 and 1, or two values, the intervals hold for those that "
+                "were not seen."
+            )
         said.append(
             f"Chosen: {self.chosen}. Of the settings whose interval excludes a loss above {self.loss:.2g} a decision "
             "against the best, it explores most. What exploring teaches for later rounds is not in these numbers."
@@ -103,17 +111,10 @@ class Tuned:
         return said
 
     def _verdict(self) -> str:
-        if why := _unsupported(self.value):
+        if why := _why_not(self.value):
             return f"not supported by this log: {why.rstrip('.')}"
         low, high = self.gain.interval
         return "better" if low > 0 else "worse" if high < 0 else "not told apart"
-
-    def _rare(self, usual: float) -> str:
-        """What few rewards that differ mean for the choice."""
-        return (
-            f"Few rewards of the rows that chose differ from {usual:g}, so these rows tell little: where all rewards "
-            "are 0 and 1, or two values, the intervals hold for those that were not seen."
-        )
 
 
 def tune(
@@ -161,110 +162,122 @@ def tune(
         raise ValueError(
             f"tune needs at least two settings, as in LinFP:c=0.3|1; got {', '.join(map(str, every)) or 'none'}"
         )
-    whole = log if isinstance(log, Logged) else reader.read(log)
-    whole = whole.usable(missing=missing, invalid=invalid, duplicates=duplicates).standing()
-    first, second, last = _parts(whole, learn, choose)
-    made = {"floor": floor, "slots": slots, "dim": whole.X.shape[-1]}
-    found, explores, failed = [], [], {}
+    logged = log if isinstance(log, Logged) else reader.read(log)
+    logged = logged.usable(missing=missing, invalid=invalid, duplicates=duplicates).standing()
+    first, second, last = _parts(logged, learn, choose)
+    trial = SettingTrial(estimator, draws, level, floor, slots, logged.X.shape[-1])
+    fine, judgements, failed = [], [], {}
     for spec in every:
         try:
-            one, shown = _judged(_taught(spec, first, **made), second, estimator, draws=draws, level=level)
+            judgements.append(trial.judged(trial.taught(spec, first), second))
+            fine.append(spec)
         except FAILURES as reason:
             failed[spec] = reason
-            continue
-        found.append(one)
-        explores.append(shown)
-    if not found:
+    if not fine:
         raise next(iter(failed.values()))
-    every = tuple(spec for spec in every if spec not in failed)
-    tried, best = _compared(every, found, explores, level=level)
-    allowed = [one for one in tried if not one.unsupported] or list(tried)
-    loss = LOSS * abs(found[best].value) if loss is None else float(loss)
-    chosen = max((one for one in allowed if one.gap.interval[0] >= -loss), key=lambda one: one.explores).spec
-    bandit = _taught(chosen, _rows(whole, 0, len(first) + len(second)), **made)
-    value, _ = _judged(bandit, last, estimator, draws=draws, level=level)
-    ran = _ran(last, level=level)
+    estimates, explores = zip(*judgements, strict=True)
+    why = [_why_not(one) for one in estimates]
+    ranking = ranked(estimates, [not text for text in why], level=level, loss=loss, gap=_wider_gap)
+    chosen = fine[max(ranking.affordable, key=lambda i: explores[i])]
+    bandit = trial.taught(chosen, _rows(logged, 0, len(first) + len(second)))
+    value, _ = trial.judged(bandit, last)
     return Tuned(
-        tried=tried,
-        best=every[best],
-        tied=tuple(one.spec for one in allowed if one.gap.interval[1] >= 0),
+        tried=tuple(map(TriedSetting, fine, estimates, explores, why, ranking.gaps)),
+        best=fine[ranking.best],
+        tied=tuple(fine[i] for i in ranking.tied),
         chosen=chosen,
-        loss=loss,
+        loss=ranking.loss,
         value=value,
-        gain=wider_gap(compare(value, ran, level=level), value, ran),
+        gain=_wider_gap(value, trial.ran(last), level=level),
         rows=(len(first), len(second), len(last)),
         bandit=bandit,
         failed={str(spec): str(reason) for spec, reason in failed.items()},
     )
 
 
-def _parts(log: Logged, learn: float, choose: float) -> tuple[Logged, Logged, Logged]:
+@dataclass(frozen=True)
+class SettingTrial:
+    """How a setting learns and how it is judged."""
+
+    estimator: str
+    draws: int
+    level: float
+    floor: float
+    slots: int | None
+    dim: int
+
+    def taught(self, spec: Spec, logged: Logged) -> Bandit:
+        """A bandit with these settings that has learnt the rows."""
+        model, policy = spec.configure(self.dim, disjoint=self.slots, facts={})
+        bandit = Bandit(model, policy, dim=self.dim, seed=0, floor=self.floor)
+        warm_start(bandit, logged)
+        return bandit
+
+    def judged(self, bandit: Bandit, logged: Logged) -> tuple[Estimate, float]:
+        """What the bandit, as it is, would have earned; and how many arms it shows, in effect."""
+        if contract.clocked(bandit.model):
+            bandit.advance(np.min(logged.seconds))
+        Q = np.asarray(Saved("bandit", bandit, draws=self.draws).shown(logged).Q)
+        logged = logged.aligned(bandit)
+        M = np.where(logged.mask, bandit.predict(logged.X), 0.0) if self.estimator in ("dr", "sndr") else None
+        of_rows = {"kind": logged.kinds, "p_se": np.nan_to_num(logged.se), "weight": logged.weight}
+        terms = contributions(self.estimator, logged.r, logged.a, logged.p, Q, M, **of_rows)
+        one = estimate(terms, level=self.level, warn=False)
+        tally = _tally(one)
+        if intervals.few(tally):
+            one = replace(one, interval=intervals.hull(one.interval, intervals.unseen(tally, self.level, None)))
+        return one, float(np.mean(1 / np.sum(Q * Q, axis=1)))
+
+    def ran(self, logged: Logged) -> Estimate:
+        """The mean reward of what ran: every weight is 1."""
+        certain = np.ones(len(logged))
+        terms = contributions("ips", logged.r, 0 * certain, certain, certain[:, None], weight=logged.weight)
+        return estimate(terms, level=self.level, warn=False)
+
+
+def _parts(logged: Logged, learn: float, choose: float) -> tuple[Logged, Logged, Logged]:
     for name, share in (("learn", learn), ("choose", choose)):
         errors.within(name, share, 0.01, 0.98)
     if learn + choose > 0.99:
         raise ValueError(f"learn and choose must leave rows that report, got {learn:g} + {choose:g}: at most 0.99")
-    n = len(log)
+    n = len(logged)
     ends = (0, int(learn * n), int((learn + choose) * n), n)
     if min(np.diff(ends)) < 2:
         raise ValueError(f"a log of {n} rows cannot be cut in parts of {learn:g} and {choose:g}: each needs two rows")
-    one, two, three = (_rows(log, *cut) for cut in itertools.pairwise(ends))
+    one, two, three = (_rows(logged, *cut) for cut in itertools.pairwise(ends))
     return one, two, three
 
 
-def _rows(log: Logged, start: int, stop: int) -> Logged:
-    place = np.arange(len(log))
-    return log.filter((place >= start) & (place < stop))
+def _rows(logged: Logged, start: int, stop: int) -> Logged:
+    place = np.arange(len(logged))
+    return logged.filter((place >= start) & (place < stop))
 
 
-def _taught(spec: Spec, log: Logged, *, dim: int, slots: int | None, floor: float) -> Bandit:
-    """A bandit with these settings that has learnt the rows."""
-    model, policy = spec.configure(dim, disjoint=slots, facts={})
-    bandit = Bandit(model, policy, dim=dim, seed=0, floor=floor)
-    warm_start(bandit, log)
-    return bandit
+def _terms(one: Estimate) -> Contributions:
+    """What each row adds to an estimate of rows."""
+    terms: Any = one.contributions
+    return terms
 
 
-def _judged(bandit: Bandit, log: Logged, estimator: str, *, draws: int, level: float) -> tuple[Estimate, float]:
-    """What the bandit, as it is, would have earned; and how many arms it shows, in effect."""
-    if contract.clocked(bandit.model):
-        bandit.advance(np.min(log.seconds))
-    Q = np.asarray(Saved("bandit", bandit, draws=draws).shown(log).Q)
-    log = log.aligned(bandit)
-    M = np.where(log.mask, bandit.predict(log.X), 0.0) if estimator in ("dr", "sndr") else None
-    found = contributions(estimator, log.r, log.a, log.p, Q, M, **_options(log))
-    return wider(estimate(found, level=level, warn=False)), float(np.mean(1 / np.sum(Q * Q, axis=1)))
+def _tally(one: Estimate) -> Tally:
+    """The rewards of an estimate by value."""
+    rows = _terms(one).rows
+    return intervals.tallied(rows.r, rows.w, rows.s)
 
 
-def _ran(log: Logged, *, level: float) -> Estimate:
-    """The mean reward of what ran: every weight is 1."""
-    rows, Q = np.arange(len(log)), log.mask.astype(float)
-    Q[rows, log.a] = 0.0
-    others = np.sum(Q, axis=1)
-    p = np.where(others > 0, log.p, 1.0)
-    Q *= ((1 - p) / np.maximum(others, 1))[:, None]
-    Q[rows, log.a] = p
-    return estimate(contributions("ips", log.r, log.a, p, Q, weight=log.weight), level=level, warn=False)
+def _wider_gap(one: Estimate, other: Estimate, *, level: float) -> Difference:
+    """The difference of two estimates, with an interval that also holds for rewards that their rows do not show.
+
+    Estimates of the same weights differ in nothing.
+    """
+    gap, tallies = compare(one, other, level=level), (_tally(one), _tally(other))
+    if not any(map(intervals.few, tallies)) or np.array_equal(_terms(one).rows.w, _terms(other).rows.w):
+        return gap
+    ends = [intervals.unseen(tally, (1 + level) / 2, None) for tally in tallies]
+    return replace(gap, interval=intervals.wider_gap(gap.interval, *ends))
 
 
-def _options(log: Logged) -> dict[str, Any]:
-    """What the estimators are told of the rows."""
-    se = log.se
-    return {"kind": log.kinds, "weight": log.weight} | ({} if np.all(np.isnan(se)) else {"p_se": np.nan_to_num(se)})
-
-
-def _compared(
-    every: Sequence[Spec], found: Sequence[Estimate], explores: Sequence[float], *, level: float
-) -> tuple[tuple[Tried, ...], int]:
-    """All settings beside the best of those that the log supports, and the place of that one."""
-    why = [_unsupported(one) for one in found]
-    allowed = [i for i, text in enumerate(why) if not text] or range(len(every))
-    best = max(allowed, key=lambda i: found[i].value)
-    simultaneous = 1 - (1 - level) / max(len(every) * (len(every) - 1) / 2, 1)
-    gaps = [wider_gap(compare(one, found[best], level=simultaneous), one, found[best]) for one in found]
-    return tuple(map(Tried, every, found, explores, why, gaps)), best
-
-
-def _unsupported(found: Estimate) -> str:
+def _why_not(one: Estimate) -> str:
     """Why the log cannot tell the value of a policy; "" if it can."""
-    log = found.contributions.log  # type: ignore[union-attr]
-    return unsupported(found, known=log.gap is not None, certain=float(log.mean(certain_gap(log))))
+    terms = _terms(one)
+    return unsupported(one, has_P=terms.rows.gap is not None, certain=terms.certain)

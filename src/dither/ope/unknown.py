@@ -12,36 +12,35 @@ together at `level`. Where the log misses no reward, m is taken as 0: the answer
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from scipy import special
 
 from dither.ope.bounded import Interval
 from dither.ope.candidates import LOGGING
+from dither.ope.evaluation import EvaluationNumbers, Gap
 from dither.ope.result import Difference, Estimate
 
-if TYPE_CHECKING:
-    from dither.ope.judge import Evaluation, Gap
-
+Numbers = TypeVar("Numbers", bound=EvaluationNumbers)
 ANY = "for any missing reward"
 
 
-def bounded(low: "Evaluation", high: "Evaluation", ends: Interval, level: float) -> "Evaluation":
+def bounded(low: Numbers, high: Numbers, ends: Interval, level: float) -> Numbers:
     """One evaluation, whose intervals hold whatever the missing rewards were.
 
     low, high : the evaluations with the lowest and the highest reward for each that is missing, at (1 + level)/2
     """
     gaps = tuple(
-        one._replace(found=_gap(one.found, other.found, _share(low, high, one, ends, level), level))
+        one._replace(difference=_gap(one.difference, other.difference, _share(low, high, one, ends, level), level))
         for one, other in zip(low.gaps, high.gaps, strict=True)
     )
-    made = {key: _value(one, high.estimates[key], level) for key, one in low.estimates.items()}
+    estimates = {key: _value(one, high.estimates[key], level) for key, one in low.estimates.items()}
     periods = {label: bounded(one, high.periods[label], ends, level) for label, one in low.periods.items()}
     how = replace(low.how, level=level)
-    return replace(low, estimates=made, gaps=gaps, periods=periods, how=how, unknown=low.report.filled, events={})
+    return replace(low, estimates=estimates, gaps=gaps, periods=periods, how=how, unknown=low.report.filled, events={})
 
 
-def _share(low: "Evaluation", high: "Evaluation", gap: "Gap", ends: Interval, level: float) -> float:
+def _share(low: Numbers, high: Numbers, gap: Gap, ends: Interval, level: float) -> float:
     """How much more the other policy earned, at most, with the highest rewards than with the lowest."""
     tail = (3 + level) / 4
     by = "mean" if gap.against == LOGGING else gap.estimator

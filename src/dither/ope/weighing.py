@@ -28,31 +28,26 @@ WEIGHTS = ("stablevar", "minvar", "cadr", "uniform")
 LEAST = 1e-4  # least σ̂², in units of the first one known
 
 
-def terms(log: Rows) -> np.ndarray:
-    """D (n,): w r, or the doubly robust terms where there are predictions."""
-    if log.M is None:
-        return log.w * log.r
-    model = np.einsum("ij,ij->i", log.Q, log.M)
-    return model + log.w * (log.r - log.M[np.arange(len(model)), log.a])
+def weighed(rows: Rows, D: np.ndarray, weights: str, batches: Any = None) -> np.ndarray:
+    """h (n,) of the terms D (n,), each from the rows before it. rows.P must be known.
 
-
-def weighed(log: Rows, D: np.ndarray, weights: str, batches: Any = None) -> np.ndarray:
-    """h (n,), each from the rows before it. log.P must be known; batches : the policies, and where each starts."""
-    P: Any = log.P
+    batches : the policies (J, n, K), and where each starts (J + 1,)
+    """
+    P: Any = rows.P
     n, K = P.shape
     if weights == "uniform":
         return np.ones(n)
     if weights == "cadr":
-        return _cadr(log, D, *batches)
+        return _cadr(rows, D, *batches)
     power = -0.5 if weights == "stablevar" else -1.0
     if batches is None:
-        return _recent(_phi(log.Q, P), first=float(K)) ** power
+        return _recent(_phi(rows.Q, P), first=float(K)) ** power
     G, starts = batches
     h = np.full(n, float(K) ** power)
     for j in range(1, len(G)):
         past = slice(0, starts[j])
         if starts[j] and starts[j] < starts[j + 1]:
-            h[starts[j] : starts[j + 1]] = np.mean(_phi(log.Q[past], G[j, past])) ** power
+            h[starts[j] : starts[j + 1]] = np.mean(_phi(rows.Q[past], G[j, past])) ** power
     return h
 
 
@@ -69,19 +64,19 @@ def _recent(x: np.ndarray, *, first: float) -> np.ndarray:
     return (sums[after] - sums[start]) / (after - start)
 
 
-def _cadr(log: Rows, D: np.ndarray, G: np.ndarray, starts: np.ndarray) -> np.ndarray:
+def _cadr(rows: Rows, D: np.ndarray, G: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """1/σ̂ of each batch; 0 in the first, which tells how large σ is and cannot be weighted by what it says."""
     n = len(D)
-    M: Any = np.zeros_like(log.Q) if log.M is None else log.M
-    model, m = np.einsum("ij,ij->i", log.Q, M), M[np.arange(n), log.a]
-    q, variance = log.w * log.p, np.zeros(n)
+    M: Any = np.zeros_like(rows.Q) if rows.M is None else rows.M
+    model, m = np.einsum("ij,ij->i", rows.Q, M), M[np.arange(n), rows.a]
+    q, variance = rows.w * rows.p, np.zeros(n)
     for j in range(1, len(G)):
         t = starts[j]
         if not t or t == starts[j + 1]:
             continue
-        now = G[j, :t][np.arange(t), log.a[:t]]
+        now = G[j, :t][np.arange(t), rows.a[:t]]
         again = np.divide(q[:t], now, out=np.zeros(t), where=now > 0)  # the weights as batch j would have them
-        value, share = model[:t] + again * (log.r - m)[:t], now / log.p[:t]
+        value, share = model[:t] + again * (rows.r - m)[:t], now / rows.p[:t]
         variance[t : starts[j + 1]] = max(np.mean(share * value**2) - np.mean(share * value) ** 2, 0.0)
     h, second = np.zeros(n), int(np.searchsorted(starts, 0, side="right"))  # the batch after the first with rows
     later = slice(starts[min(second, len(G))], n)

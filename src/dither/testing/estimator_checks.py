@@ -20,7 +20,7 @@ SAME = 1e-9  # relative: how nearly an estimate of the same rows must be the sam
 
 
 @dataclass(frozen=True)
-class Question:
+class EstimatorCase:
     """An estimator, its setting, and logs whose truth is known."""
 
     estimator: ope.Estimator
@@ -36,7 +36,7 @@ class Question:
         errors.at_least("rows", self.rows, 20)
         errors.at_least("logs", self.logs, 20)
 
-    def log(self, number: int = 0) -> dict[str, np.ndarray]:
+    def arrays(self, number: int = 0) -> dict[str, np.ndarray]:
         """r, a, p, Q and M of one log: rewards 0 and 1, predictions that are near and wrong."""
         rng, n = np.random.default_rng([self.seed, number]), self.rows
         mu, behaviour, target = self._world()
@@ -55,125 +55,125 @@ class Question:
         rng = np.random.default_rng([self.seed, 99])
         return rng.uniform(0.1, 0.9, (CONTEXTS, ARMS)), *(rng.dirichlet(np.full(ARMS, 3.0), CONTEXTS) for _ in range(2))
 
-    def made(self, log: Mapping[str, Any], **options: Any) -> ope.Contributions:
-        """What each row adds."""
-        M = log["M"] if self.estimator.predicts else None
-        r, a, p, Q = (log[name] for name in "rapQ")
+    def terms(self, arrays: Mapping[str, Any], **options: Any) -> ope.Contributions:
+        """What each row of a log adds."""
+        M = arrays["M"] if self.estimator.predicts else None
+        r, a, p, Q = (arrays[name] for name in "rapQ")
         return ope.contributions(self.estimator, r, a, p, Q, M, setting=self.setting, **options)
 
-    def estimate(self, log: Mapping[str, Any], **options: Any) -> ope.Estimate:
+    def estimate(self, arrays: Mapping[str, Any], **options: Any) -> ope.Estimate:
         """The estimate of a log."""
-        return ope.estimate(self.made(log, **options), warn=False)
+        return ope.estimate(self.terms(arrays, **options), warn=False)
 
 
-def finite(case: Question) -> None:
+def finite(case: EstimatorCase) -> None:
     """A log with support gives a finite value, a standard error above 0, and one term for each row."""
-    made = case.made(case.log())
-    found = ope.estimate(made, warn=False)
+    terms = case.terms(case.arrays())
+    estimate = ope.estimate(terms, warn=False)
     require(
-        np.isfinite(found.value) and 0 < found.se < np.inf,
-        f"the estimate is {found.value:.4g} ± {found.se:.2g}",
+        np.isfinite(estimate.value) and 0 < estimate.se < np.inf,
+        f"the estimate is {estimate.value:.4g} ± {estimate.se:.2g}",
         cure="Divide by sums that cannot be 0 where the log shows what the policy shows",
     )
     require(
-        made.influence().shape == (case.rows,),
-        f"the terms have shape {made.influence().shape}",
+        terms.influence().shape == (case.rows,),
+        f"the terms have shape {terms.influence().shape}",
         cure=f"b, u and v are ({case.rows},), a number for each row",
     )
 
 
-def row_order(case: Question) -> None:
+def row_order(case: EstimatorCase) -> None:
     """The order of the rows does not matter."""
-    log = case.log()
+    arrays = case.arrays()
     turned = np.random.default_rng(1).permutation(case.rows)
-    _agree(case.estimate(log), case.estimate(_rows(log, turned)), "rows in another order",
+    _agree(case.estimate(arrays), case.estimate(_rows(arrays, turned)), "rows in another order",
            cure="Each row's term comes from that row and from sums over all rows")  # fmt: skip
 
 
-def weights(case: Question) -> None:
+def weights(case: EstimatorCase) -> None:
     """A row of weight k counts as k rows, a row of weight 0 as none, and equal weights change nothing."""
-    log = case.log()
+    arrays = case.arrays()
     times = np.random.default_rng(2).integers(0, 4, case.rows)
-    counted, repeated = case.estimate(log, weight=times.astype(float)), case.estimate(_rows(log, _repeat(times)))
+    counted, repeated = case.estimate(arrays, weight=times.astype(float)), case.estimate(_rows(arrays, _repeat(times)))
     require(
         close(counted.value, repeated.value, rtol=SAME),
         f"rows of weight k give {counted.value:.9g}, and each of them k times gives {repeated.value:.9g}",
         cure="Return the unweighted terms: weights are applied to them afterwards",
     )
-    _agree(case.estimate(log, weight=np.full(case.rows, 7.0)), case.estimate(log), "equal weights",
+    _agree(case.estimate(arrays, weight=np.full(case.rows, 7.0)), case.estimate(arrays), "equal weights",
            cure="Return the unweighted terms: weights are applied to them afterwards")  # fmt: skip
 
 
-def clusters(case: Question) -> None:
+def clusters(case: EstimatorCase) -> None:
     """If every row comes twice and each pair is one cluster, the estimate and its standard error stay the same."""
-    log = case.log()
+    arrays = case.arrays()
     twice = np.repeat(np.arange(case.rows), 2)
-    found, once = case.estimate(_rows(log, twice), cluster=twice), case.estimate(log)
-    _agree(found, once, "every row twice, in clusters", cure="Give each row a term of its own: clusters sum them")
+    doubled, once = case.estimate(_rows(arrays, twice), cluster=twice), case.estimate(arrays)
+    _agree(doubled, once, "every row twice, in clusters", cure="Give each row a term of its own: clusters sum them")
 
 
-def reads(case: Question) -> None:
+def reads(case: EstimatorCase) -> None:
     """An estimator that says that it reads "shown" uses nothing but w, m and m̄ of a row."""
-    log = case.log()
+    arrays = case.arrays()
     if case.estimator.reads != "shown":
         return
     rows = np.arange(case.rows)
-    q, m = log["Q"][rows, log["a"]], log["M"][rows, log["a"]]
-    rest = (np.sum(log["Q"] * log["M"], axis=1) - q * m) / (1 - q)
-    brief = log | {"a": np.zeros(case.rows, dtype=int), "Q": np.stack([q, 1 - q], 1), "M": np.stack([m, rest], 1)}
-    _agree(case.estimate(brief), case.estimate(log), "a log that holds w, m and m̄ alone",
+    q, m = arrays["Q"][rows, arrays["a"]], arrays["M"][rows, arrays["a"]]
+    rest = (np.sum(arrays["Q"] * arrays["M"], axis=1) - q * m) / (1 - q)
+    brief = arrays | {"a": np.zeros(case.rows, dtype=int), "Q": np.stack([q, 1 - q], 1), "M": np.stack([m, rest], 1)}
+    _agree(case.estimate(brief), case.estimate(arrays), "a log that holds w, m and m̄ alone",
            cure="Say reads='all arms' of the estimator: then it is given all of Q and M, or is refused")  # fmt: skip
 
 
-def parts(case: Question) -> None:
+def parts(case: EstimatorCase) -> None:
     """Sums of parts of a log, merged, give the estimate of the whole."""
-    log = case.log()
+    arrays = case.arrays()
     cuts = (0, case.rows // 5, case.rows // 2, case.rows)
     total = None
     for i, j in itertools.pairwise(cuts):
-        one = ope.sums({"mine": case.made(_rows(log, np.arange(i, j)))})
+        one = ope.sums({"mine": case.terms(_rows(arrays, np.arange(i, j)))})
         total = one if total is None else ope.merge(total, one)
     assert total is not None
-    _agree(ope.estimates(total, warn=False)["mine"], case.estimate(log), "sums of three parts",
+    _agree(ope.estimates(total, warn=False)["mine"], case.estimate(arrays), "sums of three parts",
            cure="A row's b, u and v must not depend on the other rows: quantiles and means of the log are no part "
            "of them")  # fmt: skip
 
 
-def purity(case: Question) -> None:
+def purity(case: EstimatorCase) -> None:
     """The arrays of the log are read and not written, and two calls give one answer."""
-    log = case.log()
-    for array in log.values():
+    arrays = case.arrays()
+    for array in arrays.values():
         array.flags.writeable = False
-    _agree(case.estimate(log), case.estimate(log), "two calls", cure="Draw nothing: an estimate is a formula",
+    _agree(case.estimate(arrays), case.estimate(arrays), "two calls", cure="Draw nothing: an estimate is a formula",
            rtol=0.0)  # fmt: skip
 
 
-def refused(case: Question) -> None:
+def refused(case: EstimatorCase) -> None:
     """Rows that make no sense, and a setting out of its range, are refused with ValueError."""
-    log = case.log()
+    arrays = case.arrays()
     bad: list[tuple[str, dict[str, Any]]] = [
-        ("r", {"r": np.where(np.arange(case.rows) == 3, np.nan, log["r"])}),
-        ("p", {"p": np.where(np.arange(case.rows) == 3, 0.0, log["p"])}),
-        ("Q", {"Q": log["Q"] * 2}),
-        ("a", {"a": log["a"] + ARMS}),
+        ("r", {"r": np.where(np.arange(case.rows) == 3, np.nan, arrays["r"])}),
+        ("p", {"p": np.where(np.arange(case.rows) == 3, 0.0, arrays["p"])}),
+        ("Q", {"Q": arrays["Q"] * 2}),
+        ("a", {"a": arrays["a"] + ARMS}),
     ]
     for name, changes in bad:
-        _refuses(case, log | changes, f"{name} that makes no sense")
+        _refuses(case, arrays | changes, f"{name} that makes no sense")
     if case.estimator.setting is not None:
         name, low, high = case.estimator.setting
         for value in (low - 1, float("nan"), high * 2):
-            _refuses(dataclasses.replace(case, setting=value), log, f"{name}={value:g}")
+            _refuses(dataclasses.replace(case, setting=value), arrays, f"{name}={value:g}")
 
 
-def unbiased(case: Question) -> None:
+def unbiased(case: EstimatorCase) -> None:
     """Over many logs the estimates average to the truth, where unbiased=True says so."""
     if not case.unbiased:
         return
-    found = np.array([case.estimate(case.log(number)).value for number in range(case.logs)])
-    se = found.std(ddof=1) / np.sqrt(case.logs)
+    values, truth = np.array([case.estimate(case.arrays(i)).value for i in range(case.logs)]), case.truth()
+    se = values.std(ddof=1) / np.sqrt(case.logs)
     require(
-        abs(found.mean() - case.truth()) <= chance.errors_allowed(1) * se,
-        f"the estimates of {case.logs} logs average {found.mean():.5g} ± {se:.2g}, and the truth is {case.truth():.5g}",
+        abs(values.mean() - truth) <= chance.errors_allowed(1) * se,
+        f"the estimates of {case.logs} logs average {values.mean():.5g} ± {se:.2g}, and the truth is {truth:.5g}",
         cure="Weight each reward by Q/p of the arm shown; or leave unbiased=True out, if a bias is meant",
     )
 
@@ -188,7 +188,7 @@ def check_estimator(
     logs: int = 200,
     seed: int = 0,
     expected_failed_checks: Mapping[str, str] | None = None,
-) -> Question:
+) -> EstimatorCase:
     """Check an estimator of `dither.ope` on logs whose truth is known.
 
     estimator : a name in `ope.ESTIMATORS`, an `ope.Estimator`, or its function (log, setting) -> contributions
@@ -202,36 +202,36 @@ def check_estimator(
     LookupError for a name of no check or estimator. `check_estimator.checks(...)`, with the same arguments, lists them
     one by one.
     """
-    found = find(estimator)
-    if found.reads == "past":
+    rule = find(estimator)
+    if rule.reads == "past":
         raise ValueError(
             "check_estimator is for estimators whose rows stand for themselves: what one that reads the past makes of "
             "a row depends on the others, so its parts do not add up"
         )
-    name = estimator if isinstance(estimator, str) else getattr(found.rows, "__name__", "the estimator")
-    return Question(found, name, setting, rows, logs, unbiased, seed, dict(expected_failed_checks or {}))
+    name = estimator if isinstance(estimator, str) else getattr(rule.rows, "__name__", "the estimator")
+    return EstimatorCase(rule, name, setting, rows, logs, unbiased, seed, dict(expected_failed_checks or {}))
 
 
-def _rows(log: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.ndarray]:
-    return {name: array[which] for name, array in log.items()}
+def _rows(arrays: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: array[which] for name, array in arrays.items()}
 
 
 def _repeat(times: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(times)), times)
 
 
-def _agree(found: ope.Estimate, wanted: ope.Estimate, what: str, *, cure: str, rtol: float = SAME) -> None:
+def _agree(estimate: ope.Estimate, other: ope.Estimate, what: str, *, cure: str, rtol: float = SAME) -> None:
     """Value and standard error of two estimates are the same."""
     for name in ("value", "se"):
-        x, y = getattr(found, name), getattr(wanted, name)
+        x, y = getattr(estimate, name), getattr(other, name)
         require(close(x, y, rtol=rtol), f"{what}: {name} is {farthest(x, y)}", cure=cure)
 
 
-def _refuses(case: Question, log: Mapping[str, Any], what: str) -> None:
+def _refuses(case: EstimatorCase, arrays: Mapping[str, Any], what: str) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            case.made(log)
+            case.terms(arrays)
     except ValueError:
         return
     require(False, f"{what} is taken", cure="Start from the rows that `dither.ope.contributions` has checked")

@@ -7,8 +7,9 @@ import typer
 from dither import datasets
 from dither.algorithms import grids, spec
 from dither.cli import inventory
+from dither.cli.app import expanded
 from dither_bench.commands import running
-from dither_bench.commands.options import Computing, Reference, Showing, Storing, Trying, expanded
+from dither_bench.commands.options import Computing, Reference, Showing, Storing, Trying
 from dither_bench.define import environments, figures
 
 _LINEAR = environments.describe("linear")

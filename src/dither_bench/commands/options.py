@@ -1,9 +1,5 @@
-"""The options that several commands share, in groups. `expanded` puts the options of a group into a command."""
+"""The options that several commands share, in groups (`dither.cli.app.expanded`)."""
 
-import dataclasses
-import functools
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -135,28 +131,3 @@ class Showing:
         """How the pictures look. Raises ValueError or LookupError for what cannot be."""
         formats = pictures.formats(self.form)
         return PictureLook(self.band, self.log, self.width, self.title, self.called, formats, self.latex, self.profile)
-
-
-def expanded(function: Callable[..., None]) -> Callable[..., None]:
-    """The command, with the options of a group in the place of each parameter that is such a group."""
-    parameters: list[tuple[str, Any, Any]] = []
-    groups: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        if dataclasses.is_dataclass(parameter.annotation):
-            groups[parameter.name] = parameter.annotation
-            parameters += [(f.name, f.default, f.type) for f in dataclasses.fields(parameter.annotation)]
-        else:
-            parameters.append((parameter.name, parameter.default, parameter.annotation))
-
-    @functools.wraps(function)
-    def command(**options: Any) -> None:
-        for name, group in groups.items():
-            options[name] = group(**{field.name: options.pop(field.name) for field in dataclasses.fields(group)})
-        function(**options)
-
-    only = inspect.Parameter.KEYWORD_ONLY
-    command.__annotations__ = {name: kind for name, _, kind in parameters}
-    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads
-        [inspect.Parameter(name, only, default=default, annotation=kind) for name, default, kind in parameters]
-    )
-    return command

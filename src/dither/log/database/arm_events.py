@@ -1,4 +1,4 @@
-"""The events of a catalogue of arms, in the ledger: each with its time and version (`features.arm_events`)."""
+"""The events of a catalogue of arms, in the ledger: each with its time and version (`features.catalogue_events`)."""
 
 import json
 from collections.abc import Iterable
@@ -6,21 +6,21 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.features.arm_events import Event
+from dither.features.catalogue_events import ArmEvent
 from dither.log.database import lessons, sql_tables
 from dither.log.database.home import Home
 
 _ARM = sql_tables.arms.c
 
 
-def since(connection: sa.Connection, version: int) -> list[Event]:
+def since(connection: sa.Connection, version: int) -> list[ArmEvent]:
     """The events after a version, in order."""
     fields = sa.select(_ARM.version, _ARM.what, _ARM.id, _ARM.record).where(_ARM.version > version)
     rows = connection.execute(fields.order_by(_ARM.version))
-    return [Event(n, what, id, None if record is None else json.loads(record)) for n, what, id, record in rows]
+    return [ArmEvent(n, what, id, None if record is None else json.loads(record)) for n, what, id, record in rows]
 
 
-def put(connection: sa.Connection, home: Home, events: Iterable[Event]) -> None:
+def put(connection: sa.Connection, home: Home, events: Iterable[ArmEvent]) -> None:
     """Write new events. The lease row is locked by the caller, so versions have no gap."""
     now = home.now(connection)
     rows: list[dict[str, Any]] = [

@@ -131,7 +131,7 @@ erasures = sa.Table(
     sa.Column("decisions", sa.Integer, nullable=False),  # how many
 )
 
-arms = sa.Table(  # the events of the catalogue (`features.arm_events.Event`)
+arms = sa.Table(  # the events of the catalogue (`features.catalogue_events.ArmEvent`)
     PREFIX + "arms",
     metadata,
     sa.Column("version", Whole, primary_key=True, autoincrement=False),

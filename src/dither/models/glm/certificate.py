@@ -59,6 +59,11 @@ def cut(a: Array) -> Array:
     return arrays.namespace(a).where(a < FAR, a, FAR)
 
 
+def grown(a: Array) -> Array:
+    """e^a - 1, for a >= 0 as of `cut`: (...)."""
+    return arrays.namespace(a).expm1(cut(a))
+
+
 def phi(a: Array) -> Array:
     """φ(a) = (e^a - 1 - a)/a² for a >= 0; then |μ(z + d) - μ(z) - μ'(z) d| <= M μ'(z) d² φ(M |d|)."""
     xp = arrays.namespace(a)

@@ -29,8 +29,8 @@ LITTLE = 0.05  # of `tol`, by which rows that are not read may move an estimate 
 
 def aged(model: Any, state: Any, r: Array, weight: Array | None, at: Array | None) -> tuple[Any, Array | None]:
     """The state when one more observation comes, r (...), and what that one counts (...)."""
-    given = (A if A is None else A[..., None] for A in (weight, at))
-    left, weight, now = forgetting.fade(model, r[..., None], weight=next(given), at=next(given), now=state.now)
+    rows = (A if A is None else A[..., None] for A in (weight, at))
+    left, weight, now = forgetting.fade(model, r[..., None], weight=next(rows), at=next(rows), now=state.now)
     one = None if weight is None else weight[..., 0]
     if model.window is not None:
         xp = arrays.namespace(r)
@@ -48,27 +48,18 @@ def advanced(model: Any, state: Any, at: Array) -> Any:
 
 def taken(model: Any, state: Any, X: Array, r: Array, *, weight: Array | None = None, at: Array | None = None) -> Any:
     """The state with rows X (..., n, d) in its history, and its old θ̂ and Ĥ: an update must follow."""
-    xp = arrays.namespace(X)
     left, weight, now = forgetting.fade(model, r, weight=weight, at=at, now=state.now)
-    rows = state.history if model.window is not None else history.faded(state.history, left)
-    rows = history.append_many(rows, X, r, weight)
-    if model.window is not None:
-        rows = history.windowed(rows, model.window)
-    kept = state.lazy
-    kept = kept._replace(
-        xmax=xp.maximum(kept.xmax, xp.max(arrays.norms(X), axis=-1)),
-        mass=None if kept.mass is None else left * kept.mass,
-    )
-    return _lost(state._replace(history=rows, now=now, lazy=kept))
+    rows, kept = state.history, state.lazy
+    if model.window is None:
+        rows, kept = history.faded(rows, left), kept._replace(mass=left * kept.mass)
+    state = learn.taken(state._replace(history=rows, now=now, lazy=kept), X, r, weight)
+    return state if model.window is None else state._replace(history=history.windowed(state.history, model.window))
 
 
 def gram_width(model: Any, state: Any, X: Array) -> Array:
     """‖x_i‖ in the norm of V⁻¹, V = λI + Σ ω xx': X (..., K, d) -> (..., K)."""
-    xp = arrays.namespace(X)
-    lam = xp.zeros_like(state.theta[..., 0]) + model.lam
-    R = xp.linalg.cholesky(_gram(state.history, lam)).mT
-    eye = xp.eye(R.shape[-1], dtype=R.dtype, device=arrays.device(R))
-    return arrays.norms(X @ xp.linalg.solve(R, xp.zeros_like(R) + eye))
+    lam = arrays.namespace(X).full_like(state.theta[..., 0], model.lam)
+    return arrays.norms(X @ arrays.root_of_inverse(_gram(state.history, lam)))
 
 
 def gram_sample(state: Any, eta: Array) -> Array:
@@ -102,12 +93,12 @@ def _faded(model: Any, state: Any, left: Array, now: Array | None) -> Any:
             rows, kept = dropped(model, rows, kept, state.F)
     state = state._replace(history=rows, now=now)
     if state.H is None:
-        return _lost(state)
+        return learn.doubted(state)
     d, wide = state.theta.shape[-1], left[..., None, None]
     H = wide * state.H + (1 - wide) * rho * xp.eye(d, dtype=left.dtype, device=arrays.device(left))
     F = arrays.root_of_inverse(H)
     if F is None:
-        return _lost(state._replace(H=H))
+        return learn.doubted(state._replace(H=H))
     half = arrays.dot(F.mT, (1 - left)[..., None] * rho * state.theta)
     theta = state.theta - arrays.dot(F, half)
     return state._replace(F=F, theta=theta, H=H, lazy=lazy.faded(kept, left, arrays.norms(half), F, rho=rho))
@@ -145,10 +136,4 @@ def dropped(model: Any, rows: History, kept: lazy.Lazy, F: Array) -> tuple[Histo
 def _windowed(model: Any, state: Any, weight: Array) -> Any:
     """The state whose rows leave room for one that counts weight (...)."""
     rows = history.windowed(state.history, model.window - weight[..., None])
-    return _lost(state._replace(history=history.compact(rows)))
-
-
-def _lost(state: Any) -> Any:
-    """The state of whose θ̂ and Ĥ nothing is certain, so that the next update reads the history."""
-    xp, kept = arrays.namespace(state.theta), state.lazy
-    return state._replace(lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf), exact=xp.zeros_like(kept.exact)))
+    return learn.doubted(state._replace(history=history.compact(rows)))

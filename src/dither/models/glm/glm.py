@@ -33,7 +33,7 @@ from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models import digits, forgetting, history, statistics
 from dither.models.forgetting import Forgetting
-from dither.models.glm import forgotten, lazy, learn, newton, refits, rounding
+from dither.models.glm import certificate, forgotten, lazy, learn, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
 from dither.models.one_theta import OneTheta
@@ -288,7 +288,7 @@ class GLM(Forgetting, OneTheta):
         unit = (d + 4) * rounding.UNIT
         inverse = kept.inverse if state.G is None else lazy.square(state.F)
         rho = kept.stretch * (kept.noise + unit * xp.sqrt(kept.trace) * arrays.norms(state.theta))
-        omega = newton.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
+        omega = certificate.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
         return digits.told(rho, omega)
 
     def reach(self, state: GLMState) -> Array:

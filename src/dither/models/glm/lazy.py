@@ -21,13 +21,13 @@ import math
 from typing import Any, NamedTuple
 
 import array_api_compat
-import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.links import Link
 from dither.models import buffers
-from dither.models.glm import certificate, hessian, newton, rounding
+from dither.models.glm import certificate, hessian, rounding
+from dither.models.glm.batched import Solution
 
 FIRST = 16  # rows that the buffer has room for at the start
 QUICK = 5  # Newton steps after which the root is looked for inside a bracket
@@ -49,31 +49,34 @@ class Buffer(NamedTuple):
 class Lazy(NamedTuple):
     """Shapes (...) are replications. "At most" marks a bound; H is the Hessian of the objective."""
 
+    # What the last pass left.
     base: Array  # (..., d)  the estimate of the last pass
     R: Array  # (..., d, d)  R'R is H there
-    offset: Array  # (...)  |log eigenvalues| of R'R against the curvature at base, at most
+    old: Array  # (...)  max ‖x‖ in the norm of (R'R)⁻¹ over the old rows, at most
+    exact: Array  # (...)  how many rows there were when `old` was last computed from the rows; int64
+    passes: Array  # (...)  how often the history was read; int64
+    nu: Array  # (...)  the multiplier of ‖θ‖ <= S
+    # What is certain now.
+    bound: Array  # (..., 2)  E, and the bound on |log eigenvalues|
     slope: Array  # (...)  the slope of the model at θ, in the norm of (R'R)⁻¹, at most
+    noise: Array  # (...)  the part of `slope` that is rounding, summed over observations as independent errors are
+    offset: Array  # (...)  |log eigenvalues| of R'R against the curvature at base, at most
+    blur: Array  # (...)  |log eigenvalues| of FF' that are rounding, summed likewise
+    reach: Array  # (...)  max ‖x‖ in the norm of the current H⁻¹ over all rows, at most
+    stretch: Array  # (...)  length in the norm of Ĥ of a vector of length 1 in the norm of H, at most
     zmax: Array  # (...)  the largest of |x'base| over the old rows and |ζ| over the later ones
     xmax: Array  # (...)  max ‖x‖
-    old: Array  # (...)  max ‖x‖ in the norm of (R'R)⁻¹ over the old rows, at most
-    reach: Array  # (...)  max ‖x‖ in the norm of the current H⁻¹ over all rows, at most
-    buffer: Buffer  # the later rows
-    fill: Array  # (...)  how many they are; int64
-    bound: Array  # (..., 2)  E, and the bound on |log eigenvalues|
-    passes: Array  # (...)  how often the history was read; int64
-    exact: Array  # (...)  how many rows there were when `old` was last computed from the rows; int64
-    nu: Array  # (...)  the multiplier of ‖θ‖ <= S
-    stretch: Array  # (...)  length in the norm of Ĥ of a vector of length 1 in the norm of H, at most
-    noise: Array  # (...)  the part of `slope` that is rounding, summed over observations as independent errors are
-    blur: Array  # (...)  |log eigenvalues| of FF' that are rounding, summed likewise
     trace: Array  # (...)  tr H
     inverse: Array  # (...)  tr H⁻¹
+    # What came since.
+    buffer: Buffer  # the later rows
+    fill: Array  # (...)  how many they are; int64
     left: Array | None = None  # (...)  what the old rows count, as a share of what they did at the last pass
     mass: Array | None = None  # (...)  what rows that were dropped count, as they fade: `forgotten.dropped`
     unread: Array | None = None  # (...)  how many rows at the beginning passes need not read; int64
 
 
-class Step(NamedTuple):
+class RowStep(NamedTuple):
     """One step of the recursion, as `learn` takes it. Shapes are (...), but theta and u are (..., d)."""
 
     theta: Array  # before the step
@@ -93,12 +96,17 @@ def init(zeros: Array, rho: float, lam: float) -> Lazy:
     def empty(*shape: int, whole: bool = False) -> Array:
         return xp.zeros((*batch, *shape), dtype=xp.int64 if whole else zeros.dtype, device=device)
 
-    R = empty(d, d) + rho**0.5 * xp.eye(d, dtype=zeros.dtype, device=device)
+    numbers = ("old", "nu", "slope", "noise", "offset", "blur", "reach", "zmax", "xmax")
     return Lazy(
-        *(empty(d), R, empty(), empty(), empty(), empty(), empty(), empty()),
-        *(Buffer(empty(FIRST, d), empty(FIRST), empty(FIRST)), empty(whole=True)),
-        *(empty(2), empty(whole=True), empty(whole=True), empty(), empty() + max(1.0, (lam / rho) ** 0.5)),
-        *(empty(), empty(), empty() + rho * d, empty() + d / rho),
+        base=empty(d),
+        R=empty(d, d) + rho**0.5 * xp.eye(d, dtype=zeros.dtype, device=device),
+        buffer=Buffer(empty(FIRST, d), empty(FIRST), empty(FIRST)),
+        bound=empty(2),
+        stretch=empty() + max(1.0, (lam / rho) ** 0.5),
+        trace=empty() + rho * d,
+        inverse=empty() + d / rho,
+        **{name: empty() for name in numbers},
+        **{name: empty(whole=True) for name in ("exact", "passes", "fill")},
     )
 
 
@@ -117,12 +125,9 @@ def proximal(z: Array, q: Array, r: Array, omega: Array, *, link: Link) -> tuple
         if not arrays.some(going):
             return zeta, omega * slope, abs(f)
         zeta = arrays.namespace(z).where(going, new, zeta)
-    slow = _bracketed(z, k, r, omega, link=link)
-    return (
-        arrays.namespace(z).where(going, slow[0], zeta),
-        arrays.namespace(z).where(going, slow[1], omega * slope),
-        arrays.namespace(z).where(going, slow[2], abs(f)),
-    )
+    root, v, left = _bracketed(z, k, r, omega, link=link)
+    where = arrays.namespace(z).where
+    return where(going, root, zeta), where(going, v, omega * slope), where(going, left, abs(f))
 
 
 def _bracketed(z: Array, k: Array, r: Array, omega: Array, *, link: Link) -> tuple[Array, Array, Array]:
@@ -159,7 +164,7 @@ def _between(x: Array, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-def drifted(lazy: Lazy, x: Array, r: Array, step: Step) -> Lazy:
+def drifted(lazy: Lazy, x: Array, r: Array, step: RowStep) -> Lazy:
     """What is kept, with what rounding may have done to the model at one observation: x (..., d), r (...).
 
     In the norm of H⁻¹ the error has two parts: |f|/√(q s) from the equation that ζ solves, and d u √(tr H tr H⁻¹) times
@@ -265,7 +270,7 @@ def measured(lazy: Lazy, theta: Array, *, link: Link, rho: float) -> Lazy:
     M = link.M(lazy.zmax + s)
     a = M * s
     quartic = s0 * s0 * size * size + xp.vecdot(lazy.buffer.v[..., :n] * square, square)
-    off = newton.grown(lazy.offset)
+    off = certificate.grown(lazy.offset)
     rem = lazy.slope + off * size
     rem = rem + (1 + off) * M * certificate.phi(certificate.cut(a)) * xp.sqrt(quartic)
     bound = certificate.bounds(a + lazy.offset, rem, lazy.reach, zmax=lazy.zmax + s, link=link)
@@ -279,63 +284,41 @@ def stretched(bound: Array, stretch: Array) -> Array:
     return xp.stack([bound[..., 0] * xp.where(stretch > 1, stretch * drift, 1.0), bound[..., 1]], axis=-1)
 
 
-def renewed(
-    lazy: Lazy, solution: newton.Solution, blur: Array, nu: Array, stretch: Array, rows: Array, *, exact: bool
-) -> Lazy:
-    """What is kept after a pass over `rows` (...) rows; exact: the longest row was looked for among them."""
-    xp = arrays.namespace(nu)
-    return lazy._replace(
-        base=solution.base,
-        R=solution.R,
-        offset=solution.offset,
-        slope=solution.slope,
-        zmax=solution.zmax,
-        old=solution.reach,
-        reach=solution.reach,
-        fill=xp.zeros_like(lazy.fill),
-        bound=stretched(solution.bound, stretch),
-        passes=lazy.passes + solution.steps,
-        exact=rows if exact else lazy.exact,
-        nu=nu,
-        stretch=stretch,
-        noise=solution.noise,
-        blur=blur,
-        trace=square(solution.R),
-        inverse=square(solution.F),
-        left=None if lazy.left is None else xp.ones_like(lazy.left),
-    )
+def renewal(lazy: Lazy, solution: Solution, *, runs: Any = ..., rows: Array, every: Array | bool) -> dict[str, Array]:
+    """What a pass over `rows` (...) rows changes of what is kept of the `runs`, by the names of its parts.
+
+    every : (...) whether every row was looked at for the longest one
+    """
+    xp, before = arrays.namespace(rows), lazy.exact[runs]
+    exact = (rows if every else before) if isinstance(every, bool) else xp.where(every, rows, before)
+    changes = {name: part for name, part in solution._asdict().items() if name not in ("theta", "F", "steps")}
+    if lazy.left is not None:
+        changes["left"] = xp.ones_like(solution.slope)
+    return changes | {
+        "old": solution.reach,
+        "exact": exact,
+        "passes": lazy.passes[runs] + solution.steps,
+        "fill": 0 * before,
+        "bound": stretched(solution.bound, lazy.stretch[runs]),
+        "trace": square(solution.R),
+        "inverse": square(solution.F),
+    }
 
 
-def without(lazy: Lazy, solution: newton.Solution, *, link: Link, rho: float) -> Lazy:
+def without(lazy: Lazy, solution: Solution, *, link: Link, rho: float) -> Lazy:
     """What is kept after a pass without the rows of this `mass`, which have a part in the estimate all the same.
 
     ‖x‖ <= max ‖x‖ ‖F‖ for each of them. So their slope is at most mass ‖x‖, and their share of H mass ‖x‖².
     """
     long = lazy.xmax * hessian.spread(solution.F)
-    known = lazy._replace(slope=lazy.slope + lazy.mass * long, offset=lazy.offset + lazy.mass * long * long)
-    return measured(known, solution.theta, link=link, rho=rho)
+    lazy = lazy._replace(slope=lazy.slope + lazy.mass * long, offset=lazy.offset + lazy.mass * long * long)
+    return measured(lazy, solution.theta, link=link, rho=rho)
 
 
 def square(A: Array) -> Array:
     """Σ a_ij², (...): the trace of A'A."""
     xp = arrays.namespace(A)
     return xp.sum(xp.vecdot(A, A), axis=-1)
-
-
-def put(state: Any, runs: Any, found: Any, bound: Array, rows: Array, exact: Array) -> None:
-    """`renewed` in place, in NumPy, for these `runs`: found by `quick`, with bound (G, 2), rows, exact (G,)."""
-    kept = state.lazy
-    state.theta[runs], state.F[runs] = found.theta, found.F
-    kept.base[runs], kept.R[runs] = found.base, found.R
-    kept.offset[runs], kept.slope[runs], kept.zmax[runs] = found.offset, found.slope, found.zmax
-    kept.old[runs] = kept.reach[runs] = found.reach
-    kept.noise[runs], kept.blur[runs] = found.noise, found.blur
-    kept.trace[runs], kept.inverse[runs] = square(found.R), square(found.F)
-    kept.fill[runs], kept.bound[runs] = 0, bound
-    kept.passes[runs] += found.steps
-    kept.exact[runs] = np.where(exact, rows, kept.exact[runs])
-    if kept.left is not None:
-        kept.left[runs], state.H[runs] = 1.0, np.swapaxes(found.R, -1, -2) @ found.R
 
 
 def most_drift(tol: float) -> float:

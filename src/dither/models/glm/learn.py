@@ -16,42 +16,42 @@ import numpy as np
 from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import factor, history, statistics
-from dither.models.glm import apart, certificate, lazy, lockstep, near, newton, quick
-from dither.models.glm.problem import Problem
+from dither.models.glm import apart, batched, lazy, single
+from dither.models.glm.batched import Aim, Curvature, Solution
+from dither.models.glm.objective import Problem
+from dither.models.glm.single import Reach
 from dither.models.history import History
 
-SOLVED = 128
+SOLVED = 128  # rows below which "certified" is "exact", and up to which runs in lockstep share a call
 WARM = 1024  # rows that "online" keeps, and solves after every observation
+LATE = 8  # a point that was looked at must be so many times better than asked: its bound is all error
 TIGHT = 1e-8  # both bounds of a solved history are below this, where rounding allows
-ROWS_TOGETHER = 128
-TRIES = 3  # solutions at most, where the norms of Ĥ and of the objective's Hessian differ
 
 
 def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
     """`GLM.update`: x (..., d), r, weight (...)."""
-    xp = arrays.namespace(x)
-    online = model.solver == "online"
-    full = state.history.rows >= WARM if online else None  # runs that keep no more rows
-    alone = full is not None and not arrays.some(~full)
+    xp, unbounded = arrays.namespace(x), None
+    full = state.history.rows >= WARM if model.solver == "online" else None  # runs that keep no more rows
     unread, step = _recursion(model, state, x, r, weight, sure=full)
-    if alone:
-        extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-        return unread._replace(extra=extra, lazy=_unbounded(unread, x, r, step))
-    s = 1 + step.v * step.q
-    lost = ~xp.isfinite(state.lazy.bound[..., 0]) | (s > factor.LONG)
-    new = _noted(model, unread, x, r, weight, own=own)
-    due = (new.history.rows < SOLVED) | (model.solver != "certified") | ((model.window or SOLVED) < SOLVED)
+    if full is not None and arrays.some(full):  # nothing is certain of how exact they are
+        kept = lazy.drifted(unread.lazy, x, r, step)
+        unbounded = unread._replace(lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf)))
+        if not arrays.some(~full):
+            return unbounded
+    rows = history.append(state.history, x, r, weight, distinct=model.solver == "counts", own=own)
+    kept = unread.lazy._replace(xmax=xp.maximum(state.lazy.xmax, arrays.norms(x)))
+    new, due = unread._replace(history=rows, lazy=kept), _always(model, rows)
     if not bool(xp.all(due)):
-        kept = lazy.drifted(new.lazy, x, r, step)
+        kept, s, lost = lazy.drifted(kept, x, r, step), 1 + step.v * step.q, ~xp.isfinite(state.lazy.bound[..., 0])
         width = xp.sqrt(step.q / s)
         if due.ndim == 0 and (far := lazy.strayed(kept, new.theta, width, model=model)) is not None:
             kept, due = far, due | True
         else:
             kept = lazy.extend(kept, x, step.zeta, step.v, width, own=own)
             kept = lazy.measured(kept, new.theta, link=model.function, rho=model.rho)
-        unknown = ~xp.isfinite(state.lazy.bound[..., :1])  # what holds of a model of the objective without some rows
-        new = new._replace(lazy=kept._replace(bound=xp.where(unknown, xp.inf, kept.bound)))
-        due = due | lost | _uncertain(model, new)
+        # what holds of a model of the objective without some rows
+        new = new._replace(lazy=kept._replace(bound=xp.where(lost[..., None], xp.inf, kept.bound)))
+        due = due | lost | (s > factor.LONG) | _uncertain(model, new)
     if arrays.some(due):
         try:
             new = _passed(model, new, due)
@@ -60,43 +60,39 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
         except BaseException:
             history.forget(new.history, state.history.rows)
             raise
-    if full is None or not arrays.some(full):
-        return new
-    unread = unread._replace(extra=new.extra, lazy=_unbounded(unread, x, r, step))
-    return trees.choose(full, unread, new)
+    return new if unbounded is None else trees.choose(full, unbounded, new)
 
 
 def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
     """The state with rows X (..., n, d) in its history and statistics, and its old θ̂ and Ĥ: an update must follow."""
     xp, kept = arrays.namespace(X), state.lazy
     extra = None if state.extra is None else statistics.update_many(state.extra, X, r, weight=weight)
-    later = kept._replace(
-        xmax=xp.maximum(kept.xmax, xp.max(arrays.norms(X), axis=-1)),
-        bound=xp.full_like(kept.bound, xp.inf),
-        exact=xp.zeros_like(kept.exact),
-    )
-    return state._replace(extra=extra, history=history.append_many(state.history, X, r, weight), lazy=later)
+    kept = kept._replace(xmax=xp.maximum(kept.xmax, xp.max(arrays.norms(X), axis=-1)))
+    return doubted(state._replace(extra=extra, history=history.append_many(state.history, X, r, weight), lazy=kept))
+
+
+def doubted(state: Any) -> Any:
+    """The state of whose θ̂ and Ĥ nothing is certain, so that the next update reads the history."""
+    xp, kept = arrays.namespace(state.theta), state.lazy
+    return state._replace(lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf), exact=xp.zeros_like(kept.exact)))
 
 
 def settled(model: Any, state: Any) -> Any:
     """The state whose θ̂ and Ĥ were moved without an observation, with its history read where that is due."""
-    xp, rows = arrays.namespace(state.theta), state.history.rows
+    xp, rows, kept = arrays.namespace(state.theta), state.history.rows, state.lazy
     if model.solver == "online":
         due = rows < WARM
     else:
-        lost = ~xp.isfinite(state.lazy.bound[..., 0])
-        due = (rows < SOLVED) | (model.solver != "certified") | lost
+        due = _always(model, state.history) | ~xp.isfinite(kept.bound[..., 0])
         if not bool(xp.all(due)):
-            kept = lazy.measured(state.lazy, state.theta, link=model.function, rho=model.rho)
+            kept = lazy.measured(kept, state.theta, link=model.function, rho=model.rho)
             state = state._replace(lazy=kept)
             due = due | _uncertain(model, state)
-    if not arrays.some(due):
-        return state
-    return _passed(model, state, due)
+    return _passed(model, state, due) if arrays.some(due) else state
 
 
 def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, sure: Array | None) -> tuple:
-    """The state with θ and the factors after one step, the history unread; and that step.
+    """The state with θ, the factors and the statistics after one step, the history unread; and that step.
 
     sure : (...) the runs whose F is not about to be made anew, so that it must be right; None: none of them
     """
@@ -109,36 +105,28 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     zeta, v, left = lazy.proximal(z, q, r, omega, link=model.function)
     moved = (zeta - z) / xp.where(q > 0, q, 1.0)  # q is 0 for an x of zeros
     theta, s = state.theta + u * moved[..., None], 1 + v * q
-    step = lazy.Step(state.theta, z, zeta, u, q, v, left, omega)
+    step = lazy.RowStep(state.theta, z, zeta, u, q, v, left, omega)
     lam = None if sure is None else model.rho
     F = G = factor.grown(G, x, p=p, u=u, s=s, v=v, lam=lam, only=sure)
     kept = state.lazy
     if state.G is not None:
         p, wide = arrays.dot(state.F.mT, x), omega * apart.floored(model, v / xp.where(omega > 0, omega, 1.0))
-        own_s = 1 + wide * xp.vecdot(p, p)
-        lam = None if sure is None else model.lam
-        F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=own_s, v=wide, lam=lam, only=sure)
+        lam, s = None if sure is None else model.lam, 1 + wide * xp.vecdot(p, p)
+        F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=s, v=wide, lam=lam, only=sure)
         kept = kept._replace(stretch=xp.maximum(kept.stretch, xp.sqrt(wide / xp.where(v > 0, v, 1e-300))))
-    H = None if state.H is None else state.H + v[..., None, None] * arrays.outer(x, x)
-    return state._replace(F=F, theta=theta, G=None if state.G is None else G, lazy=kept, H=H), step
-
-
-def _noted(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, own: bool) -> Any:
-    """The state with the row in its history and statistics."""
     extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-    rows = history.append(state.history, x, r, weight, distinct=model.solver == "counts", own=own)
-    longest = arrays.namespace(x).maximum(state.lazy.xmax, arrays.norms(x))
-    return state._replace(extra=extra, history=rows, lazy=state.lazy._replace(xmax=longest))
+    H = None if state.H is None else state.H + v[..., None, None] * arrays.outer(x, x)
+    G = None if state.G is None else G
+    return state._replace(F=F, theta=theta, G=G, lazy=kept, extra=extra, H=H), step
 
 
-def _unbounded(state: Any, x: Array, r: Array, step: lazy.Step) -> lazy.Lazy:
-    """What is kept of runs that keep no history: nothing is certain of how exact they are."""
-    kept = lazy.drifted(state.lazy, x, r, step)
-    return kept._replace(bound=arrays.namespace(x).full_like(kept.bound, math.inf))
+def _always(model: Any, rows: History) -> Array:
+    """Which runs read their history after every observation: (...)."""
+    return (rows.rows < SOLVED) | (model.solver != "certified" or (model.window or SOLVED) < SOLVED)
 
 
 def _uncertain(model: Any, state: Any) -> Array:
-    """Which runs must read their history: (R,)."""
+    """Which runs must read their history: (...)."""
     kept, d = state.lazy, state.theta.shape[-1]
     E, drift = kept.bound[..., 0], kept.bound[..., 1]
     due = (model.tol < E) | (drift > lazy.most_drift(model.tol)) | lazy.full(kept.fill, state.history.rows, d)
@@ -149,12 +137,8 @@ def _passed(model: Any, state: Any, due: Array) -> Any:
     """The state after a pass over the history of the runs that are `due` (...)."""
     if due.ndim == 1:
         return _read(model, state, due)
-    alone = None if due.ndim else _alone(model, state)
-    return _flattened(model, state, due) if alone is None else alone
-
-
-def _flattened(model: Any, state: Any, due: Array) -> Any:
-    """`_read` for states whose leading axes are none, or more than one."""
+    if not due.ndim and _easy(model, state) and (new := _alone(model, state)) is not None:
+        return new
     xp, lead, axes = arrays.namespace(due), due.shape, due.ndim
 
     def flat(A: Array) -> Array:
@@ -164,96 +148,91 @@ def _flattened(model: Any, state: Any, due: Array) -> Any:
     return trees.map_arrays(lambda A: xp.reshape(A, (*lead, *A.shape[1:])), new)
 
 
+def _alone(model: Any, state: Any) -> Any:
+    """The state of one run after a pass; None where the start is not good enough for `single`."""
+    [first], [n] = _used(model, state.history)
+    aim = _aim(model, n - first, n)
+    sought = _sought(model, state, aim, ())
+    if sought is None:
+        return None
+    solution, good = single.bounded(sought[0], aim, link=model.function)
+    return _renewed(state, solution, every=sought[1].every, exact=aim.drift is None) if good else None
+
+
 def _read(model: Any, state: Any, due: Array) -> Any:
     """The state after a pass over the history of the runs that are due, (R,)."""
-    read = [n - first for first, n in _used(model, state.history)]
-    rows = [history.blocks(n) for n in read]
+    used = [n - first for first, n in zip(*_used(model, state.history), strict=True)]
+    rows = [history.blocks(n) for n in used]
     runs = [i for i, wanted in enumerate(due) if bool(wanted)]
-    together = _together(model, state)
-    easy = _easy(model, state) and max(read) > quick.LEAST
-    if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= together or len(runs) == 1):
+    easy = [i for i in runs if used[i] > SOLVED] if _easy(model, state) else []
+    if not easy and len(runs) == len(rows) and len(set(rows)) == 1 and (rows[0] <= SOLVED or len(runs) == 1):
         return _solved(model, state, rows[0])
     new = trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), _slim(state))
-    if easy:
-        runs = _quickly(model, state, new, runs)
+    done = _singly(model, state, new, easy)
+    runs = [i for i in runs if i not in done]
     for n in sorted({rows[i] for i in runs}):
         same = [i for i in runs if rows[i] == n]
-        for group in [same] if n <= together else [[i] for i in same]:
+        for group in [same] if n <= SOLVED else [[i] for i in same]:
             part = trees.take(state._replace(extra=None), group)
             trees.put(new, group, _slim(_solved(model, part, n)))
     kept = new.lazy._replace(buffer=state.lazy.buffer, xmax=state.lazy.xmax)
     return new._replace(lazy=kept, history=state.history, extra=state.extra)
 
 
-def _alone(model: Any, state: Any) -> Any:
-    """`_read` for one run without leading axes, of which nothing else is copied; None where `quick` has no solution."""
-    sought = _sought(model, state, ()) if _easy(model, state) else None
-    if sought is None:
-        return None
-    found, limit, again, solved = sought
-    kept, (a, rem, zmax) = state.lazy, (np.asarray(end) for end in found.ends)
-    bound = certificate.bounds(a, rem, np.asarray(found.reach), zmax=zmax, link=model.function)
-    if not (bound <= limit).all():
-        return None
-    solution: Any = newton.Solution(*(np.asarray(getattr(found, name, bound)) for name in newton.Solution._fields))
-    blur = bound[1] if solved else solution.blur
-    new = lazy.renewed(kept, solution, blur, kept.nu, kept.stretch, state.history.rows, exact=again)
-    H = None if state.H is None else solution.R.T @ solution.R
-    return state._replace(F=solution.F, theta=solution.theta, lazy=new, H=H)
-
-
-def _quickly(model: Any, state: Any, new: Any, runs: list[int]) -> list[int]:
-    """Put what `quick.solve` finds into `new`; returns the `runs` for which it found no solution."""
-    sought = {i: found for i in runs if (found := _sought(model, state, (i,))) is not None}
+def _singly(model: Any, state: Any, new: Any, runs: list[int]) -> set[int]:
+    """Put what `single` finds for the runs into `new`, which is written over; returns those that it has done."""
+    aim = _aim(model, SOLVED + 1, SOLVED)
+    sought = {i: pair for i in runs if (pair := _sought(model, state, aim, (i,))) is not None}
     if not sought:
-        return runs
-    found, limits, again, solved = zip(*sought.values(), strict=True)
-    parts = quick.Found(*(np.asarray(A) for A in zip(*found, strict=True)))
-    a, rem, zmax = parts.ends.T
-    bound = certificate.bounds(a, rem, parts.reach, zmax=zmax, link=model.function)
-    parts = parts._replace(blur=np.where(solved, bound[:, 1], parts.blur))
-    good, done, looked = (bound <= limits).all(axis=-1), np.array(list(sought)), np.array(again)
+        return set()
+    solutions, reaches = zip(*sought.values(), strict=True)
+    solution, good = single.bounded(Solution(*zip(*solutions, strict=True)), aim, link=model.function)
+    done, every = np.array(list(sought)), np.array([reach.every for reach in reaches])
+    if aim.drift is None:
+        solution = solution._replace(blur=solution.bound[:, 1])
     if not good.all():
-        parts, bound, done, looked = trees.map_arrays(lambda A: A[good], parts), bound[good], done[good], looked[good]
-    lazy.put(new, done, parts, bound, state.history.rows[done], looked)
-    return [i for i in runs if i not in done]
+        solution, done, every = trees.map_arrays(lambda A: A[good], solution), done[good], every[good]
+    changes = lazy.renewal(state.lazy, solution, runs=done, rows=state.history.rows[done], every=every)
+    kept = new.lazy._asdict()
+    for name, part in changes.items():
+        kept[name][done] = part
+    new.theta[done], new.F[done] = solution.theta, solution.F
+    if new.H is not None:
+        new.H[done] = solution.R.mT @ solution.R
+    return {int(i) for i in done}
 
 
-def _sought(model: Any, state: Any, i: tuple[int, ...]) -> tuple[quick.Found, tuple[float, float], bool, bool] | None:
-    """What `quick.solve` finds for the run i; the limits of its bound; whether it looked for the longest row; whether
-    it is a full solution. None where it finds nothing.
-    """
-    rows, kept = state.history, state.lazy
-    first, n = next(_used(model, History(*(part[i] for part in rows))))
-    if n - first <= quick.LEAST:
-        return None
-    mass = 0.0 if kept.mass is None else float(kept.mass[i])
-    if kept.unread is not None and (unread := int(kept.unread[i])) > first and n - unread > quick.LEAST:
-        first, mass = unread, mass + float(rows.count[i][first:unread].sum())
-    used = slice(first, n)
-    given = Problem(rows.X[i][used], rows.count[i][used], rows.total[i][used], model.rho, float(kept.xmax[i]))
-    brief = _brief(model, state, n, n)
-    again = brief and _again(n, int(kept.exact[i]))
-    limit = (model.tol / 2, math.log1p(model.tol)) if brief else (TIGHT, TIGHT)
-    how: dict[str, Any] = {"F": state.F[i], "mass": mass}
-    if brief:
-        reach = float(kept.reach[i] * np.exp(min(kept.bound[i][1], lazy.FAR) / 2))
-        how = {"exact": again, "reach": reach, "mass": mass}
-    found = quick.solve(given, state.theta[i], link=model.function, tol=limit[0], drift=limit[1], **how)
-    return None if found is None else (found, limit, again, not brief)
+def _sought(model: Any, state: Any, aim: Aim, i: tuple[int, ...]) -> tuple[Solution, Reach] | None:
+    """What `single` finds for the run i, and what it was told of its rows; None where it finds nothing."""
+    rows, kept = History(*(part[i] for part in state.history)), state.lazy
+    [first], [n] = _used(model, rows)
+    mass, limit, every = 0.0 if kept.mass is None else float(kept.mass[i]), None, False
+    if kept.unread is not None and (unread := int(kept.unread[i])) > first and n - unread > SOLVED:
+        first, mass = unread, mass + float(rows.count[first:unread].sum())
+    if aim.drift is not None:
+        limit = float(kept.reach[i] * np.exp(min(kept.bound[i][1], lazy.FAR) / 2))
+        every = _every(n, int(kept.exact[i]))
+    X, count, total = (part[first:n] for part in rows[:3])
+    reach, rho, longest = Reach(limit, every, mass), model.rho, float(kept.xmax[i])
+    problem = Problem(model.function, X, count, total, rho, longest)
+    solution = single.solve(problem, state.theta[i], state.F[i], aim, reach)
+    return None if solution is None else (solution, reach)
 
 
-def _used(model: Any, rows: Any) -> Iterator[tuple[int, int]]:
+def _used(model: Any, rows: History) -> tuple[list[int], list[int]]:
     """The first row of each run that counts, and how many rows there are, with those before it."""
     xp = arrays.namespace(rows.count)
-    for i in np.ndindex(tuple(rows.rows.shape)):
-        yield (int(xp.argmax(xp.astype(rows.count[(*i, ...)] > 0, xp.int8))) if model.forgets else 0, int(rows.rows[i]))
+    numbers = [int(n) for n in xp.reshape(rows.rows, (-1,))]
+    if not model.forgets:
+        return [0] * len(numbers), numbers
+    first = xp.argmax(xp.astype(rows.count > 0, xp.int8), axis=-1)
+    return [int(i) for i in xp.reshape(first, (-1,))], numbers
 
 
-def _blocks(model: Any, rows: Any, n: int) -> Iterator[Array]:
+def _blocks(model: Any, rows: History, n: int) -> Iterator[Array]:
     """X (R, n, d), the counts and the sums (R, n) of the rows that count, of which each run has at most n."""
     xp, N = arrays.namespace(rows.count), rows.count.shape[-1]
-    starts = [max(0, min(first, N - n)) for first, _ in _used(model, rows)]
+    starts = [max(0, min(first, N - n)) for first in _used(model, rows)[0]]
     for part in rows[:3]:
         if len(set(starts)) == 1:
             yield part[:, starts[0] : starts[0] + n, ...]
@@ -262,21 +241,19 @@ def _blocks(model: Any, rows: Any, n: int) -> Iterator[Array]:
 
 
 def _easy(model: Any, state: Any) -> bool:
-    """Whether `quick` can do a pass."""
+    """Whether `single` can do a pass."""
     return type(state.theta) is np.ndarray and not model.apart
 
 
-def _together(model: Any, state: Any) -> int:
-    """Rows up to which runs in lockstep share a call, and up to which every pass is a full solution."""
-    return quick.LEAST if _easy(model, state) else ROWS_TOGETHER
+def _aim(model: Any, n: int, rows: int) -> Aim:
+    """What a pass over n rows, `rows` of them in use, must reach: "certified" may stop as soon as the bounds hold."""
+    if model.solver != "certified" or n <= SOLVED or rows < SOLVED:
+        return Aim(TIGHT)
+    drift = math.log1p(model.tol)
+    return Aim(model.tol / 2, drift, stale=drift, looked=(1 / LATE, 2 * drift))
 
 
-def _brief(model: Any, state: Any, n: int, rows: int) -> bool:
-    """Whether a pass may stop as soon as the bounds hold: for "certified" and n rows, `rows` of them in use."""
-    return model.solver == "certified" and n > _together(model, state) and rows >= SOLVED
-
-
-def _again(rows: int, exact: int) -> bool:
+def _every(rows: int, exact: int) -> bool:
     """Whether to look for the longest row, which costs as much as a curvature: `exact` rows had it when last sought."""
     return 10 * rows > 13 * exact
 
@@ -287,42 +264,35 @@ def _slim(state: Any) -> Any:
 
 
 def _solved(model: Any, state: Any, n: int) -> Any:
-    """The state after a pass over n rows, for all its runs."""
-    rows, kept, xp = state.history, state.lazy, arrays.namespace(state.theta)
-    X, count, total = _blocks(model, rows, n)
-    given = Problem(X, count, total, kept.nu + model.rho, kept.xmax)
-    brief = _brief(model, state, n, int(rows.rows[0]))
-    if brief and model.constrain is not None:
-        brief = not arrays.some(apart.near_edge(model, state))
-    again = _again(int(rows.rows[0]), int(kept.exact[0]))
-    solution: Any = None
-    nu, stretch, F, blur, live = kept.nu, kept.stretch, state.F, None, None
-    for _ in range(TRIES):
-        start, tol = state.theta if solution is None else solution.theta, (model.tol / 2 if brief else TIGHT) / stretch
-        if brief:
-            known = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
-            again = again or (kept.unread is not None and arrays.some(kept.unread > 0))  # `reach` does not know those
-            reach = None if again else kept.reach * xp.exp(known / 2)
-            drift = math.log1p(model.tol)
-            found = near.solve(given, start, link=model.function, tol=tol, drift=drift, lazy=True, reach=reach)
-        else:
-            F = state.F if state.G is None else state.G
-            found = lockstep.solved(given, start, F, link=model.function, tol=tol)
-        if model.constrain is not None:
-            found, nu = apart.projected(model, given, found, nu, tol / 4)
-        solution = found if live is None else newton.kept(live, found, solution)
-        if state.G is None:
-            F, blur = solution.F, solution.blur
-            break
-        F, blur = apart.widths(model, state, given, solution, nu)
-        stretch = apart.stretch(F, solution.F)
-        live = solution.bound[..., 0] * stretch > model.tol
-        if not (brief and arrays.some(live)):
-            break
-    if not brief:  # only rounding is left between the solution and the exact estimate
-        blur = xp.maximum(blur, xp.where(xp.isfinite(solution.bound[..., 1]), solution.bound[..., 1], 0.0))
-    new = lazy.renewed(kept, solution, blur, nu, stretch, rows.rows, exact=brief and again)
+    """The state after a pass over n rows, for all its runs, by `batched`."""
+    kept, rows, xp = state.lazy, int(state.history.rows[0]), arrays.namespace(state.theta)
+    X, count, total = _blocks(model, state.history, n)
+    problem = Problem(model.function, X, count, total, kept.nu + model.rho, kept.xmax)
+    aim, every, H = _aim(model, n, rows), False, Curvature(state.F if state.G is None else state.G)
+    if model.constrain is not None and aim.drift is not None and arrays.some(apart.near_edge(model, state)):
+        aim = Aim(TIGHT)
+    if aim.drift is not None:
+        log_eigenvalues = xp.where(kept.bound[..., 1] < lazy.FAR, kept.bound[..., 1], lazy.FAR)
+        every = _every(rows, int(kept.exact[0])) or (kept.unread is not None and arrays.some(kept.unread > 0))
+        H = Curvature(reach=None if every else kept.reach * xp.exp(log_eigenvalues / 2))  # it does not know unread rows
+    aim = aim._replace(tol=xp.full_like(kept.xmax, aim.tol))
+    if model.apart:
+        state, solution = apart.solved(model, state, problem, aim, H)
+    else:
+        solution = batched.solve(problem, state.theta, aim, H)
+    new = _renewed(state, solution, every=every, exact=aim.drift is None)
     if kept.mass is not None and arrays.some(kept.mass > 0):
-        new = lazy.without(new, solution, link=model.function, rho=model.rho)
+        new = new._replace(lazy=lazy.without(new.lazy, solution, link=model.function, rho=model.rho))
+    return new
+
+
+def _renewed(state: Any, solution: Solution, *, every: bool, exact: bool) -> Any:
+    """The state after a pass that found this solution; every: as of `Reach`; exact: as of `Aim`."""
+    xp, kept = arrays.namespace(solution.theta), state.lazy
+    if exact:  # only rounding is left between the solution and the exact estimate
+        drift = solution.bound[..., 1]
+        solution = solution._replace(blur=xp.maximum(solution.blur, xp.where(xp.isfinite(drift), drift, 0.0)))
+    kept = kept._replace(**lazy.renewal(kept, solution, rows=state.history.rows, every=every))
+    state = state._replace(F=solution.F) if state.G is None else state._replace(G=solution.F)
     H = None if state.H is None else solution.R.mT @ solution.R
-    return state._replace(F=F, theta=solution.theta, G=None if state.G is None else solution.F, lazy=new, H=H)
+    return state._replace(theta=solution.theta, lazy=kept, H=H)

@@ -12,19 +12,21 @@ The unit of float64 is u = 2⁻⁵³. A sum of d products is off by at most d u 
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.links import Link
-from dither.models.glm.problem import Look, Problem, back, logits
+from dither.models.glm.objective import Problem, Reading, back, logits
 
 UNIT = 2.0**-53  # u
 FEW = 8 * UNIT  # a few roundings
 FAINT = 1e-10  # change of the log eigenvalues of H above which a closer bound is computed
+OF_FACTOR = 8e-16  # relative error of the eigenvalues of H for each unit of its condition number, beside that of sums
+ILL = 4e-9  # relative error of the eigenvalues of H above which its factor is made from the rows, by QR
+LOST = 1.0  # relative error of the eigenvalues above which no factor is right
 UNDERFLOW = 40.0  # |η| above which probit's μ' is 0 in float64; only probit has an M that grows with |η|
 
 
-def gradient(problem: Problem, theta: Array, look: Look, *, F: Array, reach: Array, link: Link, most: Array) -> Array:
+def gradient(problem: Problem, theta: Array, look: Reading, *, F: Array, reach: Array, most: Array) -> Array:
     """How far ∇J(θ) as computed is from the true one, at most: (G,).
 
-    look : J at theta (G, d); F, reach : as of `newton.Solution`
+    look : J at theta (G, d); F, reach : as of `batched.Solution`
     most : (G,) errors above this are computed row by row, and not bounded by the longest row
     """
     xp, e, size = arrays.namespace(theta), look.e, look.size
@@ -32,8 +34,8 @@ def gradient(problem: Problem, theta: Array, look: Look, *, F: Array, reach: Arr
     lever = 1 / xp.sqrt(xp.where(size > 1e-200, size, 1e-200))  # ‖x‖ in the norm of H⁻¹ is at most this and reach
     lever = xp.where(lever < reach[..., None], lever, reach[..., None])
     length = arrays.norms(theta)
-    rows = arrays.norms((xp.abs(e) + _taken(problem, link=link)) * lever) + d * xp.sqrt(problem.rho) * length
-    return FEW * rows + _sums(problem, e, F, most=most) + _slip(problem, theta, length, size, link=link, most=most)
+    rows = arrays.norms((xp.abs(e) + _taken(problem)) * lever) + d * xp.sqrt(problem.rho) * length
+    return FEW * rows + _sums(problem, e, F, most=most) + _slip(problem, theta, length, size, most=most)
 
 
 def summed(n: int) -> float:
@@ -52,7 +54,7 @@ def _sums(problem: Problem, e: Array, F: Array, *, most: Array) -> Array:
     return xp.where(rough, summed(n) * xp.vecdot(rows, back(xp.abs(problem.X), xp.abs(e))), sums)
 
 
-def curvature(problem: Problem, theta: Array, size: Array, zmax: Array, *, link: Link) -> Array:
+def curvature(problem: Problem, theta: Array, size: Array, zmax: Array) -> Array:
     """How far the rounding of the weights ω μ' puts the log eigenvalues of H off, at most: (...).
 
     size (G, n) are those weights, zmax (G,) is max |x'θ|. A logit that is off by δ changes μ' by a share of M δ. A row
@@ -60,31 +62,43 @@ def curvature(problem: Problem, theta: Array, size: Array, zmax: Array, *, link:
     """
     xp, d = arrays.namespace(theta), theta.shape[-1]
     unit, most = UNIT * (d + 8), xp.where(zmax < UNDERFLOW, zmax, UNDERFLOW)
-    faint = unit * link.M(most) * problem.longest * arrays.norms(theta)
+    faint = unit * problem.link.M(most) * problem.longest * arrays.norms(theta)
     if arrays.some(faint > FAINT):
-        own = xp.where(size > 0, logits(xp.abs(problem.X), xp.abs(theta)), 0.0)
-        faint = xp.where(faint > FAINT, unit * link.M(most) * xp.max(own, axis=-1), faint)
+        products = xp.where(size > 0, logits(xp.abs(problem.X), xp.abs(theta)), 0.0)
+        faint = xp.where(faint > FAINT, unit * problem.link.M(most) * xp.max(products, axis=-1), faint)
     return faint + unit
 
 
-def _taken(problem: Problem, *, link: Link) -> Array:
+def condition(R: Array, F: Array) -> Array:
+    """The condition number of R once its columns have length 1, at most, in Frobenius' norm: (...).
+
+    Rounding moves the log eigenvalues of R'R by a few units times this number if R comes from QR of the rows, and times
+    its square if R comes from Cholesky. The scaled columns make this independent of the units of the features.
+    """
+    xp, d = arrays.namespace(R), R.shape[-1]
+    columns = xp.sum(R * R, axis=-2)
+    size = xp.sqrt(d * xp.sum(columns * xp.vecdot(F, F), axis=-1))
+    return xp.where(size < 1e70, size, 1e70)  # NaN becomes 1e70 too
+
+
+def _taken(problem: Problem) -> Array:
     """The size of what is subtracted from ω μ in each residual: (G, n).
 
     It is 0 where the rewards of a row were all 0 or all 1: there the links do not subtract nearly equal numbers.
     """
     size = arrays.namespace(problem.total).abs(problem.total)
-    if link.support == (0.0, 1.0):
+    if problem.link.support == (0.0, 1.0):
         size = arrays.namespace(size).where(problem.total == problem.count, 0.0, size)
     return size
 
 
-def _slip(problem: Problem, theta: Array, length: Array, size: Array, *, link: Link, most: Array) -> Array:
+def _slip(problem: Problem, theta: Array, length: Array, size: Array, *, most: Array) -> Array:
     """The error of the slope from rounding of the logits, √Σ ωμ' ((d + 1) u Σ_j |x_j θ_j|)², at most: (G,)."""
-    xp, unit = arrays.namespace(theta), UNIT * (theta.shape[-1] + link.rounded)
+    xp, unit = arrays.namespace(theta), UNIT * (theta.shape[-1] + problem.link.rounded)
     slip = unit * problem.longest * length * xp.sqrt(xp.sum(size, axis=-1))
     rough = slip > most
     if not arrays.some(rough):
         return slip
-    own = xp.sqrt(size) * logits(xp.abs(problem.X), xp.abs(theta))
-    largest = xp.maximum(xp.max(own, axis=-1), xp.full_like(slip, 1e-150))
-    return xp.where(rough, unit * largest * arrays.norms(own / largest[..., None]), slip)
+    products = xp.sqrt(size) * logits(xp.abs(problem.X), xp.abs(theta))
+    largest = xp.maximum(xp.max(products, axis=-1), xp.full_like(slip, 1e-150))
+    return xp.where(rough, unit * largest * arrays.norms(products / largest[..., None]), slip)

@@ -9,7 +9,6 @@ keep them (`dither.Live`): then a change is in the ledger, or has not happened.
 """
 
 import contextlib
-import copy
 import difflib
 import hashlib
 import json
@@ -21,12 +20,14 @@ from typing import Any
 import numpy as np
 
 from dither.base import errors, forks
-from dither.features import records
-from dither.features.arm_events import KINDS_OF_EVENTS, Event, Keeper, copied, event_of, id_text, listed, longer, whole
+from dither.features import arm_ids, catalogue_events, declared, records
+from dither.features.arm_ids import id_text
+from dither.features.catalogue_events import ArmEvent, whole
 from dither.features.encoder import SAME, Features, checked
 
 FORMAT = 1
 RETIRED = ("error", "keep")
+CHANGES = ("_events", "_records", "_slots", "_ids", "_offered", "_A", "_active", "_compared")  # what events change
 _LOOKED_AT = 5000  # ids that are compared with an unknown one, which takes a tenth of a second
 
 
@@ -49,10 +50,17 @@ class Catalogue:
 
     def __init__(self, features: Features, arms: Any = None, *, id: str = "id") -> None:
         self.features, self._field = checked(features), id
-        self._keeper: Callable[[], Keeper | None] | None = None  # a weak reference
+        self._keeper: Callable[[], catalogue_events.Keeper | None] | None = None  # a weak reference
         self._lock = threading.RLock()
-        self._begin()
-        for one, record in listed(arms, id):
+        self._events: list[ArmEvent] = []
+        self._records: dict[str, dict[str, Any]] = {}  # the last one of each id
+        self._slots: dict[str, int] = {}
+        self._ids: list[str] = []  # by slot
+        self._offered = np.zeros(0, dtype=bool)  # by slot, with room for more
+        self._A = np.zeros((0, self.features.of_width))  # by slot, with room for more
+        self._active: tuple[np.ndarray, tuple[str, ...]] | None = None  # rows and ids on offer; None: look again
+        self._compared = 0  # the version whose arms were compared
+        for one, record in records.keyed([] if arms is None else arms, id):
             self.add(one, record)
         forks.tell(self)
 
@@ -82,7 +90,7 @@ class Catalogue:
     def records(self) -> dict[str, dict[str, Any]]:
         """The fields of the arms on offer, by id."""
         with self._lock:
-            return {id: copied(self._records[id]) for id in self.ids}
+            return {id: catalogue_events.copied(self._records[id]) for id in self.ids}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -109,7 +117,7 @@ class Catalogue:
     def change(self, id: Any, record: Any) -> int:
         """Other features for an arm: the fields that the record has; the other fields stay. -> the version."""
         with self._changing():
-            id = self._known(id)
+            id = self._there(id)
             fields, before = records.record(record, f"arm {id!r}"), self._records[id]
             if not fields.keys() & before.keys():
                 raise ValueError(f"the record for {id!r} has no field of an arm: {', '.join(map(repr, before))}")
@@ -118,7 +126,7 @@ class Catalogue:
     def retire(self, id: Any) -> int:
         """Take an arm off the offer. Its features and its slot stay. -> the version."""
         with self._changing():
-            id = self._known(id)
+            id = self._there(id)
             if not self._offered[self._slots[id]]:
                 raise ValueError(f"the arm {id!r} is retired already")
             return self._append("retire", id, None)
@@ -126,7 +134,7 @@ class Catalogue:
     def restore(self, id: Any) -> int:
         """Put a retired arm on offer again. -> the version."""
         with self._changing():
-            id = self._known(id)
+            id = self._there(id)
             if self._offered[self._slots[id]]:
                 raise ValueError(f"the arm {id!r} is on offer: only a retired arm can be restored")
             return self._append("restore", id, None)
@@ -134,7 +142,7 @@ class Catalogue:
     def slot(self, id: Any) -> int:
         """The slot of an id, for ever. Raises LookupError, with ids that are spelt alike, for an unknown id."""
         with self._lock:
-            return self._slots[self._known(id)]
+            return self._slots[self._there(id)]
 
     def id(self, slot: int) -> str:
         """The id of a slot, such as `decision.arm` of a bandit with disjoint slots."""
@@ -187,9 +195,9 @@ class Catalogue:
             return out
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[ArmEvent, ...]:
         """All changes, in order. They are copies."""
-        return tuple(event_of(event) for event in self._events)
+        return tuple(catalogue_events.event_of(event) for event in self._events)
 
     def extend(self, events: Iterable[Any]) -> int:
         """Follow another catalogue: take its events that this one does not have. -> the version.
@@ -202,9 +210,9 @@ class Catalogue:
     def _extended(self, events: Iterable[Any]) -> int:
         """`extend`, here alone."""
         with self._lock:
-            found = [event_of(event) for event in events]
-            new = [event for event in found if event.version > self.version]
-            for event in found[: len(found) - len(new)]:
+            copies = [catalogue_events.event_of(event) for event in events]
+            new = [event for event in copies if event.version > self.version]
+            for event in copies[: len(copies) - len(new)]:
                 if self._events[event.version - 1] != event:
                     raise ValueError(f"event {event.version} is {event} there and another one here: two histories")
             if [event.version for event in new] != list(range(self.version + 1, self.version + 1 + len(new))):
@@ -236,57 +244,37 @@ class Catalogue:
     def to_bytes(self) -> bytes:
         """The features and the history as JSON; `from_bytes` reads it."""
         events = [list(event) for event in self.events]
-        held = {"format": FORMAT, "features": self.features.described, "id": self._field, "events": events}
-        return json.dumps(held, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        described = {"format": FORMAT, "features": self.features.described, "id": self._field, "events": events}
+        return declared.canonical(described)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Catalogue":
         """The catalogue that `to_bytes` wrote. Raises ValueError for anything else."""
-        try:
-            found = json.loads(data)
-            if type(found["format"]) is not int or not 1 <= found["format"] <= FORMAT:
-                raise ValueError(f"its format is {found['format']!r}, and this version reads up to {FORMAT}")
-            events = [event_of(event) for event in found["events"]]
-            return cls._of(Features.of_description(found["features"]), events, found["id"])
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as reason:
-            odd = reason if isinstance(reason, ValueError) else repr(reason)
-            raise ValueError(f"these {len(data)} bytes are no Catalogue, or a damaged one: {odd}") from None
+        with declared.damaged(data, "no Catalogue, or a damaged one"):
+            described = json.loads(data)
+            if type(described["format"]) is not int or not 1 <= described["format"] <= FORMAT:
+                raise ValueError(f"its format is {described['format']!r}, and this version reads up to {FORMAT}")
+            events = [catalogue_events.event_of(event) for event in described["events"]]
+            return cls._of(Features.of_description(described["features"]), events, described["id"])
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self)} arms on offer of {self.slots}, version {self.version}, {self.features!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         with self._lock:
-            return {"data": self.to_bytes()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        again = Catalogue.from_bytes(state["data"])
-        self.features, self._field, self._lock = again.features, again._field, threading.RLock()
-        self._keeper = None
-        self._take(again._held())
-        forks.tell(self)
+            return Catalogue.from_bytes, (self.to_bytes(),)
 
     def _forked(self) -> None:
         """Called in the child of a fork: a lock that no thread of the parent holds."""
         self._lock = threading.RLock()
 
     @classmethod
-    def _of(cls, features: Features, events: Sequence[Event], field: str) -> "Catalogue":
+    def _of(cls, features: Features, events: Sequence[ArmEvent], field: str) -> "Catalogue":
         """A catalogue with this history. Nothing is counted: it was, when it happened."""
-        made = cls(features, id=field)
+        catalogue = cls(features, id=field)
         for event in events:
-            made._happen(event, count=False)
-        return made
-
-    def _begin(self) -> None:
-        self._events: list[Event] = []
-        self._records: dict[str, dict[str, Any]] = {}  # the last one of each id
-        self._slots: dict[str, int] = {}
-        self._ids: list[str] = []  # by slot
-        self._offered = np.zeros(0, dtype=bool)  # by slot, with room for more
-        self._A = np.zeros((0, self.features.of_width))  # by slot, with room for more
-        self._active: tuple[np.ndarray, tuple[str, ...]] | None = None  # rows and ids on offer; None: look again
-        self._looked = 0  # the version whose arms were compared
+            catalogue._happen(event, count=False)
+        return catalogue
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
@@ -312,31 +300,27 @@ class Catalogue:
     def _back_to(self, version: int) -> None:
         """As it was at a version."""
         if self.version != version:
-            self._take(Catalogue._of(self.features, self._events[:version], self._field)._held())
-
-    def _held(self) -> dict[str, Any]:
-        """A copy of all that changes."""
-        names = ("_events", "_records", "_slots", "_ids", "_offered", "_A")
-        return {name: copy.copy(getattr(self, name)) for name in names} | {"_active": None, "_looked": 0}
-
-    def _take(self, held: dict[str, Any]) -> None:
-        self.__dict__ |= held
+            before = vars(Catalogue._of(self.features, self._events[:version], self._field))
+            self.__dict__ |= {name: before[name] for name in CHANGES}
 
     def _append(self, what: str, id: str, record: dict[str, Any] | None) -> int:
-        self._happen(Event(self.version + 1, what, id, record), count=True)
+        self._happen(ArmEvent(self.version + 1, what, id, record), count=True)
         return self.version
 
-    def _happen(self, event: Event, *, count: bool) -> None:
+    def _happen(self, event: ArmEvent, *, count: bool) -> None:
         """One change. Whatever can fail comes before anything is changed."""
-        errors.one_of("what happened", event.what, KINDS_OF_EVENTS)
-        known, told = event.id in self._slots, event.what in ("add", "change")
-        if event.version != self.version + 1 or known == (event.what == "add") or told != (event.record is not None):
+        errors.one_of("what happened", event.what, catalogue_events.KINDS_OF_EVENTS)
+        new, record = event.id not in self._slots, event.what in ("add", "change")
+        if event.version != self.version + 1 or new != (event.what == "add") or record != (event.record is not None):
             raise ValueError(f"{event} cannot follow version {self.version}")
         slot = self._slots.get(event.id, len(self._slots))
         if event.record is not None:
             row = self._encoded(event.id, event.record, slot, count)
             if slot >= len(self._A):
-                self._A, self._offered = longer(self._A, slot), longer(self._offered, slot)
+                self._A, self._offered = (
+                    catalogue_events.longer(self._A, slot),
+                    catalogue_events.longer(self._offered, slot),
+                )
             self._A[slot] = row
             self._records[event.id] = event.record
         if event.what == "add":
@@ -349,16 +333,15 @@ class Catalogue:
 
     def _encoded(self, id: str, record: dict[str, Any], slot: int, count: bool) -> np.ndarray:
         """The factors of an arm."""
-        if self.features.form == "disjoint":
-            return np.zeros(self.features.of_width)
-        if self.features.form != "hybrid":
-            return self.features.of_arm(record, called=f"arm {id!r}", count=count)
-        if slot >= (self.features.slots or 0):
+        f = self.features
+        if f.form == "disjoint":
+            return np.zeros(f.of_width)
+        if f.form == "hybrid" and slot >= (f.slots or 0):
             raise ValueError(
-                f"no slot is left for {id!r}: the features have slots={self.features.slots}. Make Features with more, "
-                "and learn again from the log"
+                f"no slot is left for {id!r}: the features have slots={f.slots}. Make Features with more, and learn "
+                "again from the log"
             )
-        return self.features.of_arm(record, slot=slot, called=f"arm {id!r}", count=count)
+        return f.of_arm(record, slot=slot if f.form == "hybrid" else None, called=f"arm {id!r}", count=count)
 
     def _plain(self, id: str, record: Any) -> dict[str, Any]:
         """The fields of an arm as JSON has them; the id stands for a field that is called like it."""
@@ -374,16 +357,14 @@ class Catalogue:
             self._active = rows, tuple(self._ids[slot] for slot in rows)
         return self._active
 
-    def _known(self, id: Any) -> str:
+    def _there(self, id: Any) -> str:
+        """The id as text. Raises LookupError, with ids that are spelt alike, for an unknown id."""
         id = id_text(id)
         if id not in self._slots:
-            raise self._unknown(id)
+            near = difflib.get_close_matches(id, self._ids[:_LOOKED_AT], n=3)
+            like = f"spelt alike are {', '.join(map(repr, near))}" if near else f"it has {self.slots} ids; add it first"
+            raise LookupError(f"no arm {id!r} in the catalogue: {like}")
         return id
-
-    def _unknown(self, id: str) -> LookupError:
-        near = difflib.get_close_matches(id, self._ids[:_LOOKED_AT], n=3)
-        like = f"spelt alike are {', '.join(map(repr, near))}" if near else f"it has {self.slots} ids; add it first"
-        return LookupError(f"no arm {id!r} in the catalogue: {like}")
 
     def _rows(self, arms: Any, retired: str) -> np.ndarray:
         """The rows of these arms, (K,) or (B, K)."""
@@ -391,24 +372,22 @@ class Catalogue:
             rows, ids = self._now()
             if not ids:
                 raise ValueError(f"no arm is on offer: all {self.slots} are retired, or none was added")
-            if self._looked != self.version:
-                self._looked = self.version
+            if self._compared != self.version:
+                self._compared = self.version
                 if len(rows) > 1 and self.features.arm and (self._A[rows] == self._A[rows[0]]).all():
                     warnings.warn(SAME, UserWarning, stacklevel=4)
             return rows
-        arms = arms if type(arms) is list else records.column(arms)
-        if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence) or not len(arms):
-            raise ValueError(f"arms must be a list of at least one id, got {arms!r}")
+        arms = arm_ids.id_list(arms)
         if not isinstance(arms[0], (str, int)):  # lists of ids, one for each request
-            arms = [records.column(own) for own in arms]
+            arms = [records.column(ids) for ids in arms]
         if isinstance(arms[0], (list, tuple)):
-            if len({len(own) for own in arms}) > 1:
+            if len({len(ids) for ids in arms}) > 1:
                 raise ValueError("each request of a batch must have as many arms: encode them one by one")
-            return np.stack([self._rows(own, retired) for own in arms])
+            return np.stack([self._rows(ids, retired) for ids in arms])
         try:
             rows = np.array([self._slots[id] for id in arms])
         except (KeyError, TypeError):
-            rows = np.array([self._slots[self._known(id)] for id in arms])
+            rows = np.array([self._slots[self._there(id)] for id in arms])
         if retired == "error" and not self._offered[rows].all():
             gone = id_text(arms[int(np.argmin(self._offered[rows]))])
             raise ValueError(

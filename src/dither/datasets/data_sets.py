@@ -7,6 +7,7 @@ matter.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,9 @@ class Source:
     accepts: tuple[tuple[str, ...], ...] = ()  # other names of files with the same data
 
 
+MISSING = "?"  # in a column of text
 _IMAGES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+_OF_IMAGES: dict[str, Any] = dict(rows=70_000, dim=784, arms=10, shape=(28, 28), accepts=(_IMAGES,))
 ISOLET = ("isolet1+2+3+4.data", "isolet5.data")  # as published
 ISOLET_PACKED = "isolet_all_int16.npz"  # 10,000 X as int16, which is exact: the numbers have four decimals
 
@@ -78,9 +81,6 @@ SOURCES: dict[str, Source] = {
         ),
         Source(
             "mnist",
-            rows=70_000,
-            dim=784,
-            arms=10,
             files={
                 f"{_IMAGES[0]}.gz": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
                 f"{_IMAGES[1]}.gz": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
@@ -93,14 +93,10 @@ SOURCES: dict[str, Source] = {
             citation="Y. LeCun, L. Bottou, Y. Bengio and P. Haffner (1998), Gradient-based learning applied to "
             "document recognition, Proceedings of the IEEE 86(11), 2278-2324",
             digest="0f13ea29bb3abc55e2be40c111d8d6d17aa11292f2483d3903d30f4cd6871243",
-            shape=(28, 28),
-            accepts=(_IMAGES,),
+            **_OF_IMAGES,
         ),
         Source(
             "fashion-mnist",
-            rows=70_000,
-            dim=784,
-            arms=10,
             files={
                 f"{_IMAGES[0]}.gz": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
                 f"{_IMAGES[1]}.gz": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
@@ -112,8 +108,7 @@ SOURCES: dict[str, Source] = {
             licence="MIT",
             citation="H. Xiao, K. Rasul and R. Vollgraf (2017), Fashion-MNIST, arXiv:1708.07747",
             digest="a40c13170c9a98e33859e5b94a52fbfa6f689703794270036d3076ed6aaaa18c",
-            shape=(28, 28),
-            accepts=(_IMAGES,),
+            **_OF_IMAGES,
         ),
     )
 }

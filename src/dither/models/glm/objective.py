@@ -13,17 +13,18 @@ EVALUATIONS = 100  # of the slope along a line, at most
 
 
 class Problem(NamedTuple):
-    """G problems. X is (G, n, d), or (n, d) where all problems have the same rows."""
+    """G problems. X is (G, n, d), or (n, d) where all problems have the same rows. `single` has one, without G."""
 
+    link: Link
     X: Array
-    count: Array  # (G, n) or (n,)  ω
-    total: Array  # (G, n) or (n,)  τ = Σ ω r
+    count: Array  # (G, n)  ω
+    total: Array  # (G, n)  τ = Σ ω r
     rho: Array  # (G,)
     longest: Array  # (G,)  max ‖x‖
     b: Array | None = None  # (G, d)
 
 
-class Look(NamedTuple):
+class Reading(NamedTuple):
     """What a pass over the rows says of J at one θ for each problem."""
 
     g: Array  # (G, d)  ∇J
@@ -33,10 +34,10 @@ class Look(NamedTuple):
     zmax: Array  # (G,)  max |x'θ|
 
 
-def look(problem: Problem, theta: Array, z: Array, *, link: Link) -> Look:
+def look(problem: Problem, theta: Array, z: Array) -> Reading:
     """J at theta (G, d), whose logits are z (G, n)."""
-    e, w = link.residual(z, problem.count, problem.total)
-    return Look(slope(problem, theta, e), e, w, problem.count * w, largest(z))
+    e, w = problem.link.residual(z, problem.count, problem.total)
+    return Reading(slope(problem, theta, e), e, w, problem.count * w, largest(z))
 
 
 def logits(X: Array, theta: Array) -> Array:
@@ -67,7 +68,7 @@ def offset(z: Array, anchor: Array, *, link: Link) -> Array:
     return link.M(largest(anchor) + shift) * shift
 
 
-def along(problem: Problem, theta: Array, N: Array, z: Array, dz: Array, *, far: Array, link: Link) -> Array:
+def along(problem: Problem, theta: Array, N: Array, z: Array, dz: Array, *, far: Array) -> Array:
     """The s (G,) near which J(θ + sN) is least, where `far` (G,), and 1 elsewhere.
 
     There the slope along the line has lost nine tenths of its size at s = 0. A look costs O(n), since the logits z and
@@ -79,7 +80,7 @@ def along(problem: Problem, theta: Array, N: Array, z: Array, dz: Array, *, far:
         fixed = fixed - xp.vecdot(problem.b, N)
 
     def slopes(s: Array) -> tuple[Array, Array]:
-        e, w = link.residual(z + s[..., None] * dz, problem.count, problem.total)
+        e, w = problem.link.residual(z + s[..., None] * dz, problem.count, problem.total)
         return xp.sum(e * dz, axis=-1) + fixed + s * bend, xp.sum(problem.count * w * dz * dz, axis=-1) + bend
 
     s = xp.ones_like(fixed)

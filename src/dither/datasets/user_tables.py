@@ -52,8 +52,8 @@ def table(
         raise ValueError("name the table: a CSV or Parquet file, or openml:ID (data=, or --data)")
     errors.among("rule for missing values", missing, MISSING_RULES)
     fill = pipeline(preprocessing).fill
-    if checksum is not None and checksum != (found := fingerprint(data, cache=cache)):
-        raise ValueError(f"{data} has changed: its checksum is {found} and not {checksum}; start the command again")
+    if checksum is not None and checksum != (now := fingerprint(data, cache=cache)):
+        raise ValueError(f"{data} has changed: its checksum is {now} and not {checksum}; start the command again")
     frame, target = _frame(data, target, cache=cache)
     frame = _complete(frame, target=target, missing=missing, fill=fill, data=data)
     y = _labels(frame[target], target=target, data=data)
@@ -80,10 +80,16 @@ def _openml_id(data: str | Path) -> int | None:
 
 
 def _frame(data: str | Path, target: str | None, *, cache: str | Path | None) -> tuple[Any, str]:
-    """The table, with null for all missing values, and the name of its target."""
-    number = _openml_id(data)
-    frame, stated = (tabular.read(Path(data)), None) if number is None else _openml_frame(number, cache=cache)
-    target = stated if target is None else target
+    """The table, with null for all missing values and with text as strings, and the name of its target."""
+    pl, number = errors.imported("polars", "polars", extra="experiments"), _openml_id(data)
+    if number is None:
+        frame = tabular.read(Path(data))
+    else:
+        table = openml.fetch(number, cache=cache)
+        target = table.target if target is None else target
+        columns = {name: table.column(j) for j, name in enumerate(table.columns)}
+        frame = pl.DataFrame({n: x.tolist() if x.dtype == object else x for n, x in columns.items()})
+    frame = frame.fill_nan(None).with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     if target is None:
         raise ValueError(f"name the column of labels (target=, or --target): {data} has {', '.join(frame.columns)}")
     errors.among(f"column of {data}", target, frame.columns)
@@ -92,29 +98,8 @@ def _frame(data: str | Path, target: str | None, *, cache: str | Path | None) ->
     return frame, target
 
 
-def _openml_frame(number: int, *, cache: str | Path | None) -> tuple[Any, str | None]:
-    """The same of a data set of OpenML; None where it states no target."""
-    try:
-        import polars as pl
-    except ImportError:
-        raise errors.missing_extra("polars", extra="experiments") from None
-    found = openml.fetch(number, cache=cache)
-    columns = []
-    for name, x in zip(found.columns, found.X.T, strict=True):
-        column = pl.Series(name, x, nan_to_null=True)
-        if name in found.levels:
-            levels = dict(enumerate(found.levels[name]))
-            column = column.cast(pl.Int64).replace_strict(levels, return_dtype=pl.String)
-        columns.append(column)
-    return pl.DataFrame(columns), found.target
-
-
 def _complete(frame: Any, *, target: str, missing: str, fill: float | None, data: object) -> Any:
     """The frame after the rule for missing values; with `fill`, missing features are left for `_features`."""
-    import polars as pl
-
-    floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
-    frame = frame.with_columns(pl.col(floats).fill_nan(None)) if floats else frame
     counts = {name: n for name in frame.columns if (n := frame[name].null_count())}
     empty = [name for name, n in counts.items() if n == frame.height]
     if empty:
@@ -129,15 +114,16 @@ def _complete(frame: Any, *, target: str, missing: str, fill: float | None, data
     if counts and missing == "refuse" and fill is None:
         total, where = sum(counts.values()), _some([f"{name}: {n}" for name, n in counts.items()])
         raise ValueError(f"{total} values are missing in {data} ({where}): pass --missing impute or --missing drop")
-    return frame if fill is not None else frame.with_columns(_imputed(frame[name], pl) for name in counts)
+    return frame if fill is not None else frame.with_columns(_imputed(frame[name]) for name in counts)
 
 
-def _imputed(column: Any, pl: Any) -> Any:
+def _imputed(column: Any) -> Any:
     """A column whose missing values are a level of their own, or the mean."""
-    if _is_text(column.dtype, pl):
-        return column.cast(pl.String).fill_null(OWN_LEVEL)
-    numbers = column.cast(pl.Float64)
-    return numbers.fill_null(numbers.mean())
+    import polars as pl
+
+    return (
+        column.fill_null(OWN_LEVEL) if column.dtype == pl.String else column.cast(pl.Float64).fill_null(strategy="mean")
+    )
 
 
 def _labels(column: Any, *, target: str, data: object) -> np.ndarray:
@@ -157,7 +143,7 @@ def _labels(column: Any, *, target: str, data: object) -> np.ndarray:
         if not np.isfinite(y).all():
             raise ValueError(f"the target {target} of {data} holds infinity: a label must be known")
         return y.astype(np.int64) if np.array_equal(y, np.floor(y)) and np.abs(y).max() < 2**53 else y
-    if column.dtype != pl.Boolean and not _is_text(column.dtype, pl):
+    if column.dtype not in (pl.Boolean, pl.String):
         raise _no_feature(target, column.dtype, data)
     if distinct > CLASSES:
         raise ValueError(
@@ -173,15 +159,14 @@ def _features(frame: Any, *, fill: float | None, data: object) -> np.ndarray:
 
     parts: list[np.ndarray] = []
     for column in frame:
-        if _is_text(column.dtype, pl):
+        if column.dtype == pl.String:
             levels = column.n_unique()
             if levels > LEVELS:
                 raise ValueError(
                     f"column {column.name} of {data} has {levels:,} distinct texts, such as {column[0]!r}, and one-hot "
                     f"takes at most {LEVELS}: remove it, or put its levels into groups"
                 )
-            text = np.array(column.cast(pl.String).fill_null(MISSING).to_list())
-            parts += [part for _, part in one_hot(text)]
+            parts += [*one_hot(np.array(column.fill_null(MISSING).to_list())).T]
         elif column.dtype.is_numeric() or column.dtype == pl.Boolean:
             numbers = column.cast(pl.Float64)
             x = (numbers if fill is None else numbers.fill_null(fill)).to_numpy()
@@ -196,14 +181,7 @@ def _features(frame: Any, *, fill: float | None, data: object) -> np.ndarray:
             raise _no_feature(column.name, column.dtype, data)
     if all(x.min() == x.max() for x in parts):
         raise ValueError(f"every column of {data} besides the target is constant: nothing to learn from")
-    X = np.empty((frame.height, len(parts)))
-    for j, x in enumerate(parts):
-        X[:, j] = x
-    return X
-
-
-def _is_text(dtype: Any, pl: Any) -> bool:
-    return dtype in (pl.String, pl.Categorical, pl.Enum)
+    return np.column_stack(parts)
 
 
 def _no_feature(name: str, dtype: object, data: object) -> ValueError:

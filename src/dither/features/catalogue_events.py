@@ -1,18 +1,15 @@
-"""What happens to the arms of a catalogue, and who keeps it; ids as texts."""
+"""What happens to the arms of a catalogue, and who keeps it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither.deciding import inputs
-from dither.features import records, values
-
 KINDS_OF_EVENTS = ("add", "change", "retire", "restore")
 
 
-class Event(NamedTuple):
+class ArmEvent(NamedTuple):
     """One change of a catalogue."""
 
     version: int  # of the catalogue with this change
@@ -27,26 +24,26 @@ class Keeper(Protocol):
     def turn(self) -> AbstractContextManager[Any]:
         """Held while the catalogue changes. It is taken before the lock of the catalogue."""
 
-    def keeping(self) -> AbstractContextManager[Callable[[Sequence[Event]], None]]:
+    def keeping(self) -> AbstractContextManager[Callable[[Sequence[ArmEvent]], None]]:
         """A transaction: it takes in the events of others, and gives the call that keeps new ones."""
 
     def kept(self) -> None:
         """Called after the change, without the lock of the catalogue."""
 
 
-def event_of(given: Any) -> Event:
+def event_of(event: Any) -> ArmEvent:
     """An event from one, or from a list as JSON has it: a copy. Raises ValueError for what is none."""
     try:
-        version, what, id, record = given
+        version, what, id, record = event
     except (TypeError, ValueError):
-        raise ValueError(f"an event must be (version, what, id, record), got {given!r}") from None
+        raise ValueError(f"an event must be (version, what, id, record), got {event!r}") from None
     wrong = not isinstance(id, str) or not id or not (record is None or isinstance(record, dict))
     if wrong or not whole(version) or version < 1:
         raise ValueError(
             f"an event must have a whole number from 1 on, what happened, an id that is a text, and a record or None; "
-            f"got {given!r}"
+            f"got {event!r}"
         )
-    return Event(int(version), what, id, None if record is None else copied(record))
+    return ArmEvent(int(version), what, id, None if record is None else copied(record))
 
 
 def copied(record: dict[str, Any]) -> dict[str, Any]:
@@ -57,24 +54,6 @@ def copied(record: dict[str, Any]) -> dict[str, Any]:
 def whole(n: Any) -> bool:
     """Whether it is a whole number."""
     return hasattr(n, "__index__") and not isinstance(n, (bool, np.ndarray))
-
-
-def id_text(id: Any) -> str:
-    """An id as text."""
-    if isinstance(id, str) and id:
-        return inputs.storable(values.text(id))
-    if isinstance(id, bool) or not hasattr(id, "__index__"):
-        raise ValueError(f"an id must be a text that is not empty, or a whole number; got {id!r}")
-    return str(id.__index__())
-
-
-def listed(arms: Any, field: str) -> Iterable[tuple[Any, Any]]:
-    """The ids and the records that a catalogue begins with."""
-    if arms is None:
-        return []
-    if isinstance(arms, Mapping):
-        return arms.items()
-    return records.keyed(arms, field)
 
 
 def longer(array: np.ndarray, n: int) -> np.ndarray:

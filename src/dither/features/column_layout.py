@@ -1,12 +1,16 @@
 """Where the columns of X come from: each is the product of a factor of the context and a factor of the arm."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dither.base import errors
+
 INTERCEPT = "intercept"
+MOST = 100_000  # columns; a matrix of a linear model would take 80 GB
 Fields = Sequence[tuple[str, list[str]]]  # the fields of a side, and the names of their columns
 
 
@@ -20,7 +24,7 @@ class Side(NamedTuple):
     width: int
 
 
-class Layout(NamedTuple):
+class ColumnLayout(NamedTuple):
     """The columns of X: column j is factor of_left[j] of the context times factor of_right[j] of the arm."""
 
     columns: tuple[str, ...]
@@ -30,55 +34,38 @@ class Layout(NamedTuple):
     right: Side
 
 
-def width(sides: Mapping[str, Fields], crosses: Sequence[Sequence[str]], *, slots: int | None) -> int:
-    """How many columns there would be, with all factors; without making them."""
-    wide = {name: len(columns) for fields in sides.values() for name, columns in fields}
-    context = 1 + sum(len(columns) for _, columns in sides["context"])
-    return (
-        1
-        + sum(wide.values())
-        + sum(math.prod(wide[name] for name in cross) for cross in crosses)
-        + (slots or 0) * context
-    )
-
-
 def lay_out(
     sides: Mapping[str, Fields], crosses: Sequence[Sequence[str]], *, intercept: bool, form: str, slots: int | None
-) -> Layout:
-    """The layout. Raises ValueError for two columns of one name."""
+) -> ColumnLayout:
+    """The layout. Raises ValueError for too many columns, before they are made, and for two of one name."""
+    columns_of = {name: columns for fields in sides.values() for name, columns in fields}
+    context = sum(len(columns) for _, columns in sides["context"])
+    width = 1 + sum(map(len, columns_of.values()))
+    width += sum(math.prod(len(columns_of[name]) for name in cross) for cross in crosses)
+    width += (slots or 0) * (1 + context)
+    if width > MOST:
+        raise ValueError(
+            f"the features would have {width:,} columns, more than {MOST:,}: hash fields with many values "
+            "(features.Hashed), or cross fewer fields"
+        )
     left, of_left = _side(sides["context"], crosses, slots=0)
     right, of_right = _side(sides["arm"], crosses, slots=slots or 0)
-    names, pairs = [], []
-    if intercept:
-        names, pairs = [INTERCEPT], [(0, 0)]
-    for fields, place, which in ((sides["context"], of_left, 0), (sides["arm"], of_right, 1)):
-        for name, columns in fields:
-            names += columns
-            pairs += [(i, 0) if which == 0 else (0, i) for i in _range(place[name,])]
-    own = {name: columns for fields in sides.values() for name, columns in fields}
-    for cross in crosses:
-        c, a = (tuple(name for name in cross if (name,) in place) for place in (of_left, of_right))
-        names += [
-            f"{one}*{other}" if one and other else one or other
-            for one in _product_names([own[name] for name in c])
-            for other in _product_names([own[name] for name in a])
-        ]
+    names, pairs = [INTERCEPT] * intercept, [(0, 0)] * intercept
+    for term in [*((name,) for name in columns_of), *crosses]:
+        c, a = (tuple(name for name in term if (name,) in place) for place in (of_left, of_right))
+        names += _product_names([columns_of[name] for name in (*c, *a)])
         pairs += [(i, j) for i in _range(of_left[c]) for j in _range(of_right[a])]
     if form == "hybrid":
-        shared = [(INTERCEPT, 0)] * intercept
-        shared += [
-            (n, i) for name, columns in sides["context"] for n, i in zip(columns, _range(of_left[name,]), strict=True)
-        ]
+        shared = intercept + context  # so many columns come first, which are of the context alone
         for slot, j in enumerate(_range(right.slots)):
-            names += [f"slot {slot}*{name}" for name, _ in shared]
-            pairs += [(i, j) for _, i in shared]
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+            names += [f"slot {slot}*{name}" for name in names[:shared]]
+            pairs += [(i, j) for i, _ in pairs[:shared]]
+    if (twice := errors.repeated(names)) is not None:
         raise ValueError(f"two columns would have the name {twice!r}: give one of their fields another name")
     if not names:
         raise ValueError("there are no columns: give fields, or intercept=True")
     at = np.array(pairs, dtype=np.intp)
-    return Layout(tuple(names), at[:, 0].copy(), at[:, 1].copy(), left, right)
+    return ColumnLayout(tuple(names), at[:, 0].copy(), at[:, 1].copy(), left, right)
 
 
 def outer(blocks: Sequence[np.ndarray]) -> np.ndarray:
@@ -100,22 +87,19 @@ def _side(fields: Fields, crosses: Sequence[Sequence[str]], *, slots: int) -> tu
     end += slots
     products = []
     for cross in crosses:
-        own = tuple(name for name in cross if (name,) in place)
-        if own in place:
+        here = tuple(name for name in cross if (name,) in place)
+        if here in place:
             continue
-        parts = tuple(place[name,] for name in own)
-        place[own] = slice(end, end + math.prod(part.stop - part.start for part in parts))
-        end = place[own].stop
-        products.append((place[own], parts))
+        parts = tuple(place[name,] for name in here)
+        place[here] = slice(end, end + math.prod(part.stop - part.start for part in parts))
+        end = place[here].stop
+        products.append((place[here], parts))
     names = tuple(name for name, _ in fields)
     return Side(names, tuple(place[name,] for name in names), tuple(products), of_slots, end), place
 
 
 def _product_names(blocks: Sequence[list[str]]) -> list[str]:
-    names = [""]
-    for columns in blocks:
-        names = [f"{name}*{column}" if name else column for name in names for column in columns]
-    return names
+    return ["*".join(parts) for parts in itertools.product(*blocks)]
 
 
 def _range(place: slice) -> range:
@@ -124,24 +108,22 @@ def _range(place: slice) -> range:
 
 def shown(features: Any) -> str:
     """What `print(features)` shows: a line for each field and each cross, and the memory."""
-    head = f"Features, {features.form}"
-    lines = []
-    for side, own in (("context", features.context), ("arm", features.arm)):
-        for name, kind in own.items():
-            lines.append((side, name, str(kind), f"{len(kind.columns(name)):,}" if kind.fitted else "?"))
-    wide = {name: len(kind.columns(name)) for own in (features.context, features.arm) for name, kind in own.items()}
+    fitted = features.fitted
+    fields = [(side, *field) for side in ("context", "arm") for field in getattr(features, side).items()]
+    wide = {name: len(kind.columns(name)) for _, name, kind in fields}
+    lines = [(side, name, str(kind), wide[name] if kind.fitted else None) for side, name, kind in fields]
     for cross in features.cross:
-        known = f"{math.prod(wide[name] for name in cross):,}" if features.fitted else "?"
-        lines.append(("cross", " × ".join(cross), "", known))
+        lines.append(("cross", " × ".join(cross), "", math.prod(wide[name] for name in cross) if fitted else None))
     if features.intercept:
-        lines.append((INTERCEPT, "", "", "1"))
+        lines.append((INTERCEPT, "", "", 1))
     if features.slots:
         each = features.intercept + sum(wide[name] for name in features.context)
-        known = f"{features.slots * each:,}" if features.fitted else "?"
-        lines.append(("slots", "", f"{features.slots} blocks", known))
-    sizes = [max(len(line[i]) for line in lines) for i in range(4)]
-    rows = [f"  {a:<{sizes[0]}}  {b:<{sizes[1]}}  {c:<{sizes[2]}}  {d:>{sizes[3]}}" for a, b, c, d in lines]
-    if not features.fitted:
+        lines.append(("slots", "", f"{features.slots} blocks", features.slots * each if fitted else None))
+    cells = [(*line[:3], "?" if line[3] is None else f"{line[3]:,}") for line in lines]
+    sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = [f"  {a:<{sizes[0]}}  {b:<{sizes[1]}}  {c:<{sizes[2]}}  {d:>{sizes[3]}}" for a, b, c, d in cells]
+    head = f"Features, {features.form}"
+    if not fitted:
         return "\n".join([f"{head}, not fitted", *rows])
     d = features.dim
     each = "slot" if features.form == "disjoint" else "linear model"

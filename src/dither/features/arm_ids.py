@@ -1,0 +1,40 @@
+"""Ids of arms: one rule for whoever takes them. An id is a text that is not empty, or a whole number."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dither.deciding import inputs
+from dither.features import records, values
+
+
+def id_text(id: Any) -> str:
+    """An id as text. Raises ValueError for what is neither a text nor a whole number."""
+    if isinstance(id, str) and id:
+        return inputs.storable(id if type(id) is str else values.text(id))
+    if isinstance(id, bool) or not hasattr(id, "__index__"):
+        raise ValueError(f"an id must be a text that is not empty, or a whole number; got {id!r}")
+    return str(id.__index__())
+
+
+def id_texts(arms: Any) -> tuple[str, ...]:
+    """The ids of the arms of a request as texts, (K,). arms : as a user passes them, see `id_list`
+
+    Raises ValueError as `id_list` and `id_text` do.
+    """
+    return tuple(map(id_text, id_list(arms)))
+
+
+def id_list(arms: Any) -> Sequence[Any]:
+    """The ids that a user passes: a list, a tuple, an array or a column of them, which stay as they are.
+
+    Raises ValueError for anything else, for no id, and for records: a request has those that the catalogue has.
+    """
+    arms = arms if type(arms) is list else records.column(arms)
+    if isinstance(arms, Mapping):
+        raise ValueError(
+            f"arms must be a list of ids, as the catalogue has the records; got records, {arms!r}: change an arm by "
+            f"catalogue.change(id, record), and pass arms={list(arms)!r}"
+        )
+    if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence) or not len(arms):
+        raise ValueError(f"arms must be a list of at least one id, got {arms!r}")
+    return arms
