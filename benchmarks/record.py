@@ -152,12 +152,14 @@ def streams(one: dither.Bandit) -> str:
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()[:16]
 
 
-def records(only: list[str]) -> Iterator[tuple[str, Rows, str]]:
+def records(only: list[str], roads: list[str]) -> Iterator[tuple[str, Rows, str]]:
     """For each algorithm and road: its name, the decisions, the digest of the streams; a refusal is named instead."""
     for name in [*dither.ALGORITHMS, *VARIANTS]:
         if only and name not in only:
             continue
         for road, make in ROADS.items():
+            if roads and road not in roads:
+                continue
             try:
                 one, decide = make(name)
                 rows = decide(one)
@@ -167,10 +169,10 @@ def records(only: list[str]) -> Iterator[tuple[str, Rows, str]]:
             yield f"{name} | {road}", rows, streams(one)
 
 
-def content(only: list[str]) -> dict[str, np.ndarray]:
+def content(only: list[str], roads: list[str]) -> dict[str, np.ndarray]:
     """What a record holds, by name."""
     found: dict[str, np.ndarray] = {}
-    for name, rows, digest in records(only):
+    for name, rows, digest in records(only, roads):
         print(name, digest, flush=True)
         found[f"{name} | streams"] = np.array(digest)
         if rows:
@@ -218,9 +220,10 @@ def main() -> None:
     parser.add_argument("what", choices=["write", "compare"])
     parser.add_argument("file", type=Path)
     parser.add_argument("--only", nargs="*", default=[], help="names of algorithms")
+    parser.add_argument("--roads", nargs="*", default=[], choices=ROADS, help="names of roads")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    made = content(asked.only)
+    made = content(asked.only, asked.roads)
     if asked.what == "write":
         np.savez_compressed(asked.file, **made)
         return

@@ -1,6 +1,7 @@
 """How many files of the package a call enters: the walks by which a reader follows it.
 
     choose, update      of LinFP, and update of GLMFP
+    Live                choose, without and with a budget, and reward, of LinFP on a ledger in memory
     evaluate            from a row of a decision log (the folder of `dither.log.Log`) to an estimate: by
                         `dither.ope.evaluate`, of the policy "uniform", by snips and ips; this is all of `dither
                         evaluate` but for asking and showing
@@ -58,6 +59,19 @@ def log(folder: Path, rows: int = 200) -> Path:
     return folder / "log"
 
 
+def live(X: np.ndarray) -> dict[str, Counter[str]]:
+    """Decisions and one reward of a live bandit, far from the next row of its state."""
+    found, seconds = {}, {"snapshot_seconds": 1e6, "refresh_seconds": 1e6}
+    for words, budgets in (("", None), (", budget", {"1": dither.Budget(5)})):
+        with dither.Live(None, bandit=dither.LinFP(dim=5, seed=0), budgets=budgets, **seconds) as served:
+            ids = [served.choose(X).id for _ in range(3)]
+            served.reward(ids.pop(), 1.0)
+            found[f"Live.choose{words}"] = walk(lambda served=served: served.choose(X))
+            if budgets is None:
+                found["Live.reward"] = walk(lambda served=served, ids=ids: served.reward(ids.pop(), 1.0))
+    return found
+
+
 def reproduce(folder: Path) -> None:
     """The command, quietly: two runs of LinFP in one panel."""
     words = "dither reproduce fig3-linear --panel d=10 --algorithm LinFP --runs 2 --rounds 100 --format png --out"
@@ -83,6 +97,7 @@ def walks() -> dict[str, Counter[str]]:
         "update, LinFP": walk(lambda: linear.update(X[1], 1.0)),
         "update, GLMFP": walk(lambda: logistic.update(X[1], 1.0)),
     }
+    found |= live(X)
     with tempfile.TemporaryDirectory() as folder:
         path = log(Path(folder))
         found["evaluate"] = walk(lambda: dither.ope.evaluate(path, ["uniform"], ["snips", "ips"]))
@@ -95,7 +110,7 @@ def main() -> None:
     parser.add_argument("--files", action="store_true", help="name the files, with the calls of their functions")
     asked = parser.parse_args()
     for name, files in walks().items():
-        print(f"{name:14} {len(files):3} files")
+        print(f"{name:20} {len(files):3} files")
         for file, calls in sorted(files.items()) if asked.files else ():
             print(f"    {calls:6} {file}")
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 from dither import features, links, models, noise, policies, theory
 from dither._version import __version__
 from dither.algorithms import ALGORITHMS, Algorithm
-from dither.bandit.bandit import Bandit, Decision
+from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes, load
+from dither.deciding.answers import Decision, Decisions, ListDecision, ListDecisions
 from dither.deciding.baseline import Baseline
 from dither.deciding.budget import Budget
 from dither.deciding.explain import Explanation
-from dither.deciding.ranking import ListDecision, ListPropensities
+from dither.deciding.ranking import ListPropensities
 from dither.features import Catalogue, Features
 from dither.simulation.simulate import Results, simulate
 
@@ -61,9 +62,11 @@ __all__ = [
     "Budget",
     "Catalogue",
     "Decision",
+    "Decisions",
     "Explanation",
     "Features",
     "ListDecision",
+    "ListDecisions",
     "ListPropensities",
     "Results",
     "__version__",

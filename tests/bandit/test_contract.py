@@ -14,11 +14,14 @@ from sklearn.linear_model import LinearRegression
 
 import dither
 from dither import models, noise, policies
-from dither.deciding import decision
+from dither.deciding import policy as policy_contract
 from dither.models import model as contract
 from dither.policies.views import Drawn
 
 ROOT = Path(__file__).parents[2]
+MODELS, POLICIES, DECISIONS = (
+    ROOT / "src/dither" / place for place in ("models/model.py", "deciding/policy.py", "deciding/decision.py")
+)
 
 
 class State(NamedTuple):
@@ -330,21 +333,12 @@ def test_simulate_and_algorithms_refuse_at_the_same_door():
 
 
 class Old:
-    """A policy as they were before the view answered for itself."""
+    """A policy that draws nothing, and does not say so."""
 
     needs = frozenset({"mean", "width", "logdet"})
 
-    def draw(self, rng, n, *, arms, dim):
-        return ()
-
     def view(self, model, state, X, *, t):
         return model.mean(state, X)
-
-    def scores(self, view):
-        return view
-
-    def propensities(self, view, *, mask=None):
-        return np.ones(view.shape)
 
 
 class Poor:
@@ -359,15 +353,14 @@ def test_all_that_is_missing_is_said_at_once():
         dither.Bandit(Poor(), Old(), dim=2)
     said = str(refusal.value)
     for part in (
-        "Old has scores, propensities, which the view has now",
-        "policies.views.Drawn(scores)",
+        "Old is no policy: it lacks draw",
         "Poor is no model: it lacks init, update",
         "Poor says that it has width, and has no method of that name",
         "Old needs 'logdet' of its model, which Poor does not give",
         "docs/adding-a-policy.md and docs/adding-a-model.md",
     ):
         assert part in said, part  # seen red: the first fault alone
-    assert all((ROOT / page).exists() for page in (contract.PAGE, decision.PAGE))
+    assert all((ROOT / page).exists() for page in (contract.PAGE, policy_contract.PAGE))
 
 
 @pytest.mark.parametrize(
@@ -428,9 +421,9 @@ def test_the_page_has_every_ability_and_every_part():
     page = (ROOT / contract.PAGE).read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)(?:\([^`]*\))?`", "\n".join(re.findall(r"^\| (.*?) \|", page, re.MULTILINE))))
     assert stubs(contract.Able) | {"mean"} | stubs(contract.Optional) == named
-    page = (ROOT / decision.PAGE).read_text(encoding="utf-8")
+    page = (ROOT / policy_contract.PAGE).read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)", "\n".join(re.findall(r"^\| (.*?) \|", page, re.MULTILINE))))
-    assert stubs(decision.Answers) | stubs(decision.Settings) <= named
+    assert stubs(policy_contract.Answers) | stubs(policy_contract.Settings) <= named
     # seen red: an ability under another name
 
 
@@ -442,7 +435,7 @@ def subject(node):
 def test_nobody_else_looks_what_a_policy_or_a_model_has():
     found = []
     for path in (ROOT / "src" / "dither").rglob("*.py"):
-        if path in (ROOT / "src/dither/models/model.py", ROOT / "src/dither/decision.py"):
+        if path in (MODELS, POLICIES, DECISIONS):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("hasattr", "getattr") and node.args:

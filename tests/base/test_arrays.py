@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
+import lockstep
 from dither.base import arrays
 from dither.deciding import decision
 from dither.models import Diagonal, Disjoint, Ridge
@@ -127,12 +128,12 @@ def test_policies_make_the_same_choices(lib, name, preset):
     for t in range(1, T + 1):
         X, u = rng.normal(size=(R, K, d)), rng.random((R, decision.UNIFORMS))
         chance = policy.draw(rng, R, arms=K, dim=contract.ambient(model, d))
-        a = decision.choose(decision.view(policy, model, ours, X, t=t), chance, u, eps=decision.eps(policy, t))
-        b = decision.choose(
+        a = lockstep.choose(decision.view(policy, model, ours, X, t=t), chance, u, eps=decision.share(policy, t))
+        b = lockstep.choose(
             decision.view(policy, model, theirs, lib.array(X), t=t),
             tuple(map(lib.array, chance)),
             lib.array(u),
-            eps=decision.eps(policy, t),
+            eps=decision.share(policy, t),
         )
         assert_array_equal(lib.back(b), a)
         x, r = np.take_along_axis(X, a[:, None, None], axis=1)[:, 0], rng.random(R)

@@ -95,7 +95,7 @@ def test_what_is_drawn_is_what_is_said(policy, least):
         d = b.choose(Y)
         b.update(Y[d.arm], Y[d.arm] @ THETA + 0.1 * rng.normal())
     kept, on = b.kept, np.array([True, True, True, False])
-    seen = KEEP.look(b.model, b.state, kept, X, at=0, values=None)
+    seen = KEEP.look(b.model, b.state, kept, b.request(X, baseline=0))
     surplus = np.sort(seen.surplus[1:3])
     b.kept = kept = kept._replace(g=kept.g - surplus.mean())  # one of the two is safe, the other is not
     p, se, kind = b.propensities(X, mask=on, minimum=least, detail=True, draws=20_000)
@@ -290,7 +290,7 @@ def test_a_log_agrees_and_weights_are_unbiased(probabilities):
     written, rng = log.Log(bandit=b, probabilities=probabilities), np.random.default_rng(5)
     weighted, want, unsafe = [], [], 0
     for X in contexts(3000, seed=3):
-        seen = b.baseline.look(b.model, b.state, b.kept, X, at=0, values=None)
+        seen = b.baseline.look(b.model, b.state, b.kept, b.request(X, baseline=0))
         d = written.decide(X)
         r = float(X[d.arm] @ THETA + 0.1 * rng.normal())
         written.reward(d.id, r)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
 from dither import log, models, ope, policies
-from dither.deciding.demands import Demands, outright
+from dither.deciding.demands import Demands
 
 X = np.eye(5) + 0.3 * np.random.default_rng(4).normal(size=(5, 5))
 LEAST = np.array([0.0, 0.15, 0.02, 0.3, 0.0])
@@ -118,6 +118,11 @@ def test_n_requests_at_once_are_n_in_turn():
     assert_array_equal(at_once.z, [one.z for one in in_turn])
 
 
+def outright(E):
+    """Shares E of one request."""
+    return Demands(E.shape, None, 0.0, E)
+
+
 @settings(max_examples=60)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=6), st.floats(0, 1), st.integers(0, 63), st.integers(0, 5))
 def test_demands_against_a_grid_of_uniforms(shares, total, safe, arm):
@@ -129,20 +134,20 @@ def test_demands_against_a_grid_of_uniforms(shares, total, safe, arm):
     grid = (np.arange(400) + 0.5) / 400
     u = np.stack([np.zeros(160_000), *(part.ravel() for part in np.meshgrid(grid, grid))], axis=-1)
     own = np.arange(K) == arm
-    for demands in (Demands(E), Demands(E, safe, np.asarray(at))):
+    for demands in (outright(E), outright(E)._replace(safe=safe, baseline=np.asarray(at))):
         shown = demands.drawn(np.full(len(u), arm), u)
         assert_allclose(np.bincount(shown, minlength=K) / len(u), demands.of(own.astype(float)), atol=0.006)
-        assert demands.possible(None)[shown].all()
+        assert demands.possible[shown].all()
         p = np.array([0.5, 0.5, *[0.0] * (K - 2)])
         with np.errstate(divide="ignore"):
             assert_allclose(np.exp(demands.of_logs(np.log(p))), demands.of(p), rtol=1e-9, atol=1e-300)
-        assert demands.floor(None) <= K * demands.of(p).min() + 1e-12
+        assert demands.floor <= K * demands.of(p).min() + 1e-12
 
 
 @given(st.floats(1e-300, 1))
 def test_the_last_uniform_shows_an_arm_that_has_a_share(total):
     E, last = np.array([total / 3, total - total / 3, 0.0]), np.nextafter(1, 0)
-    assert Demands(E).drawn(np.asarray(2), np.array([0, 0.0, last])) == 1
+    assert outright(E).drawn(np.asarray(2), np.array([0, 0.0, last])) == 1
     # seen red: `<` in place of `<=`
 
 
@@ -179,7 +184,7 @@ def test_lists_have_no_minimum():
 
 def test_outright_of_a_batch():
     on = np.array([[True, True, True], [True, False, True]])
-    E = outright(None, floor=0.3, own=0.5, shape=(2, 3), mask=on)
+    E = Demands((2, 3), on, 0.65).with_minimum(np.zeros((2, 3)), floor=0.3, share=0.5).outright
     assert_allclose(E, [[0.65 / 3] * 3, [0.325, 0, 0.325]])
 
 

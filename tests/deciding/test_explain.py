@@ -171,7 +171,7 @@ def test_slices_have_the_probabilities_and_the_arm(lines, z):
 
     m, w = np.array(lines).T
     p = propensity.envelope(m, w, law=GAUSSIAN)
-    e = explain.explain(Lines(m, w, law=GAUSSIAN), p=p, eps=0.0, z=z, mask=None)
+    e = explain.of_lines(Lines(m, w, law=GAUSSIAN), p=p, uniform=0.0, z=z, mask=None)
     can = ~np.isnan(e.low)
     assert_array_equal(can, p > 0)
     copies = [lines.count(line) for line in lines]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import lockstep
 from dither import models, noise, policies
 from dither.bandit.bandit import Bandit
 from dither.deciding import decision
@@ -47,7 +48,7 @@ def shown(view, z, K, mask):
     """The arms that the view shows at z: all that tie, as the uniform number that settles ties goes from 0 to 1."""
     chance = () if z is None else (np.asarray(z),)
     ties = (np.arange(2 * K) + 0.5) / (2 * K)
-    return {int(decision.choose(view, chance, np.array([u, 0.5, 0.5]), eps=0.0, mask=mask)) for u in ties}
+    return {int(lockstep.choose(view, chance, np.array([u, 0.5, 0.5]), eps=0.0, mask=mask)) for u in ties}
 
 
 def check(view, case, K, mask):

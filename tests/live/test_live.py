@@ -16,7 +16,8 @@ from dither import live as lives
 from dither import log, ope
 from dither.live import learner as learners
 from dither.live import taught
-from dither.log.database import entering, lessons, rewarding, sql_tables
+from dither.log import record
+from dither.log.database import lessons, rewarding, sql_tables
 from ledgers import decision, moment
 
 X = np.eye(3)
@@ -363,7 +364,7 @@ def test_a_reward_that_commits_late_is_learnt_in_a_later_batch(postgres, closing
     live = dither.Live(url, bandit=begin())
     ids = [live.choose(X, id=f"d{i}").id for i in range(3)]
     slow = log.Ledger(url)
-    sent = rewarding.Sent("d0", 1.0, None, entering.micros(moment(0)))
+    sent = rewarding.Sent("d0", 1.0, None, record.micros(moment(0)))
     with slow.holding() as connection:
         judge = rewarding.Judge(connection, slow.database, slow.rules, ["d0"])
         assert judge.answer(sent) == "counted"

@@ -195,7 +195,7 @@ def test_a_batch_under_budgets_is_its_requests_in_turn(kind):
             None, bandit=bandit, budgets={"a": Budget(4), "c": Budget(2)}, **(rule if kind == "rule" else {})
         )
         if kind == "rule":
-            live._rule._rng = np.random.default_rng(7)
+            live._decider.rule._rng = np.random.default_rng(7)
         given = {"user": list(range(20)), "values": rng.uniform(1, 2, size=(20, 4)) * 0 + 1.5}
         if whole and kind != "rule":
             d = live.choose(many, arms=ARMS, values=given["values"], extra={"user": given["user"]}, time=DAY)

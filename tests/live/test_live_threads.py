@@ -140,13 +140,13 @@ def test_the_first_names_of_slots_do_not_wait_for_a_learner(home):
     d = live.choose([1.0, 0.0])
     decider = live._decider
     asked = threading.Event()
-    named = decider._named
+    named = decider._slot_ids
 
     def slow(names):
         asked.set()
         return named(names)
 
-    decider._named = slow
+    decider._slot_ids = slow
     with live.ledger.turn:  # a learner is at work
         other = threading.Thread(target=lambda: live.choose([1.0, 0.0], ["a", "b"]), daemon=True)
         other.start()

@@ -22,7 +22,7 @@ from polars.testing import assert_frame_equal
 
 import dither
 from dither import log, ope
-from dither.log import book, group, record, storage
+from dither.log import book, record, stated, storage
 from dither.log.database import committing, entering, journal, rewarding, sql_tables
 from dither.log.database import home as homes
 from ledgers import decision, features, moment
@@ -170,8 +170,8 @@ def test_a_row_comes_back_as_it_was(home):
     probabilities = [0.25, 0.5, 0.25]
     arms = ["ä", "b", "c"]
     given = {"time": noon, "arms": arms, "extra": extra, "probabilities": probabilities, "floor": 0.1}
-    rows = maker(policy="p", version="1", z_law="points").rows(decision(1), X=X, id="é", **given)
-    made.enter(rows)
+    rows = rows_of(decision(1), X, id="é", constants={"policy": "p", "version": "1", "z_law": "points"}, **given)
+    made.committer.enter(rows)
     made.record(decision(1), X=[[1.0, 2, 3], [4, 5, 6]], id="other", mask=[False, True])
     frame = made.read().frame
     row = frame.row(0, named=True)
@@ -270,7 +270,9 @@ def test_a_write_that_fails_leaves_nothing_half_done(tmp_path, kind, fail, mend,
     X = np.ones((2, 2000))  # more than the room that is left in a page
     several = [decision() for _ in range(3)]
     with pytest.raises(OSError, match=f"could not be written.*{words}.*nothing of the call"):
-        made.enter([row for i, d in enumerate(several) for row in maker().rows(d, X=X, id=f"new{i}", time=moment(1))])
+        made.committer.enter(
+            [row for i, d in enumerate(several) for row in rows_of(d, X, id=f"new{i}", time=moment(1))]
+        )
     if words == "readonly":
         with pytest.raises(OSError, match=words):
             made.reward("d1", 1.0, moment(6))
@@ -283,21 +285,25 @@ def test_a_write_that_fails_leaves_nothing_half_done(tmp_path, kind, fail, mend,
     assert len(made) == 3
 
 
-def maker(**constants):
-    constants = dict.fromkeys(("policy", "preset", "version", "z_law")) | constants
-    return log.writer.Maker(None, True, False, False, False, constants)
+def rows_of(made, X, *, arms=None, floor=None, constants=(), **more):
+    """The rows of a decision that was made elsewhere."""
+    constants = dict.fromkeys(("policy", "preset", "version", "z_law")) | dict(constants)
+    recorder = record.Recorder(True, False, False, False, constants)
+    request = stated.request(made, X=X)
+    request = request._replace(ids=None if arms is None else record.ids(arms, request.shape[-1]))
+    return recorder.rows(stated.choice(made, request, floor=floor), **more)
 
 
 def test_requests_of_one_transaction_fail_each_alone(home):
     """Thread by thread they would not share one, so the group is called with all of them."""
     made = entered(home)
-    rows = [maker().rows(decision(), X=features(0), id=id, time=moment(0)) for id in ("a", "d0", "b", "a")]
-    asked = [committing.Entering([entering.values(row, horizon=made.ticks) for row in one]) for one in rows]
-    at = entering.micros(moment(9))
+    rows = [rows_of(decision(), features(0), id=id, time=moment(0)) for id in ("a", "d0", "b", "a")]
+    asked = [committing.Entering([entering.IN_ORDER(record.stored(row, horizon=None)) for row in one]) for one in rows]
+    at = record.micros(moment(9))
     sent = [[("b", 1.0), ("d1", 2.0)], [("b", 3.0)], [("nobody", 1.0), ("d2", 9.0)], [("b", 1.0)]]
     asked += [committing.Rewarding([rewarding.Sent(id, r, None, at) for id, r in one]) for one in sent]
-    requests = [group.Request(one) for one in asked]
-    made._committer.commit(requests)
+    requests = [committing.Waiting(one) for one in asked]
+    made.committer.commit(requests)
     refused = {i: type(one.error) for i, one in enumerate(requests) if one.error is not None}
     assert refused == {1: ValueError, 3: ValueError, 6: LookupError}
     answers = [one.result and one.result[0] for one in requests[4:]]
@@ -346,11 +352,11 @@ def test_threads_share_a_transaction(tmp_path):
         made.database.driver(connection).set_trace_callback(
             lambda text: commits.append(text) if text == "COMMIT" else 0
         )
-    with made._committer.group.turn:  # all of them come while another commits
+    with made.committer.turn:  # all of them come while another commits
         threads = [threading.Thread(target=made.reward, args=(f"d{i % 3}", 1.0)) for i in range(20)]
         for one in threads:
             one.start()
-        while len(made._committer.group._queue) < 20:
+        while len(made.committer._queue) < 20:
             pass
     for one in threads:
         one.join()

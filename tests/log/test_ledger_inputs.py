@@ -9,7 +9,7 @@ import pytest
 
 import dither
 from dither import log
-from dither.log.database import entering
+from dither.log.database.committing import Committer
 from ledgers import decision, features
 
 pytestmark = pytest.mark.usefixtures("closing")
@@ -157,14 +157,14 @@ def test_a_sum_that_is_too_large_is_kept_and_never_learnt():
 
 def test_a_row_that_the_database_refuses_leaves_other_calls_alone(home, monkeypatch):
     """Of several calls in one transaction each has its own error."""
-    made, whole = log.Ledger(home), entering.enter
+    made, whole = log.Ledger(home), Committer._insert
 
-    def enter(connection, database, rows):
-        if any(entering.id_of(row) == "bad" for row in rows):
+    def enter(self, connection, rows):
+        if any(row[0] == "bad" for row in rows):
             raise OverflowError("too large")
-        whole(connection, database, rows)
+        whole(self, connection, rows)
 
-    monkeypatch.setattr(entering, "enter", enter)
+    monkeypatch.setattr(Committer, "_insert", enter)
     failed, threads = {}, []
 
     def call(id):
@@ -177,7 +177,7 @@ def test_a_row_that_the_database_refuses_leaves_other_calls_alone(home, monkeypa
         for id in ("a", "bad", "b"):
             threads.append(threading.Thread(target=call, args=(id,)))
             threads[-1].start()
-        while len(made._committer.group._queue) < 3:
+        while len(made.committer._queue) < 3:
             pass
     for one in threads:
         one.join()
@@ -258,13 +258,13 @@ def _interrupt():
 
 
 def test_an_interrupt_of_the_thread_that_writes_is_an_error_for_the_others(monkeypatch):
-    made, heard, whole = log.Ledger(None), [], entering.enter
+    made, heard, whole = log.Ledger(None), [], Committer._insert
     begun = threading.Event()
 
-    def enter(connection, database, rows):
+    def enter(self, connection, rows):
         if len(rows) == 2:
             raise KeyboardInterrupt
-        whole(connection, database, rows)
+        whole(self, connection, rows)
 
     def call(id):
         begun.set()
@@ -273,12 +273,12 @@ def test_an_interrupt_of_the_thread_that_writes_is_an_error_for_the_others(monke
         except BaseException as error:
             heard.append(type(error))
 
-    monkeypatch.setattr(entering, "enter", enter)
+    monkeypatch.setattr(Committer, "_insert", enter)
     with made.turn:
         threads = [threading.Thread(target=call, args=(id,)) for id in "ab"]
         for one in threads:
             one.start()
-        while len(made._committer.group._queue) < 2:
+        while len(made.committer._queue) < 2:
             pass
     for one in threads:
         one.join()

@@ -68,7 +68,7 @@ def test_each_row_is_on_the_disk_before_the_call_returns(tmp_path):
     code = """
 import os, sys
 from dither import log
-from dither.bandit import Decision
+from dither import Decision
 written = log.Log(sys.argv[1], buffer=1)
 for i in range(58):
     d = written.record(Decision(i % 2, 0.5, "exact", None, i / 7), X=[[i, 0.1], [2, 3]], id=str(i), extra={"n": i})

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
 import glm_oracles
+import lockstep
 from dither.deciding import decision
 from dither.models import GLM, Disjoint
 from glm_states import CURVED, MOMENTS, SOLVED, TIGHT, arms, checked, fold
@@ -161,8 +162,8 @@ def test_every_library_makes_the_same_choices(lib, solver):
         X = np.broadcast_to(fixed, (R, K, d)) if solver == "counts" else rng.normal(size=(R, K, d))
         chance, u = policy.draw(rng, R, arms=K, dim=d), rng.random((R, decision.UNIFORMS))
         there = policy.view(model, theirs, lib.array(X), t=t)
-        a = decision.choose(policy.view(model, ours, X, t=t), chance, u, eps=0.0)
-        b = decision.choose(there, tuple(map(lib.array, chance)), lib.array(u), eps=0.0)
+        a = lockstep.choose(policy.view(model, ours, X, t=t), chance, u, eps=0.0)
+        b = lockstep.choose(there, tuple(map(lib.array, chance)), lib.array(u), eps=0.0)
         assert_array_equal(lib.back(b), a)
         x, r = np.take_along_axis(X, a[:, None, None], axis=1)[:, 0], rng.integers(2, size=R).astype(float)
         ours = model.update(ours, x, r, own=True)

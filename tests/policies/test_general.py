@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import dither
-from dither.deciding import decision
+import lockstep
 from dither.models import GLM, Diagonal, Disjoint, Network, Ridge
 from dither.models import model as contract
 from dither.noise import Ball, Gaussian
@@ -318,9 +318,9 @@ def test_choices_are_the_same_in_every_array_library(name, settings):
             *(xp.asarray(A) for A in (x, r)),
             **{k: xp.asarray(v) for k, v in arm.items()},
         )
-        a = decision.choose(policy.view(model, ours, X, t=2), chance, u, eps=0.0)
+        a = lockstep.choose(policy.view(model, ours, X, t=2), chance, u, eps=0.0)
         view = policy.view(model, theirs, xp.asarray(X), t=2)
-        b = decision.choose(view, tuple(xp.asarray(g) for g in chance), xp.asarray(u), eps=0.0)
+        b = lockstep.choose(view, tuple(xp.asarray(g) for g in chance), xp.asarray(u), eps=0.0)
         assert_array_equal(np.asarray(b), a)
 
 

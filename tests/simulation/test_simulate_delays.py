@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
+import lockstep
 from dither import envs
 from dither.base import streams, trees
-from dither.deciding import decision
 from dither.models import GLM, Ridge, history
 from dither.models import model as contract
 from dither.policies import FeaturePerturbation, PerturbedRewards
@@ -139,7 +139,7 @@ def by_hand(env, seed, number, delay, model=None, policy=None, rounds=T):
             reward = mean if eps is None else mean + eps[0]
         view = policy.view(model, state, X, t=t + 1)
         z = policy.draw(chance, 1, arms=env.arms, dim=contract.ambient(model, env.dim))
-        arm = int(decision.choose(view, z, ties.random((1, 3)), eps=0.0)[0])
+        arm = int(lockstep.choose(view, z, ties.random((1, 3)), eps=0.0)[0])
         regret += mean.max() - mean[arm]
         x = X[0] if env.disjoint else X[0, arm]
         waiting.append((t + delay(t), x, reward[arm], {"arm": np.array(arm)} if env.disjoint else {}))

@@ -57,11 +57,11 @@ class Served:
         with live.ledger.database.reading() as connection:
             now = lessons.changes(connection)
         same = {"bandit": live.to_bytes() == live.replay(live.batch).to_bytes()}
-        if stands.shadow is not None and now.shadow == stands.own.number:
+        if stands.shadow is not None and now.shadow == stands.shadow_facts.number:
             same["shadow"] = live.to_bytes("shadow") == live.replay(live.batch, of="shadow").to_bytes()
         return {
             "learns": live.learns,
-            "same": same if now.erased == live._learner._seen.erased else {},
+            "same": same if now.erased == live._learner._changes.erased else {},
             "observations": stands.bandit.observations,
             "theta": stands.bandit.theta,
             "shadow": None if stands.shadow is None else stands.shadow.theta,

@@ -79,7 +79,7 @@ def rows(b):
     """All that a bandit is, bit for bit, to be compared with a twin's."""
     state = {k: (v.dtype, v.shape, v.tobytes()) for k, v in arrays_of(b.state, "state").items()}
     streams = {name: rng.bit_generator.state for name, rng in b._streams().items()}
-    return repr((b.model, b.policy, b.decisions, b.observations, b._columns, streams, state))
+    return repr((b.model, b.policy, b.decisions, b.observations, b.columns, streams, state))
 
 
 def arrays_of(state, name):

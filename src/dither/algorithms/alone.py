@@ -7,7 +7,7 @@ from typing import Any
 
 from dither import models
 from dither.algorithms.algorithm import UNSTATED, Algorithm
-from dither.deciding import decision
+from dither.deciding import policy as policy_contract
 
 CURE = "a policy alone is paired with Ridge: pair it with its model in dither.Algorithm(..., model=), and name that"
 
@@ -22,19 +22,19 @@ def algorithm(thing: Any, *, name: str) -> Algorithm:
     if not isinstance(thing, type):
         kind = "an instance: name its class, and its settings after it" if _instance(thing) else "no policy"
         raise TypeError(
-            f"{name} is {kind}; a policy is a frozen dataclass with needs, draw and view ({decision.PAGE}), and an "
-            f"algorithm a dither.Algorithm; got {thing!r}"
+            f"{name} is {kind}; a policy is a frozen dataclass with needs, draw and view ({policy_contract.PAGE}), and "
+            f"an algorithm a dither.Algorithm; got {thing!r}"
         )
-    lacking = [part for part in decision.REQUIRED if not hasattr(thing, part)]
+    lacking = [part for part in policy_contract.REQUIRED if not hasattr(thing, part)]
     if lacking:
-        raise TypeError(f"{name} is no policy: it lacks {', '.join(lacking)} ({decision.PAGE})")
+        raise TypeError(f"{name} is no policy: it lacks {', '.join(lacking)} ({policy_contract.PAGE})")
     if not dataclasses.is_dataclass(thing) or not thing.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise TypeError(f"{name} must be a frozen dataclass: write @dataclass(frozen=True) above the class")
     return _alone(thing, name)
 
 
 def _instance(thing: Any) -> bool:
-    return all(hasattr(thing, part) for part in decision.REQUIRED)
+    return all(hasattr(thing, part) for part in policy_contract.REQUIRED)
 
 
 @functools.lru_cache(maxsize=128)

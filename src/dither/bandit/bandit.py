@@ -12,34 +12,43 @@ belong to one process: after a fork, the child draws from fresh entropy (docs/pr
 import copy
 import operator
 import threading
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
 from dither.bandit import saving
-from dither.base import arrays, errors, forks, streams, trees
-from dither.deciding import decision, demanded, demands, explain, inputs, monte_carlo, ranking
-from dither.deciding.baseline import Baseline, Kept, Seen, content
+from dither.base import errors, forks, streams, trees
+from dither.deciding import baseline as baselines
+from dither.deciding import decision, explain, observation, one_arm, ranking
+from dither.deciding import request as requests
+from dither.deciding.answers import (
+    AnyShape,
+    Batch,
+    Decision,
+    Decisions,
+    Kind,
+    ListDecision,
+    ListDecisions,
+    Numbers,
+    Vector,
+    Wishes,
+)
+from dither.deciding.baseline import Baseline, RoundSums
+from dither.deciding.decision import Choice
+from dither.deciding.demands import Demands
+from dither.deciding.policy import check
+from dither.deciding.request import Request
 from dither.features import Features
 from dither.features.encoder import checked
 from dither.models import model as contract
+
+if TYPE_CHECKING:
+    from dither.deciding.answers import ListOneOrMany, OneOrMany
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
 COUNTS = ("decisions", "observations")
 # The streams that go on from call to call, and their purposes.
 _STREAMS = {"_chance": "policy", "_ties": "ties", "_training": "training"}
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What `choose` answers: plain numbers for one request, arrays (B,) for B requests."""
-
-    arm: int | np.ndarray
-    propensity: float | np.ndarray  # P(arm) at the moment of the decision; NaN where the kind is "none"
-    propensity_kind: str  # "exact", "monte_carlo", "estimated" or "none"
-    propensity_se: float | np.ndarray | None  # standard error; None where exact
-    z: float | np.ndarray | None = None  # what was drawn: one number for all arms, or one for each arm, (K,) or (B, K)
 
 
 class Bandit:
@@ -78,13 +87,13 @@ class Bandit:
         errors.at_least("dim", dim, 1)
         errors.within("floor", floor, 0, 1)
         errors.at_least("monte_carlo", monte_carlo, 0)
-        decision.check(policy, model, dim=dim)
+        check(policy, model, dim=dim)
         self.model, self.policy = model, policy
         self.dim, self.floor, self.monte_carlo = int(dim), float(floor), int(monte_carlo)
         self.seed = streams.entropy(seed)
         self.slots = contract.slots(model)
         self.baseline = baseline
-        self.kept: Kept | None = None  # what the rounds so far add up to
+        self.kept: RoundSums | None = None  # what the rounds so far add up to
         if baseline is not None:
             if not isinstance(baseline, Baseline):
                 raise TypeError(
@@ -98,29 +107,31 @@ class Bandit:
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         self.features = features
-        self._columns: list[str] | None = (
-            None if features is None else checked(features).fits(self.dim, slots=self.slots)
-        )
+        names = None if features is None else checked(features).fits(self.dim, slots=self.slots)
+        self.columns = None if names is None else tuple(names)  # (d,) names of the features; None: they go by place
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
         self._training = self._stream("training") if contract.draws(model) else None  # the model's own chance
         self._ambient = contract.ambient(model, self.dim)  # the dimension of θ
-        self._asks = decision.asks(policy)
+        self._gives_back = decision.asks(policy) or baseline is not None  # draws, where a decision fails after them
         self._lock = threading.RLock()
         forks.tell(self)
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """The names of the features, (d,), where data frames or a log named them; None: features go by place."""
-        return None if self._columns is None else tuple(self._columns)
 
     @property
     def t(self) -> int:
         """The round: rewards learnt so far, plus 1."""
         return self.observations + 1
 
+    @overload
+    def choose(self, X: AnyShape, **wishes: Unpack[Wishes]) -> "OneOrMany": ...
+    @overload
+    def choose(self, X: Vector, **wishes: Unpack[Wishes]) -> Decision: ...
+    @overload
+    def choose(self, X: Batch, **wishes: Unpack[Wishes]) -> Decisions: ...
+    @overload
+    def choose(self, X: Any, **wishes: Unpack[Wishes]) -> "OneOrMany": ...
     def choose(
         self, X: Any, *, mask: Any = None, values: Any = None, minimum: Any = None, baseline: Any = None
-    ) -> Decision:
+    ) -> Decision | Decisions:
         """Choose an arm for one request or for B at once.
 
         X : (K, d) the arms on offer, or (B, K, d); with disjoint slots the context (d,), or (B, d)
@@ -134,94 +145,97 @@ class Bandit:
         Raises ValueError for a wrong width, for NaN or infinity (the error names the place), and where no arm is on
         offer. Raises TypeError for values where the policy cannot weigh them. Nothing is drawn then.
         """
-        with self._whole(draws=True):
-            X, mask, single = self._request(X, mask)
-            if minimum is not None or baseline is not None or self.baseline is not None:
-                return self._demanded(X, mask, values, minimum, baseline)
-            policy, shape, t = self.policy, self._shape(X), self.t
-            view = decision.view(policy, self.model, self.state, X, t=t)
-            if values is not None:
-                values = inputs.values(values, shape=shape, mask=mask)
-                view = decision.valued(view, values, self.model)
-            eps = decision.eps(policy, t, floor=self.floor)
-            n = 1 if single else shape[0]
-            chance = decision.draw(policy, self._chance, n, arms=shape[-1], dim=self._ambient)
-            u = self._ties.random(decision.UNIFORMS if single else (n, decision.UNIFORMS))
-            if single:
-                chance = tuple([kind[0] for kind in chance])
-                quick = decision.decide(view, chance, u, eps=eps, arms=shape[-1], mask=mask)
-                if quick is not None:
-                    self.decisions += 1
-                    return Decision(*quick, "exact", None, decision.plain(decision.z(view, chance)))
-            arm = decision.choose(view, chance, u, eps=eps, mask=mask)
-            kind, se = "none", None
-            p = np.full(shape[:-1], np.nan)
-            if decision.exact(view):
-                kind, p = "exact", decision.chosen(view, arm, eps=eps, shape=shape, mask=mask)
-            elif self.monte_carlo and decision.knowable(policy):
-                kind, n_drawn = "monte_carlo", self.monte_carlo
-                p, se = monte_carlo.shown(self._now(values), view, self._aside(), X, mask, arm, shape=shape, n=n_drawn)
-            elif np.all(decision.offered(shape, mask) == 1):
-                kind, p = "exact", np.ones(shape[:-1])
-            self.decisions += n
-            z = decision.plain(decision.z(view, chance))
-        if single:
-            return Decision(int(arm), float(p), kind, None if se is None else float(se), z)
-        return Decision(arm, p, kind, se, z)
+        with self._lock:
+            return self.decide(self.request(X, mask, values=values, minimum=minimum, baseline=baseline)).decision
 
-    def _demanded(self, X: np.ndarray, mask: Any, values: Any, minimum: Any, baseline: Any) -> Decision:
-        """`choose`, where something is demanded. With a baseline, a request of a batch comes after those before it."""
-        shape = self._shape(X)
-        asked = demanded.asked(self.baseline, shape, mask, values, minimum, baseline)
-        if len(shape) == 1 or self.baseline is None:
-            arm, p, kind, se, z = self._decided(X, mask, asked, shape)
-        else:
-            kept, decisions, made = self.kept, self.decisions, []
-            try:
-                for i in range(len(X)):
-                    own = None if mask is None else mask[i]
-                    made.append(self._decided(X[i], own, asked.row(i), shape[1:]))
-            except BaseException:
-                self.kept, self.decisions = kept, decisions
-                raise
-            arm, p, kind, se, z = demanded.stacked(made)
-        if len(shape) == 1:
-            return Decision(int(arm), float(p), kind, None if se is None else float(se), decision.plain(z))
-        return Decision(arm, p, kind, se, z)
+    def request(
+        self, X: Any, mask: Any = None, *, values: Any = None, minimum: Any = None, baseline: Any = None
+    ) -> Request:
+        """Check what is asked, once; the arguments are those of `choose`. Nothing changes."""
+        request = requests.read(X, mask, dim=self.dim, slots=self.slots, columns=self.columns)
+        if values is None and minimum is None and baseline is None and self.baseline is None:
+            return request
+        return self.demanding(request, values=values, minimum=minimum, baseline=baseline)
 
-    def foreseen(
-        self, X: Any, *, mask: Any = None, values: Any = None, minimum: Any = None, baseline: Any = None
-    ) -> demands.Demands | None:
-        """What is demanded of the next choice, request by request; None: nothing. The arguments are those of `choose`.
+    def read(self, X: Any, mask: Any = None) -> Request:
+        """A request of which nothing is demanded, checked as `choose` checks it. Nothing changes."""
+        return requests.read(X, mask, dim=self.dim, slots=self.slots, columns=self.columns)
 
-        It is all that the probabilities depend on besides those of the policy (`demands.Demands`).
+    def demanding(self, request: Request, *, values: Any, minimum: Any, baseline: Any) -> Request:
+        """A request with what is demanded of it, checked; the arguments are those of `choose`."""
+        of_arms: dict[str, Any] = dict(shape=request.shape, mask=request.mask)
+        if baseline is not None and self.baseline is None:
+            raise baselines.no_baseline()
+        if self.baseline is not None:
+            at = baselines.position(self.baseline.arm if baseline is None else baseline, **of_arms)
+            request = request._replace(baseline=at)
+        if values is not None:
+            request = request._replace(values=requests.values(values, **of_arms))
+        if minimum is not None:
+            request = request._replace(minimum=requests.minimum(minimum, **of_arms))
+        return request
+
+    def decide(self, request: Request, outcome: decision.Outcome = one_arm.ONE) -> Choice:
+        """Choose for a request that was checked. With a baseline, a request of a batch comes after those before it.
+
+        outcome : what is chosen, an arm or a list
+
+        If a decision fails where scores ask the model, or where a baseline is kept, nothing was drawn.
         """
-        with self._whole():
-            X, mask, _ = self._request(X, mask)
-            asked = demanded.asked(self.baseline, self._shape(X), mask, values, minimum, baseline)
-            return self._moment(X, mask, asked)[0].demands
+        with self._lock:
+            marks = self._marks() if self._gives_back else None
+            try:
+                if request.baseline is not None and len(request.shape) > 1:
+                    rows = [self.decide(request.row(i)) for i in range(request.shape[0])]
+                    return one_arm.joined(rows, request)
+                chosen = decision.decide(
+                    self._now(),
+                    request,
+                    self._demands(request),
+                    outcome,
+                    chance=self._chance,
+                    ties=self._ties,
+                    aside=self._aside,
+                    draws=self.monte_carlo,
+                )
+                if self.baseline is not None and self.kept is not None:
+                    self.kept = self.baseline.after(self.kept, request, chosen.arm)
+            except BaseException:
+                if marks is not None:
+                    self._go_back(marks)
+                raise
+            self.columns = request.columns
+            self.decisions += 1 if len(request.shape) == 1 else request.shape[0]
+            return chosen
 
-    def _decided(self, X: np.ndarray, mask: Any, asked: demanded.Asked, shape: tuple[int, ...]) -> demanded.Decided:
-        now, seen = self._moment(X, mask, asked)
-        streams = dict(chance=self._chance, ties=self._ties, again=self._aside())
-        made = demanded.decide(now, X, mask, shape=shape, n=self.monte_carlo, **streams)
-        self.decisions += 1 if len(shape) == 1 else shape[0]
-        if seen and self.kept is not None and self.baseline is not None and asked.at is not None:
-            self.kept = self.baseline.after(self.kept, seen[0].z, seen[0].g, int(made[0]), at=int(asked.at))
-        return made
+    def restated(self, chosen: Choice) -> Choice:
+        """A decision that was made earlier, with what this bandit knows now: its lines and its probabilities."""
+        now = self._now()
+        chosen.basis = decision.Basis(now, now.view(chosen.request), one_arm.ONE, self._aside)
+        floor = chosen.demands.uniform
+        chosen.demands = self._demands(chosen.request)._replace(uniform=floor)
+        return chosen
 
-    def _moment(self, X: np.ndarray, mask: Any, asked: demanded.Asked) -> tuple[decision.Moment, list[Seen]]:
-        """What the next decision depends on, and what is seen of the baseline, request by request."""
-        now = self._now(asked.values)
-        if asked.minimum is None and asked.at is None:
-            return now, []
-        own, baseline, kept = decision.eps(self.policy, self.t), self.baseline, self.kept
-        shape = self._shape(X)
-        return demanded.moment(
-            now, X, mask, asked, shape=shape, baseline=baseline, kept=kept, floor=self.floor, own=own
-        )
+    def _demands(self, request: Request) -> Demands:
+        """What is demanded of the choice."""
+        share = decision.share(self.policy, self.observations + 1)
+        demanded = Demands(request.shape, request.mask, share + self.floor * (1 - share))
+        if request.minimum is not None:
+            demanded = demanded.with_minimum(request.minimum, floor=self.floor, share=share)
+        if self.baseline is None or request.baseline is None or self.kept is None:
+            return demanded
+        safe = self.baseline.safe(self.model, self.state, self.kept, request)
+        return demanded._replace(safe=safe, baseline=request.baseline)
 
-    def choose_list(self, X: Any, *, k: int, mask: Any = None) -> ranking.ListDecision:
+    @overload
+    def choose_list(self, X: AnyShape, *, k: int, mask: Any = None) -> "ListOneOrMany": ...
+    @overload
+    def choose_list(self, X: Vector, *, k: int, mask: Any = None) -> ListDecision: ...
+    @overload
+    def choose_list(self, X: Batch, *, k: int, mask: Any = None) -> ListDecisions: ...
+    @overload
+    def choose_list(self, X: Any, *, k: int, mask: Any = None) -> "ListOneOrMany": ...
+    def choose_list(self, X: Any, *, k: int, mask: Any = None) -> ListDecision | ListDecisions:
         """Choose the k best arms in order, for one request or for B at once. The chance is drawn as in `choose`.
 
         X, mask : as for `choose`; k : how many, at most as many as are on offer in each request
@@ -229,18 +243,12 @@ class Bandit:
         The floor is the share of lists that are uniform. Each ordered list of k of n arms on offer then has the
         probability (n-k)!/n!.
         """
-        with self._whole(draws=True):
-            if self.baseline is not None:
-                raise demanded.not_of("choose_list")
-            X, mask, single = self._request(X, mask)
-            shape = self._shape(X)
-            ranking.fits(k, shape, mask)
-            if single:
-                X, mask = X[None], None if mask is None else mask[None]
-            streams = dict(chance=self._chance, ties=self._ties, again=self._aside())
-            answer = ranking.decide(self._now(), X, mask, k=k, K=shape[-1], n=self.monte_carlo, **streams)
-            self.decisions += len(X)
-        return ranking.first(answer) if single else answer
+        with self._lock:
+            request = self._plain("choose_list", X, mask)
+            ranking.fits(k, request)
+            many = request.batched() if request.single else request
+            chosen = self.decide(many, ranking.RankedList(int(k)))
+            return ranking.answer(chosen, single=request.single)
 
     def list_propensities(
         self, X: Any, *, k: int, mask: Any = None, draws: int = 10_000, lists: bool = True
@@ -253,14 +261,13 @@ class Bandit:
         Raises ValueError where ties make more lists than can be spelt out.
         """
         errors.at_least("draws", draws, 1)
-        with self._whole():
-            if self.baseline is not None:
-                raise demanded.not_of("list_propensities")
-            X, mask = self._one(X, mask)
-            shape = self._shape(X)
-            ranking.fits(k, shape, mask)
-            now, rng = self._now(), self._aside()
-            return ranking.propensities(now, X, mask, k=k, K=shape[-1], rng=rng, n=draws, lists=lists)
+        with self._lock:
+            request = self._plain("list_propensities", X, mask, single=True)
+            ranking.fits(k, request)
+            demanded, rng = self._demands(request), self._aside()
+            answer = ranking.propensities(self._now(), request, demanded, k=k, rng=rng, n=draws, lists=lists)
+            self.columns = request.columns
+            return answer
 
     def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> explain.Explanation:
         """Why an arm is shown, for one request: each arm's line m + z w, and the interval of z that chooses the arm.
@@ -269,18 +276,20 @@ class Bandit:
 
         Raises TypeError for a policy whose arms are not lines that one z moves.
         """
-        with self._whole():
-            if self.baseline is not None:
-                raise demanded.not_of("explain")
-            X, mask = self._one(X, mask)
-            now = self._now()
-            view = now.view(X)
-            lines = decision.lines(view)
-            if lines is None:
-                raise explain.no_lines(self.policy)
-            p = decision.propensities(view, eps=now.eps, shape=self._shape(X), mask=mask)
-            return explain.explain(lines, p=p, eps=now.eps, z=z, mask=mask)
+        with self._lock:
+            request = self._plain("explain", X, mask, single=True)
+            explanation = explain.explain(self._now(), request, self._demands(request), z=z)
+            self.columns = request.columns
+            return explanation
 
+    @overload
+    def propensities(
+        self, X: Any, *, detail: Literal[False] = False, draws: int = ..., log: bool = ..., **wishes: Unpack[Wishes]
+    ) -> Numbers: ...
+    @overload
+    def propensities(
+        self, X: Any, *, detail: Literal[True], draws: int = ..., log: bool = ..., **wishes: Unpack[Wishes]
+    ) -> tuple[Numbers, Numbers | None, Kind]: ...
     def propensities(
         self,
         X: Any,
@@ -300,26 +309,26 @@ class Bandit:
         log : return logarithms; -inf: the arm is never shown. Where one z moves all arms, they are right even where the
             probabilities underflow
         -> p (K,) or (B, K); with detail=True (p, se, kind): se of p's shape, None where exact; kind as in `Decision`
+
+        The probability of one arm is computed here beside the others, and by itself in `choose`. The two agree to
+        1e-15, and to the bit only where the policy has no chance.
         """
         errors.at_least("draws", draws, 1)
-        with self._whole():
-            X, mask, _ = self._request(X, mask)
-            shape = self._shape(X)
-            now = self._moment(X, mask, demanded.asked(self.baseline, shape, mask, values, minimum, baseline))[0]
-            view = now.view(X)
-            if decision.exact(view) and now.demands is not None:
-                p, se, kind = demanded.propensities(now, view, shape=shape, mask=mask, log=log), None, "exact"
-            elif decision.exact(view):
-                rule = decision.log_propensities if log else decision.propensities
-                p, se, kind = rule(view, eps=now.eps, shape=shape, mask=mask), None, "exact"
-            elif not decision.knowable(self.policy):
-                p, se, kind = np.full(shape, np.nan), None, "none"
-            else:
-                p, se = monte_carlo.estimate(now, view, self._aside(), X, mask, shape=shape, n=draws)
-                kind = "monte_carlo"
-                if log:
-                    p, se = arrays.log(p), se / np.where(p > 0, p, np.nan)
+        with self._lock:
+            request = self.request(X, mask, values=values, minimum=minimum, baseline=baseline)
+            p, se, kind = self.probabilities(request, draws=draws, log=log)
         return (p, se, kind) if detail else p
+
+    def probabilities(
+        self, request: Request, *, draws: int = 10_000, log: bool = False
+    ) -> tuple[Numbers, Numbers | None, Kind]:
+        """`propensities` of a request that was checked: p, their standard errors, their kind."""
+        with self._lock:
+            now, demanded = self._now(), self._demands(request)
+            view = now.view(request)
+            answer = one_arm.ONE.probabilities(now, view, request, demanded, self._aside, draws, log=log)
+            self.columns = request.columns
+            return answer
 
     def update(self, x: Any, r: Any, *, arm: Any = None, weight: Any = None, at: Any = None) -> None:
         """Learn one reward, x (d,) and r a number, or n at once, x (n, d) and r (n,), in any order and however late.
@@ -334,15 +343,15 @@ class Bandit:
         says how many.
         """
         with self._lock:
-            given = dict(arm=arm, weight=weight, at=at, dim=self.dim, columns=self._columns)
-            X, r, settings, columns = inputs.observation(self.model, x, r, **given)
+            more = dict(arm=arm, weight=weight, at=at, dim=self.dim, columns=self.columns)
+            X, r, settings, columns = observation.observation(self.model, x, r, **more)
             state = self._learnt(X, r, settings)
             if type(state) is not type(self.state):
-                own, new = type(self.state).__name__, type(state).__name__
-                raise TypeError(f"{type(self.model).__name__}.update must return the new state, {own}; got {new}")
+                wanted, kind = type(self.state).__name__, type(state).__name__
+                raise TypeError(f"{type(self.model).__name__}.update must return the new state, {wanted}; got {kind}")
             if not contract.finite(state):
                 raise errors.overflow(type(self.model).__name__ if contract.of_user(self.model) else None)
-            self.state, self._columns = state, columns
+            self.state, self.columns = state, columns
             self.observations += 1 if X.ndim == 1 else X.shape[0]
 
     def advance(self, at: Any) -> None:
@@ -353,7 +362,7 @@ class Bandit:
         Raises TypeError for a model without a half_life; ValueError for what is no finite number.
         """
         with self._lock:
-            self.state = self.model.advanced(self.state, inputs.times(at, (), self.model))
+            self.state = self.model.advanced(self.state, observation.times(at, (), self.model))
 
     def _begun(self, model: Any = None) -> Any:
         """The first state of the model, or of another one in its place."""
@@ -395,7 +404,7 @@ class Bandit:
                 raise TypeError("this bandit has no disjoint slots: any number of arms can be on offer")
             errors.at_least("slots", slots, self.slots)
             model = contract.with_slots(self.model, int(slots))
-            decision.check(self.policy, model, dim=self.dim)
+            check(self.policy, model, dim=self.dim)
             state = model.grown(self.state, self._begun(model))
             self.model, self.state, self.slots = model, state, int(slots)
             self._ambient = contract.ambient(model, self.dim)
@@ -422,21 +431,14 @@ class Bandit:
         Raises ValueError for another configuration. Nothing has changed then.
         """
         with other._lock:
-            learnt = other.model, other.state, other.observations, other._columns
+            columns = other.columns or self.columns
+            learnt = other.model, other.state, other.observations, columns
             if (other.dim, other.policy) != (self.dim, self.policy) or type(other.model) is not type(self.model):
                 raise ValueError(f"a bandit follows one of its own configuration: {other!r} is not that of {self!r}")
         with self._lock:
-            self.model, self.state, self.observations, self._columns = learnt
+            self.model, self.state, self.observations, self.columns = learnt
             self.slots = contract.slots(self.model)
             self._ambient = contract.ambient(self.model, self.dim)
-
-    def read(self, X: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
-        """X and the mask of a request as arrays, checked as `choose` checks them. Nothing changes."""
-        with self._whole():
-            before = self._columns
-            X, mask, _ = self._request(X, mask)
-            self._columns = before
-            return X, mask
 
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.
@@ -458,7 +460,7 @@ class Bandit:
             header = {
                 "model": saving.pack(self.model),
                 "policy": saving.pack(self.policy),
-                "columns": self._columns,
+                "columns": None if self.columns is None else list(self.columns),
                 "features": None if self.features is None else self.features.described,
                 "streams": {name: saving.plain(rng.bit_generator.state) for name, rng in self._streams().items()},
                 **{name: getattr(self, name) for name in (*SETTINGS, *COUNTS)},
@@ -468,7 +470,7 @@ class Bandit:
                 saving.fits(self._begun(), arrays, model=self.model)
             if self.baseline is not None and self.kept is not None:
                 header["baseline"] = saving.pack(self.baseline)
-                arrays |= content(self.kept)
+                arrays |= baselines.content(self.kept)
         return header, arrays
 
     @property
@@ -518,38 +520,41 @@ class Bandit:
     def _ask(self, ability: str, X: Any) -> np.ndarray:
         if ability not in self.model.abilities:
             raise errors.lacks(self.model, ability, policy=self.policy)
-        with self._whole():
-            X, _, _ = self._request(X, None)
-            return operator.methodcaller(ability, self.state, X)(self.model)
+        with self._lock:
+            request = self.read(X)
+            answer = operator.methodcaller(ability, self.state, request.X)(self.model)
+            self.columns = request.columns
+            return answer
 
-    def _request(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
-        """X and the mask, checked, and whether they are one request rather than B."""
-        columns = self._columns
-        X, mask, single, self._columns = inputs.request(X, mask, dim=self.dim, slots=self.slots, columns=columns)
-        return X, mask, single
+    def _plain(self, call: str, X: Any, mask: Any, *, single: bool = False) -> Request:
+        """A request for a call that knows no baseline; single : and no batch."""
+        if self.baseline is not None:
+            raise baselines.unknown_to(call)
+        request = self.read(X, mask)
+        if single and not request.single:
+            raise ValueError(
+                f"X must be one request, without a batch axis; got {request.X.shape}: ask for one at a time"
+            )
+        return request
 
-    def _one(self, X: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """X and mask of what must be one request."""
-        X, mask, single = self._request(X, mask)
-        if not single:
-            raise ValueError(f"X must be one request, without a batch axis; got {X.shape}: ask for one at a time")
-        return X, mask
-
-    def _now(self, values: np.ndarray | None = None) -> decision.Moment:
+    def _now(self) -> decision.Moment:
         """What the next decision depends on."""
-        eps = decision.eps(self.policy, self.t, floor=self.floor)
-        return decision.Moment(self.policy, self.model, self.state, self.t, eps, self._ambient, values)
+        return decision.Moment(self.policy, self.model, self.state, self.observations + 1, self._ambient)
 
     def _aside(self) -> np.random.Generator:
         """A stream for Monte Carlo that belongs to this moment. It spends none of the bandit's chance."""
         return self._stream("monte_carlo", self.decisions, self.observations)
 
-    def _whole(self, *, draws: bool = False) -> "_Call":
-        """The context of one call, in which no other call runs.
+    def _marks(self) -> tuple[Any, ...]:
+        """What a decision changes, as it is now."""
+        generators = (self._chance.bit_generator, self._ties.bit_generator)
+        return self.kept, self.decisions, self.columns, [(stream, stream.state) for stream in generators]
 
-        If the call fails, the names of the columns are as before. Where scores ask the model, so are the streams.
-        """
-        return _Call(self, draws and (self._asks or self.baseline is not None))
+    def _go_back(self, marks: tuple[Any, ...]) -> None:
+        """Be as `_marks` found it."""
+        self.kept, self.decisions, self.columns, states = marks
+        for stream, state in states:
+            stream.state = state
 
     def _streams(self) -> dict[str, np.random.Generator]:
         """The streams that go on from call to call. The one for training is there only where the model has chance."""
@@ -557,31 +562,3 @@ class Bandit:
 
     def _stream(self, purpose: str, *more: int) -> np.random.Generator:
         return streams.stream(self.seed, 0, purpose, *more)
-
-    def _shape(self, X: np.ndarray) -> tuple[int, ...]:
-        """(K,) for one request, (B, K) for B."""
-        return X.shape[:-1] if self.slots is None else (*X.shape[:-1], self.slots)
-
-
-class _Call:
-    """What `Bandit._whole` returns. It is a class, since a generator would take a tenth of the time of a decision."""
-
-    __slots__ = ("bandit", "before", "columns", "draws", "lock")
-
-    def __init__(self, bandit: Bandit, draws: bool) -> None:
-        self.bandit, self.draws = bandit, draws
-
-    def __enter__(self) -> None:
-        self.lock = self.bandit._lock  # a fork in the middle gives the child's bandit another
-        self.lock.acquire()
-        self.columns, self.before = self.bandit._columns, []
-        if self.draws:
-            streams = (self.bandit._chance.bit_generator, self.bandit._ties.bit_generator)
-            self.before = [(stream, stream.state) for stream in streams]
-
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        if kind is not None and issubclass(kind, Exception):
-            self.bandit._columns = self.columns
-            for stream, state in self.before:
-                stream.state = state
-        self.lock.release()

@@ -60,10 +60,10 @@ def _loaded(
         streams.entropy(seed)  # refused before anything is made
 
     def build(header: dict[str, Any], content: dict[str, np.ndarray]) -> Bandit:
-        own, policy = saving.given(header["model"], model, table), saving.unpack(header["policy"], table)
+        again, policy = saving.model_of(header["model"], model, table), saving.unpack(header["policy"], table)
         features = None if header.get("features") is None else Features.of_description(header["features"])
         kept = saving.unpack(header.get("baseline"), table)
-        bandit = Bandit(own, policy, features=features, baseline=kept, **{name: header[name] for name in SETTINGS})
+        bandit = Bandit(again, policy, features=features, baseline=kept, **{name: header[name] for name in SETTINGS})
         if kept is not None:
             bandit.kept = baselines.restored(content, bandit.dim)
         for name in COUNTS:
@@ -77,13 +77,13 @@ def _loaded(
             raise ValueError(f"its columns {columns!r} are not {bandit.dim} names")
         if features is not None and names != list(features.columns):
             raise ValueError("its columns are not those of its features")
-        bandit._columns = columns
+        bandit.columns = None if columns is None else tuple(columns)
         bandit.state = saving.filled(bandit.state, content)
         contract.check(bandit.model, bandit.state)
         bandit.state = contract.restored(bandit.model, bandit.state)
         return bandit
 
-    bandit = content.build(build, known=table, own=model is not None)
+    bandit = content.build(build, known=table, of_user=model is not None)
     if expected is not None:
         if bandit.features is None:
             raise ValueError(f"{content.where} holds a bandit without features: leave features= out")

@@ -96,18 +96,18 @@ class Content:
         rule: Callable[[dict[str, Any], dict[str, np.ndarray]], T],
         *,
         known: Mapping[str, type] = KNOWN,
-        own: bool = False,
+        of_user: bool = False,
     ) -> T:
         """What `rule` makes of the header and the arrays. It must take all arrays out.
 
         known : the classes that the file may hold, a `table`
-        own : an object of the user's takes part
+        of_user : an object of the user's takes part
 
         Raises ValueError for what `rule` refuses. An error of a user's own class is passed on as it is, because it is
         no sign of a damaged file.
         """
-        held = [_find(name, known) for name in _classes(self.header)]
-        own = own or not all(_of_library(cls) for cls in held if cls is not None)
+        classes = [_find(name, known) for name in _classes(self.header)]
+        of_user = of_user or not all(_of_library(cls) for cls in classes if cls is not None)
         try:
             built = rule(self.header, self.arrays)
             if self.arrays:
@@ -119,7 +119,7 @@ class Content:
         except WrongModel as reason:
             raise WrongModel(f"{self.where}: {reason}") from None
         except (ValueError, *_DAMAGED) as reason:
-            if own:
+            if of_user:
                 reason.add_note(f"while the bandit in {self.where} was made again")
                 raise
             by, own_version = self.header.get("version"), _version.__version__
@@ -130,17 +130,17 @@ class Content:
 
 def _classes(value: Any) -> set[str]:
     """The names of all classes in what `pack` wrote. There is no recursion, so no depth of nesting is too deep."""
-    found: set[str] = set()
+    names: set[str] = set()
     rest = [value]
     while rest:
         part = rest.pop()
         if isinstance(part, dict):
             name = part.get("class")
-            found |= {name} if isinstance(name, str) else set()
+            names |= {name} if isinstance(name, str) else set()
             rest += part.values()
         elif isinstance(part, list):
             rest += part
-    return found
+    return names
 
 
 def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -260,8 +260,8 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 def pack(value: Any) -> Any:
     """A configuration as JSON: a dataclass as its class's name and its fields."""
-    if (known := contract.fingerprint(value)) is not None:
-        return {"given": known}
+    if (fingerprint := contract.fingerprint(value)) is not None:
+        return {"given": fingerprint}
     if dataclasses.is_dataclass(value):
         return {"class": _name(type(value))} | {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, tuple):
@@ -276,7 +276,7 @@ def pack(value: Any) -> Any:
     )
 
 
-def given(value: Any, model: Any, known: Mapping[str, type]) -> Any:
+def model_of(value: Any, model: Any, known: Mapping[str, type]) -> Any:
     """The model that `pack` wrote. Where a file has only its fingerprint: the model passed, if that is its own."""
     saved = value.get("given") if isinstance(value, dict) else None
     if saved is None and model is not None:
@@ -296,15 +296,15 @@ def unpack(value: Any, known: Mapping[str, type]) -> Any:
         name = value.pop("class")
         if not isinstance(name, str):
             raise LookupError(f"it holds a {name!r}, which is no class")
-        found, alone = _find(name, known), name.rpartition(":")[2]
-        if found is None and alone.isidentifier():
+        cls, alone = _find(name, known), name.rpartition(":")[2]
+        if cls is None and alone.isidentifier():
             raise UnknownClass(
                 f"it holds a {alone}, which is not of this library. Pass that class too: load(path, known=({alone},))",
                 alone,
             )
-        if found is None:
+        if cls is None:
             raise LookupError(f"it holds a {name!r}, which is no class")
-        return found(**{k: unpack(v, known) for k, v in value.items()})
+        return cls(**{k: unpack(v, known) for k, v in value.items()})
     return tuple(unpack(v, known) for v in value) if isinstance(value, list) else value
 
 

@@ -26,12 +26,13 @@ import numpy as np
 
 from dither import theory
 from dither.base import arrays, errors
+from dither.deciding.request import Request
 from dither.models import Ridge
 
 FILED = ("rounds.z", "rounds.sums")  # the names of what a file has of the rounds
 
 
-class Kept(NamedTuple):
+class RoundSums(NamedTuple):
     """What the rounds so far add up to."""
 
     z: np.ndarray  # (d,)  reward is z'θ
@@ -40,11 +41,9 @@ class Kept(NamedTuple):
     shown: int  # of these the baseline
 
 
-class Seen(NamedTuple):
+class Safety(NamedTuple):
     """One request, before chance enters."""
 
-    z: np.ndarray  # (K, d)  z after each arm
-    g: np.ndarray  # (K,)
     surplus: np.ndarray  # (K,)  lower bounds on what the rounds have above (1 - α) of the baseline's, after each arm
     safe: np.ndarray  # (K,) bool
 
@@ -98,30 +97,38 @@ class Baseline:
         )
         raise TypeError(f"baseline= needs a linear model of shared features, models.Ridge; with {model} {reason}")
 
-    def begin(self, dim: int) -> Kept:
+    def begin(self, dim: int) -> RoundSums:
         """Before the first round."""
-        return Kept(np.zeros(dim), 0.0, 0, 0)
+        return RoundSums(np.zeros(dim), 0.0, 0, 0)
 
-    def look(self, model: Any, state: Any, kept: Kept, X: np.ndarray, *, at: int, values: np.ndarray | None) -> Seen:
-        """Which arms X (K, d) are safe, where `at` is the position of the baseline; values (K,)."""
-        z, g = self.ahead(kept, X, at=at, values=values)
+    def safe(self, model: Any, state: Any, sums: RoundSums, request: Request) -> np.ndarray:
+        """Which arms of each request are safe, (..., K) bool."""
+        if request.single:
+            return self.look(model, state, sums, request).safe
+        return np.stack([self.look(model, state, sums, request.row(i)).safe for i in range(request.size)])
+
+    def look(self, model: Any, state: Any, sums: RoundSums, request: Request) -> Safety:
+        """What is known of one request, before chance enters."""
+        z, g = self.ahead(sums, request.X, at=_at(request), values=request.values)
         surplus = model.mean(state, z) - self.beta(model, state) * model.width(state, z) + g
         safe = surplus >= 0
-        safe[at] = True
-        return Seen(z, g, surplus, safe)
+        safe[_at(request)] = True
+        return Safety(surplus, safe)
 
-    def ahead(self, kept: Kept, X: np.ndarray, *, at: int, values: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """z (K, d) and g (K,) after each of the arms."""
+    def ahead(
+        self, sums: RoundSums, X: np.ndarray, *, at: int, values: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """z (K, d) and g (K,) after each of the arms X (K, d), where `at` is the position of the baseline."""
         x = X if values is None else X * values[:, None]
-        z, g = kept.z + x, np.full(len(X), kept.g)
+        z, g = sums.z + x, np.full(len(X), sums.g)
         if self.reward is None:
             z -= (1 - self.loss) * x[at]
-            z[at] = kept.z + self.loss * x[at]
+            z[at] = sums.z + self.loss * x[at]
         else:
-            known = self.reward * (1.0 if values is None else float(values[at]))
-            z[at] = kept.z
-            g -= (1 - self.loss) * known
-            g[at] = kept.g + self.loss * known
+            reward = self.reward * (1.0 if values is None else float(values[at]))
+            z[at] = sums.z
+            g -= (1 - self.loss) * reward
+            g[at] = sums.g + self.loss * reward
         return z, g
 
     def beta(self, model: Any, state: Any) -> float:
@@ -129,17 +136,24 @@ class Baseline:
         logdet = arrays.numpy(model.logdet(state))
         return float(theory.self_normalised(logdet, lam=model.lam, S=self.S, R=self.sigma, delta=self.delta))
 
-    def after(self, kept: Kept, z: np.ndarray, g: np.ndarray, arm: int, *, at: int) -> Kept:
-        """After a round that has shown `arm`, with what `ahead` gave."""
-        return Kept(z[arm].copy(), float(g[arm]), kept.rounds + 1, kept.shown + (arm == at))
+    def after(self, sums: RoundSums, request: Request, arm: int) -> RoundSums:
+        """After a round that has answered one request with `arm`."""
+        at = _at(request)
+        z, g = self.ahead(sums, request.X, at=at, values=request.values)
+        return RoundSums(z[arm].copy(), float(g[arm]), sums.rounds + 1, sums.shown + (arm == at))
 
 
-def content(kept: Kept) -> dict[str, np.ndarray]:
+def _at(request: Request) -> int:
+    """The position of the baseline in one request."""
+    return -1 if request.baseline is None else int(request.baseline)
+
+
+def content(sums: RoundSums) -> dict[str, np.ndarray]:
     """What a file has of the rounds."""
-    return dict(zip(FILED, (kept.z, np.array([kept.g, kept.rounds, kept.shown], dtype=np.float64)), strict=True))
+    return dict(zip(FILED, (sums.z, np.array([sums.g, sums.rounds, sums.shown], dtype=np.float64)), strict=True))
 
 
-def restored(content: dict[str, np.ndarray], dim: int) -> Kept:
+def restored(content: dict[str, np.ndarray], dim: int) -> RoundSums:
     """The rounds that a file has, taken out of its content. Raises ValueError or LookupError for anything else."""
     z, sums = (content.pop(name) for name in FILED)
     for name, array, shape in zip(FILED, (z, sums), ((dim,), (3,)), strict=True):
@@ -148,19 +162,19 @@ def restored(content: dict[str, np.ndarray], dim: int) -> Kept:
     g, rounds, shown = sums.tolist()
     if not (0 <= shown <= rounds and rounds == int(rounds) and shown == int(shown)):
         raise ValueError(f"its {FILED[1]} count {shown:g} of {rounds:g} rounds")
-    return Kept(z, g, int(rounds), int(shown))
+    return RoundSums(z, g, int(rounds), int(shown))
 
 
-def position(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+def position(arm: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
     """The positions of the baselines, (...), for requests of shape (..., K).
 
     Raises TypeError for an id, which `Live` alone knows; ValueError unless it is on offer.
     """
-    if isinstance(given, str):
-        raise TypeError(f"the baseline is {given!r}, an id: a Bandit knows positions alone, so pass baseline=position")
-    at = np.asarray(given)
+    if isinstance(arm, str):
+        raise TypeError(f"the baseline is {arm!r}, an id: a Bandit knows positions alone, so pass baseline=position")
+    at = np.asarray(arm)
     if at.dtype.kind not in "iu" or at.shape not in ((), shape[:-1]):
-        raise ValueError(f"baseline must be the position of an arm, or {shape[:-1]} of them; got {given!r}")
+        raise ValueError(f"baseline must be the position of an arm, or {shape[:-1]} of them; got {arm!r}")
     at = np.broadcast_to(at, shape[:-1])
     inside = (at >= 0) & (at < shape[-1])
     on = inside if mask is None else inside & arrays.pick(mask, np.where(inside, at, 0), rank=0)
@@ -171,3 +185,15 @@ def position(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> 
             f"name another one with baseline="
         )
     return at
+
+
+def no_baseline() -> ValueError:
+    """The error of a request that names a baseline, where the bandit keeps none."""
+    return ValueError("baseline= needs a bandit that keeps one: LinFP(dim=..., baseline=dither.Baseline(...))")
+
+
+def unknown_to(call: str) -> TypeError:
+    """The error of a call that knows no baseline."""
+    return TypeError(
+        f"{call} knows no baseline: what is kept is the sum of single decisions. Use a bandit without baseline="
+    )

@@ -7,7 +7,6 @@ from typing import Any
 from dither.base import errors
 
 NAMED = {"hour": 3600.0, "day": 86400.0}  # seconds; a day is a calendar day in UTC
-_ROUNDING = 1e-12  # a sum of costs may be above the budget by this share of it
 
 
 @dataclass(frozen=True)
@@ -39,41 +38,33 @@ class Budget:
         seconds = NAMED[self.period] if isinstance(self.period, str) else self.period or 0
         return round(seconds * 1e6)
 
-    def start(self, at: int) -> int:
-        """The number of the period in which a time lies, in microseconds since 1970."""
-        return at // self.ticks if self.ticks else 0
-
-    def allows(self, spent: float, cost: float) -> bool:
-        """Whether one more show is within the budget."""
-        return spent + cost <= self.most * (1 + _ROUNDING)
-
 
 Budgets = dict[str, tuple[Budget, ...]]  # by the id of the arm
 
 
-def checked(given: Mapping[Any, Any]) -> Budgets:
+def checked(budgets: Mapping[Any, Any]) -> Budgets:
     """Budgets by id, as a user gives them: id -> a `Budget` or several.
 
     Raises TypeError for what is none; ValueError for two budgets of one arm with one period.
     """
-    if not isinstance(given, Mapping):
-        raise TypeError(f"budgets must say which arm has which budget: {{'a17': Budget(100, 'day')}}; got {given!r}")
-    made: Budgets = {}
-    for arm, one in given.items():
-        own = tuple(one) if isinstance(one, Iterable) else (one,)
-        if not all(isinstance(budget, Budget) for budget in own):
-            raise TypeError(f"the budget of arm {arm!r} must be a dither.Budget, or several; got {one!r}")
-        if len({budget.ticks for budget in own}) < len(own):
+    if not isinstance(budgets, Mapping):
+        raise TypeError(f"budgets must say which arm has which budget: {{'a17': Budget(100, 'day')}}; got {budgets!r}")
+    by_id: Budgets = {}
+    for arm, value in budgets.items():
+        several = tuple(value) if isinstance(value, Iterable) else (value,)
+        if not all(isinstance(budget, Budget) for budget in several):
+            raise TypeError(f"the budget of arm {arm!r} must be a dither.Budget, or several; got {value!r}")
+        if len({budget.ticks for budget in several}) < len(several):
             raise ValueError(f"arm {arm!r} has two budgets for one period: keep the smaller one")
-        made[str(arm)] = own
-    return made
+        by_id[str(arm)] = several
+    return by_id
 
 
 def described(budgets: Budgets) -> dict[str, Any]:
     """Budgets as JSON."""
-    return {arm: [[budget.most, budget.period] for budget in own] for arm, own in budgets.items()}
+    return {arm: [[budget.most, budget.period] for budget in several] for arm, several in budgets.items()}
 
 
 def of_description(text: Mapping[str, Any]) -> Budgets:
     """The budgets that `described` wrote."""
-    return {arm: tuple(Budget(*one) for one in own) for arm, own in text.items()}
+    return {arm: tuple(Budget(*one) for one in several) for arm, several in text.items()}

@@ -1,172 +1,194 @@
-"""One decision, for one request or for many at once. And what a policy is, for users who write their own.
+"""One decision, for one request or for many at once. One driver serves a request, a batch and a list.
 
-    class Mine:  # a frozen dataclass of its settings
-        needs = frozenset({"mean"})                            # the abilities that it asks of a model, by name
-        def draw(self, rng, n, *, arms, dim): ...              # all chance of n requests
-        def view(self, model, state, X, *, t): ...             # what there is before chance enters
+    view      what the policy sees of the request, before chance enters
+    chance    all that the policy draws, and uniforms that decide among arms that tie and share what is uniform
+    demands   the floor, minima, a baseline: they may move the choice
+    p         the probability of what is shown: from the view, else from decisions that are drawn again, else unknown
 
-    class Seen(NamedTuple):  # the view, or one of those in `policies.views`
-        m: Array
-        def scores(self, *chance): ...                         # the arm of the highest score is shown
-
-A decision is these three steps. What `draw` makes does not depend on what was learnt, and nothing else draws. A view is
-made once, for one request or for many. It answers all that is asked about the choice: the scores, and the probabilities
-where it can tell them.
-
-`Policy` and `View` are the required parts, `Settings` and `Answers` the optional ones. The functions of this file are
-the only place that looks whether an optional part is there, and each function states the default. `check` refuses what
-does not fit, before anything is drawn or learnt.
+What `draw` makes does not depend on what was learnt, and nothing else draws. A view is made once, for one request or
+for many. It answers all that is asked about the choice. What is shown is an `Outcome`: one arm (`one_arm`), or a list
+(`ranking`). A `Choice` is what was decided, with all that its row in a log needs.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dither.base import arrays, errors
+from dither.base import arrays
 from dither.base.arrays import Array
 from dither.deciding import inputs
+from dither.deciding.answers import Decision, Decisions, Kind
 from dither.deciding.demands import Demands
+from dither.deciding.policy import PAGE
+from dither.deciding.request import Request
 from dither.models import model as contract
 from dither.policies.valued import Paid
 
-PAGE = "docs/adding-a-policy.md"
-UNIFORMS = 3  # what a request spends: one for ties, one for the coin of eps, one for the uniform arm
-
-
-class Policy(Protocol):
-    """The required part. Shapes: d features, K arms, `...` the requests or the replications."""
-
-    needs: frozenset[str]  # names of abilities, as `models.model.Able` lists them
-
-    def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
-        """The chance of n requests among K = arms: a tuple of arrays whose first axis is n; () for none.
-
-        dim is the dimension of θ. n requests at once draw what n requests in turn draw.
-        """
-
-    def view(self, model: Any, state: Any, X: Array, *, t: int) -> Any:
-        """What there is before chance enters, in round t: X (..., K, d), or one context (..., d) with slots."""
-
-
-class View(Protocol):
-    """The required part of a view: what `Policy.view` returns, a NamedTuple."""
-
-    def scores(self, *chance: Array) -> Array:
-        """The scores of the arms, (..., K): chance as `draw` made it, with `...` in place of the leading n."""
-
-
-class Settings(Protocol):
-    """The optional parts of a policy."""
-
-    asks: bool  # True: the scores ask the model, which may refuse what was drawn; then the draws are given back
-    spent: bool  # True: the chance is spent in training, so no draw of a decision shows its probability
-
-    def eps(self, t: int) -> float:
-        """The share of uniform choices in round t."""
-
-    def refuse(self, model: Any, *, dim: int) -> str | None:
-        """Why the policy cannot run on a model that gives all it needs, with d = dim features; None: it can."""
-
-
-class Answers(Protocol):
-    """The optional parts of a view. mask (..., K), True: on offer; u are uniforms that decide among tied arms."""
-
-    lines: Any  # `policies.views.Lines` m + z w that one z of a known law moves; None where there are none
-    numbers: int  # how many numbers one arm takes while it is scored
-
-    def best(self, *chance: Array, u: Array, mask: Array | None = None) -> Array:
-        """The arms shown: u (...) -> (...) integers."""
-
-    def in_turn(self, *chance: Array, u: Array, mask: Array | None = None) -> Array:
-        """The k arms of a list in order: u (..., k) -> (..., k) integers."""
-
-    def decide(self, *chance: Array, u: Array, mask: Array | None = None) -> tuple[int, float]:
-        """The arm of one request and its probability at once: the same as `best` and `chosen`, quicker."""
-
-    def propensities(self, *, mask: Array | None = None) -> Array:
-        """The exact choice probabilities, (..., K), 0 where not on offer."""
-
-    def log_propensities(self, *, mask: Array | None = None) -> Array:
-        """Their logarithms, right where the probabilities underflow."""
-
-    def chosen(self, arm: Array, *, mask: Array | None = None) -> Array:
-        """The probability of `arm` (...), where that is cheaper than the probabilities of all arms: (...)."""
-
-    def z(self, *chance: Array) -> Array:
-        """The scalar that moved all arms (...), or one for each arm (..., K). It becomes `Decision.z`."""
-
-    def valued(self, v: Array, link: Any) -> Any:
-        """The view where the arms have values v (..., K): the highest v μ(score) is shown, μ that of the link."""
-
-    def redraw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> Array:
-        """The scores (n, K) of n decisions on the view of one request, where that is cheaper than to draw them."""
-
-
-REQUIRED = ("needs", "draw", "view")
-MOVED = (  # methods that policies had before, and that views have now
-    *("scores", "best", "in_turn", "decide", "propensities", "log_propensities", "chosen", "z", "redraw", "as_lines"),
-)
+UNIFORMS = 3  # what a request for one arm spends: for ties, for the coin of what is uniform, for the uniform arm
 
 
 class Moment(NamedTuple):
-    """What a decision at one moment depends on."""
+    """What a decision at one moment depends on, besides the request."""
 
     policy: Any
     model: Any
     state: Any
     t: int  # the round
-    eps: float  # the share of uniform choices, the policy's own and the floor together
     dim: int  # of θ
-    values: np.ndarray | None = None  # (..., K) of the arms; None: all are 1
-    demands: Demands | None = None  # what is demanded of the choice; eps is in them
 
-    def view(self, X: Array, row: tuple[int, ...] = ()) -> Any:
-        """What the policy sees of X; row: which request of the values X is."""
-        seen = view(self.policy, self.model, self.state, X, t=self.t)
-        return seen if self.values is None else valued(seen, self.values[row], self.model)
+    def view(self, request: Request) -> Any:
+        """What the policy sees of a request."""
+        seen = view(self.policy, self.model, self.state, request.X, t=self.t)
+        return seen if request.values is None else valued(seen, request.values, self.model)
 
 
-def check(policy: Any, model: Any, *, dim: int) -> None:
-    """Refuse what is no policy or no model, and a policy that asks for what the model does not give.
+Aside = Callable[[], np.random.Generator]  # gives a stream for Monte Carlo: of this moment, and of no later one
 
-    Raises TypeError that lists all that is missing; ValueError where nothing is missing and the policy refuses.
+
+class Basis(NamedTuple):
+    """What a choice was made from."""
+
+    now: Moment
+    view: Any
+    outcome: "Outcome"
+    aside: Aside
+
+
+class Outcome(Protocol):
+    """What is shown: one arm (`one_arm.ONE`), or a list of k arms (`ranking.RankedList`)."""
+
+    @property
+    def uniforms(self) -> int:
+        """How many a request spends."""
+
+    def shown(self, view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> np.ndarray:
+        """What is shown: u (..., uniforms) -> (...), or (..., k)."""
+
+    def exact(self, now: Moment, view: Any, chance: tuple, shown: np.ndarray, demands: Demands) -> np.ndarray | None:
+        """The probability of what is shown, (...); None where the view does not tell it."""
+
+    def drawn_again(
+        self, now: Moment, view: Any, rng: Any, request: Request, shown: Any, demands: Demands, n: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The probability of what is shown by n decisions that are drawn again, and its standard error, (...) each."""
+
+    def probabilities(
+        self, now: Moment, view: Any, request: Request, demands: Demands, aside: Aside, n: int
+    ) -> tuple[np.ndarray, np.ndarray | None, Kind]:
+        """The probabilities of all arms (..., K), their standard errors or None, and their kind."""
+
+
+class Choice:
+    """What was decided of a request. It is valid until the bandit learns more."""
+
+    __slots__ = ("arm", "basis", "demands", "kind", "p", "parts", "request", "se", "z")
+
+    def __init__(
+        self,
+        request: Request,
+        demands: Demands,
+        shown: tuple[Any, ...],
+        basis: Basis | None = None,
+        parts: Sequence["Choice"] = (),
+    ) -> None:
+        """What is shown: arm, propensity, kind, standard error, z.
+
+        basis : None where it was made elsewhere; parts : of a batch whose requests were decided in turn
+        """
+        self.request, self.demands, self.basis, self.parts = request, demands, basis, parts
+        self.arm, self.p, self.kind, self.se, self.z = shown
+
+    @property
+    def decision(self) -> Decision | Decisions:
+        """As a user gets it."""
+        kind = Decision if len(self.request.shape) == 1 else Decisions
+        return kind(self.arm, self.p, self.kind, self.se, self.z)
+
+    @property
+    def floor(self) -> Any:
+        """The largest f for which every arm on offer surely has f/n: a number, or (...)."""
+        demands = self.demands
+        return demands.uniform if demands.outright is None and demands.safe is None else demands.floor
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of each propensity, (size,): what is certain is exact, whatever the others are."""
+        alone = None if self.kind == "exact" else self.demands.alone
+        if alone is None:
+            return [self.kind] * self.request.size
+        certain = np.ravel(alone & (np.asarray(self.p) == 1))
+        return ["exact" if one else self.kind for one in certain.tolist()]
+
+    def probabilities(self, *, draws: int = 10_000) -> tuple[np.ndarray, np.ndarray | None, Kind]:
+        """Of all arms, from the view that chose: p (..., K), their standard errors or None, and their kind."""
+        if self.parts:
+            p, se, kinds = zip(*(part.probabilities(draws=draws) for part in self.parts), strict=True)
+            return np.stack(p), None if None in se else np.stack(se), kinds[0]
+        if self.basis is None:
+            raise TypeError("the probabilities of a decision that was made elsewhere are not known here")
+        now, view, outcome, aside = self.basis
+        return outcome.probabilities(now, view, self.request, self.demands, aside, draws)
+
+
+def decide(
+    now: Moment,
+    request: Request,
+    demands: Demands,
+    outcome: Outcome,
+    *,
+    chance: np.random.Generator,
+    ties: np.random.Generator,
+    aside: Aside,
+    draws: int,
+) -> Choice:
+    """Choose for each request: chance and ties are streams.
+
+    draws : how many decisions are drawn again for a propensity that the view does not tell; 0: it is not known then
+    outcome : what is chosen: an arm, or a list (for a batch, or for one request as a batch of one)
     """
-    of_model, of_policy = contract.faults(model), faults(policy)
-    lacking = [] if isinstance(policy, type) else sorted(_needs(policy) - contract.abilities(model))
-    wrong = [*of_policy, *of_model]
-    if lacking:
-        wrong.append(str(errors.lacks(model, *lacking, policy=policy)))
-    if hidden := [name for name in lacking if callable(getattr(model, name, None))]:
-        wrong.append(f"{type(model).__name__} has the method {', '.join(hidden)}: name it in its `abilities`")
-    if wrong:
-        pages = " and ".join([PAGE] * bool(of_policy) + [contract.PAGE] * bool(of_model or lacking))
-        raise TypeError(f"{'; '.join(wrong)} ({pages})")
-    reason = policy.refuse(model, dim=dim) if hasattr(policy, "refuse") else None
-    if reason is not None:
-        raise ValueError(reason)
+    view, single = now.view(request), len(request.shape) == 1
+    size = 1 if single else request.shape[0]
+    drawn = draw(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
+    u = ties.random(outcome.uniforms if single else (size, outcome.uniforms))
+    if single:
+        drawn = tuple([kind[0] for kind in drawn])
+        quick = _quick(view, drawn, u, demands)
+        if quick is not None:
+            answer: tuple[Any, ...] = (*quick, "exact", None, moved_by(view, drawn))
+            return Choice(request, demands, answer, Basis(now, view, outcome, aside))
+    shown, z = outcome.shown(view, drawn, u, demands), moved_by(view, drawn)
+    p, se, kind = outcome.exact(now, view, drawn, shown, demands), None, "exact"
+    alone = demands.alone
+    if p is None and alone is not None and np.all(alone):
+        p = np.ones(request.shape[:-1])
+    elif p is None and draws and knowable(now.policy):
+        # What was shown counts as one more draw, so no estimate is 0.
+        p, se = outcome.drawn_again(now, view, aside(), request, shown, demands, draws)
+        kind = "monte_carlo"
+    elif p is None:
+        p, kind = np.full(request.shape[:-1], np.nan), "none"
+    if alone is not None:
+        p, se = np.where(alone, 1.0, p), None if se is None else np.where(alone, 0.0, se)
+    answer = (shown, p, kind, se, z)
+    if single:
+        answer = (int(shown), float(p), kind, None if se is None else float(se), z)
+    return Choice(request, demands, answer, Basis(now, view, outcome, aside))
 
 
-def faults(policy: Any) -> list[str]:
-    """The reasons why `policy` is no policy, in words; [] where it is one."""
-    if isinstance(policy, type):
-        return [f"a policy is an instance: pass {policy.__name__}() for {policy.__name__}"]
-    name, found = type(policy).__name__, []
-    if lacking := [part for part in REQUIRED if not hasattr(policy, part)]:
-        found.append(f"{name} is no policy: it lacks {', '.join(lacking)}")
-    if not isinstance(getattr(policy, "needs", frozenset()), (frozenset, set)):
-        found.append(f'{name}.needs must be a frozenset of names, as in frozenset({{"mean"}}); got {policy.needs!r}')
-    if moved := [part for part in MOVED if callable(getattr(policy, part, None))]:
-        found.append(
-            f"{name} has {', '.join(moved)}, which the view has now: let {name}.view return a NamedTuple with "
-            f"scores(*chance), or policies.views.Drawn(scores)"
-        )
-    return found
+def _quick(view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> tuple[int, float] | None:
+    """The arm of one request and its probability at once; None: they must be found one after the other."""
+    if demands.safe is not None or not decides(view):
+        return None
+    arm, p = view.decide(*chance, u=u[0], mask=demands.mask)
+    if not demands.uniform and demands.outright is None:
+        return arm, p
+    if demands.outright is None and u[1] >= demands.uniform:
+        return arm, float(demands.of_one(p, arm))
+    return (arm, float(demands.of_one(p, arm))) if int(demands.drawn(arm, u)) == arm else None
 
 
-def _needs(policy: Any) -> frozenset[str]:
-    """The abilities that the policy asks for; none where `needs` is no set of names, which `faults` says."""
-    needs = getattr(policy, "needs", None)
-    return frozenset(needs) if isinstance(needs, (frozenset, set)) else frozenset()
+# The parts of a policy and of a view, each with its default
 
 
 def view(policy: Any, model: Any, state: Any, X: Array, *, t: int) -> Any:
@@ -200,10 +222,9 @@ def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) 
     return chance
 
 
-def eps(policy: Any, t: int, *, floor: float = 0.0) -> float:
-    """The share of uniform choices in round t, the policy's own (default: 0) and the floor together."""
-    own = policy.eps(t) if hasattr(policy, "eps") else 0.0
-    return own + floor * (1 - own)
+def share(policy: Any, t: int) -> float:
+    """The policy's own share of uniform choices in round t. Default: 0."""
+    return policy.eps(t) if hasattr(policy, "eps") else 0.0
 
 
 def asks(policy: Any) -> bool:
@@ -229,50 +250,6 @@ def scores(view: Any, chance: tuple) -> Array:
     return rule(*chance)
 
 
-def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: int) -> None:
-    """Refuse a policy of the user's that does not score every arm of the requests (*lead,). Those of the library do.
-
-    Scores that lack leading axes are the same for all requests.
-    """
-    if type(policy).__module__.partition(".")[0] == "dither":
-        return
-    name, wanted = type(policy).__name__, (*lead, arms)
-    cause: ValueError | None = None
-    try:
-        shape = tuple(scores(view, chance).shape)
-    except ValueError as error:  # as numpy's "operands could not be broadcast together"
-        if "shape" not in str(error) and "dimension" not in str(error):
-            raise
-        cause, said = error, f"they end with {str(error).strip()!r}"
-    else:
-        if len(shape) <= len(wanted) and shape == wanted[len(wanted) - len(shape) :] and shape:
-            return
-        said = f"got shape {shape}"
-    drawn = ", ".join(str(tuple(kind.shape)) for kind in chance)
-    cure = f": draw gave chance of the shapes {drawn}. One number a request is of shape (n,), as rng.random(n)"
-    raise ValueError(
-        f"{name} must score each of the {arms} arms: scores {wanted}, {said}{cure if chance else ''} ({PAGE})"
-    ) from cause
-
-
-def choose(view: Any, chance: tuple, u: Array, *, eps: float, mask: Array | None = None) -> Array:
-    """The arms shown: chance as `draw` gave it, u (..., 3) uniforms, mask (..., K). -> (...) integers"""
-    arm = best(view, chance, u[..., 0], mask=mask)
-    if not (eps and arrays.some(u[..., 1] < eps)):
-        return arm
-    return mixed(arm, u, eps=eps, arms=scores(view, chance).shape[-1], mask=mask)
-
-
-def decide(
-    view: Any, chance: tuple, u: np.ndarray, *, eps: float, arms: int, mask: np.ndarray | None
-) -> tuple[int, float] | None:
-    """The arm of one request and its probability at once, u (3,). None: `choose` and `chosen` must tell."""
-    if not hasattr(view, "decide") or (eps and u[1] < eps):
-        return None
-    arm, p = view.decide(*chance, u=u[0], mask=mask)
-    return (arm, (1 - eps) * p + eps / (arms if mask is None else int(np.count_nonzero(mask)))) if eps else (arm, p)
-
-
 def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
     """The arms that the policy itself shows: u (...) for ties. -> (...) integers. Default: by score."""
     if chooses(view):
@@ -280,31 +257,20 @@ def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
     return arrays.argmax(scores(view, chance), u=u, mask=mask)
 
 
-def mixed(arm: Array, u: Array, *, eps: float, arms: int, mask: Array | None) -> Array:
-    """The arms shown: `arm` (...), or with probability eps any arm on offer. u (..., 3)"""
-    if not eps:
-        return arm
-    fallen = u[..., 1] < eps
-    if not arrays.some(fallen):
-        return arm
-    xp = arrays.namespace(u)
-    other = xp.astype(xp.floor(u[..., 2] * arms), xp.int64) if mask is None else arrays.nth(mask, u[..., 2])
-    return xp.where(fallen, other, arm)
-
-
-def z(view: Any, chance: tuple) -> Any:
-    """The scalar that moved the arms, (...) or a number; (..., K) where each arm has one. Default: None."""
-    return view.z(*chance) if hasattr(view, "z") else None
-
-
-def plain(z: Any) -> Any:
-    """A number as a float, an array as it is."""
+def moved_by(view: Any, chance: tuple) -> Any:
+    """The scalar that moved the arms, a float or (...); (..., K) where each arm has one. Default: None."""
+    z = view.z(*chance) if hasattr(view, "z") else None
     return float(z) if z is not None and np.ndim(z) == 0 else z
 
 
 def lines(view: Any) -> Any:
     """The lines that one z moves. Default: None."""
     return getattr(view, "lines", None)
+
+
+def decides(view: Any) -> bool:
+    """Whether the view tells the arm of one request and its probability at once. Default: no."""
+    return hasattr(view, "decide")
 
 
 def chooses(view: Any) -> bool:
@@ -338,52 +304,29 @@ def exact(view: Any) -> bool:
     return getattr(view, "propensities", None) is not None
 
 
-def propensities(view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The probabilities of all arms (..., K) of a view that is `exact`; shape (..., K)."""
-    p = _whole(view.propensities, mask)
-    return (1 - eps) * p + eps * uniform(shape, mask) if eps else p
-
-
-def log_propensities(view: Any, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The logarithms of the probabilities of all arms (..., K) of a view that is `exact`; shape (..., K).
-
-    Default: the logarithms of the probabilities, -inf for those that underflow.
-    """
-    known = hasattr(view, "log_propensities")
-    p = view.log_propensities(mask=mask) if known else arrays.log(view.propensities(mask=mask))
-    return np.logaddexp(p + arrays.log(1 - eps), arrays.log(eps * uniform(shape, mask))) if eps else p
-
-
-def chosen(view: Any, arm: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The probability of `arm` (...) of a view that is `exact`; shape (..., K). Default: taken from `propensities`."""
-    if hasattr(view, "chosen"):
-        p = view.chosen(arm, mask=mask)
-    else:
-        p = arrays.pick(_whole(view.propensities, mask), arm, rank=0)
-    if not eps:
-        return p
-    return (1 - eps) * p + eps * arrays.pick(uniform(shape, mask), arm, rank=0)
-
-
-def _whole(rule: Any, mask: np.ndarray | None) -> np.ndarray:
-    """The probabilities (..., K), refused where they do not sum to 1.
+def propensities(view: Any, *, mask: np.ndarray | None = None) -> np.ndarray:
+    """The probabilities of all arms (..., K) of a view that is `exact`, refused where they do not sum to 1.
 
     Nothing later would notice such a mistake in a user's own policy.
     """
-    p = rule(mask=mask)
+    p = view.propensities(mask=mask)
     total = np.sum(p, axis=-1)
     if not np.all(np.abs(total - 1) < inputs.ROUNDING):
         wrong = float(np.ravel(total)[np.argmax(~(np.abs(np.ravel(total) - 1) < inputs.ROUNDING))])
-        name = getattr(rule, "__qualname__", "propensities")
+        name = getattr(view.propensities, "__qualname__", "propensities")
         raise ValueError(f"{name} must sum to 1 over the arms on offer, got a sum of {wrong:g}: divide by it ({PAGE})")
     return p
 
 
-def uniform(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
-    """1/(number on offer) for the arms on offer, (..., K)."""
-    return np.full(shape, 1 / shape[-1]) if mask is None else mask / np.sum(mask, axis=-1, keepdims=True)
+def log_propensities(view: Any, *, mask: np.ndarray | None = None) -> np.ndarray:
+    """Their logarithms, (..., K). Default: those of the probabilities, -inf for those that underflow."""
+    if hasattr(view, "log_propensities"):
+        return view.log_propensities(mask=mask)
+    return arrays.log(view.propensities(mask=mask))
 
 
-def offered(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
-    """How many arms are on offer, (...)."""
-    return np.full(shape[:-1], shape[-1]) if mask is None else np.sum(mask, axis=-1)
+def chosen(view: Any, arm: np.ndarray, *, mask: np.ndarray | None = None) -> np.ndarray:
+    """The probability of `arm` (...) of a view that is `exact`. Default: taken from `propensities`."""
+    if hasattr(view, "chosen"):
+        return view.chosen(arm, mask=mask)
+    return arrays.pick(propensities(view, mask=mask), arm, rank=0)

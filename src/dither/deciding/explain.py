@@ -9,6 +9,11 @@ import numpy as np
 
 from dither import noise, propensity
 from dither.base import errors
+from dither.deciding import decision
+from dither.deciding.decision import Moment
+from dither.deciding.demands import Demands
+from dither.deciding.request import Request
+from dither.policies.views import Lines
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,8 +109,21 @@ class Explanation:
         return shape / np.max(shape)
 
 
-def explain(lines: Any, *, p: np.ndarray, eps: float, z: float | None, mask: np.ndarray | None) -> Explanation:
-    """The explanation of one request: `policies.views.Lines` (K,), p (K,) its probabilities, eps the uniform share."""
+def explain(now: Moment, request: Request, demands: Demands, *, z: float | None) -> Explanation:
+    """The explanation of one request.
+
+    Raises TypeError for a policy whose arms are not lines that one z moves; ValueError for a z that is no number.
+    """
+    view, mask = now.view(request), request.mask
+    lines = decision.lines(view)
+    if lines is None:
+        raise no_lines(now.policy)
+    p = demands.of(decision.propensities(view, mask=mask))
+    return of_lines(lines, p=p, uniform=demands.uniform, z=z, mask=mask)
+
+
+def of_lines(lines: Lines, *, p: np.ndarray, uniform: float, z: float | None, mask: np.ndarray | None) -> Explanation:
+    """The explanation of lines (K,) with the probabilities p (K,), of which a share is uniform."""
     m, w, slack, law, *_ = lines
     sets = propensity.settle(m[None], w[None], slack=slack or propensity.given(m, w, mask), mask=_row(mask))
     hull = propensity.corners(sets.m, sets.w, mask=_row(mask))
@@ -122,7 +140,7 @@ def explain(lines: Any, *, p: np.ndarray, eps: float, z: float | None, mask: np.
         else:
             tied = (low <= z) & (z < high)
         best = tuple(np.flatnonzero(tied).tolist())
-    return Explanation(m, w, low, high, p, hull.low[1:], law, eps, None if z is None else float(z), best)
+    return Explanation(m, w, low, high, p, hull.low[1:], law, uniform, None if z is None else float(z), best)
 
 
 def _row(mask: np.ndarray | None) -> np.ndarray | None:

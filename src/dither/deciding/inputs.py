@@ -14,7 +14,6 @@ import numpy as np
 
 from dither.base import errors
 from dither.base.errors import LARGEST
-from dither.models import model as contract
 
 ROUNDING = 1e-6  # how far off a probability may be that was written with six digits or in float32
 MOST_OFF = 1e-3  # how far the sum of the probabilities of many arms may be from 1
@@ -53,12 +52,9 @@ def storable(id: str, *, what: str = "id") -> str:
     return id
 
 
-def plain(X: Any) -> bool:
-    """Whether X is an array that `features` gives back as it is."""
-    return type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous
-
-
-def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple[np.ndarray, list[str] | None]:
+def features(
+    X: Any, *, name: str, dim: int, columns: tuple[str, ...] | None
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """X as float64 (..., dim) in C order, and its column names. X is not copied where it is that already.
 
     The order matters, because products round differently in another order. In C order equal values give equal bits, in
@@ -67,7 +63,7 @@ def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple
     if type(X) is np.ndarray and X.dtype == np.float64:
         array = X
     else:
-        names = _columns(X)
+        names = column_names(X)
         if names is not None:
             X, columns = _in_order(X, names, name=name, columns=columns)
         array = numbers(X, name=name)
@@ -78,77 +74,6 @@ def features(X: Any, *, name: str, dim: int, columns: list[str] | None) -> tuple
         got = f"width {array.shape[-1]}, shape {array.shape}" if array.ndim else "a single number"
         raise ValueError(f"{name} must have width {dim} (its last axis, dim={dim}); got {got}.{turned}")
     return array if array.flags.c_contiguous else np.ascontiguousarray(array), columns
-
-
-def request(
-    X: Any, mask: Any, *, dim: int, slots: int | None, columns: list[str] | None
-) -> tuple[np.ndarray, np.ndarray | None, bool, list[str] | None]:
-    """Check X and the mask. -> X, the mask, whether they are one request and not B, the column names."""
-    X, columns = features(X, name="X", dim=dim, columns=columns)
-    alone = 1 if slots is not None else 2
-    if X.ndim not in (alone, alone + 1):
-        shape = f"({dim},) or (B, {dim})" if alone == 1 else f"(K, {dim}) or (B, K, {dim})"
-        raise ValueError(f"X must be {shape}: width {dim}; got {X.shape}")
-    if alone == 2 and X.shape[-2] == 0:
-        raise ValueError(f"X must offer at least one arm, got {X.shape}")
-    if mask is not None:
-        mask = offered(mask, shape=X.shape[:-1] if slots is None else (*X.shape[:-1], slots))
-    rows = None if slots is not None else mask
-    finite(X, name="X", mask=rows)
-    return X if rows is None else _read(X, rows), mask, X.ndim == alone, columns
-
-
-def _read(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """X, where a row on offer stands in place of every row that is not. So no model reads what such a row holds."""
-    if X.ndim == 2:
-        X = X.copy()
-        X[~mask] = X[mask.argmax()]
-        return X
-    first = np.take_along_axis(X, np.argmax(mask, axis=-1)[..., None, None], axis=-2)
-    return np.where(mask[..., None], X, first)
-
-
-def observation(
-    model: Any, x: Any, r: Any, *, arm: Any, weight: Any, at: Any, dim: int, columns: list[str] | None
-) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], list[str] | None]:
-    """Check one observation or n. -> x, r, the other arguments of the model's `update`, the column names."""
-    X, columns = features(x, name="x", dim=dim, columns=columns)
-    if X.ndim > 2:
-        raise ValueError(f"x must be ({dim},) or (n, {dim}), got {X.shape}")
-    finite(X, name="x")
-    r = rewards(r, X.shape[:-1])
-    supported(r, model)
-    more: dict[str, Any] = {}
-    if weight is not None:
-        contract.weighs(model)
-        more["weight"] = weights(weight, X.shape[:-1], most=contract.heaviest(model))
-    if at is not None or contract.clocked(model):
-        more["at"] = times(at, X.shape[:-1], model)
-    slots = contract.slots(model)
-    if slots is None and arm is None:
-        return X, r, more, columns
-    if slots is None:
-        raise ValueError("arm is for disjoint slots alone; here x is the features of the arm that was shown")
-    if arm is None:
-        raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
-    more["arm"] = whole(arm, name="arm", below=slots, shape=X.shape[:-1])
-    return X, r, more, columns
-
-
-def times(at: Any, shape: tuple[int, ...], model: Any) -> np.ndarray | np.float64:
-    """The times of observations, a number or one for each. Raises TypeError where the model has no clock, or no at."""
-    if not contract.clocked(model):
-        raise TypeError(f"{type(model).__name__} has no clock, so it takes no at=: leave it out, or set half_life=")
-    if at is None:
-        raise TypeError(
-            "a model with half_life= forgets by the clock: pass at=, the time of the observation, in the units of "
-            "half_life; discount= counts observations and needs no time"
-        )
-    at = numbers(at, name="at")
-    finite(at, name="at")
-    if at.ndim and at.shape != shape:
-        raise ValueError(f"at must be a number or of shape {shape}, got {at.shape}")
-    return np.float64(at) if not shape else np.broadcast_to(at, shape)
 
 
 def numbers(x: Any, *, name: str) -> np.ndarray:
@@ -251,105 +176,7 @@ def offered(mask: Any, *, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def values(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
-    """Values of the arms (..., K), above 0; what is not on offer counts as 1."""
-    if isinstance(given, Mapping):
-        raise TypeError("values must be numbers in the order of the arms, got a dict: [values[a] for a in arms]")
-    array = numbers(given, name="values")
-    if array.shape != shape and array.shape != shape[-1:]:
-        raise ValueError(f"values must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
-    array = np.broadcast_to(array, shape)
-    array = array if mask is None else np.where(mask, array, 1.0)
-    wrong = ~((array > 0) & (array < LARGEST))
-    if wrong.any():
-        place = tuple(np.argwhere(wrong)[0].tolist())
-        raise ValueError(
-            f"values must be numbers above 0 and below {LARGEST:g}, got {array[place]:g} for arm {place[-1]}"
-            + (f" of request {place[0]}" if len(place) > 1 else "")
-            + ": leave an arm without value out by the mask"
-        )
-    return array
-
-
-def minimum(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
-    """The least probabilities of the arms (..., K), which sum to at most 1; 0 for what is not on offer."""
-    array = numbers(given, name="minimum")
-    if array.shape != shape and array.shape != shape[-1:]:
-        raise ValueError(f"minimum must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
-    array = np.broadcast_to(array, shape)
-    array = array if mask is None else np.where(mask, array, 0.0)
-    wrong = ~((array >= 0) & (array <= 1))
-    if wrong.any():
-        place = tuple(np.argwhere(wrong)[0].tolist())
-        raise ValueError(
-            f"minimum must hold probabilities from 0 to 1, got {array[place]:g} for arm {place[-1]}"
-            + (f" of request {place[0]}" if len(place) > 1 else "")
-        )
-    total = float(np.max(np.sum(array, axis=-1)))
-    if total > 1 + EXACT:
-        raise ValueError(f"minimum must sum to at most 1 over the arms on offer, got {total:.6g}: lower some of them")
-    return array
-
-
-def costs(given: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
-    """What a show of each arm costs, (..., K), not negative; 0 for what is not on offer."""
-    array = numbers(given, name="costs")
-    if array.shape != shape and array.shape != shape[-1:]:
-        raise ValueError(f"costs must have shape {shape} (or {shape[-1:]} for all requests alike), got {array.shape}")
-    array = np.broadcast_to(array, shape)
-    array = array if mask is None else np.where(mask, array, 0.0)
-    wrong = ~((array >= 0) & (array < LARGEST))
-    if wrong.any():
-        place = tuple(np.argwhere(wrong)[0].tolist())
-        raise ValueError(f"costs must be numbers of at least 0, got {array[place]:g} for arm {place[-1]}")
-    return array
-
-
-def rewards(r: Any, shape: tuple[int, ...]) -> np.ndarray | np.float64:
-    """Rewards of a given shape as float64."""
-    if not shape and isinstance(r, float) and abs(r) < LARGEST:  # the usual case
-        return np.float64(r)
-    r = numbers(r, name="r")
-    if r.shape != shape:
-        wanted = f"({shape[0]},), one for each row of x" if shape else "a single number, as x is one arm"
-        raise ValueError(f"r must be {wanted}; got shape {r.shape}")
-    finite(r, name="r", axes=("row",) if shape else ())
-    return r
-
-
-def supported(r: np.ndarray | np.float64, model: Any) -> None:
-    """Raise ValueError for rewards that the model's link cannot have."""
-    low, high = contract.support(model)
-    if low == -np.inf and high == np.inf:
-        return
-    wrong = (r < low) | (r > high)
-    if not np.any(wrong):
-        return
-    where = f" at row {int(np.argmax(wrong))} ({int(np.sum(wrong))} such values)" if np.ndim(r) else ""
-    what = f"not be below {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
-    value = float(np.ravel(r)[np.argmax(wrong)])
-    raise ValueError(
-        f"r must {what}, where rewards of the {contract.link(model).name} link are; got {value!r}{where}: "
-        f"rescale the rewards or choose another link"
-    )
-
-
-def weights(weight: Any, shape: tuple[int, ...], *, most: float) -> np.ndarray:
-    """Weights of a given shape. Raises ValueError where one is negative or above `most`."""
-    weight = numbers(weight, name="weight")
-    if weight.shape not in (shape, ()):
-        raise ValueError(f"weight must have shape {shape} or be one number, got {weight.shape}")
-    finite(weight, name="weight", axes=("row",) if weight.ndim else ())
-    if np.any(weight < 0):
-        raise ValueError(f"weight must not be negative, got {weight.min()}")
-    if np.any(weight > most):
-        raise ValueError(
-            f"weight must be at most {most:g} for this model, got {weight.max():g}: scale the weights down"
-        )
-    return np.broadcast_to(weight, shape)
-
-
-def _columns(X: Any) -> list[str] | None:
+def column_names(X: Any) -> tuple[str, ...] | None:
     """The column names of a data frame, or the labels of a pandas row; None for anything else."""
     names = getattr(X, "column_names", None)  # of Arrow, where `columns` are the data
     if names is None:
@@ -358,10 +185,12 @@ def _columns(X: Any) -> list[str] | None:
         names = X.index  # of a pandas Series, which is one arm
         if all(not isinstance(name, str) for name in names):
             return None
-    return None if names is None or callable(names) else [str(name) for name in names]
+    return None if names is None or callable(names) else tuple(str(name) for name in names)
 
 
-def _in_order(X: Any, names: list[str], *, name: str, columns: list[str] | None) -> tuple[np.ndarray, list[str]]:
+def _in_order(
+    X: Any, names: tuple[str, ...], *, name: str, columns: tuple[str, ...] | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """The values of a data frame in the order of `columns`, and `columns`; None: they are the names of this frame.
 
     narwhals is used only where a frame cannot turn itself into NumPy, because it takes twice (Polars) to eight times
@@ -369,10 +198,10 @@ def _in_order(X: Any, names: list[str], *, name: str, columns: list[str] | None)
     """
     columns = columns or names
     if len(set(names)) < len(names):
-        raise ValueError(f"{name} has two columns of one name: {names}")
+        raise ValueError(f"{name} has two columns of one name: {list(names)}")
     if sorted(names) != sorted(columns):
         odd = sorted(set(names) ^ set(columns))
-        raise ValueError(f"{name} must have the columns {columns}, the first that were seen; {odd} differ")
+        raise ValueError(f"{name} must have the columns {list(columns)}, the first that were seen; {odd} differ")
     place = {label: i for i, label in enumerate(names)}
     order = [place[label] for label in columns]
     if not hasattr(X, "to_numpy"):

@@ -1,4 +1,4 @@
-"""Monte Carlo: decisions are drawn again, and it is counted how often they show each arm.
+"""Monte Carlo: decisions are drawn again, and it is counted how often they show each arm, or the same list.
 
 This serves policies that cannot tell their probabilities. The draws come from a stream of their own, so asking spends
 none of a bandit's chance.
@@ -15,53 +15,26 @@ from dither.base.arrays import Array
 from dither.deciding import decision
 from dither.deciding.decision import Moment
 from dither.deciding.demands import Demands
+from dither.deciding.request import Request
 
 DECISIONS_TOGETHER = 1000  # how many decisions of one request are ranked at once
 BLOCK = 2**24  # how many numbers are drawn at once for them
+Rule = Callable[..., np.ndarray]  # (u=, mask=) -> what some decisions show
 
 
 def estimate(
-    now: Moment, view: Any, rng: Any, X: np.ndarray, mask: np.ndarray | None, *, shape: tuple[int, ...], n: int
+    now: Moment, view: Any, rng: Any, request: Request, demands: Demands, *, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The probabilities (..., K) from n draws a request, and their standard errors; view of X, shape (..., K).
+    """The probabilities (..., K) from n draws a request, and their standard errors; view of the request.
 
-    The uniform part is known, so it is not drawn. An arm that was never drawn may still be possible, and one that was
-    always drawn need not be certain. So the standard error is that of (hits + 1)/(n + 2).
+    What is uniform or demanded is known, so it is not drawn. An arm that was never drawn may still be possible, and one
+    that was always drawn need not be certain. So the standard error is that of (hits + 1)/(n + 2).
     """
-    hits = _hits(now, view, rng, X, mask, shape=shape, n=n, eps=0.0)
-    if now.demands is not None:
-        rest, can = now.demands.rest[..., None], now.demands.possible(mask)
-        se = rest * standard_error(now.demands.moved(hits), n=n)
-        return now.demands.of(hits / n), np.where(can & (np.sum(can, axis=-1, keepdims=True) > 1), se, 0.0)
-    se = (1 - now.eps) * standard_error(hits, n=n)
-    certain = np.broadcast_to(decision.offered(shape, mask)[..., None] == 1, shape)
-    certain = certain if mask is None else certain | ~mask
-    p = (1 - now.eps) * hits / n + now.eps * decision.uniform(shape, mask)
-    return p, np.where(certain, 0.0, se)
-
-
-def shown(
-    now: Moment,
-    view: Any,
-    rng: np.random.Generator,
-    X: np.ndarray,
-    mask: np.ndarray | None,
-    arm: np.ndarray,
-    *,
-    shape: tuple[int, ...],
-    n: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The estimate for the arm shown (...). That arm counts as one more draw, so the estimate is never 0.
-
-    The uniform coin is drawn too. To add its known share ε/K and then count the shown arm would overstate small
-    probabilities. The same holds of what is demanded.
-    """
-    every = _hits(now, view, rng, X, mask, shape=shape, n=n, eps=now.eps, demands=now.demands)
-    hits = arrays.pick(every, arm, rank=0)
-    certain = decision.offered(shape, mask) == 1
-    if now.demands is not None:
-        certain = np.sum(now.demands.possible(mask), axis=-1) == 1
-    return (1 + hits) / (1 + n), np.where(certain, 0.0, standard_error(hits, n=n))
+    hits = counts(now, view, rng, request, None, n=n)
+    se = demands.rest[..., None] * standard_error(demands.moved(hits), n=n)
+    possible = demands.possible
+    certain = ~possible | (np.count_nonzero(possible, axis=-1) == 1)[..., None]
+    return demands.of(hits / n), np.where(certain, 0.0, se)
 
 
 def standard_error(hits: np.ndarray, *, n: int) -> np.ndarray:
@@ -70,72 +43,70 @@ def standard_error(hits: np.ndarray, *, n: int) -> np.ndarray:
     return np.sqrt(smooth * (1 - smooth) / n)
 
 
-def _hits(
-    now: Moment,
-    view: Any,
-    rng: np.random.Generator,
-    X: np.ndarray,
-    mask: np.ndarray | None,
-    *,
-    shape: tuple[int, ...],
-    n: int,
-    eps: float,
-    demands: Demands | None = None,
-) -> np.ndarray:
-    """How often n decisions show each arm, (..., K)."""
-    hits = np.empty(shape)
-    for row in np.ndindex(shape[:-1]):
-        own = None if mask is None else mask[row]
-        one = now.view(X[row][None], row) if row else view
+def counts(now: Moment, view: Any, rng: Any, request: Request, demands: Demands | None, *, n: int) -> np.ndarray:
+    """How often n decisions show each arm, (..., K). demands : what moves each of them; None: nothing does."""
+    hits = np.empty(request.shape)
+    for row, one, seen in each(now, view, request):
         asked = None if demands is None else demands.row(row)
-        hits[row] = frequencies(now, one, rng, n=n, arms=shape[-1], mask=own, eps=eps, demands=asked)
+        hits[row] = frequencies(now, seen, rng, n=n, arms=request.shape[-1], mask=one.mask, demands=asked)
     return hits
 
 
+def each(now: Moment, view: Any, request: Request) -> Iterator[tuple[tuple[int, ...], Request, Any]]:
+    """The requests of a batch one by one: the place, the request, what is seen of it."""
+    if request.single:
+        yield (), request, view
+        return
+    for i in range(request.size):
+        one = request.row(i)
+        yield (i,), one, now.view(one.batched())
+
+
 def frequencies(
-    now: Moment, view: Any, rng, *, n: int, arms: int, mask=None, eps: float = 0.0, demands: Demands | None = None
+    now: Moment, view: Any, rng: Any, *, n: int, arms: int, mask: Any = None, demands: Demands | None = None
 ) -> np.ndarray:
-    """How often n decisions of one request show each arm, (K,) of counts.
-
-    eps : the share of uniform choices; demands : what is demanded in its place
-    """
-    counts, rule = np.zeros(arms), decision.redrawn(view)
-
-    def count(size: int, best: Callable[..., np.ndarray]) -> None:
-        allowed = None if mask is None else np.broadcast_to(mask, (size, arms))
+    """How often n decisions of one request show each arm, (K,) of counts."""
+    counts, best = np.zeros(arms), view.best if decision.chooses(view) else None
+    redraw = decision.redrawn(view)
+    for size, rule in drawn(now, view, rng, n=n, arms=arms, rule=None if redraw is not None else best, redraw=redraw):
+        offered = None if mask is None else np.broadcast_to(mask, (size, arms))
         u = rng.random((size, decision.UNIFORMS))
-        own = best(u=u[..., 0], mask=allowed)
-        arm = demands.drawn(own, u) if demands else decision.mixed(own, u, eps=eps, arms=arms, mask=allowed)
-        counts[:] += np.bincount(arm, minlength=arms)
-
-    if rule is None and decision.chooses(view):
-        for start in range(0, n, DECISIONS_TOGETHER):
-            size = min(DECISIONS_TOGETHER, n - start)
-            count(size, functools.partial(view.best, *decision.draw(now.policy, rng, size, arms=arms, dim=now.dim)))
-        return counts
-    for s in again(now, view, rng, n=n, arms=arms, rule=rule):
-        count(len(s), functools.partial(arrays.argmax, s))
+        arm = rule(u=u[..., 0], mask=offered)
+        counts += np.bincount(arm if demands is None else demands.drawn(arm, u), minlength=arms)
     return counts
 
 
-def again(now: Moment, view: Any, rng: np.random.Generator, *, n: int, arms: int, rule: Any) -> Iterator[Array]:
-    """The scores of n decisions of one request, as many together as memory allows: (., K).
+def drawn(
+    now: Moment, view: Any, rng: Any, *, n: int, arms: int, rule: Rule | None, redraw: Any = None, by_score: Any = None
+) -> Iterator[tuple[int, Rule]]:
+    """n decisions of one request in parts: how many, and what shows them.
 
-    rule : draws scores, as `redraw` of a view does; None: what the policy draws is scored
+    rule : (*chance, u=, mask=) -> what is shown; None: scores decide, by `by_score` (None: the highest is shown)
+    redraw : draws scores, as `redraw` of a view does; None: what the policy draws is scored
 
     As many numbers are drawn at once as fit a `BLOCK`. The caller takes uniforms from the same stream, after the scores
     of all decisions that are together. So the size of a block changes no number.
     """
-    together, block = min(DECISIONS_TOGETHER, max(1, BLOCK // arms)), max(1, BLOCK // _numbers(now, view, arms=arms))
+    together = min(DECISIONS_TOGETHER, max(1, BLOCK // arms))
+    block = 1 if rule is not None else max(1, BLOCK // _numbers(now, view, arms=arms))
     for start in range(0, n, together):
-        stop = min(n, start + together)
-        sizes = [min(block, stop - first) for first in range(start, stop, block)]
+        size = min(together, n - start)
         if rule is not None:
-            yield np.concatenate([rule(rng, k, arms=arms, dim=now.dim) for k in sizes])
+            chance = decision.draw(now.policy, rng, size, arms=arms, dim=now.dim)
+            yield size, functools.partial(rule, *chance)
         else:
-            drawn = ((k, decision.draw(now.policy, rng, k, arms=arms, dim=now.dim)) for k in sizes)
-            # A policy without chance has one row of scores for all.
-            yield np.concatenate([np.broadcast_to(decision.scores(view, chance), (k, arms)) for k, chance in drawn])
+            sizes = [min(block, size - first) for first in range(0, size, block)]
+            s = _scores(now, view, rng, sizes, arms=arms, redraw=redraw)
+            yield size, functools.partial(by_score or arrays.argmax, s)
+
+
+def _scores(now: Moment, view: Any, rng: np.random.Generator, sizes: list[int], *, arms: int, redraw: Any) -> Array:
+    """The scores of some decisions of one request, drawn in parts of these sizes: (sum of sizes, K)."""
+    if redraw is not None:
+        return np.concatenate([redraw(rng, k, arms=arms, dim=now.dim) for k in sizes])
+    chances = ((k, decision.draw(now.policy, rng, k, arms=arms, dim=now.dim)) for k in sizes)
+    # A policy without chance has one row of scores for all.
+    return np.concatenate([np.broadcast_to(decision.scores(view, chance), (k, arms)) for k, chance in chances])
 
 
 def sample(now: Moment, *, arms: int) -> tuple[np.ndarray, ...]:

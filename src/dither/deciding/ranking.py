@@ -9,34 +9,25 @@ The probabilities are exact for lines that one z moves, where the list stands in
 and for policies without chance. For all others they are Monte Carlo.
 """
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither import noise, propensity
 from dither.base import arrays, errors
 from dither.deciding import decision, monte_carlo
-from dither.deciding.decision import Moment
+from dither.deciding.answers import Kind, ListDecision, ListDecisions
+from dither.deciding.decision import Aside, Choice, Moment
+from dither.deciding.demands import Demands
+from dither.deciding.request import Request
 
 MOST = 100_000  # at most so many lists are spelt out
 Share = Callable[[np.ndarray], np.ndarray]  # which arms are left (..., K) -> how probable each is as the first
 Places = list[np.ndarray]  # the arms in order; arms that tie are one array; the last array reaches the k-th place
-
-
-@dataclass(frozen=True, slots=True)
-class ListDecision:
-    """What `choose_list` answers: for one request (k,) and plain numbers, for B requests (B, k) and (B,)."""
-
-    arms: np.ndarray  # int  the first is the best
-    propensity: float | np.ndarray  # P(this ordered list); NaN where the kind is "none"
-    propensity_kind: str  # "exact", "monte_carlo" or "none"
-    propensity_se: float | np.ndarray | None  # standard error; None where exact
-    z: float | np.ndarray | None = None  # as of `Decision`
 
 
 @dataclass(frozen=True)
@@ -47,61 +38,72 @@ class ListPropensities:
     lists: np.ndarray  # (L, k) int  the lists that the policy itself draws, the most probable first
     propensity: np.ndarray  # (L,)  their probabilities
     other: float  # P of any one list that is not in `lists`: uniform choices alone show it
-    kind: str  # "exact", "monte_carlo" or "none": the numbers are NaN
+    kind: Kind  # of "none", the numbers are NaN
     membership_se: np.ndarray | None  # (K,)  standard errors; None where exact
     propensity_se: np.ndarray | None  # (L,)
 
 
-def fits(k: Any, shape: tuple[int, ...], mask: np.ndarray | None) -> None:
-    """Refuse lists longer than what is on offer; shape (..., K)."""
+def fits(k: Any, request: Request) -> None:
+    """Refuse lists longer than what is on offer."""
     errors.at_least("k", k, 1)
-    most = shape[-1] if mask is None else int(np.min(np.sum(mask, axis=-1)))
+    most = int(np.min(request.offered))
     if k > most:
         raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")
 
 
-def decide(
-    now: Moment, X: np.ndarray, mask: np.ndarray | None, *, k: int, K: int, chance: Any, ties: Any, again: Any, n: int
-) -> ListDecision:
-    """The lists shown for the requests X (B, ...), mask (B, K): chance and ties are streams.
+class RankedList(NamedTuple):
+    """What is shown is a list of the k best arms in order. The floor is the share of lists that are uniform."""
 
-    again, n : a stream and the number of lists that are drawn from it for a Monte Carlo probability
-    """
-    view, shape = now.view(X), (len(X), K)
-    drawn = decision.draw(now.policy, chance, len(X), arms=K, dim=now.dim)
-    arms = choose(view, drawn, ties.random((len(X), 2 * k + 1)), k=k, eps=now.eps, arms=K, mask=mask)
-    z = decision.z(view, drawn)
-    of: dict[str, Any] = dict(eps=now.eps, shape=shape, mask=mask)
-    if k == 1 and decision.exact(view):
-        return ListDecision(arms, decision.chosen(view, arms[:, 0], **of), "exact", None, z)
-    known = decision.knowable(now.policy)
-    if known and exact(view, drawn):
-        return ListDecision(arms, chosen(view, arms, **of), "exact", None, z)
-    if not (known and n):
-        return ListDecision(arms, np.full(len(X), np.nan), "none", None, z)
-    # Whole decisions are drawn, with the uniform coin: `monte_carlo.shown` says why.
-    counted = drawn_again(now, again, X, mask, n=n, k=k, K=K, eps=now.eps)
-    hits = np.array([np.sum(np.all(lists == own, axis=-1)) for own, lists in zip(arms, counted, strict=True)])
-    return ListDecision(arms, (1 + hits) / (1 + n), "monte_carlo", monte_carlo.standard_error(hits, n=n), z)
+    k: int
 
+    @property
+    def uniforms(self) -> int:
+        """How many a request spends: k for ties, k for a uniform list, and the coin."""
+        return 2 * self.k + 1
 
-def drawn_again(
-    now: Moment, rng: Any, X: np.ndarray, mask: np.ndarray | None, *, n: int, k: int, K: int, eps: float = 0.0
-) -> Iterator[np.ndarray]:
-    """n lists of k arms for each request X (B, ...), (n, k)."""
-    for row in range(len(X)):
-        own = None if mask is None else mask[row]
-        yield frequencies(now, now.view(X[row][None]), rng, n=n, k=k, arms=K, mask=own, eps=eps)
+    def shown(self, view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> np.ndarray:
+        """The lists, (..., k)."""
+        rule = decision.ordered(view, arms=demands.shape[-1])
+        if rule is None:
+            listed = _by_score(decision.scores(view, chance), u[..., : self.k], demands.mask)
+        else:
+            listed = rule(*chance, u=u[..., : self.k], mask=demands.mask)
+        return self.mixed(listed, u, demands)
 
+    def mixed(self, listed: np.ndarray, u: np.ndarray, demands: Demands) -> np.ndarray:
+        """The lists shown, of which a share is uniform."""
+        if not demands.uniform:
+            return listed
+        arms, k = demands.shape[-1], self.k
+        mask = None if demands.mask is None else np.broadcast_to(demands.mask, (*listed.shape[:-1], arms))
+        uniform = arrays.in_turn(lambda u, left: arrays.nth(left, u), u[..., k : 2 * k], arms, mask)
+        return np.where(u[..., 2 * k :] < demands.uniform, uniform, listed)
 
-def choose(view: Any, chance: tuple, u: np.ndarray, *, k: int, eps: float, arms: int, mask=None) -> np.ndarray:
-    """The lists shown: chance as `draw` gave it, u (..., 2k + 1) uniforms, mask (..., K). -> (..., k) integers"""
-    rule = decision.ordered(view, arms=arms)
-    if rule is not None:
-        listed = rule(*chance, u=u[..., :k], mask=mask)
-    else:
-        listed = _by_score(decision.scores(view, chance), u[..., :k], mask)
-    return _mixed(listed, u, k=k, eps=eps, arms=arms, mask=mask)
+    def exact(self, now: Moment, view: Any, chance: tuple, shown: np.ndarray, demands: Demands) -> np.ndarray | None:
+        """The probabilities of the lists, (...); None where the view does not tell them."""
+        if self.k == 1 and decision.exact(view):
+            return demands.of_one(decision.chosen(view, shown[..., 0], mask=demands.mask), shown[..., 0])
+        told = decision.knowable(now.policy) and exact(view, chance)
+        return chosen(view, shown, demands) if told else None
+
+    def drawn_again(
+        self, now: Moment, view: Any, rng: Any, request: Request, shown: Any, demands: Demands, n: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The probability of the lists by n lists that are drawn again, and its standard error, (...) each."""
+        counts = [
+            np.sum(np.all(frequencies(now, seen, rng, self, demands.row(row), n=n) == shown[row], axis=-1))
+            for row, _, seen in monte_carlo.each(now, view, request)
+        ]
+        hits = np.array(counts)
+        return (1 + hits) / (1 + n), monte_carlo.standard_error(hits, n=n)
+
+    def probabilities(
+        self, now: Moment, view: Any, request: Request, demands: Demands, aside: Aside, n: int
+    ) -> tuple[np.ndarray, np.ndarray | None, Kind]:
+        """How probable each arm is on the list of one request, (1, K); their standard errors or None; their kind."""
+        every = propensities(now, request.row(0), demands.row((0,)), k=self.k, rng=aside(), n=n, lists=False)
+        se = None if every.membership_se is None else every.membership_se[None]
+        return every.membership[None], se, every.kind
 
 
 def _by_score(s: np.ndarray, u: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
@@ -109,20 +111,15 @@ def _by_score(s: np.ndarray, u: np.ndarray, mask: np.ndarray | None) -> np.ndarr
     return arrays.in_turn(lambda u, left: arrays.argmax(s, u=u, mask=left), u, s.shape[-1], mask)
 
 
-def _mixed(listed: np.ndarray, u: np.ndarray, *, k: int, eps: float, arms: int, mask) -> np.ndarray:
-    """The lists shown, of which a share eps is uniform."""
-    if not eps:
-        return listed
-    uniform = arrays.in_turn(lambda u, left: arrays.nth(left, u), u[..., k : 2 * k], arms, mask)
-    return np.where(u[..., 2 * k :] < eps, uniform, listed)
-
-
-def first(answer: ListDecision) -> ListDecision:
-    """The answer of one request out of a batch of one."""
-    kind, se, z = answer.propensity_kind, answer.propensity_se, answer.z
-    se = None if se is None else float(np.ravel(se)[0])
-    z = None if z is None else np.asarray(z)[0]
-    return ListDecision(answer.arms[0], float(np.ravel(answer.propensity)[0]), kind, se, decision.plain(z))
+def answer(choice: Choice, *, single: bool) -> "ListDecision | ListDecisions":
+    """As a user gets it: the lists of a batch, or that of one request out of a batch of one."""
+    if not single:
+        return ListDecisions(choice.arm, choice.p, choice.kind, choice.se, choice.z)
+    se = None if choice.se is None else float(choice.se[0])
+    z = None if choice.z is None else choice.z[0]
+    return ListDecision(
+        choice.arm[0], float(choice.p[0]), choice.kind, se, float(z) if z is not None and not np.ndim(z) else z
+    )
 
 
 def exact(view: Any, chance: tuple) -> bool:
@@ -130,8 +127,9 @@ def exact(view: Any, chance: tuple) -> bool:
     return not chance or decision.lines(view) is not None
 
 
-def chosen(view: Any, arms: np.ndarray, *, eps: float, shape: tuple[int, ...], mask=None) -> np.ndarray:
-    """The probability of the ordered list `arms` (..., k) of a view that is `exact`; shape (..., K). -> (...)"""
+def chosen(view: Any, arms: np.ndarray, demands: Demands) -> np.ndarray:
+    """The probability of the ordered list `arms` (..., k) of a view that is `exact`: (...)."""
+    shape, mask, eps = demands.shape, demands.mask, demands.uniform
     lines = decision.lines(view)
     if lines is None:
         p = _at(lambda left: _shares(view, left), arms, shape, mask)
@@ -142,7 +140,7 @@ def chosen(view: Any, arms: np.ndarray, *, eps: float, shape: tuple[int, ...], m
     else:
         low, high, shared = propensity.listed(lines.m, lines.w, arms, slack=lines.slack, mask=mask)
         p = noise.mass(lines.law, low, high) / shared
-    return (1 - eps) * p + eps * uniform(shape, arms.shape[-1], mask)
+    return (1 - eps) * p + eps * uniform(demands, arms.shape[-1])
 
 
 def _shares(view: Any, left: np.ndarray) -> np.ndarray:
@@ -152,9 +150,9 @@ def _shares(view: Any, left: np.ndarray) -> np.ndarray:
     return arrays.share(decision.scores(view, ()), mask=left)
 
 
-def uniform(shape: tuple[int, ...], k: int, mask: np.ndarray | None) -> Any:
+def uniform(demands: Demands, k: int) -> Any:
     """(n-k)!/n!: the probability of each ordered list of k of n arms on offer."""
-    n = np.asarray(shape[-1]) if mask is None else np.sum(mask, axis=-1)
+    n = np.asarray(demands.offered)
     return 1 / np.prod(n[..., None] - np.arange(k), axis=-1, dtype=float)
 
 
@@ -181,38 +179,41 @@ def _at_points(lines: Any) -> Iterator[tuple[float, Share]]:
 
 
 def propensities(
-    now: Moment, X: np.ndarray, mask: np.ndarray | None, *, k: int, K: int, rng: Any, n: int, lists: bool
+    now: Moment, request: Request, demands: Demands, *, k: int, rng: Any, n: int, lists: bool
 ) -> ListPropensities:
-    """All lists of one request X, mask (K,); n of them are drawn from rng where they are not known."""
+    """All lists of one request; n of them are drawn from rng where they are not known."""
+    K, view, alone = request.shape[-1], now.view(request), demands.alone
+    if alone is not None:
+        monte_carlo.counts(now, view, rng, request, None, n=1)  # what the model refuses is refused here too
+        arms = np.flatnonzero(demands.possible)[None]
+        return ListPropensities(demands.possible * 1.0, arms, np.ones(1), 0.0, "exact", None, None)
     if not decision.knowable(now.policy):
         return ListPropensities(np.full(K, np.nan), np.empty((0, k), int), np.empty(0), np.nan, "none", None, None)
-    view = now.view(X)
-    of: dict[str, Any] = dict(k=k, K=K, eps=now.eps, mask=mask, lists=lists)
     if exact(view, monte_carlo.sample(now, arms=K)):
-        return _known(view, **of)
-    own = None if mask is None else mask[None]
-    return _estimated(next(drawn_again(now, rng, X[None], own, n=n, k=k, K=K)), **of)
+        return _known(view, demands, k=k, lists=lists)
+    seen = now.view(request.batched())
+    return _estimated(
+        frequencies(now, seen, rng, RankedList(k), demands._replace(uniform=0.0), n=n), demands, k=k, lists=lists
+    )
 
 
-def _known(view: Any, *, k: int, K: int, eps: float, mask: np.ndarray | None, lists: bool) -> ListPropensities:
-    shape = (K,)
-    offered = np.ones(shape, dtype=bool) if mask is None else mask
-    membership = np.zeros(shape)
-    found: dict[tuple[int, ...], float] = {}
-    for mass, places in _orders(view, offered, k):
+def _known(view: Any, demands: Demands, *, k: int, lists: bool) -> ListPropensities:
+    membership = np.zeros(demands.shape)
+    spelt: dict[tuple[int, ...], float] = {}
+    for mass, places in _orders(view, demands.possible, k):
         room = k
         for group in places:
             membership[group] += mass * min(room, len(group)) / len(group)
             room -= len(group)
         if lists:
             for listed, share in _spelt(places, k):
-                found[listed] = found.get(listed, 0.0) + mass * share
-            if len(found) > MOST:
+                spelt[listed] = spelt.get(listed, 0.0) + mass * share
+            if len(spelt) > MOST:
                 raise ValueError(
                     f"arms tie in so many ways that there are more than {MOST} lists: "
                     f"ask for list_propensities(X, k={k}, lists=False), which gives the membership alone"
                 )
-    return _answer(membership, found, k=k, eps=eps, mask=mask, kind="exact")
+    return _answer(membership, spelt, demands, k=k, kind="exact")
 
 
 def _orders(view: Any, offered: np.ndarray, k: int) -> Iterator[tuple[float, Places]]:
@@ -263,46 +264,34 @@ def _spelt(places: Places, k: int) -> Iterator[tuple[tuple[int, ...], float]]:
         yield tuple(itertools.chain.from_iterable(parted)), share
 
 
-def frequencies(now: Moment, view: Any, rng, *, n: int, k: int, arms: int, mask=None, eps: float = 0.0) -> np.ndarray:
-    """n lists of one request, (n, k); eps: the share of uniform choices."""
-    drawn = []
-    for size, rule in _redrawn(now, view, rng, n=n, arms=arms):
-        u, offered = rng.random((size, 2 * k + 1)), None if mask is None else np.broadcast_to(mask, (size, arms))
-        drawn.append(_mixed(rule(u=u[:, :k], mask=offered), u, k=k, eps=eps, arms=arms, mask=offered))
-    return np.concatenate(drawn)
-
-
-def _redrawn(now: Moment, view: Any, rng, *, n: int, arms: int) -> Iterator[tuple[int, Callable]]:
-    """n decisions of one request in parts: how many, and (u (., k), mask) -> their lists (., k)."""
+def frequencies(now: Moment, view: Any, rng: Any, outcome: RankedList, demands: Demands, *, n: int) -> np.ndarray:
+    """n lists of one request, (n, k), of which the demands' share is uniform."""
+    arms, parts = demands.shape[-1], []
     rule = decision.ordered(view, arms=arms)
-    if rule is None:
-        for s in monte_carlo.again(now, view, rng, n=n, arms=arms, rule=None):
-            yield len(s), functools.partial(_by_score, s)
-        return
-    together = min(monte_carlo.DECISIONS_TOGETHER, max(1, monte_carlo.BLOCK // arms))
-    for start in range(0, n, together):
-        size = min(together, n - start)
-        chance = decision.draw(now.policy, rng, size, arms=arms, dim=now.dim)
-        yield size, functools.partial(rule, *chance)
+    for size, show in monte_carlo.drawn(now, view, rng, n=n, arms=arms, rule=rule, by_score=_by_score):
+        u = rng.random((size, outcome.uniforms))
+        offered = None if demands.mask is None else np.broadcast_to(demands.mask, (size, arms))
+        parts.append(outcome.mixed(show(u=u[:, : outcome.k], mask=offered), u, demands))
+    return np.concatenate(parts)
 
 
-def _estimated(
-    drawn: np.ndarray, *, k: int, K: int, eps: float, mask: np.ndarray | None, lists: bool
-) -> ListPropensities:
+def _estimated(drawn: np.ndarray, demands: Demands, *, k: int, lists: bool) -> ListPropensities:
     """All lists of one request from draws (n, k)."""
     n = len(drawn)
-    membership = np.bincount(drawn.ravel(), minlength=K) / n
-    of, hits = np.unique(drawn[: n if lists else 0], axis=0, return_counts=True)
-    found = {tuple(listed): count / n for listed, count in zip(of.tolist(), hits.tolist(), strict=True)}
-    return _answer(membership, found, k=k, eps=eps, mask=mask, kind="monte_carlo", n=n)
+    membership = np.bincount(drawn.ravel(), minlength=demands.shape[-1]) / n
+    different, hits = np.unique(drawn[: n if lists else 0], axis=0, return_counts=True)
+    shares = {tuple(listed): count / n for listed, count in zip(different.tolist(), hits.tolist(), strict=True)}
+    return _answer(membership, shares, demands, k=k, kind="monte_carlo", n=n)
 
 
-def _answer(membership: np.ndarray, found: dict, *, k: int, eps: float, mask, kind: str, n: int = 0):
-    K = len(membership)
-    offered = np.ones(K, dtype=bool) if mask is None else mask
-    order = sorted(found, key=lambda listed: (-found[listed], listed))
-    lists, p = np.array(order, dtype=np.int64).reshape(-1, k), np.array([found[listed] for listed in order])
-    other = eps * float(uniform((K,), k, mask))
+def _answer(
+    membership: np.ndarray, shares: dict[tuple[int, ...], float], demands: Demands, *, k: int, kind: Kind, n: int = 0
+) -> ListPropensities:
+    """shares : of the lists, without uniform ones; n : how many were drawn, 0: none."""
+    eps, offered = demands.uniform, demands.possible
+    order = sorted(shares, key=lambda listed: (-shares[listed], listed))
+    lists, p = np.array(order, dtype=np.int64).reshape(-1, k), np.array([shares[listed] for listed in order])
+    other = eps * float(uniform(demands, k))
     certain = ~offered | (np.sum(offered) == k)
     return ListPropensities(
         (1 - eps) * membership + eps * offered * k / np.sum(offered),

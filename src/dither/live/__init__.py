@@ -4,6 +4,6 @@ from dither.log import book
 
 book.needed()  # before the modules that import SQLAlchemy
 
-from dither.live.serving import Live, Shown  # noqa: E402
+from dither.live.serving import Live, Shown, ShownMany  # noqa: E402
 
-__all__ = ["Live", "Shown"]
+__all__ = ["Live", "Shown", "ShownMany"]

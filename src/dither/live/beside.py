@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dither.bandit.bandit import Bandit, Decision
 from dither.base import errors
+from dither.deciding.decision import Choice
+from dither.deciding.demands import Demands
+from dither.deciding.request import Request
 
 JUDGED = "judged"
 SHADOW = "shadow"  # the number of the shadow that was judged
@@ -36,15 +38,19 @@ class Apprentice:
         self.rule, self.explore = rule, float(explore)
         self._rng = np.random.default_rng(seed)
 
-    def choose(self, X: np.ndarray, mask: np.ndarray | None, K: int) -> Decision:
+    def decide(self, request: Request) -> Choice:
         """The rule's arm, or with the share `explore` an arm of those on offer, all alike; with its exact probability.
 
-        Raises ValueError where the rule gives no arm that is on offer.
+        Raises ValueError for a batch, for minima, and where the rule gives no arm that is on offer.
         """
-        on = np.arange(K) if mask is None else np.flatnonzero(mask)
-        shown = X.view()
+        if not request.single:
+            raise ValueError("a rule that acts decides one request at a time: give X without a batch axis")
+        if request.minimum is not None:
+            raise ValueError("a rule that acts has no minima: explore= says how often each arm is shown at least")
+        on = np.arange(request.shape[-1]) if request.mask is None else np.flatnonzero(request.mask)
+        shown = request.X.view()
         shown.setflags(write=False)  # what the rule sees is what is stored
-        ruled = self.rule(shown, mask)
+        ruled = self.rule(shown, request.mask)
         place = (
             None if isinstance(ruled, (bool, np.bool_)) or np.ndim(ruled) or not hasattr(ruled, "__index__") else ruled
         )
@@ -52,24 +58,8 @@ class Apprentice:
             raise ValueError(f"the rule must give the position of an arm on offer, one of {on.tolist()}; got {ruled!r}")
         arm = int(on[self._rng.integers(len(on))]) if self._rng.random() < self.explore else int(place)
         p = self.explore / len(on) + (1 - self.explore) * (arm == int(place))
-        return Decision(arm, p, "exact", None, None)
+        return Choice(request, Demands(request.shape, request.mask, self.explore), (arm, p, "exact", None, None))
 
     def reseed(self) -> None:
         """Draw from fresh entropy."""
         self._rng = np.random.default_rng()
-
-
-def probabilities(bandit: Bandit, X: Any, mask: np.ndarray | None, **given: Any) -> list[Any]:
-    """The probabilities that a policy gives to the arms on offer, in order; for B requests a list for each.
-
-    given : values and minimum, as for `Bandit.propensities`
-    """
-    return on_offer(np.asarray(bandit.propensities(X, mask=mask, **given), dtype=np.float64), mask)
-
-
-def on_offer(numbers: np.ndarray, mask: np.ndarray | None) -> list[Any]:
-    """Those numbers (K,) or (B, K) that belong to arms on offer, in order."""
-    if mask is None:
-        return numbers.tolist()
-    on = np.broadcast_to(mask, numbers.shape)
-    return numbers[on].tolist() if numbers.ndim == 1 else [row[m].tolist() for row, m in zip(numbers, on, strict=True)]

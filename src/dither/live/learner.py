@@ -12,62 +12,65 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors
-from dither.live.stock import Kept
 from dither.live.taught import BEGAN, Taught, shadow_of
 from dither.log import Ledger
 from dither.log.database import keeping, lessons
 
 _NOTHING = lessons.Changes(0, 0, 0)
+NEVER = float("inf")
 SNAPSHOTS = 3  # that are kept
 SWEEP = 0.1  # seconds after which the learner looks for rewards that other processes have written
+
+
+class Pace(NamedTuple):
+    """How a process learns. The parameters of `Live` say what each means."""
+
+    learns: bool
+    lease_seconds: float
+    snapshot_batches: int
+    snapshot_seconds: float
+
+    def check(self) -> None:
+        """Raise ValueError for settings that make no sense."""
+        errors.true_or_false("learn", self.learns)
+        errors.at_least("snapshot_batches", self.snapshot_batches, 1)
+        for name in ("lease_seconds", "snapshot_seconds"):
+            errors.positive(name, getattr(self, name), most=1e9)
 
 
 class Learner:
     """Keeps a bandit at what the ledger says, and writes batches and snapshots where this process may.
 
     It takes part in the transactions of the ledger (`log.database.committing.Teacher`). Each is committed while the
-    ledger's turn is held, so no two threads learn at once.
+    ledger's turn is held, so no two threads learn at once. What was learnt changes under `lock`. Whoever decides holds
+    the lock, and follows what stands.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        *,
-        learns: bool,
-        lease_seconds: float,
-        snapshot_batches: int,
-        snapshot_seconds: float,
-        load: dict[str, Any],
-        showing: Callable[["Learner"], AbstractContextManager[None]],
-    ) -> None:
-        """load : what `from_bytes` needs for the user's classes
-
-        showing : a block in which the state changes. Nobody decides in it, and who decides after it sees the new state.
-        """
-        self.ledger, self.learns, self._load, self._showing = ledger, learns, load, showing
-        self._lease_seconds, self._every = lease_seconds, (snapshot_batches, snapshot_seconds)
-        self.arms: Kept | None = None  # the catalogue, once it is opened
+    def __init__(self, ledger: Ledger, pace: Pace, load: dict[str, Any]) -> None:
+        """load : what `from_bytes` needs for the user's classes."""
+        self.ledger, self.pace, self._load = ledger, pace, load
         self.refused = 0  # rewards that the model refused
         self._begin()
         self.follow(replay=True)
 
     def _begin(self) -> None:
-        self.stands, self._seen = Taught(self._first(), self._load), _NOTHING
+        self.lock = threading.RLock()
+        self.stands, self._changes = Taught(self._first(), self._load), _NOTHING
+        self.due = 0.0  # when the learner must take part in a transaction that has no rewards
+        self._slots = 0  # how many the arms of the catalogue need
         self._held: lessons.Held | None = None
         self._name = f"{os.getpid()}-{uuid.uuid4().hex}"
-        self._asked = -float("inf")  # when this process last asked for the lease
+        self._asked = -NEVER  # when this process last asked for the lease
         self._kept, self._kept_at = 0, time.monotonic()  # the batch of the last snapshot, and when it was written
         self._next: lessons.Batch | None = None  # what the transaction teaches
         self._number: int | None = None  # of the batch that it makes
         self._grown: int | None = None  # how many slots the bandit gets by it
         self._waits = False  # whether the transaction has rewards that another one is to number
-        self._renewed = self._swept = -float("inf")
+        self._renewed = self._swept = -NEVER
         self._behind = False  # whether there are batches that were not learnt, or an erasure that was not seen
         self._following = threading.Lock()
         self._lost = self.ledger.database.lost  # how often the database failed
@@ -82,6 +85,11 @@ class Learner:
     def batch(self) -> int:
         """The last batch that was learnt."""
         return self.stands.batch
+
+    @property
+    def arms(self) -> int:
+        """The version of the catalogue of which this process has heard."""
+        return self._changes.arms
 
     def _first(self) -> bytes:
         """The bandit as it began."""
@@ -99,21 +107,21 @@ class Learner:
         ):  # a batch may be there that was not learnt, or be there no more
             self._behind, self._lost = True, lost
         self._next, self._number, self._grown = None, None, None
-        if not self.learns:
+        if not self.pace.learns:
             return None
-        home, now = self.ledger.database, time.monotonic()
-        due = now - self._renewed > self._lease_seconds / 4
+        home, now, lease = self.ledger.database, time.monotonic(), self.pace.lease_seconds
+        due = now - self._renewed > lease / 4
         if self._held is not None and (rewards or due):
             changes = (lessons.renew if due else lessons.check)(connection, home, self._held)
             self._renewed = now if due else self._renewed
             if changes is None:
-                self._held, self._asked = None, -float("inf")
+                self._held, self._asked = None, -NEVER
             else:
                 self._notice(connection, changes)
-        if self._held is None and now - self._asked >= self._lease_seconds / 4:
+        if self._held is None and now - self._asked >= lease / 4:
             self._asked = now
             if lessons.free(connection, home, self._name):
-                self._held = lessons.take(connection, home, self._name, self._lease_seconds)
+                self._held = lessons.take(connection, home, self._name, lease)
                 self._behind, self._renewed = True, now
         self._waits = rewards and self._behind
         if self._held is None or self._behind or not rewards:
@@ -123,12 +131,10 @@ class Learner:
 
     def _notice(self, connection: Any, changes: lessons.Changes) -> None:
         """See what others have changed."""
-        if changes == self._seen:
-            return
-        if self.arms is not None and changes.arms != self._seen.arms:
-            self.arms.take(self.arms.newer(connection))
-            self._seen = self._seen._replace(arms=changes.arms)
-        if changes != self._seen:
+        if changes.arms != self._changes.arms:
+            self._slots = _slots(connection)
+            self._changes = self._changes._replace(arms=changes.arms)
+        if changes != self._changes:
             self._behind = True
 
     def within(self, connection: Any, taught: list[Any]) -> None:
@@ -148,28 +154,35 @@ class Learner:
                 self._next = self.stands.lesson(connection, self._number)
             else:
                 dim, slotted = self.bandit.dim, self.bandit.slots is not None
-                self._next = lessons.made(self._number, taught, dim, slotted, self._grown)
+                self._next = lessons.of_rows(self._number, taught, dim, slotted, self._grown)
 
     def _grows(self) -> int | None:
         """How many slots the bandit needs for the arms of the catalogue; None: it has enough, or has no slots."""
-        have = self.bandit.slots
-        return self.arms.slots if self.arms is not None and have is not None and have < self.arms.slots else None
+        slots = self.bandit.slots
+        return self._slots if slots is not None and slots < self._slots else None
 
     def after(self) -> None:
         """Learn the batch, which is committed by now."""
         if self._next is not None:
-            with self._showing(self):
+            with self.lock:
                 self.refused += self.stands.learn(self._next)
         elif self._held is not None and self._behind:
             self.follow(replay=True)
             if self._waits:
                 self.learn()
         self._next = None
-        batches, seconds = self._every
+        batches, seconds = self.pace.snapshot_batches, self.pace.snapshot_seconds
+        new = 0 if self._held is None else self.batch - self._kept
+        if new > 0 and (new >= batches or time.monotonic() - self._kept_at >= seconds):
+            self.keep()
+        self._plan()
+
+    def _plan(self) -> None:
+        """Say when the learner must take part again, whether or not there are rewards."""
+        since = self._asked if self._held is None else self._renewed
+        self.due = since + self.pace.lease_seconds / 4 if self.pace.learns else NEVER
         if self._held is not None and self.batch > self._kept:
-            due = self.batch - self._kept >= batches or time.monotonic() - self._kept_at >= seconds
-            if due:
-                self.keep()
+            self.due = min(self.due, self._kept_at + self.pace.snapshot_seconds)
 
     # What `Live` calls
 
@@ -185,7 +198,7 @@ class Learner:
             at = self.batch
             with self.ledger.turn:
                 with self.ledger.holding() as connection:
-                    self._asked = self._swept = -float("inf")
+                    self._asked = self._swept = -NEVER
                     self.before(connection, rewards=True)
                     self.within(connection, [])
                     behind = self._behind
@@ -196,18 +209,18 @@ class Learner:
     def follow(self, *, replay: bool) -> None:
         """Come to what the ledger says: to its latest snapshot, and with `replay` to its last batch."""
         self._whole()
-        with self.ledger.turn, self._following, self._showing(self):  # the turn first: a decision may hold it already
+        with self.ledger.turn, self._following, self.lock:  # the turn first: a decision may hold it already
             with self.ledger.database.reading() as connection:
                 changes = lessons.changes(connection)
                 last = lessons.last(connection)
                 # a database that failed may have lost batches that were learnt, where calls do not wait for the disk
-                anew = changes.erased != self._seen.erased or self.stands.torn or last < self.batch
-                if anew or changes.shadow != self._seen.shadow:
+                anew = changes.erased != self._changes.erased or self.stands.torn or last < self.batch
+                if anew or changes.shadow != self._changes.shadow:
                     self.stands.take(shadow_of(connection))
-                found = lessons.snapshot(connection, after=-1 if anew else self.batch)
-                if found is not None:
-                    self.stands.snapshot(found)
-                    self._kept = found.batch
+                snapshot = lessons.snapshot(connection, after=-1 if anew else self.batch)
+                if snapshot is not None:
+                    self.stands.snapshot(snapshot)
+                    self._kept = snapshot.batch
                 elif anew:
                     self.stands.anew(keeping.data(connection, BEGAN) or b"")
                     self._kept = 0
@@ -216,28 +229,21 @@ class Learner:
                     for number in range(self.batch + 1, last + 1):
                         self.refused += self.stands.learn(self.stands.lesson(connection, number))
                     self._behind = False
-                arms = [] if self.arms is None else self.arms.newer(connection)
-            if self.arms is not None:
-                self.arms.take(arms)
-            self._seen = changes
-
-    def look(self) -> None:
-        """In a process that learns, see whether others have changed the catalogue."""
-        if self.arms is not None:
-            with self.ledger.database.reading() as connection:
-                arms = self.arms.newer(connection)
-            self.arms.take(arms)
+                self._slots = _slots(connection)
+            self._changes = changes
+            self.stands.name(self.ledger.columns(None))
 
     def keep(self) -> None:
         """Write a snapshot, where this process may."""
         home = self.ledger.database
+        self.stands.name(self.ledger.columns(None))
         data, shadow = self.stands.held()
         with self.ledger.turn, self.ledger.holding() as connection:
             changes = None if self._held is None else lessons.renew(connection, home, self._held)
             if changes is None or self._held is None:
                 self._held = None
                 return
-            if (changes.erased, changes.shadow) != (self._seen.erased, self._seen.shadow):
+            if (changes.erased, changes.shadow) != (self._changes.erased, self._changes.shadow):
                 return  # what was learnt before an erasure is not to be kept, nor a shadow that is no more
             lessons.keep(connection, home, self._held, self.batch, data, most=SNAPSHOTS, shadow=shadow)
         self._kept, self._kept_at = self.batch, time.monotonic()
@@ -256,18 +262,25 @@ class Learner:
     def replay(self, batch: int | None = None) -> Taught:
         """What learns the ledger anew, up to a batch, from where it began."""
         errors.at_least("batch", batch, 0, or_none=True)
-        made = Taught(self._first(), self._load)
+        taught = Taught(self._first(), self._load)
         with self.ledger.database.reading() as connection:
-            made.take(shadow_of(connection))
+            taught.take(shadow_of(connection))
             last = lessons.last(connection)
             if batch is not None and batch > last:
                 raise ValueError(f"the ledger has {last} batches, and no batch {batch}: replay() learns all of them")
             for number in range(1, (last if batch is None else batch) + 1):
-                made.learn(made.lesson(connection, number))
-        return made
+                taught.learn(taught.lesson(connection, number))
+        taught.name(self.ledger.columns(None))
+        return taught
 
     def _whole(self) -> None:
         """In the child of a fork, begin anew: lease and streams belong to the parent."""
         if self._owner != os.getpid():
             self._begin()
             self.follow(replay=True)
+
+
+def _slots(connection: Any) -> int:
+    """How many disjoint slots the arms of the catalogue need; 0: none."""
+    about = keeping.facts(connection)
+    return len(about.get("slots") or ())

@@ -1,4 +1,4 @@
-"""A request as a user has it becomes what a bandit takes: X, the mask, and the ids of the arms."""
+"""A request as a user has it becomes a `Request`: features, ids, numbers by id."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,62 +8,50 @@ import numpy as np
 from dither.bandit.bandit import Bandit
 from dither.base import errors
 from dither.deciding import inputs
+from dither.deciding.baseline import no_baseline
+from dither.deciding.request import Request
+from dither.features import Catalogue
+from dither.features.arm_ids import id_texts
 from dither.live import taught
-from dither.log.record import id_text, ids
+from dither.log.record import ids
 
 
-class Asked(NamedTuple):
-    """One request, or B of them."""
+class Call(NamedTuple):
+    """What the user has passed to `Live.choose`."""
 
-    X: Any
+    context: Any
+    arms: Any
     mask: Any
-    names: tuple[str, ...] | None  # (K,) ids by position; None: positions are the arms
-    version: int | None = None  # of the catalogue
+    values: Any
+    minimum: Any
+    baseline: Any
+    costs: Any
+    id: Any
+    time: Any
+    extra: Mapping[str, Any] | None
 
 
-def placed(given: Any, names: tuple[str, ...] | None, K: int, *, what: str, default: float, catalogue: Any) -> Any:
-    """Numbers by id, in the order of the arms: (K,). Numbers that are in order already stay as they are.
-
-    An id that is not on offer is left out. Raises LookupError for one that the catalogue, or the slots, never had.
-    """
-    if not isinstance(given, Mapping):
-        return given
-    place = {name: i for i, name in enumerate(map(str, range(K)) if names is None else names)}
-    made = np.full(K, default)
-    for id, number in given.items():
-        at = place.get(str(id))
-        if at is not None:
-            made[at] = number
-        elif catalogue is not None and str(id) not in catalogue.everything:
-            raise errors.unknown(f"arm in {what}", str(id), known=catalogue.everything)
-    return made
-
-
-def position(given: Any, names: tuple[str, ...] | None) -> Any:
-    """The position of an arm that is named by its id. Raises ValueError where it is not on offer."""
-    if not isinstance(given, str):
-        return given
-    if given not in (names or ()):
-        raise ValueError(f"the baseline {given!r} must be among the arms of every request: {list(names or ())}")
-    return (names or ()).index(given)
-
-
-def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) -> Asked:
-    """X, mask and ids. A bandit with disjoint slots grows, where the catalogue has more ids.
+def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:
+    """X, mask and ids, checked. A bandit with disjoint slots grows, where the catalogue has more ids.
 
     context : X itself where the bandit has no features, or where it is an array; else what `Features.encode` takes
     arms : ids of a catalogue, records for the features, or ids for the rows of X
 
     Raises what `Features.encode` and `Catalogue.encode` raise, and ValueError for ids that are not one for each arm.
     """
+    context, arms = call.context, call.arms
     if (bandit.features is None and catalogue is None) or isinstance(context, np.ndarray):
-        X = context
-        K = bandit.slots or np.shape(X)[-2] if arms is not None else 0
-        return Asked(X, mask, None if arms is None else tuple(ids(arms, K)))
-    if catalogue is None:
-        return Asked(bandit.features.encode(context, arms), mask, None)  # type: ignore[union-attr]
-    if isinstance(arms, (str, bytes)):
-        raise ValueError(f"arms must be a list of ids, got {arms!r}: arms=[{arms!r}]")
+        request = bandit.read(context, call.mask)
+        return request._replace(ids=None if arms is None else ids(arms, request.shape[-1]))
+    if catalogue is not None:
+        return _of_catalogue(bandit, catalogue, call)._replace(context=context)
+    X = bandit.features.encode(context, arms)  # type: ignore[union-attr]
+    return bandit.read(X, call.mask)._replace(context=context)
+
+
+def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
+    """The request of a context, and of arms that the catalogue has."""
+    arms, mask = None if call.arms is None else id_texts(call.arms), call.mask
     with catalogue._lock:  # the version is that of the arms
         version = catalogue.version
         if catalogue.features.form == "disjoint":
@@ -72,9 +60,49 @@ def asked(bandit: Bandit, catalogue: Any, context: Any, arms: Any, mask: Any) ->
             names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
             if mask is not None:
                 offered = offered & inputs.offered(mask, shape=_slots(mask, offered))
-            return Asked(catalogue.encode(context, arms), offered, names, version)
-        given = catalogue.ids if arms is None else tuple(arm if isinstance(arm, str) else id_text(arm) for arm in arms)
-        return Asked(catalogue.encode(context, given), mask, given, version)
+            return bandit.read(catalogue.encode(call.context, arms), offered)._replace(ids=names, version=version)
+        names = catalogue.ids if arms is None else arms
+        return bandit.read(catalogue.encode(call.context, names), mask)._replace(ids=names, version=version)
+
+
+def demanding(bandit: Bandit, catalogue: Catalogue | None, request: Request, call: Call) -> Request:
+    """The request with its values, minima and baseline, where the user may have named arms by their ids."""
+    minimum, baseline = call.minimum, call.baseline
+    if minimum is not None:
+        minimum = by_place(minimum, request, what="minimum", default=0.0, catalogue=catalogue)
+    if bandit.baseline is not None:
+        baseline = position(bandit.baseline.arm if baseline is None else baseline, request.ids)
+    elif baseline is not None:
+        raise no_baseline()
+    return bandit.demanding(request, values=call.values, minimum=minimum, baseline=baseline)
+
+
+def by_place(numbers: Any, request: Request, *, what: str, default: float, catalogue: Catalogue | None) -> Any:
+    """Numbers by id, in the order of the arms: (K,). Numbers that are in order already stay as they are.
+
+    An id that is not on offer is left out. Raises LookupError for one that the catalogue, or the slots, never had.
+    """
+    if not isinstance(numbers, Mapping):
+        return numbers
+    K = request.shape[-1]
+    place = {name: i for i, name in enumerate(map(str, range(K)) if request.ids is None else request.ids)}
+    array = np.full(K, default)
+    for id, number in numbers.items():
+        at = place.get(str(id))
+        if at is not None:
+            array[at] = number
+        elif catalogue is not None and str(id) not in catalogue.everything:
+            raise errors.unknown(f"arm in {what}", str(id), known=catalogue.everything)
+    return array
+
+
+def position(arm: Any, names: tuple[str, ...] | None) -> Any:
+    """The position of an arm that is named by its id. Raises ValueError where it is not on offer."""
+    if not isinstance(arm, str):
+        return arm
+    if arm not in (names or ()):
+        raise ValueError(f"the baseline {arm!r} must be among the arms of every request: {list(names or ())}")
+    return (names or ()).index(arm)
 
 
 def _slots(mask: Any, offered: np.ndarray) -> tuple[int, ...]:

@@ -1,33 +1,72 @@
 """`Live`: a bandit and its ledger, one object. A decision is stored before it is returned; a reward is learnt once."""
 
-import contextlib
 import dataclasses
 import threading
 import time as clock
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import numpy as np
 
 from dither.bandit.bandit import Bandit
-from dither.bandit.restoring import from_bytes
 from dither.base import errors, forks
+from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
+from dither.deciding.decision import Choice
 from dither.features import Catalogue
-from dither.live import beside, demanding, settling, stock
-from dither.live.deciding import Decider, alone, columns
-from dither.live.learner import Learner
+from dither.live import opening, settling, turns
+from dither.live.deciding import Kept
+from dither.live.learner import Pace
+from dither.live.requests import Call
 from dither.live.taught import Taught
-from dither.log import Ledger, Logged, Pending, Recorded
+from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
 from dither.log.database import lessons
+from dither.log.ledger import Answer, Many
 
-STORED = ("all", "shown")
+One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+class Details(Wishes, total=False):
+    """What may be said of a choice besides context and arms; `Live.choose` says what each means."""
+
+    costs: Any
+    id: Any
+    time: datetime | str | float | None
+    extra: Mapping[str, Any] | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Shown(Recorded):
-    """A decision that is in the ledger. `arm` is the id of the arm where ids were given, else its position."""
+    """A decision that is in the ledger."""
 
-    place: Any = None  # the position of the arm in the request; with disjoint slots its slot
+    arm: Any  # the id of the arm where ids were given, else its position
+    place: int = -1  # the position of the arm in the request; with disjoint slots its slot
+
+
+@dataclasses.dataclass(frozen=True)
+class ShownMany(RecordedMany):
+    """Decisions that are in the ledger."""
+
+    arm: Any  # (B,) as of `Shown`
+    place: Any = None  # (B,) as of `Shown`
+
+
+if TYPE_CHECKING:
+
+    class ShownById(Shown):
+        """Of a request with ids."""
+
+        arm: str
+
+    class ShownOneOrMany(Shown, ShownMany):
+        """What the type of the context leaves open."""
+
+        arm: Any
+        propensity: Any
+        propensity_se: Any
+        z: Any
+        id: Any
+        place: Any
 
 
 class Live:
@@ -91,124 +130,65 @@ class Live:
         known: tuple[type, ...] = (),
         model: Any = None,
     ) -> None:
-        errors.one_of("store", store, STORED)
-        errors.true_or_false("learn", learn)
+        pace, kept = Pace(learn, lease_seconds, snapshot_batches, snapshot_seconds), Kept(store, probabilities)
+        beside = opening.Beside(shadow, shadow_learns, apprentice, explore)
+        for settings in (kept, pace, beside):
+            settings.check()
         errors.true_or_false("shadow_learns", shadow_learns)
-        errors.at_least("snapshot_batches", snapshot_batches, 1)
-        for name, value in (("lease", lease_seconds), ("snapshot", snapshot_seconds), ("refresh", refresh_seconds)):
-            errors.positive(f"{name}_seconds", value, most=1e9)
-        if bandit is not None and not isinstance(bandit, Bandit):
-            raise TypeError(f"bandit must be a dither.Bandit, such as dither.LinFP(dim=...), got {bandit!r}")
-        if shadow is not None and not isinstance(shadow, Bandit):
-            raise TypeError(f"shadow must be a dither.Bandit, such as dither.LinFP(dim=...), got {shadow!r}")
-        if shadow is not None and apprentice is not None:
-            raise ValueError("shadow and apprentice are two ways to judge a policy: give one of them")
-        if explore is not None and apprentice is None:
-            raise ValueError(
-                "explore= is for a rule, apprentice=. A bandit explores by itself, and by its floor=: leave it out"
-            )
-        self._rule = None
-        if apprentice is not None:
-            self._rule = beside.Apprentice(apprentice, beside.EXPLORE if explore is None else explore, None)
+        errors.positive("refresh_seconds", refresh_seconds, most=1e9)
+        if bandit is not None:
+            opening.bandit("bandit", bandit)
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
-        self._load = {"known": known, "model": model}
-        rules = dict(horizon=horizon, default=default, late=late, parts=parts)
-        self.ledger = Ledger(home, wait=wait, flush_seconds=flush_seconds, **rules)
-        self._decider: Decider | None = None
-        self._arms: stock.Kept | None = None
+        self.ledger = Ledger(
+            home, horizon=horizon, default=default, late=late, parts=parts, wait=wait, flush_seconds=flush_seconds
+        )
         try:
-            created = settling.bandit(self.ledger, bandit)
-            self._learner = Learner(
+            self._learner, self._keeper, self._decider, self._turns = opening.opened(
                 self.ledger,
-                learns=learn,
-                lease_seconds=lease_seconds,
-                snapshot_batches=snapshot_batches,
-                snapshot_seconds=snapshot_seconds,
-                load=self._load,
-                showing=self._showing,
+                bandit,
+                catalogue=catalogue,
+                others=beside,
+                pace=pace,
+                kept=kept,
+                budgets=budgets,
+                load={"known": known, "model": model},
             )
-            if shadow is not None:
-                self._fits(shadow)
-                settling.shadow(self.ledger, shadow, learns=shadow_learns)
-                self._learner.follow(replay=True)
-            self._open(catalogue)
-            facts = settling.facts(self.ledger)
-            self._slots = tuple(facts["slots"]) if facts.get("slots") else None
-            self._names: Any = facts.get("names")
-            self.bandit = bandit if bandit is not None else from_bytes(self._stands().bandit.to_bytes(), **self._load)
-            if not created:
-                self.bandit.reseed()
-            self._decider = Decider(
-                self.bandit,
-                self._stands,
-                rule=self._rule,
-                shadow=shadow,
-                catalogue=self.catalogue,
-                named=self._named,
-                store=store,
-                probabilities=probabilities,
-            )
-            self._demanding = demanding.Demanding(
-                self.ledger,
-                self._decider,
-                demanding.budgets_of(self.ledger, budgets),
-                self._learner.replay(0).bandit.kept,
-            )
-            self._demanding.fits(store=store, shadows=[shadow, self._stands().shadow], rule=self._rule is not None)
         except BaseException:
-            self._end()
+            self.ledger.close()
             raise
         self.ledger.tell(self._learner)
         forks.tell(self)
 
-    def _stands(self) -> Taught:
-        return self._learner.stands
-
-    def _fits(self, shadow: Bandit) -> None:
-        """Raise ValueError unless a shadow takes the X of the bandit."""
-        settling.fits(shadow, self._learner.replay(0).bandit, self._stands().bandit)
-
-    def _open(self, given: Catalogue | None) -> None:
-        """Open the catalogue of the ledger, or give it one."""
-        bandit = self._stands().bandit
-        if given is not None and bandit.features is not None:
-            given.features.check(bandit.features, what="the bandit's features", whose="the catalogue")
-        if given is not None:
-            given.features.fits(bandit.dim, slots=bandit.slots)
-        self._arms = stock.opened(
-            self.ledger,
-            given,
-            room=lambda slots: self._stands().room(slots),
-            told=self._grow,
-        )
-        self._learner.arms = self._arms
-
-    def _grow(self) -> None:
-        """Where this process learns, give the arms that are new their slots."""
-        if self.learns:
-            self.learn()
+    @property
+    def bandit(self) -> Bandit:
+        """The bandit that decides in this process, as it is by now."""
+        self._decider.follow()
+        return self._decider.bandit
 
     @property
     def catalogue(self) -> Catalogue | None:
         """The arms by id. To change it is to change it in the ledger, for all processes; None: there is none."""
-        return None if self._arms is None else self._arms.catalogue
+        return None if self._keeper is None else self._keeper.catalogue
 
     @property
     def shadow(self) -> Bandit | None:
         """The shadow, as it is by now; None: there is none."""
-        return None if self._decider is None else self._decider.shadow
+        self._decider.follow()
+        return self._decider.shadow
 
-    @contextlib.contextmanager
-    def _showing(self, learner: Learner) -> Iterator[None]:
-        """What was learnt in the block is what decides after it."""
-        if self._decider is None:  # it is being opened
-            yield
-            return
-        with self._decider.bandit._lock:
-            yield
-            self._decider.show()
-
+    @overload
+    def choose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
+    @overload
+    def choose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    @overload
+    def choose(self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    @overload
+    def choose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
+    @overload
+    def choose(self, context: Batch | Sequence[Record], arms: Any = None, **more: Unpack[Details]) -> ShownMany: ...
+    @overload
+    def choose(self, context: Any, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
     def choose(
         self,
         context: Any = None,
@@ -222,7 +202,7 @@ class Live:
         id: Any = None,
         time: Any = None,
         extra: Mapping[str, Any] | None = None,
-    ) -> Shown:
+    ) -> Shown | ShownMany:
         """Choose an arm, and store the decision before it is returned.
 
         context : X, as for `Bandit.choose`; or, with a catalogue or with features, the context as they take it
@@ -238,45 +218,21 @@ class Live:
         `log.Ledger` raise. What was not stored is not returned.
         """
         self._look()
-        given = dict(mask=mask, values=values, minimum=minimum, baseline=baseline, id=id, time=time, extra=extra)
-        assert self._decider is not None
-        if self._demanding.budgets or self.bandit.baseline is not None:
-            made, names, rows, _ = self._demanding.decide(context, arms, costs=costs, **given)
-            self._told_names(self.bandit._columns)
+        call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        if self._turns.needed:
+            entry = self._turns.decide(call)
         elif costs is not None:
             raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
         else:
-            made, names, rows, taught = self._decider.decide(context, arms, **given)
-            self._told_names(self.bandit._columns)
-            self.ledger.enter(rows, taught)
-        shown = columns(made) | {"place": made.arm}
-        if alone(made):
-            arm = made.arm if names is None else names[int(made.arm)]
-            return Shown(**shown | {"arm": arm, "id": rows[0]["id"]})
-        arms_shown = made.arm if names is None else np.array([names[a] for a in np.asarray(made.arm)])
-        return Shown(**shown | {"arm": arms_shown, "id": tuple(row["id"] for row in rows)})
+            entry = self._decider.decide(call)
+            self.ledger.committer.enter(entry.rows, entry.lessons)
+        return _shown(entry.choice, [row["id"] for row in entry.rows])
 
-    def _named(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """The ids of the arms. A disjoint slot keeps its id, since what it learnt is of that arm."""
-        if self.bandit.slots is None:
-            return names
-        if names is None:
-            return self._slots
-        if self._slots is None:
-            self._slots = settling.fact(self.ledger, "slots", names)
-        if names != self._slots:
-            raise ValueError(
-                f"the slots of this ledger are {list(self._slots)}, and arms= calls them {list(names)}. A slot keeps "
-                f"its id, since what it learnt is of that arm: pass them in this order, with mask= for those on offer"
-            )
-        return names
-
-    def _told_names(self, columns: list[str] | None) -> None:
-        """Keep the names of the features, so that the log has them."""
-        if columns is not None and self._names is None:
-            self._names = settling.fact(self.ledger, "names", columns)
-
-    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
+    @overload
+    def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
+    @overload
+    def reward(self, id: Many, r: Any, time: Any = None, *, part: str | None = None) -> list[Answer]: ...
+    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Answer | list[Answer]:
         """Take a reward, from any process, however late: 'counted', 'known', 'conflict' or 'late'.
 
         id, r, time, part : as for `log.Ledger.reward`; lists are taken, and learnt, together
@@ -290,17 +246,27 @@ class Live:
                 f"the reward of this ledger has no parts, so part={part!r} would never be learnt: "
                 f"Live(home, parts=[...]) says of which parts a new ledger's rewards are the sum"
             )
-        return self.ledger.reward(id, r, time, part=part)
+        answer = self.ledger.reward(id, r, time, part=part)
+        self._follow()
+        return answer
+
+    def _follow(self) -> None:
+        """Decide from what this process has learnt, and with the arms of which it has heard."""
+        self._decider.follow()
+        if self._keeper is not None and self._keeper.catalogue.version < self._learner.arms:
+            self._keeper.look()
 
     def learn(self) -> int:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
-        return self._learner.learn()
+        batches = self._learner.learn()
+        self._follow()
+        return batches
 
     def expire(self, now: Any = None) -> int:
         """Close the decisions whose horizon has passed (`log.Ledger.expire`), and learn their defaults."""
-        found = self.ledger.expire(now)
+        unpaid = self.ledger.expire(now)
         self.learn()
-        return found
+        return unpaid
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""
@@ -308,20 +274,25 @@ class Live:
 
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase the data of some decisions (`log.Ledger.erase`). The bandit is made again from all others."""
-        found = self.ledger.erase(ids, **where)
+        erased = self.ledger.erase(ids, **where)
+        self._anew()
+        self._turns.rounds()  # what a baseline's rounds add up to, without those that were erased
+        return erased
+
+    def _anew(self) -> None:
+        """Come to what the ledger says after a change, and keep it."""
         self._learner.follow(replay=True)
         self._learner.keep()
-        self._demanding.rounds()  # what a baseline's rounds add up to, without those that were erased
-        return found
+        self._decider.follow()
 
     @property
     def budgets(self) -> dict[str, Any]:
         """The budgets of the arms, by id: a tuple of `Budget` each."""
-        return dict(self._demanding.budgets)
+        return dict(self._turns.budgets)
 
     def spent(self, now: Any = None) -> dict[str, tuple[float, ...]]:
         """What is spent of each budget, by id, in the periods of a time; None: now. Erased decisions count too."""
-        return self._demanding.spent(now)
+        return self._turns.spent(now)
 
     def replace_shadow(self, shadow: Bandit | None, *, learns: bool = True) -> None:
         """Judge another policy from now on, in all processes; None: none.
@@ -331,16 +302,14 @@ class Live:
         The column `shadow` of the log has the number of the shadow whose probabilities are `judged`.
         """
         errors.true_or_false("learns", learns)
-        if shadow is not None and not isinstance(shadow, Bandit):
-            raise TypeError(f"shadow must be a dither.Bandit, such as dither.LinFP(dim=...), or None; got {shadow!r}")
         if shadow is not None:
-            self._fits(shadow)
-            demanding.judged(shadow)
+            opening.bandit("shadow", shadow, or_none="None")
+            opening.fits(self._learner, shadow)
+            turns.judged(shadow)
         with self.ledger.turn, self.ledger.holding() as connection:
             lessons.hold(connection)
             settling.put_shadow(connection, shadow, learns=learns)
-        self._learner.follow(replay=True)
-        self._learner.keep()
+        self._anew()
 
     def read(self, *, rewards: str | None = None) -> Logged:
         """The log, ready for `dither.ope`."""
@@ -351,9 +320,10 @@ class Live:
 
         of : "bandit" or "shadow". The streams in it are those with which they began.
         """
-        kept = self._demanding.rounds() if of == "bandit" else None
-        with self.ledger.turn:
-            return demanding.filed(self._which(self._stands(), of), kept)
+        sums = self._turns.rounds() if of == "bandit" else None
+        with self.ledger.turn, self._learner.lock:
+            self._learner.stands.name(self.ledger.columns(None))
+            return turns.filed(_which(self._learner.stands, of), sums)
 
     def replay(self, batch: int | None = None, *, of: str = "bandit") -> Bandit:
         """A bandit that learns the ledger anew, up to a batch; None: all. The table says which batch each row knew.
@@ -363,20 +333,12 @@ class Live:
 
         Raises ValueError for a batch that the ledger has not.
         """
-        self.ledger.begun()
-        made = self._which(self._learner.replay(batch), of)
-        if batch is None and made.baseline is not None:
+        self.ledger.committer.begun()
+        bandit = _which(self._learner.replay(batch), of)
+        if batch is None and bandit.baseline is not None:
             with self.ledger.database.reading() as connection:
-                made.kept = self._demanding.recount(connection)
-        return made
-
-    def _which(self, stands: Taught, of: str) -> Bandit:
-        errors.one_of("of", of, ("bandit", "shadow"))
-        if of == "bandit":
-            return stands.bandit
-        if stands.shadow is None:
-            raise ValueError("this ledger has no shadow: Live(home, shadow=...)")
-        return stands.shadow
+                bandit.kept = self._turns.recount(connection)
+        return bandit
 
     @property
     def batch(self) -> int:
@@ -406,8 +368,8 @@ class Live:
             self._end()
 
     def _end(self) -> None:
-        if self._arms is not None:
-            self._arms.detach()
+        if self._keeper is not None:
+            self._keeper.detach()
         self.ledger.close()
 
     def __enter__(self) -> "Live":
@@ -421,14 +383,15 @@ class Live:
 
     def _look(self) -> None:
         """Look now and then for what other processes have changed; in a process that does not learn, for a snapshot."""
-        if self.ledger.closed or clock.monotonic() < self._next:  # a closed one refuses what is asked of it
+        if clock.monotonic() < self._next or self.ledger.closed:  # a closed one refuses what is asked of it
             return
         if self._refreshing.acquire(blocking=False):
             try:
                 self._next = clock.monotonic() + self._refresh
-                if self._learner.holds:
-                    self._learner.look()
-                else:
+                self.ledger.look()
+                if self._keeper is not None:
+                    self._keeper.look()
+                if not self._learner.holds:
                     self._learner.follow(replay=False)
             finally:
                 self._refreshing.release()
@@ -436,5 +399,25 @@ class Live:
     def _forked(self) -> None:
         """In the child of a fork: locks of its own, and draws of its own."""
         self._refreshing = threading.Lock()
-        if self._rule is not None:
-            self._rule.reseed()
+        if self._decider.rule is not None:
+            self._decider.rule.reseed()
+
+
+def _shown(choice: Choice, ids: list[str]) -> Shown | ShownMany:
+    """A choice that is in the ledger, as a user gets it."""
+    names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z)
+    if choice.request.single:
+        place = int(choice.arm)
+        return Shown(place if names is None else names[place], *more, ids[0], place)
+    arms = choice.arm if names is None else np.array([names[arm] for arm in choice.arm])
+    return ShownMany(arms, *more, tuple(ids), choice.arm)
+
+
+def _which(stands: Taught, of: str) -> Bandit:
+    """The bandit, or the shadow."""
+    errors.one_of("of", of, ("bandit", "shadow"))
+    if of == "bandit":
+        return stands.bandit
+    if stands.shadow is None:
+        raise ValueError("this ledger has no shadow: Live(home, shadow=...)")
+    return stands.shadow

@@ -5,7 +5,7 @@ from typing import Any
 
 from dither.bandit import saving
 from dither.bandit.bandit import Bandit
-from dither.live.taught import BEGAN, SHADOW, Shadow, shadow_of
+from dither.live.taught import BEGAN, SHADOW, ShadowFacts, shadow_of
 from dither.log import Ledger
 from dither.log.database import keeping, lessons
 
@@ -20,43 +20,44 @@ _SAME = (
 )  # of the headers of two equal bandits
 
 
-def bandit(ledger: Ledger, given: Bandit | None) -> bool:
+def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
     """Give a new ledger its bandit, or compare the one that it has; -> whether the ledger was new.
 
-    Raises ValueError where it has another one, or none and none is given.
+    Raises ValueError where it has another one, or none and none is passed.
     """
     where = ledger.database.where
     with ledger.holding() as connection:
         lessons.hold(connection)
         have = keeping.data(connection, BEGAN)
-        if have is None and given is None:
+        if have is None and acting is None:
             raise ValueError(f"the ledger in {where} has no bandit yet: Live(home, bandit=...)")
         if have is not None:
-            if given is not None:
-                _same(given, have, where)
+            if acting is not None:
+                _same(acting, have, where)
             return False
-        assert given is not None
-        keeping.put(connection, BEGAN, {"model": repr(given.model)}, given.to_bytes())
-        if given.features is not None:  # so that nobody learns the log with other Features
-            about = keeping.settings(connection).get("about", {})
-            keeping.put(connection, "about", about | {"encoded_by": given.features.fingerprint})
+        assert acting is not None
+        keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
+        if acting.features is not None:  # so that nobody learns the log with other Features
+            keeping.settle(connection, encoded_by=acting.features.fingerprint)
         return True
 
 
-def shadow(ledger: Ledger, given: Bandit | None, *, learns: bool) -> None:
+def shadow(ledger: Ledger, judged: Bandit | None, *, learns: bool) -> None:
     """Give a ledger without a shadow this one, or compare the one that it has.
 
     Raises ValueError where the ledger has another shadow.
     """
-    if given is None:
+    if judged is None:
         return
     with ledger.holding() as connection:
         lessons.hold(connection)
         have = shadow_of(connection)
         if have.first is None:
-            put_shadow(connection, given, learns=learns)
+            put_shadow(connection, judged, learns=learns)
             return
-        odd = _differs(given, have.first) or ((have.learns != learns) and f"shadow_learns is {have.learns} there") or ""
+        odd = _differs(judged, have.first)
+        if not odd and have.learns != learns:
+            odd = f"shadow_learns is {have.learns} there"
         if odd:
             raise ValueError(
                 f"the ledger in {ledger.database.where} has another shadow: {odd}. Leave shadow= out, or put this one "
@@ -64,66 +65,50 @@ def shadow(ledger: Ledger, given: Bandit | None, *, learns: bool) -> None:
             )
 
 
-def put_shadow(connection: Any, given: Bandit | None, *, learns: bool) -> Shadow:
+def put_shadow(connection: Any, judged: Bandit | None, *, learns: bool) -> ShadowFacts:
     """The shadow of the ledger from now on; None: there is none. The lease is locked."""
-    made = Shadow(shadow_of(connection).number + 1, learns, None if given is None else given.to_bytes())
-    about = {"number": made.number, "learns": learns, "model": None if given is None else repr(given.model)}
-    keeping.put(connection, SHADOW, about, made.first)
-    lessons.changed(connection, shadow=made.number)
-    return made
+    facts = ShadowFacts(shadow_of(connection).number + 1, learns, None if judged is None else judged.to_bytes())
+    about = {"number": facts.number, "learns": learns, "model": None if judged is None else repr(judged.model)}
+    keeping.put(connection, SHADOW, about, facts.first)
+    lessons.changed(connection, shadow=facts.number)
+    return facts
 
 
-def fits(given: Bandit, first: Bandit, now: Bandit) -> None:
+def fits(shadow: Bandit, first: Bandit, now: Bandit) -> None:
     """Raise ValueError unless the shadow takes the X of the bandit, as it began and as it is now."""
     slots = (first.slots,) if first.slots is None else range(first.slots, (now.slots or 0) + 1)
-    if given.dim != now.dim or given.slots not in slots:
+    if shadow.dim != now.dim or shadow.slots not in slots:
         raise ValueError(
             f"the shadow must take the X of the bandit, dim={now.dim} and disjoint={now.slots}; it has "
-            f"dim={given.dim} and disjoint={given.slots}"
+            f"dim={shadow.dim} and disjoint={shadow.slots}"
         )
-    if given.features is not None and now.features is not None:
-        now.features.check(given.features, what="the shadow's features", whose="the bandit")
+    if shadow.features is not None and now.features is not None:
+        now.features.check(shadow.features, what="the shadow's features", whose="the bandit")
 
 
-def facts(ledger: Ledger) -> dict[str, Any]:
-    """What the ledger says of itself: names of features, ids of slots."""
-    with ledger.database.reading() as connection:
-        return keeping.settings(connection).get("about", {})
-
-
-def fact(ledger: Ledger, name: str, value: Any) -> tuple[Any, ...]:
-    """A fact of the ledger that the first one to say it settles."""
-    with ledger.turn, ledger.holding() as connection:
-        lessons.hold(connection)
-        about = keeping.settings(connection).get("about", {})
-        if name not in about:
-            keeping.put(connection, "about", about | {name: list(value)})
-        return tuple(about.get(name, value))
-
-
-def _same(given: Bandit, data: bytes, where: str) -> None:
+def _same(acting: Bandit, data: bytes, where: str) -> None:
     """Raise ValueError unless the bandit is the one with which the ledger began."""
-    odd = _differs(given, data)
+    odd = _differs(acting, data)
     if odd:
         raise ValueError(
             f"the ledger in {where} is that of another bandit: {odd}. Leave bandit= out, or begin a new ledger and "
             f"take over the old one's export"
         )
     first = saving.from_bytes(data).header["observations"]
-    if given.observations != first:
+    if acting.observations != first:
         raise ValueError(
-            f"bandit= has learnt {given.observations} rewards by itself, and the ledger in {where} began with a "
+            f"bandit= has learnt {acting.observations} rewards by itself, and the ledger in {where} began with a "
             f"bandit that had learnt {first}: pass a bandit as it began, or leave bandit= out"
         )
 
 
-def _differs(given: Bandit, data: bytes) -> str:
+def _differs(passed: Bandit, data: bytes) -> str:
     """The first setting in which a bandit is another one than that of a file, in words; "": none."""
-    own = json.loads(json.dumps(saving.from_bytes(given.to_bytes()).header))
+    header = json.loads(json.dumps(saving.from_bytes(passed.to_bytes()).header))
     first = saving.from_bytes(data).header
     for name in _SAME:
-        if _fixed(own.get(name)) != _fixed(first.get(name)):
-            return f"{name} is {first.get(name)!r} there and {own.get(name)!r} in what was passed"
+        if _fixed(header.get(name)) != _fixed(first.get(name)):
+            return f"{name} is {first.get(name)!r} there and {header.get(name)!r} in what was passed"
     return ""
 
 

@@ -11,22 +11,21 @@ from typing import Any
 
 from dither.features import Catalogue, Features
 from dither.features.catalogue_events import ArmEvent
+from dither.live.learner import Learner
 from dither.log import Ledger
 from dither.log.database import arm_events, keeping, lessons
 
 KEPT = "catalogue"  # the setting that holds the features, and the name of the field for ids
 
 
-class Kept:
+class CatalogueKeeper:
     """Keeps the events of a catalogue in a ledger (`features.catalogue_events.Keeper`)."""
 
-    def __init__(
-        self, ledger: Ledger, catalogue: Catalogue, *, room: Callable[[int], None], told: Callable[[], None]
-    ) -> None:
-        """room : raises where the bandit cannot have so many slots; told : called after a change of this process."""
-        self.ledger, self.catalogue, self.room, self._told = ledger, catalogue, room, told
+    def __init__(self, ledger: Ledger, catalogue: Catalogue, learner: Learner) -> None:
+        """learner : gives new arms their slots."""
+        self.ledger, self.catalogue, self._learner = ledger, catalogue, learner
         other = None if catalogue._keeper is None else catalogue._keeper()
-        if isinstance(other, Kept) and not other.ledger.closed:
+        if isinstance(other, CatalogueKeeper) and not other.ledger.closed:
             raise ValueError(
                 f"this catalogue is that of the ledger in {other.ledger.database.where}, which is open: pass a copy, "
                 f"Catalogue.from_bytes(catalogue.to_bytes())"
@@ -58,8 +57,15 @@ class Kept:
             yield lambda events: self._put(connection, events)
 
     def kept(self) -> None:
-        """Let the bandit grow."""
-        self._told()
+        """Let the bandit grow, where this process learns."""
+        if self._learner.holds:
+            self._learner.learn()
+
+    def look(self) -> None:
+        """Take in what other processes have changed."""
+        with self.ledger.database.reading() as connection:
+            events = self.newer(connection)
+        self.take(events)
 
     def newer(self, connection: Any) -> list[ArmEvent]:
         """The events of others that are not known here."""
@@ -71,33 +77,31 @@ class Kept:
             self.catalogue._extended(events)
 
     def _put(self, connection: Any, events: Sequence[ArmEvent]) -> None:
-        self.room(self.slots)
+        self._learner.stands.room(self.slots)
         arm_events.put(connection, self.ledger.database, events)
         if self.slots:
-            about = keeping.settings(connection).get("about", {})
+            about = keeping.facts(connection)
             keeping.put(connection, "about", about | {"slots": list(self.catalogue.everything)})
 
 
-def opened(
-    ledger: Ledger, given: Catalogue | None, *, room: Callable[[int], None], told: Callable[[], None]
-) -> Kept | None:
-    """The catalogue of a ledger, which may be given anew, or with further events; None where it has none.
+def opened(ledger: Ledger, learner: Learner, new: Catalogue | None) -> CatalogueKeeper | None:
+    """The catalogue of a ledger, which may be passed anew, or with further events; None where it has none.
 
     Raises ValueError where it has another one.
     """
     where = ledger.database.where
     with ledger.turn, ledger.holding() as connection:
         lessons.hold(connection)
-        have = keeping.settings(connection).get(KEPT)
-        if have is None and given is None:
+        stored = keeping.settings(connection).get(KEPT)
+        if stored is None and new is None:
             return None
-        own = None if have is None else Features.of_description(have["features"])
-        catalogue = given if given is not None else Catalogue(own, id=have["id"])  # type: ignore[arg-type, index]
-        kept = Kept(ledger, catalogue, room=room, told=told)
-        if own is None:
+        features = None if stored is None else Features.of_description(stored["features"])
+        catalogue = new if new is not None else Catalogue(features, id=stored["id"])  # type: ignore[arg-type, index]
+        keeper = CatalogueKeeper(ledger, catalogue, learner)
+        if features is None:
             keeping.put(connection, KEPT, {"features": catalogue.features.described, "id": catalogue._field})
-        elif given is not None:
-            own.check(given.features, what="the features of catalogue=", whose=f"the ledger in {where}")
+        elif new is not None:
+            features.check(new.features, what="the features of catalogue=", whose=f"the ledger in {where}")
         events = arm_events.since(connection, 0)
         before = catalogue.version
         try:
@@ -108,9 +112,9 @@ def opened(
                 f"the ledger has it; then change the one of `live.catalogue`, by add, change, retire and restore"
             ) from None
         try:
-            kept._put(connection, catalogue.events[len(events) :])
+            keeper._put(connection, catalogue.events[len(events) :])
         except BaseException:
             catalogue._back_to(before)
             raise
-    kept.attach()
-    return kept
+    keeper.attach()
+    return keeper

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
+from dither.log import teaching
 from dither.log.database import keeping, lessons
 from dither.models import model as contract
 
 BEGAN, SHADOW = "bandit", "shadow"  # the settings that hold them as they began
 
 
-class Shadow(NamedTuple):
+class ShadowFacts(NamedTuple):
     """A shadow as the ledger has it."""
 
     number: int  # grows with every shadow that is given
@@ -24,12 +25,12 @@ class Shadow(NamedTuple):
     first: bytes | None  # as it began; None: there is none any more
 
 
-def shadow_of(connection: Any) -> Shadow:
+def shadow_of(connection: Any) -> ShadowFacts:
     """The shadow of a ledger; number 0 and no bytes where it never had one."""
     about = keeping.settings(connection).get(SHADOW)
     if about is None:
-        return Shadow(0, False, None)
-    return Shadow(about["number"], about["learns"], keeping.data(connection, SHADOW))
+        return ShadowFacts(0, False, None)
+    return ShadowFacts(about["number"], about["learns"], keeping.data(connection, SHADOW))
 
 
 class Taught:
@@ -37,44 +38,56 @@ class Taught:
 
     def __init__(self, first: bytes, load: dict[str, Any]) -> None:
         """first : the bandit as it began; load : what `from_bytes` needs for the user's classes."""
-        self.load = load
-        self.bandit, self.batch = self._made(first), 0
-        self.torn = False  # whether a batch may be half learnt, since the thread was interrupted
+        self.load, self.version = load, 0  # counts what has changed
         self.shadow: Bandit | None = None
-        self.own, self._shadow_at = Shadow(0, False, None), 0  # the batch that the shadow stands at
+        self.shadow_facts, self._shadow_at = ShadowFacts(0, False, None), 0  # and the batch that the shadow stands at
+        self.anew(first)
 
-    def _made(self, data: bytes) -> Bandit:
+    def _loaded(self, data: bytes) -> Bandit:
         return from_bytes(data, **self.load)
 
     def anew(self, first: bytes) -> None:
         """The bandit as it began."""
-        self.bandit, self.batch = self._made(first), 0
-        self.torn = False
+        self.bandit, self.batch = self._loaded(first), 0
+        self.torn = False  # whether a batch may be half learnt, since the thread was interrupted
+        self.version += 1
 
-    def take(self, own: Shadow) -> None:
+    def name(self, columns: tuple[str, ...] | None) -> None:
+        """The names that the ledger has by now for the features, in the order in which its rows have them."""
+        if columns is not None:
+            for bandit in (self.bandit, self.shadow):
+                if bandit is not None and bandit.columns is None:
+                    bandit.columns = columns
+                    self.version += 1
+
+    def take(self, facts: ShadowFacts) -> None:
         """Another shadow, as it began."""
-        self.own, self._shadow_at = own, 0
-        self.shadow = None if own.first is None else self._made(own.first)
+        self.shadow_facts, self._shadow_at = facts, 0
+        self.shadow = None if facts.first is None else self._loaded(facts.first)
+        self.version += 1
 
-    def snapshot(self, found: Any) -> None:
+    def snapshot(self, row: Any) -> None:
         """Stand where a snapshot does. The shadow does so where the snapshot has it."""
-        self.bandit, self.batch = self._made(bytes(found.bytes)), found.batch
+        self.bandit, self.batch = self._loaded(bytes(row.bytes)), row.batch
         self.torn = False
-        if found.shadow is not None and found.shadow == self.own.number:
-            self.shadow, self._shadow_at = self._made(bytes(found.shadow_bytes)), found.batch
+        self.version += 1
+        if row.shadow is not None and row.shadow == self.shadow_facts.number:
+            self.shadow, self._shadow_at = self._loaded(bytes(row.shadow_bytes)), row.batch
 
     def held(self) -> tuple[bytes, tuple[int, bytes] | None]:
         """What a snapshot holds: the bandit, and number and bytes of a shadow that learns."""
-        learns = self.shadow is not None and self.own.learns
-        return self.bandit.to_bytes(), (self.own.number, self.shadow.to_bytes()) if learns else None  # type: ignore[union-attr]
+        learns = self.shadow is not None and self.shadow_facts.learns
+        return self.bandit.to_bytes(), (self.shadow_facts.number, self.shadow.to_bytes()) if learns else None  # type: ignore[union-attr]
 
     def catch_up(self, connection: Any) -> None:
         """Let the shadow learn the batches that the bandit has learnt and it has not."""
-        if self.shadow is not None and self.own.learns:
+        if self.shadow is not None and self.shadow_facts.learns:
             for number in range(self._shadow_at + 1, self.batch + 1):
                 teach(self.shadow, self.lesson(connection, number))
         elif self.shadow is not None:
             grow(self.shadow, self.bandit.slots)
+        if self._shadow_at != self.batch:
+            self.version += 1
         self._shadow_at = self.batch
 
     def lesson(self, connection: Any, number: int) -> lessons.Batch:
@@ -85,12 +98,13 @@ class Taught:
         """Learn the next batch; -> how many of its rewards the bandit's model refused."""
         self.torn = True
         refused = teach(self.bandit, batch)
-        if self.shadow is not None and self.own.learns:
+        if self.shadow is not None and self.shadow_facts.learns:
             teach(self.shadow, batch)
         elif self.shadow is not None:
             grow(self.shadow, batch.grown)
         self.batch = self._shadow_at = batch.number
         self.torn = False
+        self.version += 1
         return refused
 
     def room(self, slots: int) -> None:
@@ -129,6 +143,5 @@ def teach(bandit: Bandit, batch: lessons.Batch) -> int:
 
 
 def _update(bandit: Bandit, batch: lessons.Batch, rows: Any) -> None:
-    arm = None if batch.slots is None else batch.slots[rows]
-    at = batch.at[rows] if contract.clocked(bandit.model) else None
-    bandit.update(batch.x[rows], batch.r[rows], arm=arm, at=at)
+    part = teaching.Lessons(batch.x[rows], None if batch.slots is None else batch.slots[rows])
+    teaching.teach(bandit, part, batch.r[rows], at=batch.at[rows])

@@ -16,11 +16,12 @@ from dither.log.exposure import Receipt, receipt
 from dither.log.foreign import from_columns, open_bandit
 from dither.log.logged import ByArm, Logged
 from dither.log.reader import batches, read
+from dither.log.record import Recorded, RecordedMany
 from dither.log.sources import FORMATS
 from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
 from dither.log.warm import Learnt, RewardWarning, warm_start
-from dither.log.writer import Log, Recorded
+from dither.log.writer import Log
 
 __all__ = [
     "FORMATS",
@@ -33,6 +34,7 @@ __all__ = [
     "Pending",
     "Receipt",
     "Recorded",
+    "RecordedMany",
     "Report",
     "RewardWarning",
     "batches",

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dither.log import ledger, schema, storage
+from dither.bandit import saving
+from dither.deciding import inputs
+from dither.log import ledger, record, schema, storage, teaching
+from dither.log.logged import Logged
 
 ROWS = 10_000  # read together
 PART = 100_000  # rows of an exported file
@@ -24,12 +27,12 @@ def export(book: Any, folder: Path) -> list[Path]:
     for (day,), mine in sorted(days.group_by("day", maintain_order=True), key=lambda each: each[0]):
         rows = decisions[mine["place"]]
         places = mine.select("place", new=pl.int_range(pl.len(), dtype=pl.Int64))
-        own = events.join(places, left_on="decision", right_on="place", maintain_order="left")
-        own = own.drop("decision").rename({"new": "decision"}).select(list(schema.EVENT))
+        its_events = events.join(places, left_on="decision", right_on="place", maintain_order="left")
+        its_events = its_events.drop("decision").rename({"new": "decision"}).select(list(schema.EVENT))
         part = folder / f".{day}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        for what, frame in (("decisions", rows), ("rewards", own)):
+        for what, frame in (("decisions", rows), ("rewards", its_events)):
             for at in range(0, frame.height, PART):
                 storage.add_part(part, what, at, frame[at : at + PART], about)
         shutil.rmtree(folder / day, ignore_errors=True)
@@ -39,26 +42,35 @@ def export(book: Any, folder: Path) -> list[Path]:
 
 def take_over(book: Any, folder: Path) -> int:
     """Enter the decisions and the rewards of a folder that `Log` wrote, or of a folder of days."""
+    from dither.log.database import lessons
+
     folders = storage.days(folder) or [folder]
     if not folder.is_dir() or not all(storage.held(one, "decisions").rows for one in folders):
         raise ValueError(f"{folder} holds no decisions of a log: take_over reads what Log or export wrote")
     with book.holding() as connection:
-        return sum(_take(book, connection, one) for one in folders)
+        lessons.hold(connection)
+        taken = sum(_take(book, connection, one) for one in folders)
+    book.look()
+    return taken
 
 
 def _take(book: Any, connection: Any, folder: Path) -> int:
+    """Enter one folder, with its columns and its slots as the ledger has them."""
     from dither.log.database import entering, rewarding
 
     received, held = storage.held(folder, "rewards"), storage.held(folder, "decisions")
-    decisions, new = storage.Decisions(held), set()
+    decisions, new, pupil = storage.Decisions(held), set(), _pupil(connection, held.about, folder)
     for at in range(0, decisions.height, ROWS):
         frame = decisions.slice(at, ROWS)
         there = entering.taken(connection, frame["id"].to_list())
-        rows = [_row(row) for row in frame.iter_rows(named=True) if row["id"] not in there]
-        slots = held.about.get("slots")
-        made = [entering.values(row, horizon=book.ticks, more=_lesson(row, slots)) for row in rows]
-        entering.enter(connection, book.database, made)
-        new |= {row["id"] for row in rows}
+        frame = frame.filter(~schema.polars().col("id").is_in(list(there)))
+        values = []
+        for row, lesson in zip(*_rows(frame, held.about, pupil), strict=True):
+            for id in (row["id"], *(row["arms"] or ())):
+                inputs.storable(id)
+            new.add(row["id"])
+            values.append(entering.IN_ORDER(record.stored(row, horizon=book.ticks, lesson=lesson)))
+        book.database.many(connection, entering.INSERT, entering.COLUMNS, values)
     frames = [storage.read_part(path) for _, _, path in received.parts]
     frames += [] if received.tail is None else [received.tail]
     for frame in frames:
@@ -67,22 +79,53 @@ def _take(book: Any, connection: Any, folder: Path) -> int:
             mine = [event for event in events if event.id in new or not event.conflict]
             judge = rewarding.Judge(connection, book.database, book.rules, [event.id for event in mine])
             for event in mine:
-                judge.answer(rewarding.Sent(event.id, event.reward, event.part, entering.micros(event.time)))
+                judge.answer(rewarding.Sent(event.id, event.reward, event.part, record.micros(event.time)))
             rewarding.insert(connection, book.database, judge.rows)
     return len(new)
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of Parquet as `record.Maker` makes it."""
-    for name in _ARRAYS:
-        if row.get(name) is not None:
-            row[name] = np.array(row[name], dtype=np.float64)
-    return {name: row.get(name) for name in schema.DECISION} | row
+def _pupil(connection: Any, about: Mapping[str, Any], folder: Path) -> teaching.Pupil:
+    """Who learns from the ledger: its bandit, where it has one. What the ledger does not say yet, the folder says."""
+    from dither.log.database import keeping
+
+    began = keeping.data(connection, "bandit")
+    header = None if began is None else saving.from_bytes(began).header
+    slots = about.get("slots")
+    slotted = slots is not None if header is None else header["model"].get("slots") is not None
+    facts = keeping.settle(
+        connection,
+        names=about.get("names"),
+        slots=slots if slotted else None,
+        encoded_by=about.get("encoded_by") if header is None or header["features"] is not None else None,
+    )
+    if facts.get("encoded_by") is not None and about.get("encoded_by") not in (None, facts["encoded_by"]):
+        raise ValueError(
+            f"other Features made the features in {folder} ({about['encoded_by']}) than the ledger has "
+            f"({facts['encoded_by']}): encode anew, or take it over into a ledger of its own"
+        )
+    ids, names = facts.get("slots"), facts.get("names")
+    return teaching.Pupil(
+        None if names is None else tuple(names),
+        facts.get("encoded_by"),
+        slotted,
+        {id: slot for slot, id in enumerate(ids)} if slotted and ids else None,
+        None if header is None else header["dim"],
+    )
 
 
-def _lesson(row: Mapping[str, Any], slots: list[str] | None) -> dict[str, Any] | None:
-    """The slot that was shown, where the features are one context for several arms."""
-    features, arms, arm = row["features"], row["arms"], row["arm"]
-    if features is None or len(features) == row["K"] or not (slots or row["K"] > 1):
-        return None
-    return {"slot": slots.index(arms[arm]) if slots and arms else arm}
+def _rows(frame: Any, about: Mapping[str, Any], pupil: teaching.Pupil) -> tuple[list[dict[str, Any]], list[Any]]:
+    """Rows of Parquet as `record.Recorder` makes them, and what each teaches; None: it has no features."""
+    names, slots = (tuple(about[name]) if about.get(name) else None for name in ("names", "slots"))
+    logged = Logged(frame, names=names, slot_ids=slots).placed(pupil.columns, None)
+    rows = []
+    for row in logged.frame.iter_rows(named=True):
+        arrays = {name: np.array(row[name], dtype=np.float64) for name in _ARRAYS if row.get(name) is not None}
+        rows.append({name: row.get(name) for name in schema.DECISION} | row | arrays)
+    lessons: list[Any] = [None] * len(rows)
+    there = np.array([row["features"] is not None for row in rows], dtype=bool)
+    if there.any():
+        part = teaching.lessons(logged.filter(there), pupil)
+        for place, i in enumerate(np.flatnonzero(there)):
+            slot = None if part.slots is None else int(part.slots[place])
+            lessons[i] = {"x": part.x[place], "slot": slot, "width": part.x.shape[1]}
+    return rows, lessons

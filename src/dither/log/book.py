@@ -5,29 +5,28 @@ disk. Threads that call at the same time share one transaction (`database.commit
 """
 
 import contextlib
-import dataclasses
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
 from dither import _version
-from dither.bandit.bandit import Decision
 from dither.base import errors, forks
-from dither.deciding import inputs
-from dither.log import flushing, ledger, schema, storage, terms
+from dither.deciding.answers import Decision, Decisions
+from dither.log import flushing, ledger, record, schema, stated, storage, terms
+from dither.log.ledger import Answer, Many
 from dither.log.logged import Logged
-from dither.log.record import Maker, id_text
-from dither.log.writer import Recorded
+from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder, id_text
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
+    from dither.deciding.answers import OneOrMany
     from dither.log.database import committing
+    from dither.log.record import RecordedOneOrMany
 
 _TOGETHER = 10_000  # pending decisions that are read together
 
@@ -79,71 +78,98 @@ class Ledger:
     ) -> None:
         errors.true_or_false("wait", wait)
         errors.positive("flush_seconds", flush_seconds, most=1e9)
-        given = terms.given(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
+        wanted = terms.wanted(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
         needed()
         from dither.log.database import committing
         from dither.log.database import home as homes
 
         self._home = homes.Home(home, wait=wait)
-        self._owner, self._closed = os.getpid(), False
         try:
-            agreed = terms.settle(self._home, given)
+            agreed = terms.settle(self._home, wanted)
         except BaseException:
             self._home.close()
             raise
         self.rewards, self.horizon, self.default, self.late, self.parts = agreed
-        self._committer = committing.Committer(self._home, self.rules)
-        self._flush = None if wait else flushing.Flush(self._home, flush_seconds)
+        flush = None if wait else flushing.Flush(self._home, flush_seconds)
+        self.committer = committing.Committer(self._home, self.rules, horizon=self.ticks, flush=flush)
+        self._columns: tuple[str, ...] | None = None
+        self._slots: tuple[str, ...] | None = None
+        self.look()
         forks.tell(self)
 
-    def record(self, made: Decision, **given: Any) -> Recorded:
-        """Record a decision before it is shown. `given` is what `Log.record` takes: X, id, time, mask, arms, extra.
+    @overload
+    def record(self, decision: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
+    @overload
+    def record(self, decision: Decision, **more: Unpack[AboutRecord]) -> Recorded: ...
+    @overload
+    def record(self, decision: Decisions, **more: Unpack[AboutRecord]) -> RecordedMany: ...
+    def record(
+        self,
+        decision: Decision | Decisions,
+        *,
+        X: Any = None,
+        id: Any = None,
+        time: Any = None,
+        mask: Any = None,
+        arms: Any = None,
+        extra: Mapping[str, Any] | None = None,
+        probabilities: Any = None,
+        floor: float | None = None,
+    ) -> Recorded | RecordedMany:
+        """Record a decision before it is shown. The arguments are those of `Log.record`.
 
         Raises what `Log.record` raises, and OSError where the database refuses. Nothing is recorded then.
         """
         constants = {"policy": None, "preset": None, "version": _version.__version__, "z_law": None}
-        maker = Maker(None, given.get("X") is not None, False, False, given.get("X") is None, constants)
-        rows = maker.rows(made, **given)
-        self.enter(rows)
-        names = tuple(row["id"] for row in rows)
-        known = {f.name: getattr(made, f.name) for f in dataclasses.fields(Decision)}
-        return Recorded(**known, id=names[0] if np.ndim(made.arm) == 0 else names)
+        recorder = Recorder(X is not None, False, False, X is None, constants)
+        request = stated.request(
+            decision, X=X, mask=mask, arms=arms, probabilities=probabilities, columns=self._columns
+        )
+        request = request._replace(ids=None if arms is None else record.ids(arms, request.shape[-1]))
+        chosen, more = stated.choice(decision, request, floor=floor), dict(id=id, time=schema.moment(time), extra=extra)
+        columns = self.columns(request.columns)
+        rows = recorder.rows(chosen, columns=columns, probabilities=probabilities, **more)
+        self.committer.enter(rows)
+        return record.recorded(chosen, [row["id"] for row in rows])
 
-    def enter(self, rows: Iterable[Mapping[str, Any]], more: Iterable[Mapping[str, Any]] | None = None) -> None:
-        """Record rows that `record.Maker` made. They are all there when this returns, or none is.
+    def columns(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The names of the features, in the order that all rows have; names : of features that are to be entered.
 
-        more : for each row, further columns of `database.sql_tables.decisions`
-
-        Raises ValueError for an id that a decision has.
+        The first names that are said are those of the ledger, for all processes.
         """
-        from dither.log.database import committing, entering
+        if self._columns is None and names is not None:
+            self._columns = self.fact("names", names)
+        return self._columns
 
-        rows = list(rows)
-        further: list[Any] = [None] * len(rows) if more is None else list(more)
-        made = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, further, strict=True)]
-        if made:
-            self._submit(committing.Entering(made))
+    def slot_ids(self, ids: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The ids of disjoint slots; ids : as a call has them. The first that are said stay, for all processes."""
+        if self._slots is None and ids is not None:
+            self._slots = self.fact("slots", ids)
+        return self._slots
 
-    def enter_decided(self, decide: "Callable[[sa.Connection], tuple[Any, ...]]", ids: Iterable[str] = ()) -> Any:
-        """Record decisions that are made in the transaction which stores them; -> the result of `decide`.
+    def fact(self, name: str, value: Iterable[str]) -> tuple[str, ...]:
+        """A fact of the ledger that the first one to say it settles."""
+        from dither.log.database import keeping, lessons
 
-        decide : connection -> rows and `more`, as for `enter`, a result, and a function of the connection, which writes
-            what else has changed. It may be called again, where another request of the transaction is refused
-        ids : those that the user has given
+        with self.holding() as connection:
+            lessons.hold(connection)
+            return tuple(keeping.settle(connection, **{name: list(value)})[name])
 
-        Raises what `decide` and `enter` raise. Nothing has changed then.
-        """
-        from dither.log.database import committing, entering
+    def look(self) -> None:
+        """See the names of features and the ids of slots that another process may have given."""
+        from dither.log.database import keeping
 
-        def made(connection: "sa.Connection") -> tuple[list[tuple[Any, ...]], Any]:
-            rows, more, result, write = decide(connection)
-            values = [entering.values(row, horizon=self.ticks, more=one) for row, one in zip(rows, more, strict=True)]
-            write(connection)
-            return values, result
+        if self._columns is None or self._slots is None:
+            with self._home.reading() as connection:
+                about = keeping.facts(connection)
+            self._columns = tuple(about["names"]) if about.get("names") else None
+            self._slots = tuple(about["slots"]) if about.get("slots") else None
 
-        return self._submit(committing.Deciding(made, list(ids)))
-
-    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Any:
+    @overload
+    def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
+    @overload
+    def reward(self, id: Many, r: Any, time: Any = None, *, part: str | None = None) -> list[Answer]: ...
+    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Answer | list[Answer]:
         """Take a reward for a decision, however late, from any process.
 
         id, r : a text and a number, or a list of texts and one of numbers, which are taken together or not at all
@@ -157,7 +183,7 @@ class Ledger:
         not a finite number, and for a part that is empty or not one of `parts`; OSError where the database refuses.
         Nothing has changed then.
         """
-        from dither.log.database import committing, entering, rewarding
+        from dither.log.database import committing, rewarding
 
         many = isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0
         if part is not None:
@@ -171,20 +197,13 @@ class Ledger:
         ids, rs = (list(id), list(r)) if many else ([id], [r])
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
-        at, texts = entering.micros(schema.moment(time)), [inputs.storable(id_text(one)) for one in ids]
+        at, texts = record.micros(schema.moment(time)), [id_text(one) for one in ids]
         sent = [
             rewarding.Sent(i, ledger.finite(one, f"for decision {i!r}"), part, at)
             for i, one in zip(texts, rs, strict=True)
         ]
-        said = self._submit(committing.Rewarding(sent)) if sent else []
-        return said if many else said[0]
-
-    def _submit(self, asked: Any) -> Any:
-        self.begun()
-        result = self._committer.submit(asked)
-        if self._flush is not None:
-            self._flush.due()
-        return result
+        answers = self.committer.submit(committing.Rewarding(sent)) if sent else []
+        return answers if many else answers[0]
 
     @property
     def rules(self) -> Any:
@@ -206,21 +225,21 @@ class Ledger:
     @property
     def closed(self) -> bool:
         """Whether it was closed, or belongs to the parent of this process."""
-        return self._closed or not self._mine
+        return self.committer.closed or not self.committer.mine
 
     @property
     def turn(self) -> Any:
         """The lock under which this process writes."""
-        return self._committer.turn
+        return self.committer.turn
 
     def tell(self, teacher: "committing.Teacher") -> None:
         """Let a teacher take part in the transactions that write decisions and rewards."""
-        self._committer.teacher = teacher
+        self.committer.teacher = teacher
 
     @contextlib.contextmanager
     def holding(self) -> "Iterator[sa.Connection]":
         """A transaction, while the calls of other threads wait."""
-        self.begun()
+        self.committer.begun()
         with self.turn, self._home.writing() as connection:
             yield connection
 
@@ -232,32 +251,32 @@ class Ledger:
 
         Raises ValueError for a ledger without a horizon.
         """
-        from dither.log.database import entering, rewarding
+        from dither.log.database import rewarding
 
-        self.begun()
+        self.committer.begun()
         if self.horizon is None:
             raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
-        at = entering.micros(schema.moment(now))
+        at = record.micros(schema.moment(now))
         with self.holding() as connection:
             return rewarding.expire(connection, self._home, self.rules, at)
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward, the oldest first: those without one that are not closed."""
-        from dither.log.database import entering, rewarding
+        from dither.log.database import rewarding
 
         def time(at: int) -> datetime:
-            return entering.EPOCH + timedelta(microseconds=at)
+            return record.EPOCH + timedelta(microseconds=at)
 
-        self.begun()
+        self.committer.begun()
         after, left = -1, math.inf if limit is None else limit
         while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
             with self._home.reading() as connection:
-                found = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
-            if not found:
+                rows = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
+            if not rows:
                 return
-            for after, one in found:  # noqa: B007
+            for after, one in rows:  # noqa: B007
                 yield Pending(one.id, time(one.time), None if one.deadline is None else time(one.deadline))
-            left -= len(found)
+            left -= len(rows)
 
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase what is known of some decisions: features, your own columns, lines, probabilities and rewards.
@@ -273,23 +292,21 @@ class Ledger:
         """
         from dither.log.database import erasing
 
-        self.begun()
+        self.committer.begun()
         if (ids is None) == (not where) or len(where) > 1:
             raise TypeError("erase takes ids, or one column of your own: erase(['id', ...]) or erase(user='u7')")
         if isinstance(ids, (str, bytes)):
             raise TypeError(f"erase takes a list of ids, got {ids!r}: erase([{ids!r}])")
-        by, sought = (
-            ("id", [inputs.storable(id_text(one)) for one in ids]) if ids is not None else next(iter(where.items()))
-        )
+        by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
         if by in schema.COLUMNS and ids is None:
             raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
         if sought is None:
             raise ValueError(f"{by}=None would erase all decisions without a value of {by!r}: erase their ids")
         with self.turn:
             with self._home.writing() as connection:
-                found = erasing.erase(connection, self._home, by, sought if ids is not None else [sought])
+                erased = erasing.erase(connection, self._home, by, sought if ids is not None else [sought])
             self._home.truncate()
-        return found
+        return erased
 
     def read(self, *, rewards: str | None = None) -> Logged:
         """All decisions with the rewards that count, as `dither.log.read` gives them.
@@ -303,20 +320,20 @@ class Ledger:
         decisions, events, about = self.frames()
         if decisions.height == 0:
             raise ValueError(f"the ledger in {self._home.where} holds no decisions: there is nothing to evaluate")
-        names = about.get("names")
+        names, slots = (tuple(about[name]) if about.get(name) else None for name in ("names", "slots"))
         frame = storage.join(decisions, events, rule=rewards or self.rewards)
-        return Logged(frame, names=None if names is None else tuple(names), encoded_by=about.get("encoded_by"))
+        return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots)
 
     def frames(self) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""
         from dither.log.database import fetching, keeping
 
-        self.begun()
+        self.committer.begun()
         pl = schema.polars()
         with self._home.reading() as connection, fetching.uncollected():
             parts = list(fetching.decisions(connection, self._home))
             events = fetching.events(connection, self._home)
-            about = keeping.settings(connection).get("about", {})
+            about = keeping.facts(connection)
         decisions = fetching.together(parts) if parts else pl.DataFrame(schema=_empty())
         places = decisions.select(pl.col("__decision"), "id", place=pl.int_range(pl.len(), dtype=pl.Int64))
         events = events.join(places, left_on="decision", right_on="__decision", maintain_order="left")
@@ -345,23 +362,21 @@ class Ledger:
     def __len__(self) -> int:
         from dither.log.database import fetching
 
-        self.begun()
+        self.committer.begun()
         with self._home.reading() as connection:
             return fetching.count(connection)
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""
-        self.begun()
+        self.committer.begun()
         self._home.sync()
 
     def close(self) -> None:
         """Sync, and close the connections. In the child of a fork of a ledger in memory this does nothing."""
-        if self._closed or not self._mine:
+        if self.closed:
             return
         with self.turn:
-            if self._flush is not None:
-                self._flush.stop()
-            self._closed = True
+            self.committer.close()
             try:
                 self._home.sync()  # says what the timer was told
             finally:
@@ -376,25 +391,9 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._home.where!r}, rewards={self.rewards!r}, horizon={self.horizon})"
 
-    @property
-    def _mine(self) -> bool:
-        return self._owner == os.getpid() or self._home.shared
-
-    def begun(self) -> None:
-        """Raise ValueError where it is closed, or belongs to the parent of this process."""
-        if self._closed:
-            raise ValueError(f"{self!r} is closed: open it again")
-        if not self._mine:
-            raise ValueError(
-                f"{self!r} was opened by process {self._owner}, and this is a fork of it: a ledger in memory belongs "
-                f"to one process. Give it a file or a database"
-            )
-
     def _forked(self) -> None:
         """In the child of a fork: leave the parent's connections and locks alone."""
-        self._committer.forget()
-        if self._flush is not None:
-            self._flush = flushing.Flush(self._home, self._flush.seconds)
+        self.committer.forget()
 
 
 def _empty() -> dict[str, Any]:

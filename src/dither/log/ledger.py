@@ -29,9 +29,14 @@ The rule of the log says how the parts of a decision make its reward:
 import math
 import numbers
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from dither.deciding import inputs
+
+Answer: TypeAlias = Literal["counted", "known", "conflict", "late"]
+Many: TypeAlias = list[Any] | tuple[Any, ...] | np.ndarray[Any, Any]  # ids
 
 RULES = ("sum", "last", "list")
 LATE = ("kept", "counts")  # what comes of a reward after the horizon
@@ -63,14 +68,14 @@ def total(paid: list[float]) -> float:
         return sum(paid)
 
 
-def parts(given: Any) -> list[str]:
+def parts(names: Any) -> list[str]:
     """The names of parts. Raises ValueError unless they are different texts that are not empty, one or more."""
-    names = None if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
-    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"parts must be different texts that are not empty, such as ['click', 'sale'], got {given!r}")
-    for name in names:
+    each = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if not each or not all(isinstance(name, str) and name for name in each) or len(set(each)) < len(each):
+        raise ValueError(f"parts must be different texts that are not empty, such as ['click', 'sale'], got {names!r}")
+    for name in each:
         part(name)
-    return names
+    return each
 
 
 def part(name: Any) -> None:
@@ -85,7 +90,7 @@ def unknown(id: str) -> LookupError:
     return LookupError(f"no decision {id!r} in this log: a reward needs the id of a decision that was recorded")
 
 
-def answer(r: float, *, counted: float | None, late: bool = False) -> str:
+def answer(r: float, *, counted: float | None, late: bool = False) -> Answer:
     """What becomes of a reward.
 
     counted : the reward that counts for the same part of the same decision, where one came before; else None
@@ -124,7 +129,7 @@ class Book:
         """Forget a decision that was not recorded after all."""
         del self._decisions[id]
 
-    def reward(self, id: str, r: Any, *, part: str | None = None, time: Any = None) -> tuple[str, Event | None]:
+    def reward(self, id: str, r: Any, *, part: str | None = None, time: Any = None) -> tuple[Answer, Event | None]:
         """'counted', 'known' (the same value again) or 'conflict' (another value); and the event to keep.
 
         Raises LookupError for an id that no decision has, ValueError for a reward that is not a finite number.

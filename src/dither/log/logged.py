@@ -38,6 +38,7 @@ class Logged:
     shown_only: bool = False  # whether the catalogue holds only the arms that were shown: there may be more
     names: tuple[str, ...] | None = field(default=None, repr=False)  # (d,) names of the features, where they are known
     encoded_by: str | None = field(default=None, repr=False)  # fingerprint of the `Features` that made the features
+    slot_ids: tuple[str, ...] | None = field(default=None, repr=False)  # (K,) ids of the disjoint slots that decided
     sparse: bool = False  # whether a feature that is not in the log is 0, as in Vowpal Wabbit: then logs can be joined
     rows: np.ndarray | None = field(
         default=None, repr=False
@@ -177,6 +178,8 @@ class Logged:
     @property
     def slots(self) -> bool:
         """Whether each row has one context for all arms on offer, instead of features for each."""
+        if self.slot_ids is not None:
+            return True
         counts = self._column("features").list.len().to_numpy()
         return bool(np.all(counts == 1) and np.any(self.K > 1))
 
@@ -292,7 +295,7 @@ class Logged:
     @property
     def about(self) -> dict[str, Any]:
         """What a file must say besides the frame: the arms by position, and the names of the features."""
-        lists = {"catalogue": self.catalogue, "names": self.names}
+        lists = {"catalogue": self.catalogue, "names": self.names, "slots": self.slot_ids}
         about = {name: None if texts is None else list(texts) for name, texts in lists.items()}
         return about | {"shown_only": self.shown_only, "sparse": self.sparse, "encoded_by": self.encoded_by}
 
@@ -302,8 +305,10 @@ class Logged:
         If the bandit or the log has no names, features go by place. Raises ValueError if both have names and differ,
         or if other `Features` made the log's features than those of the bandit.
         """
-        learnt = bandit.columns
-        features = None if bandit.features is None else bandit.features.fingerprint
+        return self.placed(bandit.columns, None if bandit.features is None else bandit.features.fingerprint)
+
+    def placed(self, learnt: tuple[str, ...] | None, features: str | None) -> "Logged":
+        """`aligned`, to columns (d,) that were learnt, and the fingerprint of the `Features` that made them."""
         if features is not None and self.encoded_by not in (None, features):
             raise ValueError(
                 f"other Features made the features of the log ({self.encoded_by}) than the bandit has ({features}): "

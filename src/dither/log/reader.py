@@ -255,6 +255,7 @@ def _facts(pieces: list[_Piece]) -> dict[str, Any]:
         "names": names,
         "sparse": names is not None and all(piece.about.get("sparse", False) for piece in pieces),
         "encoded_by": _encoded_by(pieces),
+        "slot_ids": _slot_ids(pieces),
     }
 
 
@@ -277,6 +278,12 @@ def _encoded_by(pieces: list[_Piece]) -> str | None:
         one, other = list(where.values())[:2]
         raise ValueError(f"different Features made the features of {one} and of {other}: read them one by one")
     return next(iter(where), None)
+
+
+def _slot_ids(pieces: list[_Piece]) -> tuple[str, ...] | None:
+    """The ids of the disjoint slots of all pieces; None where a piece has none, or another one's."""
+    each = {tuple(piece.about.get("slots") or ()) for piece in pieces}
+    return next(iter(each)) or None if len(each) == 1 else None
 
 
 def _names(pieces: list[_Piece]) -> tuple[str, ...] | None:

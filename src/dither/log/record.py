@@ -1,29 +1,90 @@
-"""The rows of decisions: what is recorded of one decision, or of a batch."""
+"""The rows of decisions: what is recorded of one choice, or of a batch, and what its rewards teach."""
 
 import functools
 import hashlib
+import json
+import math
 import os
 import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from dither import noise
-from dither.bandit.bandit import Bandit, Decision
 from dither.base import errors
-from dither.deciding import decision as deciding
+from dither.deciding import decision as policies
 from dither.deciding import inputs
+from dither.deciding.answers import Decision, Decisions
+from dither.deciding.decision import Choice
+from dither.deciding.request import Request
 from dither.log import schema
 from dither.log.check import ROUNDING
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+_LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
+_ARRAYS = ("features", "m", "w", "probabilities", "x")
+_FLOAT = np.dtype("<f8")
+_NOTHING = dict.fromkeys((*schema.DECISION, "width", "extra", "x", "slot", "batch", "deadline")) | {"closed": False}
+
+
+class About(TypedDict, total=False):
+    """What is recorded with a decision; `Log.decide` says what each means."""
+
+    time: datetime | str | float | None
+    mask: Any
+    arms: Any
+    extra: Mapping[str, Any] | None
+
+
+class AboutRecord(About, total=False):
+    """What is recorded with a decision that was made elsewhere; `Log.record` says what each means."""
+
+    X: Any
+    id: Any
+    probabilities: Any
+    floor: float | None
+
 
 @dataclass(frozen=True)
-class Maker:
-    """Makes the rows. The settings are those of `Log`."""
+class Recorded(Decision):
+    """A decision that is in the log: a `Decision` with the id that its reward needs."""
 
-    bandit: Bandit | None
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class RecordedMany(Decisions):
+    """Decisions that are in the log, with the ids that their rewards need."""
+
+    id: tuple[str, ...] = ()  # (B,)
+
+
+if TYPE_CHECKING:
+
+    class RecordedOneOrMany(Recorded, RecordedMany):
+        """What the type of X leaves open."""
+
+        arm: Any
+        propensity: Any
+        propensity_se: Any
+        z: Any
+        id: Any
+
+
+def recorded(choice: Choice, ids: list[str]) -> Recorded | RecordedMany:
+    """A choice that is in the log, as a user gets it."""
+    shown = choice.arm, choice.p, choice.kind, choice.se, choice.z
+    return Recorded(*shown, id=ids[0]) if choice.request.single else RecordedMany(*shown, id=tuple(ids))
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Which columns a log has of a decision. The settings are those of `Log`."""
+
     features: bool
     lines: bool
     probabilities: bool
@@ -39,115 +100,189 @@ class Maker:
         """A row with nothing but the constants."""
         return dict.fromkeys(schema.DECISION) | dict(self.constants)
 
-    @property
-    def names(self) -> list[str] | None:
-        """The names of the features that are logged, where the bandit knows them."""
-        return None if self.bandit is None or not self.features else self.bandit._columns
-
-    @property
-    def encoded_by(self) -> str | None:
-        """The fingerprint of the `Features` that made the features which are logged, where the bandit has them."""
-        known = None if self.bandit is None or not self.features else self.bandit.features
-        return None if known is None else known.fingerprint
-
     def rows(
         self,
-        decision: Decision,
+        choice: Choice,
         *,
-        X: Any = None,
+        columns: tuple[str, ...] | None = None,
+        time: datetime,
         id: Any = None,
-        time: Any = None,
-        mask: Any = None,
-        arms: Any = None,
         extra: Mapping[str, Any] | None = None,
         probabilities: Any = None,
         floor: float | None = None,
     ) -> list[dict[str, Any]]:
-        """The rows of one decision, or of a batch. The arguments are those of `Log.record`."""
-        single = type(decision.arm) is int or np.ndim(decision.arm) == 0
-        B = 1 if single else len(np.asarray(decision.arm))
-        features, K = self._features(X, single, B, arms, mask, probabilities)
-        offered = None if mask is None else np.broadcast_to(inputs.offered(mask, shape=(B, K)), (B, K))
-        names = None if arms is None else ids(arms, K)
-        if probabilities is None and self.probabilities:
-            if self.bandit is not None and self.bandit.baseline is not None:
-                raise ValueError(
-                    "a bandit that keeps a baseline has other probabilities after it has chosen: ask for them before, "
-                    "and pass probabilities=; Log.decide and Live do so"
-                )
-            probabilities = self._of_bandit("probabilities").propensities(X, mask=mask)
-            _agreed(decision, np.reshape(probabilities, (B, K)))
-        lists = {} if probabilities is None else {"probabilities": _each(probabilities, (B, K), single)}
-        if self.lines and features is not None:
-            filled = features if offered is None or features.ndim == 2 else np.where(offered[..., None], features, 0.0)
-            lists |= {
-                name: line for name, line in zip("mw", self._lines(filled, B, K), strict=True) if line is not None
-            }
-        if floor is None and self.bandit is not None:
-            floor = self.bandit.floor if self.bandit.baseline is None else 0.0  # what is not safe has no floor
-        at, kind = schema.moment(time), decision.propensity_kind
-        common = self._blank | {"time": at, "propensity_kind": kind, "floor": floor}
-        _possible(decision, B)
-        p, se, z = [_column(getattr(decision, name, None), B) for name in ("propensity", "propensity_se", "z")]
-        texts, more, arm = _texts(id, single, B), _extras(extra, single, B), _whole(decision.arm, single)
-        rows = []
+        """The rows of a choice, one for each request.
+
+        columns : (d,) names of the features in the order that the log has; None: in that of the request
+        id, extra, probabilities, floor : as for `Log.record`; None: those of the choice
+        """
+        request, single = choice.request, choice.request.single
+        B, K = request.size, request.shape[-1]
+        X = None if request.X is None else placed(request, columns)
+        X = X[None] if X is not None and single else X
+        mask = None if request.mask is None else np.reshape(request.mask, (B, K))
+        lists = self._lists(choice, (B, K), probabilities)
+        _possible(choice)
+        sure = choice.floor if floor is None else floor
+        p, se, z = [_column(one, B) for one in (choice.p, choice.se, choice.z)]
+        floors = _column(sure if B == 1 else np.broadcast_to(sure, (B,)), B)
+        texts, more, arms, kinds = _texts(id, single, B), _extras(extra, single, B), _arms(choice.arm), choice.kinds
+        common, rows = self._blank | {"time": time}, []
         for i in range(B):
-            on, n, place = _offer(arm[i], K, None if offered is None else offered[i])
+            on, n, place = _offer(arms[i], K, None if mask is None else mask[i])
             if place is None:
-                raise ValueError(f"arm {arm[i]} is not on offer among {K} arms" + f" (request {i})" * (not single))
-            row = common | {"propensity": p[i], "propensity_se": se[i], "z": z[i]}
-            row |= {"id": texts[i], "arm": place, "K": n, "arms": _listed(names, on, offered)}
+                raise ValueError(f"arm {arms[i]} is not on offer among {K} arms" + f" (request {i})" * (not single))
+            row = common | {"propensity": p[i], "propensity_kind": kinds[i], "z": z[i], "floor": floors[i]}
+            row |= {
+                "propensity_se": se[i] if kinds[i] == choice.kind else None,  # else it is certain, beside others
+                "id": texts[i],
+                "arm": place,
+                "K": n,
+            }
+            row["arms"] = _listed(request.ids, on, mask)
             if more is not None:
                 row |= more[i]
-            for name, values in lists.items():
-                row[name] = np.array(values[i][on])
-            if features is not None:
-                shown = features[i][on] if features.ndim == 3 else features[i][None]
+            for name, numbers in lists.items():
+                row[name] = np.array(numbers[i][on])
+            if X is not None:
+                shown = X[i][on] if X.ndim == 3 else X[i][None]
                 row["arm_set"] = digest(shown) if self.arm_set else None
                 row["features"] = np.array(shown) if self.features else None  # a copy: the caller's may change
             rows.append(row)
         return rows
 
-    def _features(
-        self, X: Any, single: bool, B: int, arms: Any, mask: Any, probabilities: Any
-    ) -> tuple[np.ndarray | None, int]:
-        """The features as (B, K, d), or (B, d) of disjoint slots, and K."""
-        slots = None if self.bandit is None else self.bandit.slots
-        if X is None:
-            if self.features or self.lines:
-                raise ValueError("X must be given where features or lines are logged: Log(..., features=False)")
-            known = [slots] if slots else [np.shape(a)[-1] for a in (arms, mask, probabilities) if a is not None]
-            if not known:
-                raise ValueError("give X, arms, mask or probabilities: the log must know how many arms were on offer")
-            return None, int(known[0])
-        if self.bandit is not None:
-            array, _ = inputs.features(X, name="X", dim=self.bandit.dim, columns=self.bandit._columns)
-        else:
-            array = inputs.numbers(X, name="X")
-        array = array[None] if single else array
-        if array.ndim != (2 if slots else 3) or len(array) != B:
-            raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got shape {np.shape(X)}")
-        return array, slots or array.shape[1]
-
-    def _lines(self, X: np.ndarray, B: int, K: int) -> list[np.ndarray | None]:
-        """m and w, (B, K) each, where the model has them."""
-        bandit = self._of_bandit("lines")
-        width = bandit.width(X).reshape(B, K) if "width" in bandit.model.abilities else None
-        return [bandit.mean(X).reshape(B, K), width]
-
-    def _of_bandit(self, what: str) -> Bandit:
-        if self.bandit is None:
-            raise ValueError(f"{what}=True needs the bandit: Log(path, bandit=...)")
-        return self.bandit
+    def _lists(self, choice: Choice, shape: tuple[int, int], probabilities: Any) -> dict[str, np.ndarray]:
+        """Numbers of all arms by column, (B, K) each."""
+        lists = {}
+        if probabilities is not None:
+            lists["probabilities"] = _each(probabilities, shape, choice.request.single)
+        elif self.probabilities:
+            lists["probabilities"] = np.reshape(choice.probabilities()[0], shape)
+        if self.lines and choice.request.X is not None:
+            if choice.basis is None:
+                raise needs_bandit("lines")
+            now = choice.basis.now
+            lists["m"] = np.reshape(now.model.mean(now.state, choice.request.X), shape)
+            if "width" in now.model.abilities:
+                lists["w"] = np.reshape(now.model.width(now.state, choice.request.X), shape)
+        return lists
 
 
-def _possible(decision: Decision, B: int) -> None:
+def lessons(choice: Choice, *, slots: bool, batch: int) -> list[dict[str, Any]]:
+    """What the rewards of a choice teach, one for each request; batch : what the bandit had learnt.
+
+    slots : whether arms are disjoint slots, so that a reward teaches the context and not the arm's own features
+    """
+    arms, X = _arms(choice.arm), choice.request.X
+    X = X[None] if choice.request.single else X
+    return [
+        {
+            "x": X[i] if slots else X[i, arm],
+            "slot": int(arm) if slots else None,
+            "batch": batch,
+            "width": X.shape[-1],
+        }
+        for i, arm in enumerate(arms)
+    ]
+
+
+def micros(time: datetime) -> int:
+    """Microseconds since 1970."""
+    return (time - EPOCH) // _TICK
+
+
+def stored(row: Mapping[str, Any], *, horizon: int | None, lesson: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the table of a database holds of a row that `Recorder` made, by name.
+
+    horizon : microseconds after which a reward is late; None: never
+    lesson : x, slot and batch, where a learner needs them; x is taken from the features where they are there
+
+    Raises ValueError for a column of the user's that JSON cannot hold.
+    """
+    extra = None
+    if not row.keys() <= schema.COLUMNS.keys():
+        extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
+        row = {name: value for name, value in row.items() if name in schema.COLUMNS}
+    values = {**_NOTHING, **row, **(lesson or {})}
+    values["extra"] = None if extra is None else _json(extra)
+    values["time"] = micros(row["time"])
+    if row["arms"] is not None:
+        values["arms"] = json.dumps(row["arms"])
+    features = row.get("features")
+    if features is not None:
+        values["width"] = features.shape[1]
+        if values["x"] is None:
+            values["x"] = features[row["arm"] if len(features) == row["K"] else 0]
+    for name in _ARRAYS:
+        if values[name] is not None:
+            values[name] = np.asarray(values[name], dtype=_FLOAT).tobytes()
+    if horizon is not None:
+        values["deadline"] = min(values["time"] + horizon, _LAST)
+    return values
+
+
+def _json(extra: dict[str, Any]) -> str:
+    for name, value in extra.items():
+        if isinstance(value, dict):
+            raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {name}={value!r}")
+    try:
+        return _encodable(_dumped(extra))
+    except UnicodeEncodeError:
+        raise ValueError(f"extra must be Unicode, and half of a surrogate pair is in {extra!r}") from None
+
+
+def _encodable(text: str) -> str:
+    """The JSON itself. Raises UnicodeEncodeError where a text in it can never be written."""
+    if "\\ud" in text:  # rare: what is beyond 16 bits, in a pair, or half of one
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    return text
+
+
+def _dumped(extra: dict[str, Any]) -> str:
+    try:
+        return json.dumps(extra, default=as_json, allow_nan=False)
+    except ValueError:  # NaN, which JSON has not: missing
+        return json.dumps({name: None if _nan(value) else value for name, value in extra.items()}, default=as_json)
+
+
+def _nan(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def as_json(value: Any) -> Any:
+    """What JSON has for a value that it does not know."""
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {value!r}")
+
+
+def placed(request: Request, columns: tuple[str, ...] | None) -> np.ndarray:
+    """The features of a request in the order of the columns that a log has.
+
+    Raises ValueError where the log has other columns.
+    """
+    names = request.columns
+    if columns is None or names is None or columns == names:
+        return request.X
+    if set(columns) != set(names):
+        odd = sorted(set(columns) ^ set(names))
+        raise ValueError(f"X must have the columns {list(columns)}, which the log has; {odd} differ")
+    return request.X[..., [names.index(name) for name in columns]]
+
+
+def needs_bandit(what: str) -> ValueError:
+    """The error of a log that is to hold what a bandit alone knows."""
+    return ValueError(f"{what}=True needs the bandit: Log(path, bandit=...)")
+
+
+def _possible(choice: Choice) -> None:
     """Raise ValueError for a propensity that an arm which was shown cannot have."""
-    if decision.propensity_kind == "none":
+    if choice.kind == "none" or (type(choice.p) is float and 0 < choice.p <= 1 + ROUNDING):
         return
-    if B == 1 and type(decision.propensity) is float and 0 < decision.propensity <= 1 + ROUNDING:
-        return
-    p = np.reshape(np.asarray(decision.propensity, dtype=np.float64), (B,))
+    B = choice.request.size
+    p = np.reshape(np.asarray(choice.p, dtype=np.float64), (B,))
     wrong = ~((p > 0) & (p <= 1 + ROUNDING))
     if wrong.any():
         i = int(np.argmax(wrong))
@@ -158,33 +293,17 @@ def _possible(decision: Decision, B: int) -> None:
         )
 
 
-def _agreed(decision: Decision, P: np.ndarray) -> None:
-    """Raise ValueError if the bandit gives the arm another probability than the decision has: X is another one then."""
-    if decision.propensity_kind != "exact":
-        return
-    arm, p = np.atleast_1d(np.asarray(decision.arm)), np.atleast_1d(np.asarray(decision.propensity, dtype=float))
-    inside = (arm >= 0) & (arm < P.shape[1])  # the others are refused below
-    own = P[np.arange(len(P)), np.where(inside, arm, 0)]
-    off = inside & (abs(own - p) > ROUNDING)
-    if off.any():
-        i = int(np.argmax(off))
-        raise ValueError(
-            f"X must be that of the decision, recorded before the bandit learns more: arm {arm[i]} was chosen with "
-            f"propensity {p[i]:.6g}, and the bandit now gives it {own[i]:.6g} among the arms of X"
-        )
-
-
 def digest(X: np.ndarray) -> str:
     """A digest of the arms on offer, 32 characters. Features (K, d) that are equal to the bit have the same digest."""
     shape = repr(X.shape).encode()
     return hashlib.blake2b(shape + np.ascontiguousarray(X + 0.0).tobytes(), digest_size=16).hexdigest()
 
 
-def ids(arms: Any, K: int) -> list[str]:
+def ids(arms: Any, K: int) -> tuple[str, ...]:
     """The ids of K arms as text. Raises ValueError unless they are K different ids, each a text or a number."""
     if isinstance(arms, (str, bytes)):
         raise ValueError(f"arms must be a list of ids, got {arms!r}: arms=[{arms!r}]")
-    names = [id_text(arm) for arm in arms]
+    names = tuple(id_text(arm) for arm in arms)
     if len(names) != K or len(set(names)) != K:
         raise ValueError(
             f"arms must be {K} different ids, one for each arm, got {len(names)} ({len(set(names))} different)"
@@ -192,9 +311,9 @@ def ids(arms: Any, K: int) -> list[str]:
     return names
 
 
-def _whole(arm: Any, single: bool) -> list[Any]:
-    """The arms of a decision as numbers."""
-    return [arm] if single else np.asarray(arm).tolist()
+def _arms(arm: Any) -> list[Any]:
+    """The arms of a choice as numbers."""
+    return [arm] if np.ndim(arm) == 0 else np.asarray(arm).tolist()
 
 
 def _offer(arm: int, K: int, offered: np.ndarray | None) -> tuple[Any, int, int | None]:
@@ -206,7 +325,7 @@ def _offer(arm: int, K: int, offered: np.ndarray | None) -> tuple[Any, int, int 
     return on, len(on), place if place < len(on) and on[place] == arm else None
 
 
-def _listed(names: list[str] | None, on: Any, offered: np.ndarray | None) -> list[str] | None:
+def _listed(names: tuple[str, ...] | None, on: Any, offered: np.ndarray | None) -> list[str] | None:
     """The ids of the arms on offer; None where all positions are on offer and have no other ids."""
     if names is None:
         return None if offered is None else [str(i) for i in on]
@@ -214,12 +333,15 @@ def _listed(names: list[str] | None, on: Any, offered: np.ndarray | None) -> lis
 
 
 def id_text(id: Any) -> str:
-    """The id of a decision as the log holds it: a text; a number is written as text."""
+    """The id of a decision as the log holds it: a text; a number is written as text.
+
+    Raises ValueError for what is neither, and for a text that not every home of a log can hold.
+    """
     if hasattr(id, "propensity"):
         raise TypeError(f"id must be the id of a decision, and not the decision itself: pass its field id, got {id!r}")
     if isinstance(id, (list, tuple, set, dict, np.ndarray)) or id is None or id != id:
         raise ValueError(f"id must be a text or a number, got {id!r}")
-    return id if isinstance(id, str) else str(_plain(id))
+    return inputs.storable(id if isinstance(id, str) else str(_plain(id)))
 
 
 def new_id() -> str:
@@ -285,7 +407,7 @@ def _plain(value: Any) -> Any:
 
 def law(policy: Any) -> str | None:
     """The kind of law that z has; None for a law that this library does not know."""
-    found = deciding.law(policy)
-    if isinstance(found, noise.Points):
+    kind = policies.law(policy)
+    if isinstance(kind, noise.Points):
         return "points"
-    return "continuous" if isinstance(found, (noise.Gaussian, noise.Ball, noise.Custom)) else None
+    return "continuous" if isinstance(kind, (noise.Gaussian, noise.Ball, noise.Custom)) else None

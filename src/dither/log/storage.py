@@ -59,8 +59,8 @@ def held(folder: Path, what: str) -> Held:
 
     Raises ValueError if a part is missing between others, or if a journal is damaged before its end.
     """
-    found = [(m, path) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name)) and m[1] == what]
-    read = [(int(m[2]), *_read(path)) for m, path in sorted(found, key=lambda each: each[0][2])]
+    matches = [(m, path) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name)) and m[1] == what]
+    read = [(int(m[2]), *_read(path)) for m, path in sorted(matches, key=lambda each: each[0][2])]
     listed = listed_parts(folder, what)  # read after the journals: rows that leave a journal are in a part then
     at = listed[-1][1] if listed else 0
     about = _latest(*(about_of(path) for _, _, path in [*listed[:1], *listed[-1:]]))
@@ -75,7 +75,7 @@ def held(folder: Path, what: str) -> Held:
         tail.append(schema.ordered(frame.slice(at - first), says.get("names"), columns))
         at, about = first + frame.height, _latest(about, says)
     whole = _together(tail) if tail else None
-    return Held(listed, whole, _latest(about, {"names": columns}), [path for _, path in found])
+    return Held(listed, whole, _latest(about, {"names": columns}), [path for _, path in matches])
 
 
 def _latest(*about: dict[str, Any]) -> dict[str, Any]:
@@ -92,47 +92,47 @@ class Decisions:
         self.columns_of: list[Sequence[str] | None] = []  # the names of the features of each part
         for _, _, path in held.parts:
             with readable(path):
-                found = pl.read_parquet_schema(path)
-            schemas[str(found)] = found  # most parts have the same columns
+                parquet = pl.read_parquet_schema(path)
+            schemas[str(parquet)] = parquet  # most parts have the same columns
             self.columns_of.append(about_of(path).get("names"))
             schema.agreed(held.about.get("names"), self.columns_of[-1], where=path)
-        empty = [pl.DataFrame(schema=found) for found in schemas.values()]
+        empty = [pl.DataFrame(schema=parquet) for parquet in schemas.values()]
         empty += [] if held.tail is None else [held.tail.clear()]
         self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
 
     def slice(self, at: int, rows: int) -> Any:
         """The rows from `at` on, with the columns of all parts. Their features are in one order, that of the names."""
-        pl, found, after = schema.polars(), [self.empty], at + rows
+        pl, frames, after = schema.polars(), [self.empty], at + rows
         for (first, end, path), names in zip(self.held.parts, self.columns_of, strict=True):
             if first < after and at < end:
                 frame = read_part(path)[max(at - first, 0) : after - first]
-                found.append(schema.ordered(frame, names, self.held.about.get("names")))
+                frames.append(schema.ordered(frame, names, self.held.about.get("names")))
         first = self.held.parts[-1][1] if self.held.parts else 0
         if self.held.tail is not None and first < after:
-            found.append(self.held.tail[max(at - first, 0) : after - first])
-        return pl.concat(found, how="diagonal_relaxed")
+            frames.append(self.held.tail[max(at - first, 0) : after - first])
+        return pl.concat(frames, how="diagonal_relaxed")
 
     def columns(self, names: Collection[str]) -> Any:
         """A frame of all rows, with those of these columns that there are."""
         pl, tail = schema.polars(), self.held.tail
-        found = [self.empty.select(name for name in names if name in self.empty.columns)]
+        frames = [self.empty.select(name for name in names if name in self.empty.columns)]
         for _, _, path in self.held.parts:
             with readable(path):
                 here = pl.read_parquet_schema(path)
-                found.append(pl.read_parquet(path, columns=[name for name in found[0].columns if name in here]))
-        found += [] if tail is None else [tail.select(name for name in found[0].columns if name in tail.columns)]
-        return pl.concat(found, how="diagonal_relaxed")
+                frames.append(pl.read_parquet(path, columns=[name for name in frames[0].columns if name in here]))
+        frames += [] if tail is None else [tail.select(name for name in frames[0].columns if name in tail.columns)]
+        return pl.concat(frames, how="diagonal_relaxed")
 
 
 class Journal:
     """The writer's end: rows of one kind, appended to a folder."""
 
-    def __init__(self, folder: Path, what: str, found: Held) -> None:
+    def __init__(self, folder: Path, what: str, held: Held) -> None:
         """found : the rows that are there. Rows that an earlier writer left in journals become a part."""
-        self.folder, self.what, self.at = folder, what, found.rows
-        if found.tail is not None:
-            add_part(folder, what, self.at - found.tail.height, found.tail, found.about)
-        for path in found.journals:
+        self.folder, self.what, self.at = folder, what, held.rows
+        if held.tail is not None:
+            add_part(folder, what, self.at - held.tail.height, held.tail, held.about)
+        for path in held.journals:
             path.unlink()
         self._handle: int | None = None
         self._path, self._end = folder, 0
@@ -258,8 +258,8 @@ def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
 
     Raises ValueError if a part is missing between others, since its rows would be lost in silence.
     """
-    found = [(match, path) for path in folder.iterdir() if (match := _PART.fullmatch(path.name))]
-    parts = sorted((int(m[2]), int(m[3]) + 1, path) for m, path in found if m[1] == what)
+    matches = [(match, path) for path in folder.iterdir() if (match := _PART.fullmatch(path.name))]
+    parts = sorted((int(m[2]), int(m[3]) + 1, path) for m, path in matches if m[1] == what)
     at = 0
     for first, after, _ in parts:
         if first != at:
@@ -270,8 +270,8 @@ def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
 
 def days(folder: Path) -> list[Path]:
     """The folders of days in a folder that `Ledger.export` wrote, in order; [] where it is none."""
-    found = sorted(path for path in folder.iterdir() if _DAY.fullmatch(path.name)) if folder.is_dir() else []
-    return [path for path in found if path.is_dir()]
+    folders = sorted(path for path in folder.iterdir() if _DAY.fullmatch(path.name)) if folder.is_dir() else []
+    return [path for path in folders if path.is_dir()]
 
 
 def about_of(path: Path) -> dict[str, Any]:
@@ -280,10 +280,10 @@ def about_of(path: Path) -> dict[str, Any]:
     with readable(path):
         metadata = pl.read_parquet_metadata(path)
     try:
-        found = json.loads(metadata.get(METADATA, "{}"))
+        about = json.loads(metadata.get(METADATA, "{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return about if isinstance(about, dict) else {}
 
 
 @contextmanager
@@ -334,5 +334,5 @@ def join(decisions: Any, received: Any, *, rule: str, first: int = 0) -> Any:
     )
     numbered = decisions.with_columns((pl.int_range(pl.len(), dtype=pl.Int64) + first).alias("__decision"))
     right = reward.join(facts, on="decision")
-    found = numbered.join(right, left_on="__decision", right_on="decision", how="left", maintain_order="left")
-    return found.drop("__decision").with_columns(pl.col("rewards").fill_null(0))
+    rewarded = numbered.join(right, left_on="__decision", right_on="decision", how="left", maintain_order="left")
+    return rewarded.drop("__decision").with_columns(pl.col("rewards").fill_null(0))

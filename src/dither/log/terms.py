@@ -18,7 +18,7 @@ class Terms(NamedTuple):
     parts: tuple[str, ...] | None = None
 
 
-def given(
+def wanted(
     *, rewards: str | None, horizon: Any, default: float | None, late: str | None, parts: Iterable[str] | None
 ) -> dict[str, Any]:
     """What a user asks for, as a ledger keeps it: the horizon in seconds; None: whatever the ledger has.
@@ -48,27 +48,27 @@ def settle(home: Any, asked: Mapping[str, Any]) -> Terms:
     with home.writing() as connection:
         lessons.hold(connection)  # of several processes that open a new ledger, one gives it its settings
         have = keeping.settings(connection).get("ledger")
-        made = Terms()._asdict() | {name: value for name, value in (have or asked).items() if value is not None}
+        agreed = Terms()._asdict() | {name: value for name, value in (have or asked).items() if value is not None}
         for name, value in asked.items():
-            if value is not None and value != made[name]:
-                raise ValueError(f"the ledger in {home.where} has {name}={made[name]!r}, not {value!r}")
-        _consistent(made)
+            if value is not None and value != agreed[name]:
+                raise ValueError(f"the ledger in {home.where} has {name}={agreed[name]!r}, not {value!r}")
+        _consistent(agreed)
         if have is None:
-            keeping.put(connection, "ledger", made)
-    return Terms(**made)._replace(
-        horizon=None if made["horizon"] is None else timedelta(seconds=made["horizon"]),
-        parts=None if made["parts"] is None else tuple(made["parts"]),
+            keeping.put(connection, "ledger", agreed)
+    return Terms(**agreed)._replace(
+        horizon=None if agreed["horizon"] is None else timedelta(seconds=agreed["horizon"]),
+        parts=None if agreed["parts"] is None else tuple(agreed["parts"]),
     )
 
 
-def _consistent(made: Mapping[str, Any]) -> None:
-    if made["default"] is not None and (made["horizon"] is None or made["late"] == "counts"):
+def _consistent(agreed: Mapping[str, Any]) -> None:
+    if agreed["default"] is not None and (agreed["horizon"] is None or agreed["late"] == "counts"):
         raise ValueError(
             "default= needs a horizon, after which it counts, and late='kept': a decision that has its default takes "
             "no other reward"
         )
-    if made["parts"] is not None and made["rewards"] != "sum":
-        raise ValueError(f"the parts of a reward are summed: parts= needs rewards='sum', not {made['rewards']!r}")
+    if agreed["parts"] is not None and agreed["rewards"] != "sum":
+        raise ValueError(f"the parts of a reward are summed: parts= needs rewards='sum', not {agreed['rewards']!r}")
 
 
 def _seconds(horizon: Any) -> float | None:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors
-from dither.deciding import inputs
-from dither.log import reader, schema
+from dither.log import reader, schema, teaching
 from dither.log.check import Report
 from dither.log.logged import Logged
 from dither.models import model as contract
@@ -69,18 +68,9 @@ def warm_start(
             settings: dict[str, Any] = {"weight": 1 / use.p} if weights else {}
             if scale is not None:
                 settings["weight"] = _stands(use) * scale * settings.get("weight", 1.0)
-            if bandit.slots is None and "features" in use.frame.columns and use.slots:
-                raise ValueError(
-                    f"the log has one context a row for {use.K.max()} arms, which says nothing of the arm shown: one "
-                    "context a row needs a bandit with disjoint=K, a model for each arm"
-                )
-            if bandit.slots is not None:
-                settings["arm"] = _slots(use, slots)
-            if contract.clocked(bandit.model):
-                settings["at"] = use.seconds
-            use = use.aligned(bandit)
-            x = use.x if use.names is None else inputs.Named(use.x, use.names)
-            bandit.update(x, use.r, **settings)
+            part = teaching.lessons(use, teaching.of_bandit(bandit, slots))
+            at = use.seconds if contract.clocked(bandit.model) else None
+            teaching.teach(bandit, part, use.r, at=at, **settings)
         total += use.report or Report(len(use), len(use))
     return Learnt(total.read, total.used, total.left_out)
 
@@ -132,19 +122,3 @@ def _rewarded(log: Logged, missing: str | float) -> Logged:
     pl = schema.polars()
     frame = log.frame.with_columns(pl.lit(1.0).alias("propensity"), pl.lit("estimated").alias("propensity_kind"))
     return replace(log, frame=frame, report=None).usable(missing=missing)
-
-
-def _slots(log: Logged, slots: dict[str, int] | None) -> np.ndarray:
-    a = log.a
-    ids = [offered[i] for offered, i in zip(log.arm_ids(), a.tolist(), strict=True)]
-    if slots is not None:
-        unknown = sorted(set(ids) - slots.keys())
-        if unknown:
-            raise ValueError(f"slots must name every arm of the log; it lacks {', '.join(map(repr, unknown[:5]))}")
-        return np.array([slots[name] for name in ids])
-    if log.catalogue is not None:
-        place = {name: i for i, name in enumerate(log.catalogue)}
-        return np.array([place.get(name, position) for name, position in zip(ids, a.tolist(), strict=True)])
-    if not all(name.isdecimal() for name in ids):
-        raise ValueError(f"the arms have names, such as {ids[0]!r}: give slots={{name: number of the slot}}")
-    return np.array([int(name) for name in ids])

@@ -13,27 +13,22 @@ import contextlib
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from dither import _version
-from dither.bandit.bandit import Bandit, Decision
+from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
-from dither.deciding import decision
-from dither.deciding.ranking import ListDecision
-from dither.log import claim, ledger, schema, storage
+from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, ListDecision, ListDecisions, Vector
+from dither.deciding.decision import Choice
+from dither.log import claim, ledger, record, schema, stated, storage
+from dither.log.ledger import Answer
 from dither.log.logged import Logged
-from dither.log.record import Maker, id_text, ids, law
+from dither.log.record import About, AboutRecord, Recorded, RecordedMany, Recorder, id_text
 
-
-@dataclass(frozen=True, slots=True)
-class Recorded(Decision):
-    """A decision that is in the log: a `Decision` with the id that its reward needs."""
-
-    id: Any = ""  # text; for a batch a tuple of texts
+if TYPE_CHECKING:
+    from dither.deciding.answers import OneOrMany
+    from dither.log.record import RecordedOneOrMany
 
 
 class Log:
@@ -81,9 +76,10 @@ class Log:
         if policy is None and bandit is not None:
             policy = f"{bandit.policy} on {bandit.model}"
         constants = {"policy": policy, "preset": preset, "version": _version.__version__}
-        constants["z_law"] = None if bandit is None else law(bandit.policy)
+        constants["z_law"] = None if bandit is None else record.law(bandit.policy)
         arm_set = not features if arm_set is None else arm_set
-        self.bandit, self._maker = bandit, Maker(bandit, features, lines, probabilities, arm_set, constants)
+        self.bandit, self._recorder = bandit, Recorder(features, lines, probabilities, arm_set, constants)
+        self._columns: tuple[str, ...] | None = None  # (d,) names of the features, in the order of the log
         self._lock = threading.RLock()
         self._rows: list[dict[str, Any]] = []
         self._events: list[ledger.Event] = []
@@ -108,6 +104,14 @@ class Log:
                 raise
         forks.tell(self)
 
+    @overload
+    def decide(self, X: AnyShape, id: Any = None, **more: Unpack[About]) -> "RecordedOneOrMany": ...
+    @overload
+    def decide(self, X: Vector, id: Any = None, **more: Unpack[About]) -> Recorded: ...
+    @overload
+    def decide(self, X: Batch, id: Any = None, **more: Unpack[About]) -> RecordedMany: ...
+    @overload
+    def decide(self, X: Any, id: Any = None, **more: Unpack[About]) -> "RecordedOneOrMany": ...
     def decide(
         self,
         X: Any,
@@ -117,7 +121,7 @@ class Log:
         mask: Any = None,
         arms: Any = None,
         extra: Mapping[str, Any] | None = None,
-    ) -> Recorded:
+    ) -> Recorded | RecordedMany:
         """Let the bandit choose, and record the decision before it is returned.
 
         X, mask : as for `Bandit.choose`; a batch (B, K, d) is B rows
@@ -133,17 +137,29 @@ class Log:
             raise ValueError("decide needs a bandit: Log(path, bandit=...), or record(decision, X=...)")
         with self._lock, self.bandit._lock:
             self._open()
-            eps = decision.eps(self.bandit.policy, self.bandit.t, floor=self.bandit.floor)
-            given = {"id": id, "time": time, "mask": mask, "arms": arms, "extra": extra}
-            if (
-                self.bandit.baseline is not None
-            ):  # what is not safe has no floor, and after the choice it is another state
-                eps = 0.0
-                if self._maker.probabilities:
-                    given["probabilities"] = self.bandit.propensities(X, mask=mask)
-            return self.record(self.bandit.choose(X, mask=mask), X=X, floor=eps, **given)
+            chosen = self.bandit.decide(self.bandit.request(X, mask))
+            floor = None if self.bandit.baseline is None else 0.0  # what is not safe has no floor
+            return self._record(chosen, arms, id=id, time=time, extra=extra, floor=floor)
 
-    def record(self, made: Decision, **given: Any) -> Recorded:
+    @overload
+    def record(self, decision: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
+    @overload
+    def record(self, decision: Decision, **more: Unpack[AboutRecord]) -> Recorded: ...
+    @overload
+    def record(self, decision: Decisions, **more: Unpack[AboutRecord]) -> RecordedMany: ...
+    def record(
+        self,
+        decision: Decision | Decisions,
+        *,
+        X: Any = None,
+        id: Any = None,
+        time: Any = None,
+        mask: Any = None,
+        arms: Any = None,
+        extra: Mapping[str, Any] | None = None,
+        probabilities: Any = None,
+        floor: float | None = None,
+    ) -> Recorded | RecordedMany:
         """Record a decision that was made elsewhere, before it is shown, and before the bandit learns anything more.
 
         X, id, time, mask, arms, extra : as for `decide`; X is not needed if neither features nor lines are logged
@@ -154,44 +170,79 @@ class Log:
         another id for a slot, and an exact propensity that differs from the probability the bandit gives. Raises
         ValueError also in the child of a fork. After an error nothing is recorded.
         """
-        if isinstance(made, ListDecision):
+        if isinstance(decision, (ListDecision, ListDecisions)):
             raise TypeError(
                 "a log takes single decisions, of choose, and not lists: the propensity of a ListDecision is that "
                 "of the whole list; keep lists in a table of your own"
             )
+        if X is None and (self._recorder.features or self._recorder.lines):
+            raise ValueError("X must be given where features or lines are logged: Log(..., features=False)")
         with self._lock:
             self._open()
-            slots = self._named(given.get("arms"))
-            rows = self._maker.rows(made, **given | ({"arms": slots} if slots else {}))
-            if rows:
-                self._same(rows[0])
-            entered, at, before = [], len(self._rows), self._slots
-            try:
-                for row in rows:
-                    self._ledger.enter(row["id"], self._written + len(self._rows))
-                    entered.append(row["id"])
-                    self._rows.append(row)
-                if rows and self.bandit is not None and self.bandit.slots is not None:
-                    self._slots = slots or tuple(map(str, range(self.bandit.slots)))
-                put = len(self._rows) >= self.buffer
-                if put:
-                    self._put_decisions()
-            except BaseException:
-                for name in entered:
-                    self._ledger.leave(name)
-                del self._rows[at:]
-                self._slots = before
-                raise
-            if put:
-                with contextlib.suppress(
-                    OSError
-                ):  # the decision is recorded; the next flush tells of rewards that still wait
-                    self._put_rewards()
-            names = tuple(row["id"] for row in rows)
-            known = {f.name: getattr(made, f.name) for f in fields(Decision)}
-            return Recorded(**known, id=names[0] if np.ndim(made.arm) == 0 else names)
+            chosen = self._stated(decision, floor, X=X, mask=mask, arms=arms, probabilities=probabilities)
+            if probabilities is None and self._recorder.probabilities:
+                probabilities = self._agreed(chosen)
+            return self._record(chosen, arms, id=id, time=time, extra=extra, probabilities=probabilities)
 
-    def reward(self, id: Any, r: float, time: Any = None, *, part: str | None = None) -> str:
+    def _stated(self, decision: Decision | Decisions, floor: float | None, *, X: Any, mask: Any, **more: Any) -> Choice:
+        """A decision that was made elsewhere; with a bandit, what it knows now."""
+        bandit = self.bandit
+        if bandit is None:
+            return stated.choice(
+                decision, stated.request(decision, X=X, mask=mask, columns=self._columns, **more), floor=floor
+            )
+        if floor is None:
+            floor = bandit.floor if bandit.baseline is None else 0.0  # what is not safe has no floor
+        if X is None:
+            return stated.choice(decision, stated.request(decision, mask=mask, slots=bandit.slots, **more), floor=floor)
+        return bandit.restated(stated.choice(decision, bandit.request(X, mask), floor=floor))
+
+    def _agreed(self, chosen: Choice) -> Any:
+        """The probabilities that the bandit gives now. Raises ValueError where they are not those of the decision."""
+        if self.bandit is None:
+            raise record.needs_bandit("probabilities")
+        if self.bandit.baseline is not None:
+            raise ValueError(
+                "a bandit that keeps a baseline has other probabilities after it has chosen: ask for them before, "
+                "and pass probabilities=; Log.decide and Live do so"
+            )
+        P = self.bandit.probabilities(chosen.request)[0]
+        stated.agreed(chosen, P)
+        return P
+
+    def _record(self, chosen: Choice, arms: Any, *, time: Any, **more: Any) -> Recorded | RecordedMany:
+        """Record a choice. arms : ids of the rows of X, or of the slots"""
+        slots = self._slot_ids(arms)
+        ids = slots if slots or arms is None else record.ids(arms, chosen.request.shape[-1])
+        chosen.request = chosen.request._replace(ids=ids)
+        columns = self._columns or (chosen.request.columns if self._recorder.features else None)
+        rows = self._recorder.rows(chosen, columns=columns, time=schema.moment(time), **more)
+        if rows:
+            self._same(rows[0])
+        names, at, before = [], len(self._rows), (self._slots, self._columns)
+        try:
+            for row in rows:
+                self._ledger.enter(row["id"], self._written + len(self._rows))
+                names.append(row["id"])
+                self._rows.append(row)
+            if rows and self.bandit is not None and self.bandit.slots is not None:
+                self._slots = slots or tuple(map(str, range(self.bandit.slots)))
+            self._columns = columns
+            full = len(self._rows) >= self.buffer
+            if full:
+                self._put_decisions()
+        except BaseException:
+            for name in names:
+                self._ledger.leave(name)
+            del self._rows[at:]
+            self._slots, self._columns = before
+            raise
+        if full:
+            with contextlib.suppress(OSError):  # the decision is recorded; the next flush tells of rewards that wait
+                self._put_rewards()
+        return record.recorded(chosen, names)
+
+    def reward(self, id: Any, r: float, time: Any = None, *, part: str | None = None) -> Answer:
         """Take a reward for a decision, however late. Returns 'counted', 'known' (the same value again) or 'conflict'.
 
         A conflict is another value for a part that has one. It is kept, and does not count.
@@ -235,8 +286,14 @@ class Log:
     def _about(self) -> dict[str, Any]:
         """What the files say of the log."""
         slots = None if self._slots is None else list(self._slots)
-        made = {"names": self._maker.names, "encoded_by": self._maker.encoded_by}
-        return {"rewards": self.rewards, "slots": slots} | made
+        names = None if self._columns is None else list(self._columns)
+        return {"rewards": self.rewards, "slots": slots, "names": names, "encoded_by": self._encoded_by}
+
+    @property
+    def _encoded_by(self) -> str | None:
+        """The fingerprint of the `Features` that made the features which are logged, where the bandit has them."""
+        features = None if self.bandit is None or not self._recorder.features else self.bandit.features
+        return None if features is None else features.fingerprint
 
     def read(self, *, rewards: str | None = None) -> Logged:
         """All decisions, with the rewards that have come, as `dither.log.read` gives them."""
@@ -247,9 +304,7 @@ class Log:
                 self.flush()
                 return reader.read(self.path, rewards=rewards)
             frame = storage.join(self._decisions(), storage.events(self._events), rule=rewards or self.rewards)
-            names = self._maker.names
-            known = None if names is None else tuple(names)
-            return Logged(frame, names=known, encoded_by=self._maker.encoded_by)
+            return Logged(frame, names=self._columns, encoded_by=self._encoded_by, slot_ids=self._slots)
 
     def close(self) -> None:
         """Flush, and let another writer have the folder. In the child of a fork this does nothing."""
@@ -291,7 +346,7 @@ class Log:
             columns.append(make(name, values) if make else pl.Series(name, values, dtype=types.get(name), strict=False))
         return pl.DataFrame(columns)
 
-    def _named(self, arms: Any) -> tuple[str, ...] | None:
+    def _slot_ids(self, arms: Any) -> tuple[str, ...] | None:
         """The ids of disjoint slots; None if they have only positions, or if there are no slots."""
         slots = None if self.bandit is None else self.bandit.slots
         if slots is None:
@@ -299,7 +354,7 @@ class Log:
         positions = tuple(map(str, range(slots)))
         if arms is None:
             return None if self._slots in (None, positions) else self._slots
-        names = tuple(ids(arms, slots))
+        names = record.ids(arms, slots)
         for i, (old, new) in enumerate(zip(self._slots or names, names, strict=True)):
             if old != new:
                 raise ValueError(
@@ -311,8 +366,10 @@ class Log:
 
     def _continue(self, folder: Path) -> None:
         """Continue a folder that is there: read its ids, its rewards and the ids of its slots."""
-        found = {what: storage.held(folder, what) for what in ("decisions", "rewards")}
-        slots = found["decisions"].about.get("slots")
+        folders = {what: storage.held(folder, what) for what in ("decisions", "rewards")}
+        about = folders["decisions"].about
+        slots, names = about.get("slots"), about.get("names")
+        self._columns = None if names is None else tuple(names)
         if slots is not None:
             self._slots = tuple(slots)
             if self.bandit is not None and self.bandit.slots != len(self._slots):
@@ -320,20 +377,20 @@ class Log:
                     f"the decisions in {folder} are of {len(self._slots)} disjoint slots, and the bandit has "
                     f"{self.bandit.slots or 'none'}: give it a folder of its own"
                 )
-        before, now = found["decisions"].about.get("encoded_by"), self._maker.encoded_by
+        before, now = about.get("encoded_by"), self._encoded_by
         if before is not None and now is not None and before != now:
             raise ValueError(
                 f"other Features made the features in {folder} ({before}) than the bandit has ({now}): give it a "
                 "folder of its own"
             )
-        self._disk = {what: storage.Journal(folder, what, held) for what, held in found.items()}
+        self._disk = {what: storage.Journal(folder, what, held) for what, held in folders.items()}
         number = 0
         for _, _, path in storage.held(folder, "decisions").parts:
             with storage.readable(path):
                 names = list(schema.polars().read_parquet_schema(path))
-                known = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
+                ids = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
             self._extra = tuple(n for n in names if n not in schema.COLUMNS)
-            for name in known:
+            for name in ids:
                 self._ledger.enter(name, number)
                 number += 1
         self._written = number

@@ -13,7 +13,7 @@ import numpy as np
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors
-from dither.deciding import inputs
+from dither.deciding import observation
 from dither.log.logged import Logged
 from dither.log.schema import KINDS
 from dither.models import model as contract
@@ -64,7 +64,7 @@ def replay(
     played = with_arms(r, a, p, X, mask, weight, slots=slots)
     s, n = played.s, len(played.r)
     if clocked:
-        at = inputs.times(at, (n,), bandit.model)
+        at = observation.times(at, (n,), bandit.model)
     elif at is not None:
         raise TypeError("at is for a bandit whose model has a half_life: leave it out")
     with np.errstate(divide="ignore"):

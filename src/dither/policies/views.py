@@ -6,7 +6,7 @@
 
 With one continuous z for all arms, lines that rounding cannot tell apart are one line, and the interval of z decides.
 With finitely many values of z, the scores at each value decide. With a continuous z for each arm, arms that move never
-tie. `decision.Answers` lists what a view may answer.
+tie. `policy_contract.Answers` lists what a view may answer.
 """
 
 import math

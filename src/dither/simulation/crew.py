@@ -13,6 +13,9 @@ import numpy as np
 from dither.base import arrays, trees
 from dither.base.arrays import Array
 from dither.deciding import decision
+from dither.deciding import policy as policy_contract
+from dither.deciding.demands import Demands
+from dither.deciding.one_arm import ONE
 from dither.models import model as contract
 from dither.simulation.world import Rounds, World
 
@@ -134,8 +137,9 @@ class Agent:
         view = decision.view(self.policy, self.model, self.state, X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
         if t == 1:
-            decision.look(self.policy, view, chance, lead=(len(self.rngs),), arms=self.world.arms)
-        arm = decision.choose(view, chance, self.u[:, j, :], eps=decision.eps(self.policy, t), mask=mask)
+            policy_contract.look(self.policy, view, chance, lead=(len(self.rngs),), arms=self.world.arms)
+        demands = Demands((len(self.rngs), self.world.arms), mask, decision.share(self.policy, t))
+        arm = ONE.shown(view, chance, self.u[:, j, :], demands)
         self.shown.append(arm)
         r = arrays.pick(rows.reward[:, i, :], arm, rank=0)
         x = X if self.world.disjoint else arrays.pick(X, arm, rank=1)

@@ -16,7 +16,7 @@ import numpy as np
 
 from dither.algorithms import Algorithm, Spec
 from dither.base import arrays, errors, parts, streams, workers
-from dither.deciding import decision
+from dither.deciding import policy as policy_contract
 from dither.models import model as contract
 from dither.simulation.crew import Agent, Team, in_cache, teams
 from dither.simulation.world import World
@@ -111,7 +111,7 @@ def simulate(
     if device is not None:
         agents = {label: (contract.placed(model, device), policy) for label, (model, policy) in agents.items()}
     for model, policy in agents.values():
-        decision.check(policy, model, dim=env.dim)
+        policy_contract.check(policy, model, dim=env.dim)
         if contract.slots(model) != (env.arms if env.disjoint else None):
             kind = f"{env.arms} disjoint slots" if env.disjoint else "arms with features of their own"
             raise ValueError(f"the environment has {kind}, which {model} does not fit")

@@ -7,6 +7,7 @@ import numpy as np
 
 from dither import models, policies
 from dither.deciding import decision
+from dither.deciding import policy as policy_contract
 from dither.testing import probability_checks as stated
 from dither.testing.checking import checker, close, farthest, require
 from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
@@ -33,7 +34,7 @@ def draw(case: Trial) -> None:
             "calls come in another order when n is 1",
         )
     try:
-        decision.look(case.policy, _view(case, case.asked(n)), whole, lead=(n,), arms=case.K)
+        policy_contract.look(case.policy, _view(case, case.asked(n)), whole, lead=(n,), arms=case.K)
     except ValueError as error:
         require(False, str(error), cure="Let `scores` take what `draw` gives: n requests, then what one request draws")
 

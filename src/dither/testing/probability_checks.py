@@ -80,7 +80,7 @@ def monte_carlo(case: Trial) -> None:
     draws, n = 400, min(case.requests, 25)
     b, X = case.bandit(monte_carlo=draws), case.request()
     p, se, kind = b.propensities(X, draws=max(case.draws // 2, 20), detail=True)
-    if kind != "monte_carlo":
+    if kind != "monte_carlo" or se is None:
         return
     found: list[Any] = [b.choose(X) for _ in range(n)]
     allowed = chance.errors_allowed(n)

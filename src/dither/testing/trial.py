@@ -12,10 +12,11 @@ import numpy as np
 from scipy import special
 
 from dither import envs
-from dither.bandit.bandit import Bandit, Decision
+from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import arrays, errors, streams, trees
-from dither.deciding import decision
+from dither.deciding import policy as policy_contract
+from dither.deciding.answers import Decision, Decisions
 from dither.envs import base
 from dither.models import model as contract
 from dither.simulation.simulate import simulate
@@ -44,7 +45,7 @@ class Trial:
         errors.at_least("draws", self.draws, 20)
         errors.at_least("requests", self.requests, 5)
         if isinstance(self.model, type) or isinstance(self.policy, type):
-            decision.check(self.policy, self.model, dim=self.dim)  # refuses them as `Bandit` does
+            policy_contract.check(self.policy, self.model, dim=self.dim)  # refuses them as `Bandit` does
 
     def promise(self, method: str) -> str | None:
         """What a method of the model takes and gives, as its contract says."""
@@ -224,7 +225,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return made
 
 
-def same(a: Decision, b: Decision) -> bool:
+def same(a: Decision | Decisions, b: Decision | Decisions) -> bool:
     """Whether two decisions are one, to the bit."""
     return all(
         np.array_equal(np.asarray(x), np.asarray(y), equal_nan=True)

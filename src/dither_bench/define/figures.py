@@ -9,7 +9,7 @@ from typing import Any
 from dither.algorithms import Spec, alone, specs
 from dither.algorithms.algorithm import UNSTATED, fields
 from dither.base import errors, parts
-from dither.deciding import decision
+from dither.deciding import policy as policy_contract
 from dither.simulation.simulate import check_environment, check_rewards, configured
 from dither_bench.define.environments import build, defaults, describe
 from dither_bench.define.panels import Figure, Note, Panel, named, with_shared
@@ -112,7 +112,7 @@ def _model(spec: Spec, env: Any, *, rounds: int) -> Any:
     """The model of an algorithm. Raises TypeError where the policy needs another model."""
     model, policy = configured(spec, env, rounds=rounds)
     try:
-        decision.check(policy, model, dim=env.dim)
+        policy_contract.check(policy, model, dim=env.dim)
     except TypeError as error:
         if spec.algorithm.perturbs != UNSTATED:
             raise

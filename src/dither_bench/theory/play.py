@@ -8,6 +8,8 @@ import numpy as np
 from dither import envs, links, models, policies
 from dither.base import arrays
 from dither.deciding import decision
+from dither.deciding.demands import Demands
+from dither.deciding.one_arm import ONE
 from dither.simulation.world import World
 
 CHUNK = 64  # rounds drawn at once
@@ -72,7 +74,8 @@ def play(env: Any, model: Any, policy: Any, *, size: Size, seed: int) -> Iterato
             here, mine = rounds.X[:, k], tuple(kind[:, k] for kind in chance)
             t = done + k + 1
             view = policy.view(model, state, here, t=t)
-            arm = decision.choose(view, mine, u[:, k], eps=decision.eps(policy, t))
+            demands = Demands((size.runs, env.arms), None, decision.share(policy, t))
+            arm = ONE.shown(view, mine, u[:, k], demands)
             x, r = arrays.pick(here, arm, rank=1), arrays.pick(rounds.reward[:, k], arm, rank=0)
             yield PlayedRound(t, here, arrays.dot(here, theta), state, mine, arm, x, r, theta)
             state = model.update(state, x, r)

@@ -1,22 +1,35 @@
-"""What the calls of a ledger write: one transaction for all that ask at the same time (`log.group`)."""
+"""What the calls of a ledger write: what several threads ask for at the same time goes into one transaction.
 
+A thread puts its request in the queue and waits for its turn. Whoever has the turn commits all requests that are in
+the queue by then, so the others find theirs done. There is no thread in the background, and a lone caller waits for
+nobody.
+"""
+
+import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
 
-from dither.log import group
+from dither.log import record
 from dither.log.database import entering, rewarding
 from dither.log.database.home import Crossed, Home, Twice
+from dither.log.flushing import Flush
 
+MOST = 1000  # requests in one transaction
 TRIES = 5  # of a transaction that crosses another one
 
 
 class Teacher(Protocol):
-    """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written."""
+    """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written.
+
+    It takes part where there are rewards, and where the time `due` has come.
+    """
+
+    due: float  # by time.monotonic()
 
     def before(self, connection: sa.Connection, *, rewards: bool) -> int | None:
         """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
@@ -29,9 +42,9 @@ class Teacher(Protocol):
 
 
 class Entering(NamedTuple):
-    """Decisions to enter, as `entering.values` makes them."""
+    """Decisions to enter."""
 
-    rows: list[tuple[Any, ...]]
+    rows: list[tuple[Any, ...]]  # in the order of `entering.COLUMNS`
 
 
 class Deciding(NamedTuple):
@@ -47,30 +60,134 @@ class Rewarding(NamedTuple):
     sent: list[rewarding.Sent]
 
 
+class Waiting:
+    """What a call asks for, and what became of it. One of `result` and `error` is set when it is done."""
+
+    __slots__ = ("asked", "done", "error", "result")
+
+    def __init__(self, asked: Entering | Deciding | Rewarding) -> None:
+        self.asked = asked
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def end(self, result: Any = None, error: BaseException | None = None) -> None:
+        """The request is done."""
+        self.result, self.error, self.done = result, error, True
+
+
 class Committer:
     """Commits what the threads of one process ask for."""
 
-    def __init__(self, home: Home, rules: rewarding.Rules) -> None:
-        self._home, self._rules = home, rules
+    def __init__(self, home: Home, rules: rewarding.Rules, *, horizon: int | None, flush: Flush | None) -> None:
+        """horizon : microseconds after which a reward is late; flush : syncs a file where calls do not wait for it."""
+        self._home, self._rules, self._horizon, self._flush = home, rules, horizon, flush
         self.teacher: Teacher | None = None
-        self.forget()
+        self._taught = False  # whether it takes part in the transaction
+        self.closed, self._owner = False, os.getpid()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._queue: list[Waiting] = []
+        self.turn = threading.RLock()  # held while requests are committed; hold it to keep them waiting
 
     def forget(self) -> None:
-        """In the child of a fork: leave the parent's queue and lock alone."""
-        self.group = group.Group(self.commit)
+        """In the child of a fork: leave the parent's queue, lock and timer alone."""
+        self._begin()
+        if self._flush is not None:
+            self._flush = Flush(self._home, self._flush.seconds)
+
+    @property
+    def mine(self) -> bool:
+        """Whether this process may use it: a ledger in memory belongs to the process that opened it."""
+        return self._owner == os.getpid() or self._home.shared
+
+    def begun(self) -> None:
+        """Raise ValueError where the ledger is closed, or belongs to the parent of this process."""
+        if self.closed:
+            raise ValueError(f"the ledger in {self._home.where} is closed: open it again")
+        if not self.mine:
+            raise ValueError(
+                f"the ledger in {self._home.where} was opened by process {self._owner}, and this is a fork of it: a "
+                f"ledger in memory belongs to one process. Give it a file or a database"
+            )
+
+    def enter(self, rows: Iterable[Mapping[str, Any]], lessons: Iterable[Mapping[str, Any]] | None = None) -> None:
+        """Record rows that `record.Recorder` made. They are all there when this returns, or none is.
+
+        lessons : for each row, what its reward teaches (`record.lessons`)
+
+        Raises ValueError for an id that a decision has.
+        """
+        values = self._values(rows, lessons)
+        if values:
+            self.submit(Entering(values))
+
+    def enter_decided(self, decide: Callable[[sa.Connection], tuple[Any, ...]], ids: Iterable[str] = ()) -> Any:
+        """Record decisions that are made in the transaction which stores them; -> the result of `decide`.
+
+        decide : connection -> rows and lessons, as for `enter`, a result, and a function of the connection, which
+            writes what else has changed. It may be called again, where another request of the transaction is refused
+        ids : those that the user has given
+
+        Raises what `decide` and `enter` raise. Nothing has changed then.
+        """
+
+        def decided(connection: sa.Connection) -> tuple[list[tuple[Any, ...]], Any]:
+            rows, lessons, result, write = decide(connection)
+            values = self._values(rows, lessons)
+            write(connection)
+            return values, result
+
+        return self.submit(Deciding(decided, list(ids)))
+
+    def _values(
+        self, rows: Iterable[Mapping[str, Any]], lessons: Iterable[Mapping[str, Any]] | None
+    ) -> list[tuple[Any, ...]]:
+        """What the table holds of rows, in the order of its columns."""
+        rows = list(rows)
+        of_each = [None] * len(rows) if lessons is None else list(lessons)
+        return [
+            entering.IN_ORDER(record.stored(row, horizon=self._horizon, lesson=lesson))
+            for row, lesson in zip(rows, of_each, strict=True)
+        ]
 
     def submit(self, asked: Entering | Deciding | Rewarding) -> Any:
         """Wait until it is committed and on the disk; -> what became of each reward, or the result of `Deciding`."""
-        result, number = self.group.submit(asked)
+        self.begun()
+        mine = Waiting(asked)
+        self._queue.append(mine)  # one step for all threads, as the interpreter runs it
+        while not mine.done:
+            with self.turn:
+                if not mine.done:
+                    self._next(mine)
+        if mine.error is not None:
+            raise mine.error
+        result, number = mine.result
         self._home.reach(number)  # the next transaction goes on meanwhile
+        if self._flush is not None:
+            self._flush.due()
         return result
 
-    @property
-    def turn(self) -> "threading.RLock":
-        """The lock under which this process writes."""
-        return self.group.turn
+    def _next(self, mine: Waiting) -> None:
+        """Commit what is in the queue. An error that is no error of one request is the end of all of them."""
+        requests, self._queue[:MOST] = self._queue[:MOST], []
+        try:
+            self.commit(requests)
+        except BaseException as error:
+            for request in requests:
+                if not request.done:
+                    request.end(error=error if request is mine or isinstance(error, Exception) else _interrupted(error))
+            if not isinstance(error, Exception):
+                raise
 
-    def commit(self, requests: list[group.Request]) -> None:
+    def close(self) -> None:
+        """No more calls, and no more syncs by the timer."""
+        if self._flush is not None:
+            self._flush.stop()
+        self.closed = True
+
+    def commit(self, requests: list[Waiting]) -> None:
         """One transaction for all. A request that the rules refuse ends with its error and leaves the others alone."""
         try:
             ended = self._tried(requests)
@@ -88,12 +205,12 @@ class Committer:
             self._alone(requests)
             return
         number = self._home.written
-        if self.teacher is not None:
+        if self._taught and self.teacher is not None:
             self.teacher.after()  # outside the tries: the rows are there
         for request, (result, error) in zip(requests, ended, strict=True):
             request.end((result, number), error)
 
-    def _alone(self, requests: list[group.Request]) -> None:
+    def _alone(self, requests: list[Waiting]) -> None:
         """One transaction for each, so that each has its own error."""
         for request in requests:
             try:
@@ -103,7 +220,7 @@ class Committer:
             except Exception as error:
                 request.end(error=error)
 
-    def _tried(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
+    def _tried(self, requests: list[Waiting]) -> list[tuple[Any, Exception | None]]:
         """`_transaction`, again where another one stood in its way."""
         for _ in range(TRIES - 1):
             try:
@@ -112,18 +229,20 @@ class Committer:
                 time.sleep(random.uniform(0, 0.01))  # so that two that crossed do not cross again
         return self._transaction(requests)
 
-    def _transaction(self, requests: list[group.Request]) -> list[tuple[Any, Exception | None]]:
+    def _transaction(self, requests: list[Waiting]) -> list[tuple[Any, Exception | None]]:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
         new = [request.asked.rows for request in requests if isinstance(request.asked, Entering)]
         paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, Rewarding)]
+        teacher = self.teacher if paid or (self.teacher is not None and time.monotonic() >= self.teacher.due) else None
+        self._taught = teacher is not None
         with self._home.writing(later=True) as connection:
             batch, taught = None, []
-            if self.teacher is not None:
-                batch = self.teacher.before(connection, rewards=bool(paid))
+            if teacher is not None:
+                batch = teacher.before(connection, rewards=bool(paid))
             for i, request in enumerate(requests):  # first, as they lock
                 if isinstance(request.asked, Deciding):
                     ended[i] = self._decided(connection, request.asked)
-            entering.enter(connection, self._home, [row for rows in new for row in rows])
+            self._insert(connection, [row for rows in new for row in rows])
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
                 judge = rewarding.Judge(connection, self._home, self._rules, ids)
@@ -137,8 +256,8 @@ class Committer:
                         ended[i] = [judge.answer(one) for one in sent], None
                 rewarding.insert(connection, self._home, judge.rows, batch)
                 taught = judge.taught
-            if self.teacher is not None:
-                self.teacher.within(connection, taught)
+            if teacher is not None:
+                teacher.within(connection, taught)
         return ended
 
     def _decided(self, connection: sa.Connection, asked: Deciding) -> tuple[Any, Exception | None]:
@@ -147,14 +266,26 @@ class Committer:
             rows, result = asked.decide(connection)
         except (ValueError, TypeError, LookupError) as error:
             return None, error
-        entering.enter(connection, self._home, rows)
+        self._insert(connection, rows)
         return result, None
+
+    def _insert(self, connection: sa.Connection, rows: list[tuple[Any, ...]]) -> None:
+        """Insert decisions."""
+        self._home.many(connection, entering.INSERT, entering.COLUMNS, rows)
 
     def _twice(self, asked: Entering | Deciding | Rewarding) -> ValueError:
         """The error of a request with an id that is there, or that it gives twice."""
-        ids = [entering.id_of(row) for row in asked.rows] if isinstance(asked, Entering) else []
+        ids = [row[0] for row in asked.rows] if isinstance(asked, Entering) else []
         ids = asked.ids if isinstance(asked, Deciding) else ids
         with self._home.reading() as connection:
             there = entering.taken(connection, ids)
         twice = [id for at, id in enumerate(ids) if id in there or id in ids[:at]]
         return ValueError(f"id {(twice or ['?'])[0]!r} was given to a decision before: ids must differ")
+
+
+def _interrupted(error: BaseException) -> OSError:
+    """What a call hears when the thread that was writing for it is interrupted."""
+    return OSError(
+        f"the thread that wrote for this call was interrupted ({type(error).__name__}): all of the call "
+        "is there, or nothing of it. Call again: what is there is 'known', and an id that is there is refused"
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dither.log import record
 from dither.log.database import entering, lessons, sql_tables
 from dither.log.database.home import Home
 
@@ -27,8 +28,8 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
     if not numbers:
         return 0
     erasures = sql_tables.erasures
-    made = erasures.insert().values(time=home.now(connection), by=by, decisions=len(numbers))
-    event = connection.scalar(made.returning(erasures.c.number))
+    insert = erasures.insert().values(time=home.now(connection), by=by, decisions=len(numbers))
+    event = connection.scalar(insert.returning(erasures.c.number))
     connection.execute(sa.update(sql_tables.lease).values(erased=event))
     first: int | None = None
     for at in range(0, len(numbers), entering.TOGETHER):
@@ -44,22 +45,22 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
 
 
 def _by_id(connection: sa.Connection, ids: list[str]) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     for at in range(0, len(ids), entering.TOGETHER):
         mine = _DECISION.id.in_(ids[at : at + entering.TOGETHER]) & _DECISION.erased.is_(None)
-        found += connection.scalars(sa.select(_DECISION.number).where(mine))
-    return found
+        numbers += connection.scalars(sa.select(_DECISION.number).where(mine))
+    return numbers
 
 
 def _by_column(connection: sa.Connection, by: str, sought: list[Any]) -> list[int]:
     """By reading all rows. The values are compared here, so that both databases compare them alike."""
-    wanted, found, at = {_key(value) for value in sought}, [], 0
+    wanted, numbers, at = {_key(value) for value in sought}, [], 0
     fields = sa.select(_DECISION.number, _DECISION.extra).where(_DECISION.extra.is_not(None)).order_by(_DECISION.number)
     while rows := connection.execute(fields.where(_DECISION.number > at).limit(_BATCH)).all():
-        found += [number for number, extra in rows if _key(json.loads(extra).get(by)) in wanted]
+        numbers += [number for number, extra in rows if _key(json.loads(extra).get(by)) in wanted]
         at = rows[-1].number
-    return found
+    return numbers
 
 
 def _key(value: Any) -> str:
-    return json.dumps(value, default=entering.held)
+    return json.dumps(value, default=record.as_json)

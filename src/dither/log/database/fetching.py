@@ -29,8 +29,8 @@ def rows(connection: sa.Connection, home: Home, statement: Any) -> Iterator[list
     cursor = driver.cursor(name="dither") if home.postgres else driver.cursor()
     try:
         cursor.execute(home.text(statement))
-        while found := cursor.fetchmany(ROWS):
-            yield found
+        while part := cursor.fetchmany(ROWS):
+            yield part
     finally:
         cursor.close()
 
@@ -50,8 +50,8 @@ def uncollected() -> Iterator[None]:
 def decisions(connection: sa.Connection, home: Home) -> Iterator[Any]:
     """Frames of the decisions, in order: `schema.DECISION`, the user's columns, and `__decision`, their numbers."""
     fields = [_DECISION[name] for name in _HELD]
-    for found in rows(connection, home, sa.select(*fields).order_by(_DECISION.number)):
-        yield _frame(dict(zip(_HELD, zip(*found, strict=True), strict=True)))
+    for part in rows(connection, home, sa.select(*fields).order_by(_DECISION.number)):
+        yield _frame(dict(zip(_HELD, zip(*part, strict=True), strict=True)))
 
 
 def count(connection: sa.Connection) -> int:
@@ -68,20 +68,20 @@ def events(connection: sa.Connection, home: Home) -> Any:
     there = _REWARD.reward.is_not(None) & _REWARD.standing.in_([sa.literal_column(f"'{one}'") for one in ledger.EVENTS])
     mine = sa.select(*[_REWARD[name] for name in names]).where(there).order_by(_REWARD.seq)
     pl, types = schema.polars(), schema.dtypes(schema.EVENT)
-    made = []
-    for found in rows(connection, home, mine):
-        decision, part, reward, time, standing = zip(*found, strict=True)
+    frames = []
+    for part in rows(connection, home, mine):
+        decision, of_part, reward, time, standing = zip(*part, strict=True)
         columns = {"decision": decision, "reward": reward}
         frame = pl.DataFrame({name: pl.Series(name, column, dtype=types[name]) for name, column in columns.items()})
-        made.append(
+        frames.append(
             frame.with_columns(
-                pl.Series("part", part, dtype=pl.String).replace("", None),
+                pl.Series("part", of_part, dtype=pl.String).replace("", None),
                 pl.Series("time", time, dtype=pl.Int64).cast(types["time"]),
                 ~pl.Series("conflict", standing, dtype=pl.String).is_in(["counted", "default"]),
             )
         )
     empty = pl.DataFrame(schema={name: types[name] for name in ("decision", "reward", "part", "time", "conflict")})
-    return pl.concat([empty, *made])
+    return pl.concat([empty, *frames])
 
 
 def _frame(held: dict[str, Sequence[Any]]) -> Any:
@@ -130,13 +130,13 @@ def _extras(texts: Sequence[str | None]) -> list[Any]:
     if not any(texts):
         return []
     pl = schema.polars()
-    found = json.loads("[" + ",".join([text or "null" for text in texts]) + "]")
-    names = dict.fromkeys(itertools.chain.from_iterable([one for one in found if one]))
+    extras = json.loads("[" + ",".join([text or "null" for text in texts]) + "]")
+    names = dict.fromkeys(itertools.chain.from_iterable([one for one in extras if one]))
     empty: dict[str, Any] = {}
-    return [_own(pl, name, [(one or empty).get(name) for one in found]) for name in names]
+    return [_column(pl, name, [(one or empty).get(name) for one in extras]) for name in names]
 
 
-def _own(pl: Any, name: str, values: list[Any]) -> Any:
+def _column(pl: Any, name: str, values: list[Any]) -> Any:
     """A column of the user's. Where lists stand beside other values, all of them are texts, and lists are JSON."""
     kinds = {isinstance(value, list) for value in values if value is not None}
     return pl.Series(name, values if len(kinds) < 2 else [_text(value) for value in values], strict=False)

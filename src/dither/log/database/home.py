@@ -91,10 +91,10 @@ class Home:
             if not self._wait:
                 sa.event.listen(engine, "connect", _careless)
             return engine
-        given: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "timeout": WAIT}
+        settings: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "timeout": WAIT}
         pool: Any = sa.StaticPool if self.file is None else sa.QueuePool
         url = sa.URL.create("sqlite", database=None if self.file is None else str(self.file))
-        engine = sa.create_engine(url, connect_args=given, poolclass=pool)
+        engine = sa.create_engine(url, connect_args=settings, poolclass=pool)
         sa.event.listen(engine, "connect", self._opened)
         sa.event.listen(engine, "begin", _begun)
         return engine
@@ -213,13 +213,13 @@ class Home:
     def _driver(self) -> Any:
         return self._engine.dialect.loaded_dbapi
 
-    def quick(self, connection: sa.Connection, statement: Any, **given: Any) -> list[Any]:
+    def quick(self, connection: sa.Connection, statement: Any, **parameters: Any) -> list[Any]:
         """Run a statement that is written once, with its parameters by name; -> its rows, none if it gives none.
 
-        It is compiled once and given to the driver. SQLAlchemy would take ten times as long as SQLite.
+        It is compiled once and parameters to the driver. SQLAlchemy would take ten times as long as SQLite.
         """
         text, names = self._texts.get(statement) or self._compiled(statement)
-        cursor = self.driver(connection).execute(text, [given[name] for name in names])
+        cursor = self.driver(connection).execute(text, [parameters[name] for name in names])
         return cursor.fetchall() if cursor.description is not None else []
 
     def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
@@ -236,8 +236,8 @@ class Home:
                 cursor.executemany(text, rows)
 
     def _compiled(self, statement: Any, columns: list[str] | None = None) -> tuple[str, tuple[str, ...]]:
-        made = statement.compile(self._engine, column_keys=columns)
-        self._texts[statement] = str(made), tuple(made.positiontup or ())
+        compiled = statement.compile(self._engine, column_keys=columns)
+        self._texts[statement] = str(compiled), tuple(compiled.positiontup or ())
         return self._texts[statement]
 
     def driver(self, connection: sa.Connection) -> Any:

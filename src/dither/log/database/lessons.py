@@ -129,14 +129,14 @@ def batch(connection: sa.Connection, number: int, dim: int, slotted: bool) -> Ba
 
     slotted : whether the bandit has disjoint slots
     """
-    own: list[Any] = [_DECISION.x, _DECISION.slot, _REWARD.reward, _DECISION.time]
-    fields = sa.select(*own).join_from(sql_tables.rewards, sql_tables.decisions)
+    columns: list[Any] = [_DECISION.x, _DECISION.slot, _REWARD.reward, _DECISION.time]
+    fields = sa.select(*columns).join_from(sql_tables.rewards, sql_tables.decisions)
     grown = connection.scalar(sa.select(_BATCH.slots).where(_BATCH.number == number))
     there = (_REWARD.batch == number) & _REWARD.reward.is_not(None)
-    return made(number, connection.execute(fields.where(there).order_by(_REWARD.seq)).all(), dim, slotted, grown)
+    return of_rows(number, connection.execute(fields.where(there).order_by(_REWARD.seq)).all(), dim, slotted, grown)
 
 
-def made(number: int, rows: Iterable[Any], dim: int, slotted: bool, grown: int | None = None) -> Batch:
+def of_rows(number: int, rows: Iterable[Any], dim: int, slotted: bool, grown: int | None = None) -> Batch:
     """A batch of rows of x, slot, reward and time. Rows without x are left out, and those that a log of others had."""
     there = [row for row in rows if row[0] is not None]
     held = [row for row in there if len(row[0]) == 8 * dim and (row[1] is not None) == slotted]

@@ -79,12 +79,12 @@ class Judge:
         for at in range(0, len(ids), TOGETHER):
             mine = _DECISION.id.in_(ids[at : at + TOGETHER])
             rows = connection.execute(sa.select(*_FIELDS).where(mine).order_by(_DECISION.id).with_for_update())
-            found = [Standing(*row) for row in rows]
-            self._known.update((row.id, row) for row in found)
-            numbers = [row.number for row in found]
+            standing = [Standing(*row) for row in rows]
+            self._known.update((row.id, row) for row in standing)
+            numbers = [row.number for row in standing]
             paid = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward)
-            own = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
-            self._paid.update(((row.decision, row.part), row.reward) for row in connection.execute(paid.where(own)))
+            counted = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
+            self._paid.update(((row.decision, row.part), row.reward) for row in connection.execute(paid.where(counted)))
 
     def refuse(self, sent: Sent) -> None:
         """Raise LookupError for a reward that has no decision, or whose decision was erased."""
@@ -134,10 +134,10 @@ def _unpaid(rules: Rules) -> sa.ColumnElement[bool]:
 def _summed(connection: sa.Connection, numbers: list[int]) -> dict[int, float]:
     """The sums of the parts that count, of those decisions that have any; the default is none."""
     mine = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
-    found: dict[int, list[float]] = {}
+    parts: dict[int, list[float]] = {}
     for number, r in connection.execute(sa.select(_REWARD.decision, _REWARD.reward).where(mine)):
-        found.setdefault(number, []).append(r)
-    return {number: ledger.total(paid) for number, paid in found.items()}
+        parts.setdefault(number, []).append(r)
+    return {number: ledger.total(paid) for number, paid in parts.items()}
 
 
 def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int:

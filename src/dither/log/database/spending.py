@@ -57,11 +57,11 @@ def hold(connection: sa.Connection, home: Home) -> None:
 
 def spent(connection: sa.Connection, home: Home, places: Iterable[Place]) -> dict[tuple[str, Place], float]:
     """What is spent of the budgets of all arms in some periods: (id, place) -> amount. What is absent is 0."""
-    found = {}
+    amounts = {}
     for place in places:
         for arm, amount in home.quick(connection, _READ, period_=place[0], start_=place[1]):
-            found[arm, place] = amount
-    return found
+            amounts[arm, place] = amount
+    return amounts
 
 
 def spend(connection: sa.Connection, home: Home, amounts: dict[tuple[str, Place], float]) -> None:
@@ -74,10 +74,10 @@ def spend(connection: sa.Connection, home: Home, amounts: dict[tuple[str, Place]
 def rounds(connection: sa.Connection, home: Home) -> tuple[int, np.ndarray | None]:
     """The number of the last erasure, and what the rounds add up to; None where they must be counted anew."""
     erased = home.quick(connection, _ERASED)[0][0]
-    found = home.quick(connection, _ROUNDS, name_=ROUNDS)
-    if not found or json.loads(found[0][0])["erased"] != erased:
+    stored = home.quick(connection, _ROUNDS, name_=ROUNDS)
+    if not stored or json.loads(stored[0][0])["erased"] != erased:
         return erased, None
-    return erased, np.frombuffer(bytes(found[0][1]), dtype="<f8")
+    return erased, np.frombuffer(bytes(stored[0][1]), dtype="<f8")
 
 
 def put_rounds(connection: sa.Connection, home: Home, erased: int, sums: np.ndarray) -> None:

@@ -1,0 +1,225 @@
+"""Budgets, and a baseline: decisions that depend on what all processes have decided so far.
+
+Such a decision is made inside the transaction that stores it, under a lock of the database (`log.database.spending`).
+What was spent and what the rounds add up to are read, arms whose budget is spent are masked, the bandit chooses, and
+the new sums are written with the decision. So no two processes decide from the same state: no budget is overspent, and
+the propensity is exact, given the mask of the decision.
+
+The other way would be to decide first, and to decide again if the state has changed meanwhile. Then every decision
+whose mask has changed must be drawn anew, not only one whose arm was spent: else the probability of an arm would be a
+mixture over two masks. A batch could not be drawn anew as a whole either, as its own first draws change the mask of the
+later ones, and to refuse the batch would favour some draws. Under the lock nothing is drawn anew for what was drawn.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither.bandit.bandit import Bandit
+from dither.base import errors
+from dither.deciding import one_arm
+from dither.deciding import request as of_request
+from dither.deciding.baseline import RoundSums, position
+from dither.deciding.budget import Budgets, checked, described, of_description
+from dither.deciding.decision import Choice
+from dither.deciding.request import Request
+from dither.live import beside, requests
+from dither.live.deciding import Decider, Entry
+from dither.live.requests import Call
+from dither.log import Ledger, record, schema
+from dither.log.database import keeping, lessons, spending
+
+BUDGETS = "budgets"  # the setting that holds them
+_ROUNDING = 1e-12  # a sum of costs may be above the budget by this share of it
+Spent = dict[tuple[str, spending.Place], float]  # (id, period) -> what is spent
+
+
+class Limit(NamedTuple):
+    """A budget, as decisions need it."""
+
+    ticks: int  # the length of its periods in microseconds; 0: one for ever
+    most: float
+
+    def place(self, now: int) -> spending.Place:
+        """The period in which a time lies, in microseconds since 1970."""
+        return self.ticks, now // self.ticks if self.ticks else 0
+
+
+def budgets_of(ledger: Ledger, budgets: Mapping[Any, Any] | None) -> Budgets:
+    """The budgets of a ledger: those that it has, or those that are passed, which it keeps from now on."""
+    new = None if budgets is None else checked(budgets)
+    with ledger.holding() as connection:
+        stored = keeping.settings(connection).get(BUDGETS, {})
+        if new is None:
+            return of_description(stored)
+        if described(new) != stored:
+            lessons.hold(connection)
+            keeping.put(connection, BUDGETS, described(new))
+        return new
+
+
+class Turns:
+    """Decides inside the transaction that stores the decision, where something is shared by all processes."""
+
+    def __init__(self, ledger: Ledger, decider: Decider, budgets: Budgets, began: RoundSums | None) -> None:
+        """began : what the rounds of the bandit added up to as it began."""
+        self.decider, self.budgets, self._began = decider, budgets, began
+        self._ledger, self._committer, self._home = ledger, ledger.committer, ledger.database
+        self._limits = {
+            arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
+            for arm, several in budgets.items()
+        }
+        # whether decisions depend on those of others
+        self.needed = bool(budgets) or decider.bandit.baseline is not None
+
+    def decide(self, call: Call) -> Entry:
+        """One request, or B. It is stored when this returns."""
+        time, early = self.decider.time(call), self.decider.early(call)
+        home, bandit = self._home, self.decider.bandit
+
+        def decided(connection: Any) -> tuple[Any, ...]:
+            spending.hold(connection, home)
+            with self.decider.lock:
+                request = self.decider.request(early, call, time)
+                erased = 0
+                if bandit.baseline is not None:
+                    erased, bandit.kept = self._rounds(connection)
+                choice, amounts = self._in_turn(connection, request, call, record.micros(time))
+                entry = self.decider.entry(choice, call, time)
+                sums = bandit.kept
+
+            def write(connection: Any) -> None:
+                spending.spend(connection, home, amounts)
+                if sums is not None:
+                    spending.put_rounds(connection, home, erased, _array(sums))
+
+            return entry.rows, entry.lessons, entry, write
+
+        ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
+        return self._committer.enter_decided(decided, [str(one) for one in ids])
+
+    def _in_turn(self, connection: Any, request: Request, call: Call, now: int) -> tuple[Choice, Spent]:
+        """The choices of all requests, one after the other, and what is then spent of the budgets that changed."""
+        K = request.shape[-1]
+        names = tuple(map(str, range(K))) if request.ids is None else request.ids
+        costs = self._costs(call.costs, request)
+        places = {one.place(now) for name in names for one in self._limits.get(name, ())}
+        spent, changed = spending.spent(connection, self._home, places), Spent()
+        parts: list[Choice] = []
+        for i in range(request.size):
+            one, price = (request, costs) if request.single else (request.row(i), costs[i])
+            open_arms = [self._open(name, price[k], spent, now) for k, name in enumerate(names)]
+            one = _masked(one, np.array(open_arms), names)
+            part = self.decider.choose(one)
+            parts.append(part)
+            for limit in self._limits.get(names[part.arm], ()):
+                key = names[part.arm], limit.place(now)
+                changed[key] = spent[key] = spent.get(key, 0.0) + float(price[part.arm])
+        return (parts[0] if request.single else one_arm.joined(parts, request)), changed
+
+    def _costs(self, costs: Any, request: Request) -> np.ndarray:
+        """What a show of each arm costs, (..., K)."""
+        if costs is None:
+            return np.ones(request.shape)
+        by_place = requests.by_place(costs, request, what="costs", default=1.0, catalogue=self.decider.catalogue)
+        return of_request.costs(by_place, shape=request.shape, mask=request.mask)
+
+    def _open(self, name: str, cost: float, spent: Spent, now: int) -> bool:
+        """Whether an arm may be shown once more."""
+        return all(
+            spent.get((name, limit.place(now)), 0.0) + cost <= limit.most for limit in self._limits.get(name, ())
+        )
+
+    def spent(self, now: Any = None) -> dict[str, tuple[float, ...]]:
+        """What is spent of each budget in its period at a time, by id."""
+        at = record.micros(schema.moment(now))
+        places = {limit.place(at) for several in self._limits.values() for limit in several}
+        with self._home.reading() as connection:
+            amounts = spending.spent(connection, self._home, places)
+        return {
+            arm: tuple(amounts.get((arm, limit.place(at)), 0.0) for limit in several)
+            for arm, several in self._limits.items()
+        }
+
+    # The rounds of a baseline
+
+    def rounds(self) -> RoundSums | None:
+        """What the rounds add up to by now. Where decisions were erased, it is made again from all others."""
+        if self.decider.bandit.baseline is None:
+            return None
+        with self._ledger.turn, self._ledger.holding() as connection:
+            spending.hold(connection, self._home)
+            erased, sums = self._rounds(connection)
+            spending.put_rounds(connection, self._home, erased, _array(sums))
+        return sums
+
+    def _rounds(self, connection: Any) -> tuple[int, RoundSums]:
+        """The last erasure, and what the rounds add up to without what was erased. Nobody else decides meanwhile."""
+        erased, sums = spending.rounds(connection, self._home)
+        if sums is None:
+            return erased, self.recount(connection)
+        *z, g, rounds, shown = sums.tolist()
+        return erased, RoundSums(np.array(z), g, int(rounds), int(shown))
+
+    def recount(self, connection: Any) -> RoundSums:
+        """What the decisions of the ledger add up to, in their order, from where the bandit began. Exact to the bit."""
+        sums, baseline = self._began, self.decider.bandit.baseline
+        assert sums is not None
+        assert baseline is not None
+        for one in spending.all_rounds(connection, beside.BASELINE):
+            values = one.extra.get(beside.VALUES)
+            v = None if values is None else np.array(values, dtype=np.float64)
+            at = np.array(one.extra[beside.BASELINE])
+            request = Request(one.X, None, one.X.shape[:-1], values=v, baseline=at)
+            sums = baseline.after(sums, request, one.arm)
+        return sums
+
+    def fits(self, *, store: str, shadows: Iterable[Bandit | None], rule: bool) -> None:
+        """Raise ValueError where a baseline cannot be kept, or would be that of a bandit that does not act."""
+        if self.decider.bandit.baseline is not None and store != "all":
+            raise ValueError("a baseline needs store='all': what its rounds add up to is counted from all features")
+        for one in shadows:
+            judged(one)
+        if rule and self.decider.bandit.baseline is not None:
+            raise ValueError("a rule acts here, so the bandit cannot keep a baseline: leave apprentice= or it out")
+
+
+def _masked(request: Request, open_arms: np.ndarray, names: tuple[str, ...]) -> Request:
+    """The request without arms whose budget is spent. Raises ValueError where none is left."""
+    if open_arms.all():
+        return request
+    on = np.ones(len(names), dtype=bool) if request.mask is None else request.mask
+    left = on & open_arms
+    if not left.any():
+        raise ValueError(
+            "all arms on offer have spent their budgets: leave one arm without a budget, or raise one of "
+            f"{errors.listed([name for name, offered in zip(names, on, strict=True) if offered])}"
+        )
+    X = request.X if request.X.ndim == 1 else of_request.readable(request.X, left)
+    if request.baseline is not None:
+        position(request.baseline, shape=request.shape, mask=left)
+    values = None if request.values is None else np.where(left, request.values, 1.0)
+    minimum = None if request.minimum is None else np.where(left, request.minimum, 0.0)
+    return request._replace(X=X, mask=left, values=values, minimum=minimum)
+
+
+def judged(shadow: Bandit | None) -> None:
+    """Raise ValueError for a shadow that keeps a baseline."""
+    if shadow is not None and shadow.baseline is not None:
+        raise ValueError("a bandit that is judged and does not act keeps no baseline: give it without baseline=")
+
+
+def filed(bandit: Bandit, sums: RoundSums | None) -> bytes:
+    """The bytes of what was learnt, with what the rounds add up to. It is not left in the bandit, nor in a snapshot."""
+    with bandit._lock:
+        before = bandit.kept
+        try:
+            bandit.kept = before if sums is None else sums
+            return bandit.to_bytes()
+        finally:
+            bandit.kept = before
+
+
+def _array(sums: RoundSums) -> np.ndarray:
+    return np.array([*sums.z, sums.g, sums.rounds, sums.shown], dtype=np.float64)

@@ -1,0 +1,79 @@
+"""Decisions that were made elsewhere, as choices that a log can record."""
+
+from typing import Any
+
+import numpy as np
+
+from dither.deciding import inputs
+from dither.deciding.answers import Decision, Decisions
+from dither.deciding.decision import Choice
+from dither.deciding.demands import Demands
+from dither.deciding.request import Request
+from dither.log.check import ROUNDING
+
+
+def choice(decision: Decision | Decisions, request: Request, *, floor: float | None) -> Choice:
+    """A decision that was made elsewhere, as a choice; floor : the share of uniform choices, None: it is not known."""
+    shown = (
+        decision.arm,
+        decision.propensity,
+        decision.propensity_kind,
+        decision.propensity_se,
+        getattr(decision, "z", None),
+    )
+    lead = () if np.ndim(decision.arm) == 0 else (len(np.asarray(decision.arm)),)
+    if request.shape[:-1] != lead:
+        of = f"{request.size} request{'s' * (request.size != 1)}"
+        B = lead[0] if lead else 1
+        raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got {of}")
+    return Choice(request, Demands(request.shape, request.mask, np.nan if floor is None else floor), shown)
+
+
+def request(
+    decision: Decision | Decisions,
+    *,
+    X: Any = None,
+    mask: Any = None,
+    arms: Any = None,
+    probabilities: Any = None,
+    slots: int | None = None,
+    columns: tuple[str, ...] | None = None,
+) -> Request:
+    """The request of a decision that was made elsewhere. The arguments are those of `Log.record`.
+
+    slots : K, where arms are disjoint slots; columns : of the log
+    """
+    lead = () if np.ndim(decision.arm) == 0 else (len(np.asarray(decision.arm)),)
+    array = None
+    if X is not None:
+        names = inputs.column_names(X)
+        width = len(names) if names is not None else np.shape(X)[-1] if np.ndim(X) else 0
+        array, columns = inputs.features(X, name="X", dim=width, columns=columns)
+        if array.ndim != len(lead) + (1 if slots else 2) or array.shape[: len(lead)] != lead:
+            B = lead[0] if lead else 1
+            raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got shape {np.shape(X)}")
+        K = slots or array.shape[-2]
+    else:
+        sizes = [slots] if slots else [np.shape(part)[-1] for part in (arms, mask, probabilities) if part is not None]
+        if not sizes:
+            raise ValueError("give X, arms, mask or probabilities: the log must know how many arms were on offer")
+        K = int(sizes[0])
+    offered = None if mask is None else inputs.offered(mask, shape=(*lead, K))
+    return Request(array, offered, (*lead, K), columns)  # type: ignore[arg-type]
+
+
+def agreed(choice: Choice, P: np.ndarray) -> None:
+    """Raise ValueError if the bandit gives the arm another probability than the decision has: X is another one then."""
+    if choice.kind != "exact":
+        return
+    P = np.reshape(P, (choice.request.size, -1))
+    arm, p = np.atleast_1d(np.asarray(choice.arm)), np.atleast_1d(np.asarray(choice.p, dtype=float))
+    inside = (arm >= 0) & (arm < P.shape[1])  # the others are refused with their row
+    now = P[np.arange(len(P)), np.where(inside, arm, 0)]
+    off = inside & (abs(now - p) > ROUNDING)
+    if off.any():
+        i = int(np.argmax(off))
+        raise ValueError(
+            f"X must be that of the decision, recorded before the bandit learns more: arm {arm[i]} was chosen with "
+            f"propensity {p[i]:.6g}, and the bandit now gives it {now[i]:.6g} among the arms of X"
+        )

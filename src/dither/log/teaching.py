@@ -1,0 +1,84 @@
+"""What the rows of a log teach: one way, for a warm start, for a ledger that takes a log over, and for a replay.
+
+    rows of a log  ->  lessons: x, and the slot that was shown, as whoever learns has columns and slots  ->  update
+
+A lesson is refused where it means something else to whoever learns: other `Features`, other columns, another width, one
+context for arms that have features of their own, an arm without a slot.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dither.deciding import inputs
+from dither.log.logged import Logged
+from dither.models import model as contract
+
+
+class Pupil(NamedTuple):
+    """Who learns, as far as the meaning of a row depends on it."""
+
+    columns: tuple[str, ...] | None  # (d,) names of its features in their order; None: they go by place
+    encoded_by: str | None  # fingerprint of its `Features`; None: it has none
+    slotted: bool  # whether its arms are disjoint slots
+    slots: Mapping[str, int] | None = None  # id of an arm -> its slot; None: as the log says
+    dim: int | None = None  # d; None: not known
+
+
+class Lessons(NamedTuple):
+    """What n rows teach."""
+
+    x: np.ndarray  # (n, d) features of the arm shown; with slots the contexts
+    slots: np.ndarray | None = None  # (n,) int  the slot that was shown; None: arms have features of their own
+    columns: tuple[str, ...] | None = None  # (d,) names of the columns of x
+
+
+def of_bandit(bandit: Any, slots: Mapping[str, int] | None = None) -> Pupil:
+    """A bandit as a pupil; slots : id -> slot, where the log does not say it."""
+    features = None if bandit.features is None else bandit.features.fingerprint
+    return Pupil(bandit.columns, features, bandit.slots is not None, slots, bandit.dim)
+
+
+def lessons(rows: Logged, pupil: Pupil) -> Lessons:
+    """What rows teach a pupil. Raises ValueError for what would mean something else to it."""
+    if not pupil.slotted and "features" in rows.frame.columns and rows.slots:
+        raise ValueError(
+            f"the log has one context a row for {rows.K.max()} arms, which says nothing of the arm shown: one context "
+            "a row needs a bandit with disjoint=K, a model for each arm"
+        )
+    slots = _slots(rows, pupil.slots) if pupil.slotted else None
+    rows = rows.placed(pupil.columns, pupil.encoded_by)
+    x = rows.x
+    if pupil.dim is not None and x.shape[-1] != pupil.dim:
+        raise ValueError(f"x must have width {pupil.dim}, that of the bandit; the log has features of {x.shape[-1]}")
+    return Lessons(x, slots, rows.names)
+
+
+def teach(bandit: Any, part: Lessons, r: Any, *, at: Any = None, weight: Any = None) -> None:
+    """Let a bandit learn rewards r (n,), or one; at : times of the decisions, in seconds since 1970.
+
+    Raises what `Bandit.update` raises.
+    """
+    x = part.x if part.columns is None else inputs.Named(part.x, part.columns)
+    time = at if contract.clocked(bandit.model) else None
+    bandit.update(x, r, arm=part.slots, at=time, weight=weight)
+
+
+def _slots(rows: Logged, slots: Mapping[str, int] | None) -> np.ndarray:
+    """The slots of the arms shown, (n,)."""
+    a = rows.a
+    ids = [offered[i] for offered, i in zip(rows.arm_ids(), a.tolist(), strict=True)]
+    if slots is None and rows.slot_ids is not None:
+        slots = {id: slot for slot, id in enumerate(rows.slot_ids)}
+    if slots is not None:
+        unknown = sorted(set(ids) - slots.keys())
+        if unknown:
+            raise ValueError(f"slots must name every arm of the log; it lacks {', '.join(map(repr, unknown[:5]))}")
+        return np.array([slots[id] for id in ids])
+    if rows.catalogue is not None:
+        place = {id: i for i, id in enumerate(rows.catalogue)}
+        return np.array([place.get(id, position) for id, position in zip(ids, a.tolist(), strict=True)])
+    if not all(id.isdecimal() for id in ids):
+        raise ValueError(f"the arms have names, such as {ids[0]!r}: give slots={{name: number of the slot}}")
+    return np.array([int(id) for id in ids])
