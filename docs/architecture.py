@@ -1,4 +1,4 @@
-"""Draw architecture.svg: the rooms of `src/dither` on their floors, as the contract of imports in pyproject.toml has them.
+"""Draw architecture.svg: the rooms of `src/dither` on the floors that the contract in pyproject.toml gives them.
 
     python docs/architecture.py
 
