@@ -1,4 +1,4 @@
-"""Which intervals hold on the log of a policy that learns: coverage and width, for docs/adaptive-logs.md.
+"""Which intervals hold on the log of a policy that learns: coverage and width, for docs/ope.md.
 
     python benchmarks/adaptive_logs.py [--policy LinFP] [--floor 0.05] [--logs 500] [--out FILE.jsonl]
     python benchmarks/adaptive_logs.py --table          the table of the page, from the committed numbers

@@ -13,7 +13,7 @@ adaptive : two arms of one mean and Gaussian noise, shown by Thompson sampling w
     each arm with at least 0.1 % (floor=0.002). The value of always playing arm 0 is that mean
 linfp    : the same world met by LinFP of dither, which learns after every round; P from `propensities`
 late     : decisions of ten days, read on day 10: sales worth 5 come after 1 to 3 days, clicks worth 1 at once, horizon
-    3 days; arm 1 is shown with 0.3, and its value is 1.05. More in docs/adaptive-logs.md
+    3 days; arm 1 is shown with 0.3, and its value is 1.05. More in docs/ope.md
 
 Set OMP_NUM_THREADS=1.
 """

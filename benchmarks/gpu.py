@@ -2,7 +2,7 @@
 
 python benchmarks/gpu.py [--device cuda] [--runs 4096] [--quick]
 
-It prints the name of the card and a table for docs/devices.md. `equal` is the share of runs whose regret is that of
+It prints the name of the card and a table for docs/speed.md. `equal` is the share of runs whose regret is that of
 NumPy to 1e-9. `alone` is the same for run 7 by itself on the device, beside run 7 among all. `z` compares the mean
 regrets of other seeds, in standard errors: a normal number where the laws agree.
 """

@@ -6,7 +6,7 @@
 
 The configuration is frozen. The state is a tuple, and a call replaces the whole tuple, so a refused call leaves
 everything as it was. A lock makes every call atomic, so one bandit may serve many threads. The streams of a bandit
-belong to one process: after a fork, the child draws from fresh entropy (docs/processes.md).
+belong to one process: after a fork, the child draws from fresh entropy (docs/live.md).
 """
 
 import copy

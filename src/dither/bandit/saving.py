@@ -1,6 +1,6 @@
 """A configuration and a state in a file: one `.npz` with the arrays and, as bytes, the JSON of everything else.
 
-docs/file-format.md describes the file. A change that older files do not survive raises FORMAT by one, and puts into
+docs/live.md describes the file. A change that older files do not survive raises FORMAT by one, and puts into
 `UPGRADES` what makes the new form of the old one. Files of every format since 2 are kept in the tests.
 
 Nothing in it is executed: names of configurations are looked up in the table below, arrays are read without pickle,

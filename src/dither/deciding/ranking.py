@@ -1,6 +1,6 @@
 """Lists of the k best arms: how they are drawn, and how probable each list and each arm's place on it is.
 
-The scores of one draw rank all arms. The best arm is chosen as `decision.choose` chooses, then the best of the arms
+The scores of one draw rank all arms. The best arm is chosen as `decision.decide` chooses, then the best of the arms
 that are left, and so on. Where arms tie, a uniform draw for each place decides. With probability eps (the policy's own
 share and the floor together) the list is uniform. Each ordered list of k of n arms on offer then has the probability
 (n-k)!/n!.

@@ -10,7 +10,7 @@ logged and no probabilities are, |S| = K, 1/p <= K/f =: B and Var[1/p] <= K B - 
 earlier rows, so the differences form a martingale. Freedman's inequality (Annals of Probability 3, 1975, Theorem 1.6)
 bounds their mean over n rows. Call V the sum of the variances and l = log(2/δ). Then the mean exceeds
 √(2 V l)/n + B l/(3n) with probability at most δ. The test is for exact propensities only: the inverse of a Monte Carlo
-propensity has another mean (docs/propensities.md).
+propensity has another mean (docs/ope.md).
 
 Some faults use draws again: copies of one bandit, forks, and a seed that is given at every restart. They leave equal z.
 Two equal z of a continuous law have probability 0. As float64, two draws agree by chance with probability at most

@@ -36,7 +36,7 @@ def expected_rows(P: Any, Q: Any, weight: Any = None) -> float:
     φ is the mean of w² over the arms that could be drawn, so in a long log `Estimate.ess` is near this. In a short log
     it may be far larger: if a rare arm did not come, no heavy weight was seen, and nothing looks wrong. On the logs of
     policies that learn, 30 such rows are a sign that normal intervals cover, and 30 of `ess` are not
-    (docs/adaptive-logs.md). Raises ValueError for shapes that differ.
+    (docs/ope.md). Raises ValueError for shapes that differ.
     """
     P, Q = inputs.numbers(P, name="P"), inputs.numbers(Q, name="Q")
     if P.ndim != 2 or P.shape != Q.shape:

@@ -88,7 +88,7 @@ def simulate(
     record : rounds at which to record the regret (None: `recorded(T)`)
     batch : runs in lockstep (None: as many as are quickest; it changes no result)
     jobs : processes that share the runs (needs joblib, of the extra "experiments")
-    device : None for NumPy; "cpu", "cuda" for torch tensors there (docs/devices.md)
+    device : None for NumPy; "cpu", "cuda" for torch tensors there (docs/speed.md)
     xp : any other array API namespace, for tests
     on_progress : called with (rounds done, rounds in all), counted over runs
 
