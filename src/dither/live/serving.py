@@ -247,19 +247,18 @@ class Live:
                 f"Live(home, parts=[...]) says of which parts a new ledger's rewards are the sum"
             )
         answer = self.ledger.reward(id, r, time, part=part)
-        self._follow()
+        self._hear()
         return answer
 
-    def _follow(self) -> None:
-        """Decide from what this process has learnt, and with the arms of which it has heard."""
-        self._decider.follow()
+    def _hear(self) -> None:
+        """Take the arms of which this process has heard. What it has learnt is taken by the next decision."""
         if self._keeper is not None and self._keeper.catalogue.version < self._learner.arms:
             self._keeper.look()
 
     def learn(self) -> int:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
         batches = self._learner.learn()
-        self._follow()
+        self._hear()
         return batches
 
     def expire(self, now: Any = None) -> int:
@@ -283,7 +282,6 @@ class Live:
         """Come to what the ledger says after a change, and keep it."""
         self._learner.follow(replay=True)
         self._learner.keep()
-        self._decider.follow()
 
     @property
     def budgets(self) -> dict[str, Any]:

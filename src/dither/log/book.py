@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
@@ -19,7 +20,7 @@ from dither.deciding.answers import Decision, Decisions
 from dither.log import flushing, ledger, record, schema, stated, storage, terms
 from dither.log.ledger import Answer, Many
 from dither.log.logged import Logged
-from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder, id_text
+from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -197,7 +198,8 @@ class Ledger:
         ids, rs = (list(id), list(r)) if many else ([id], [r])
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
-        at, texts = record.micros(schema.moment(time)), [id_text(one) for one in ids]
+        at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
+        texts = [ledger.id_text(one) for one in ids]
         sent = [
             rewarding.Sent(i, ledger.finite(one, f"for decision {i!r}"), part, at)
             for i, one in zip(texts, rs, strict=True)
@@ -297,7 +299,7 @@ class Ledger:
             raise TypeError("erase takes ids, or one column of your own: erase(['id', ...]) or erase(user='u7')")
         if isinstance(ids, (str, bytes)):
             raise TypeError(f"erase takes a list of ids, got {ids!r}: erase([{ids!r}])")
-        by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
+        by, sought = ("id", [ledger.id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
         if by in schema.COLUMNS and ids is None:
             raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
         if sought is None:

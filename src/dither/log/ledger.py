@@ -45,6 +45,19 @@ EVENTS = (*COUNTS, "conflict", "late")
 WHOLE = "whole"  # not an event of its own: it says that a decision is complete, and has the sum of its parts
 
 
+def id_text(id: Any) -> str:
+    """The id of a decision as the log holds it: a text; a number is written as text.
+
+    Raises ValueError for what is neither, and for a text that not every home of a log can hold.
+    """
+    if hasattr(id, "propensity"):
+        raise TypeError(f"id must be the id of a decision, and not the decision itself: pass its field id, got {id!r}")
+    if isinstance(id, (list, tuple, set, dict, np.ndarray)) or id is None or id != id:
+        raise ValueError(f"id must be a text or a number, got {id!r}")
+    id = id.item() if isinstance(id, np.generic) else id
+    return inputs.storable(id if isinstance(id, str) else str(id))
+
+
 def finite(r: Any, whose: str) -> float:
     """The reward as a float. Raises ValueError for a reward that is not a finite number.
 

@@ -22,6 +22,7 @@ from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.log import schema
 from dither.log.check import ROUNDING
+from dither.log.ledger import id_text
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
@@ -330,18 +331,6 @@ def _listed(names: tuple[str, ...] | None, on: Any, offered: np.ndarray | None) 
     if names is None:
         return None if offered is None else [str(i) for i in on]
     return list(names) if offered is None else [names[i] for i in on]
-
-
-def id_text(id: Any) -> str:
-    """The id of a decision as the log holds it: a text; a number is written as text.
-
-    Raises ValueError for what is neither, and for a text that not every home of a log can hold.
-    """
-    if hasattr(id, "propensity"):
-        raise TypeError(f"id must be the id of a decision, and not the decision itself: pass its field id, got {id!r}")
-    if isinstance(id, (list, tuple, set, dict, np.ndarray)) or id is None or id != id:
-        raise ValueError(f"id must be a text or a number, got {id!r}")
-    return inputs.storable(id if isinstance(id, str) else str(_plain(id)))
 
 
 def new_id() -> str:

@@ -24,7 +24,7 @@ from dither.deciding.decision import Choice
 from dither.log import claim, ledger, record, schema, stated, storage
 from dither.log.ledger import Answer
 from dither.log.logged import Logged
-from dither.log.record import About, AboutRecord, Recorded, RecordedMany, Recorder, id_text
+from dither.log.record import About, AboutRecord, Recorded, RecordedMany, Recorder
 
 if TYPE_CHECKING:
     from dither.deciding.answers import OneOrMany
@@ -253,7 +253,7 @@ class Log:
         """
         with self._lock:
             self._open()
-            answer, event = self._ledger.reward(id_text(id), r, part=part, time=schema.moment(time))
+            answer, event = self._ledger.reward(ledger.id_text(id), r, part=part, time=schema.moment(time))
             if event is not None:
                 self._events.append(event)
                 try:
