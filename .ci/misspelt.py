@@ -3,7 +3,7 @@
 import numpy as np
 
 import dither
-from dither import LinFP, models
+from dither import LinFP, experiments, models
 
 print(dither.Bandti)  # refused
 dither.LinFP(dim=5, lamb=3)  # refused
@@ -16,7 +16,7 @@ dither.EpsGreedy(dim=3, decay="halve")  # refused
 dither.UCBGLM(dim=3, c=1.0)  # refused
 dither.FP(3, refit="doubled")  # refused
 models.GLM(solver="onlien")  # refused
-dither.experiments.comapre(["LinFP"])  # refused
+experiments.comapre(["LinFP"])  # refused
 
 
 def scale(t: int) -> float:

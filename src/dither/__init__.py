@@ -24,7 +24,6 @@ ELSEWHERE = {"arrays": "base.arrays"}  # what policies and models of users call,
 if TYPE_CHECKING:
     import dither.algorithms.signatures as _signatures
     from dither import datasets, drift, envs, log, ope, testing
-    from dither import experiments as experiments
     from dither import live as live
     from dither.algorithms.signatures import *  # noqa: F403, the algorithms with their settings (`make stubs`)
     from dither.base import arrays as arrays
