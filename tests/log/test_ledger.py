@@ -22,7 +22,7 @@ from polars.testing import assert_frame_equal
 
 import dither
 from dither import log, ope
-from dither.log import book, record, stated, storage
+from dither.log import ledger, record, stated, storage
 from dither.log.database import committing, entering, journal, rewarding, sql_tables
 from dither.log.database import home as homes
 from ledgers import decision, features, moment
@@ -199,7 +199,7 @@ def test_a_column_of_ones_own_may_have_any_name_that_the_log_has_not(home):
 
 
 def test_pending_goes_on_while_rewards_come(home, monkeypatch):
-    monkeypatch.setattr(book, "_TOGETHER", 2)
+    monkeypatch.setattr(ledger, "_TOGETHER", 2)
     made = entered(home, n=7, horizon=100)
     seen = []
     for one in made.pending():
@@ -302,7 +302,7 @@ def test_requests_of_one_transaction_fail_each_alone(home):
     at = record.micros(moment(9))
     sent = [[("b", 1.0), ("d1", 2.0)], [("b", 3.0)], [("nobody", 1.0), ("d2", 9.0)], [("b", 1.0)]]
     asked += [committing.Rewarding([rewarding.Sent(id, r, None, at) for id, r in one]) for one in sent]
-    requests = [committing.Waiting(one) for one in asked]
+    requests = [committing.QueuedRequest(one) for one in asked]
     made.committer.commit(requests)
     refused = {i: type(one.error) for i, one in enumerate(requests) if one.error is not None}
     assert refused == {1: ValueError, 3: ValueError, 6: LookupError}

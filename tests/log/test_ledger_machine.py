@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 import machines
 from dither import log
-from dither.log import ledger
+from dither.log import reward_rules
 from ledgers import Slow, decision, features, moment
 from machines import TIMES, USERS, WHICH
 
@@ -19,7 +19,7 @@ HORIZONS = st.sampled_from(
 
 
 class Machine(machines.Machine):
-    @initialize(rewards=st.sampled_from(ledger.RULES), after=HORIZONS, told=st.booleans())
+    @initialize(rewards=st.sampled_from(reward_rules.RULES), after=HORIZONS, told=st.booleans())
     def begin(self, rewards, after, told):
         horizon, default, late = after
         rewards, parts = ("sum", ["a", "b"]) if told else (rewards, None)

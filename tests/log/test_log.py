@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dither
 from dither import log
 from dither.bandit.bandit import Decision
-from dither.log import ledger
+from dither.log import reward_rules
 from logs import NOON
 
 # What is written is what is read
@@ -220,7 +220,7 @@ def slow_ledger(events, how):
 class Rewards(RuleBasedStateMachine):
     """Decisions and rewards in any order, late, twice, in conflict, for no one, with the log closed and opened."""
 
-    @initialize(how=st.sampled_from(ledger.RULES), buffer=st.integers(1, 4))
+    @initialize(how=st.sampled_from(reward_rules.RULES), buffer=st.integers(1, 4))
     def start(self, how, buffer):
         self.folder = tempfile.TemporaryDirectory()
         self.how, self.buffer, self.received = how, buffer, {}

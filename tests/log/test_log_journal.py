@@ -96,12 +96,12 @@ def test_what_is_torn_is_dropped_and_nothing_before_it(tmp_path):
     assert len(ends) == 4
     for cut in [*range(0, len(whole), 61), *ends, *(end + k for end in ends for k in (-1, 1, 11, 12, 13)), len(whole)]:
         path.write_bytes(whole[:cut])
-        found = storage.held(tmp_path, "decisions")
+        found = storage.folder_rows(tmp_path, "decisions")
         assert found.rows == sum(end <= cut for end in ends)
         end = min(end for end in [*ends, len(whole)] if end >= min(cut, len(whole)))
         padded = whole[:cut].ljust(end, b"\0")  # as a file system may leave it after the power went
         path.write_bytes(padded)
-        assert storage.held(tmp_path, "decisions").rows == found.rows + (padded == whole[:end] and cut < end)
+        assert storage.folder_rows(tmp_path, "decisions").rows == found.rows + (padded == whole[:end] and cut < end)
     path.write_bytes(whole[: ends[2] + 20])
     written._forked()  # its process is gone
     write(tmp_path, 2, first=3)
@@ -175,7 +175,7 @@ def test_readers_see_a_beginning_of_what_is_written(tmp_path, monkeypatch):
         try:
             while not stop.is_set():
                 if any(tmp_path.glob("decisions-*")):
-                    rows = storage.held(tmp_path, "decisions").rows
+                    rows = storage.folder_rows(tmp_path, "decisions").rows
                     ids = list(log.read(tmp_path).id) if rows else []
                     assert ids == [str(i) for i in range(len(ids))]
                     assert len(ids) >= rows >= (seen[-1] if seen else 0)

@@ -58,7 +58,7 @@ def part(folder, first, rows, names):
 
 def journal(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    return storage.Journal(folder, "decisions", storage.held(folder, "decisions"))
+    return storage.FolderAppender(folder, "decisions", storage.folder_rows(folder, "decisions"))
 
 
 def enter(rows_of, rows, names):
@@ -162,7 +162,7 @@ def test_every_row_has_its_features_in_the_order_that_names_tells(write, orders,
     if write in FOLDERS:
         assert whole.names == orders[0]  # the first names are the columns, as for a bandit
     told_right(whole)
-    # seen red: without `ordered` in `storage.Decisions.slice` (parts), in `storage._read` (journals)
+    # seen red: without `ordered` in `storage.FolderDecisions.slice` (parts), in `storage._read` (journals)
     at = 0
     for piece in log.batches(source, rows=7):
         assert piece.names == whole.names

@@ -1,8 +1,8 @@
 """`Live`: a bandit and its ledger, one object (docs/live.md). It needs the extra `log`."""
 
-from dither.log import book
+from dither.log import ledger
 
-book.needed()  # before the modules that import SQLAlchemy
+ledger.needed()  # before the modules that import SQLAlchemy
 
 from dither.live.serving import Live, Shown, ShownMany  # noqa: E402
 

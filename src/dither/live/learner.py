@@ -62,7 +62,7 @@ class Learner:
         self.stands, self._changes = Taught(self._first(), self._load), _NOTHING
         self.due = 0.0  # when the learner must take part in a transaction that has no rewards
         self._slots = 0  # how many the arms of the catalogue need
-        self._held: lessons.Held | None = None
+        self._lease: lessons.Lease | None = None
         self._name = f"{os.getpid()}-{uuid.uuid4().hex}"
         self._asked = -NEVER  # when this process last asked for the lease
         self._kept, self._kept_at = 0, time.monotonic()  # the batch of the last snapshot, and when it was written
@@ -109,22 +109,22 @@ class Learner:
         self._next, self._number, self._grown = None, None, None
         if not self.pace.learns:
             return None
-        home, now, lease = self.ledger.database, time.monotonic(), self.pace.lease_seconds
-        due = now - self._renewed > lease / 4
-        if self._held is not None and (rewards or due):
-            changes = (lessons.renew if due else lessons.check)(connection, home, self._held)
+        home, now, seconds = self.ledger.database, time.monotonic(), self.pace.lease_seconds
+        due = now - self._renewed > seconds / 4
+        if self._lease is not None and (rewards or due):
+            changes = (lessons.renew if due else lessons.check)(connection, home, self._lease)
             self._renewed = now if due else self._renewed
             if changes is None:
-                self._held, self._asked = None, -NEVER
+                self._lease, self._asked = None, -NEVER
             else:
                 self._notice(connection, changes)
-        if self._held is None and now - self._asked >= lease / 4:
+        if self._lease is None and now - self._asked >= seconds / 4:
             self._asked = now
             if lessons.free(connection, home, self._name):
-                self._held = lessons.take(connection, home, self._name, lease)
+                self._lease = lessons.take(connection, home, self._name, seconds)
                 self._behind, self._renewed = True, now
         self._waits = rewards and self._behind
-        if self._held is None or self._behind or not rewards:
+        if self._lease is None or self._behind or not rewards:
             return None  # where the process is behind, what comes now is learnt with the rest, after the commit
         self._number = self.batch + 1
         return self._number
@@ -139,7 +139,7 @@ class Learner:
 
     def within(self, connection: Any, taught: list[Any]) -> None:
         """Record the batch of the rewards that count now. Now and then, take others that wait into it."""
-        if self._number is None or self._held is None:
+        if self._number is None or self._lease is None:
             return
         now = time.monotonic()
         sweep = now - self._swept >= SWEEP
@@ -149,7 +149,7 @@ class Learner:
         self._grown = self._grows()
         if more or taught or self._grown is not None:
             rows = more + len(taught)
-            lessons.number(connection, self.ledger.database, self._held, self._number, rows, self._grown)
+            lessons.number(connection, self.ledger.database, self._lease, self._number, rows, self._grown)
             if more:
                 self._next = self.stands.lesson(connection, self._number)
             else:
@@ -166,22 +166,22 @@ class Learner:
         if self._next is not None:
             with self.lock:
                 self.refused += self.stands.learn(self._next)
-        elif self._held is not None and self._behind:
+        elif self._lease is not None and self._behind:
             self.follow(replay=True)
             if self._waits:
                 self.learn()
         self._next = None
         batches, seconds = self.pace.snapshot_batches, self.pace.snapshot_seconds
-        new = 0 if self._held is None else self.batch - self._kept
+        new = 0 if self._lease is None else self.batch - self._kept
         if new > 0 and (new >= batches or time.monotonic() - self._kept_at >= seconds):
             self.keep()
         self._plan()
 
     def _plan(self) -> None:
         """Say when the learner must take part again, whether or not there are rewards."""
-        since = self._asked if self._held is None else self._renewed
+        since = self._asked if self._lease is None else self._renewed
         self.due = since + self.pace.lease_seconds / 4 if self.pace.learns else NEVER
-        if self._held is not None and self.batch > self._kept:
+        if self._lease is not None and self.batch > self._kept:
             self.due = min(self.due, self._kept_at + self.pace.snapshot_seconds)
 
     # What `Live` calls
@@ -189,7 +189,7 @@ class Learner:
     @property
     def holds(self) -> bool:
         """Whether this process believes that it has the lease."""
-        return self._held is not None and self._owner == os.getpid()
+        return self._lease is not None and self._owner == os.getpid()
 
     def learn(self) -> int:
         """Take the lease where it is free, and learn all that waits; -> how many batches. 0: another one learns."""
@@ -239,25 +239,25 @@ class Learner:
         self.stands.name(self.ledger.columns(None))
         data, shadow = self.stands.held()
         with self.ledger.turn, self.ledger.holding() as connection:
-            changes = None if self._held is None else lessons.renew(connection, home, self._held)
-            if changes is None or self._held is None:
-                self._held = None
+            changes = None if self._lease is None else lessons.renew(connection, home, self._lease)
+            if changes is None or self._lease is None:
+                self._lease = None
                 return
             if (changes.erased, changes.shadow) != (self._changes.erased, self._changes.shadow):
                 return  # what was learnt before an erasure is not to be kept, nor a shadow that is no more
-            lessons.keep(connection, home, self._held, self.batch, data, most=SNAPSHOTS, shadow=shadow)
+            lessons.keep(connection, home, self._lease, self.batch, data, most=SNAPSHOTS, shadow=shadow)
         self._kept, self._kept_at = self.batch, time.monotonic()
 
     def close(self) -> None:
         """Write what was learnt, and let another process learn."""
-        if not self.holds or self._held is None:
+        if not self.holds or self._lease is None:
             return
         if self.batch > self._kept:
             self.keep()
-        if self._held is not None:
+        if self._lease is not None:
             with self.ledger.turn, self.ledger.holding() as connection:
-                lessons.release(connection, self._held)
-            self._held = None
+                lessons.release(connection, self._lease)
+            self._lease = None
 
     def replay(self, batch: int | None = None) -> Taught:
         """What learns the ledger anew, up to a batch, from where it began."""

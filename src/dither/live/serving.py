@@ -21,7 +21,7 @@ from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
 from dither.log.database import lessons
-from dither.log.ledger import Answer, Many
+from dither.log.reward_rules import Answer, Many
 
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 

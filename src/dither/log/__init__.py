@@ -10,10 +10,10 @@ receipt                             the least exposure that each arm had
 warm_start                          teach a bandit the rewards of a log
 """
 
-from dither.log.book import Ledger, Pending
 from dither.log.check import Finding, Report
 from dither.log.exposure import Receipt, receipt
 from dither.log.foreign import from_columns, open_bandit
+from dither.log.ledger import Ledger, Pending
 from dither.log.logged import ByArm, Logged
 from dither.log.reader import batches, read
 from dither.log.record import Recorded, RecordedMany

@@ -9,7 +9,7 @@ import numpy as np
 
 from dither.bandit import saving
 from dither.deciding import inputs
-from dither.log import ledger, record, schema, storage, teaching
+from dither.log import record, reward_rules, schema, storage, teaching
 from dither.log.logged import Logged
 
 ROWS = 10_000  # read together
@@ -18,7 +18,7 @@ _ARRAYS = ("features", "m", "w", "probabilities")
 
 
 def export(book: Any, folder: Path) -> list[Path]:
-    """Write the days of a `book.Ledger`. Each day is whole: it is written beside its name and renamed."""
+    """Write the days of a `ledger.Ledger`. Each day is whole: it is written beside its name and renamed."""
     pl = schema.polars()
     decisions, events, about = book.frames()
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def take_over(book: Any, folder: Path) -> int:
     from dither.log.database import lessons
 
     folders = storage.days(folder) or [folder]
-    if not folder.is_dir() or not all(storage.held(one, "decisions").rows for one in folders):
+    if not folder.is_dir() or not all(storage.folder_rows(one, "decisions").rows for one in folders):
         raise ValueError(f"{folder} holds no decisions of a log: take_over reads what Log or export wrote")
     with book.holding() as connection:
         lessons.hold(connection)
@@ -58,14 +58,14 @@ def _take(book: Any, connection: Any, folder: Path) -> int:
     """Enter one folder, with its columns and its slots as the ledger has them."""
     from dither.log.database import entering, rewarding
 
-    received, held = storage.held(folder, "rewards"), storage.held(folder, "decisions")
-    decisions, new, pupil = storage.Decisions(held), set(), _pupil(connection, held.about, folder)
+    received, decisions = storage.folder_rows(folder, "rewards"), storage.FolderDecisions(folder)
+    new, pupil = set(), _pupil(connection, decisions.about, folder)
     for at in range(0, decisions.height, ROWS):
         frame = decisions.slice(at, ROWS)
         there = entering.taken(connection, frame["id"].to_list())
         frame = frame.filter(~schema.polars().col("id").is_in(list(there)))
         values = []
-        for row, lesson in zip(*_rows(frame, held.about, pupil), strict=True):
+        for row, lesson in zip(*_rows(frame, decisions.about, pupil), strict=True):
             for id in (row["id"], *(row["arms"] or ())):
                 inputs.storable(id)
             new.add(row["id"])
@@ -75,7 +75,7 @@ def _take(book: Any, connection: Any, folder: Path) -> int:
     frames += [] if received.tail is None else [received.tail]
     for frame in frames:
         for at in range(0, frame.height, ROWS):
-            events = [ledger.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
+            events = [reward_rules.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
             mine = [event for event in events if event.id in new or not event.conflict]
             judge = rewarding.Judge(connection, book.database, book.rules, [event.id for event in mine])
             for event in mine:

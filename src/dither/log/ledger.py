@@ -1,168 +1,413 @@
-"""The rules of rewards: which reward counts, which is known, in conflict or late. One set for every home of a log.
+"""`Ledger`: decisions and their rewards in a database that several processes share.
 
-A reward finds its decision by id. It may come late, in parts, twice, in conflict, or with an unknown id. Each pair of a
-decision and a part counts once:
-
-    counted     the first value of its part. It counts
-    known       the same value again, as a retry sends it. Nothing changes
-    conflict    another value. It is kept as an event, and never counts
-    late        the horizon of the decision has passed. It is kept as an event, and never counts
-
-The horizon is a length of time after the decision. A reward is late if its time is after the horizon, or if the
-decision was closed before the reward came. A decision is closed when `expire` finds that its horizon has passed. If
-it has no reward by then, the default reward counts for it, where the log has a default. With the rule "counts" for
-late rewards they count as others do. Such a log has no default, since a decision would have two rewards.
-
-A ledger may be told which parts there are. Then a decision is complete when each of them has a value that counts, or
-when its horizon has passed with at least one; parts that did not come are 0. What a bandit learns is the sum of the
-parts of a complete decision, once. If late rewards count, no horizon makes a decision complete.
-
-The rule of the log says how the parts of a decision make its reward:
-
-    sum     the sum of the parts (often there is one part, without a name)
-    last    the part with the latest time; if times are equal, the part that came last
-    list    all parts in a list, in order of arrival; the reader of the log makes one number of them
-
-`Book` keeps a folder's decisions in memory: the ids and the rewards, about 200 bytes for each decision.
+The rules of rewards are those of `reward_rules`, the tables those of `database`. A call returns when what it wrote is
+on the disk. Threads that call at the same time share one transaction (`database.committing`).
 """
 
+import contextlib
 import math
-import numbers
-from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import time_ns
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
-from dither.deciding import inputs
+from dither import _version
+from dither.base import errors, forks
+from dither.deciding.answers import Decision, Decisions
+from dither.log import flushing, record, reward_rules, schema, stated, storage, terms
+from dither.log.logged import Logged
+from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder
+from dither.log.reward_rules import Answer, Many
 
-Answer: TypeAlias = Literal["counted", "known", "conflict", "late"]
-Many: TypeAlias = list[Any] | tuple[Any, ...] | np.ndarray[Any, Any]  # ids
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
-RULES = ("sum", "last", "list")
-LATE = ("kept", "counts")  # what comes of a reward after the horizon
-COUNTS = ("counted", "default")  # events that count; "default" is the reward that a passed horizon gave
-EVENTS = (*COUNTS, "conflict", "late")
-WHOLE = "whole"  # not an event of its own: it says that a decision is complete, and has the sum of its parts
+    from dither.deciding.answers import OneOrMany
+    from dither.log.database import committing
+    from dither.log.record import RecordedOneOrMany
 
-
-def id_text(id: Any) -> str:
-    """The id of a decision as the log holds it: a text; a number is written as text.
-
-    Raises ValueError for what is neither, and for a text that not every home of a log can hold.
-    """
-    if hasattr(id, "propensity"):
-        raise TypeError(f"id must be the id of a decision, and not the decision itself: pass its field id, got {id!r}")
-    if isinstance(id, (list, tuple, set, dict, np.ndarray)) or id is None or id != id:
-        raise ValueError(f"id must be a text or a number, got {id!r}")
-    id = id.item() if isinstance(id, np.generic) else id
-    return inputs.storable(id if isinstance(id, str) else str(id))
+_TOGETHER = 10_000  # pending decisions that are read together
 
 
-def finite(r: Any, whose: str) -> float:
-    """The reward as a float. Raises ValueError for a reward that is not a finite number.
+class Pending(NamedTuple):
+    """A decision that waits for its reward."""
 
-    whose : "for decision '...'", in the error
-    """
-    r = r.item() if getattr(r, "ndim", None) == 0 else r  # a scalar of NumPy, or an array without axes
-    try:
-        number = float(r) if isinstance(r, numbers.Real) else math.nan
-    except OverflowError:  # of a whole number
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError(f"reward must be a finite number, got {r!r} {whose}")
-    return number
-
-
-def total(paid: list[float]) -> float:
-    """The sum of parts, exactly rounded; infinite where it is too large, so that no bandit learns it."""
-    try:
-        return math.fsum(paid)
-    except OverflowError:
-        return sum(paid)
-
-
-def parts(names: Any) -> list[str]:
-    """The names of parts. Raises ValueError unless they are different texts that are not empty, one or more."""
-    each = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
-    if not each or not all(isinstance(name, str) and name for name in each) or len(set(each)) < len(each):
-        raise ValueError(f"parts must be different texts that are not empty, such as ['click', 'sale'], got {names!r}")
-    for name in each:
-        part(name)
-    return each
-
-
-def part(name: Any) -> None:
-    """Raise ValueError for a part that is no text, is empty, or cannot be held by every home of a log."""
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"part must be a text that is not empty, or None where there is one reward; got {name!r}")
-    inputs.storable(name, what="part")
-
-
-def unknown(id: str) -> LookupError:
-    """The error of a reward whose id no decision has."""
-    return LookupError(f"no decision {id!r} in this log: a reward needs the id of a decision that was recorded")
-
-
-def answer(r: float, *, counted: float | None, late: bool = False) -> Answer:
-    """What becomes of a reward.
-
-    counted : the reward that counts for the same part of the same decision, where one came before; else None
-    late : whether the horizon has passed, and late rewards do not count
-    """
-    if counted is not None:
-        return "known" if counted == r else "conflict"
-    return "late" if late else "counted"
-
-
-class Event(NamedTuple):
-    """A reward as it was received."""
-
-    decision: int  # number of its decision in the log
     id: str
-    part: str | None
-    reward: float
-    time: Any  # datetime
-    conflict: bool
+    time: datetime
+    deadline: datetime | None
 
 
-class Book:
-    """Which decisions there are, and which rewards came for them."""
+class Ledger:
+    """Decisions and their rewards, in memory, in one file, or in PostgreSQL. It needs the extra `log`.
 
-    def __init__(self) -> None:
-        self._decisions: dict[str, int] = {}
-        self._paid: dict[tuple[int, str | None], float] = {}
+    Parameters
+    ----------
+    home : None (memory), the path of a file (SQLite), or a URL `postgresql://user@host/database` (extra `postgres`)
+    rewards : how the parts of a decision make its reward: "sum", "last" or "list"
+    horizon : a timedelta, or seconds: after this long a reward is late; None: never
+    default : the reward of a decision whose horizon passes without one, given by `expire`; None: it stays missing
+    late : "kept": a late reward is kept as an event and never counts. "counts": it counts as others do
+    parts : names of the parts of a reward, such as ["click", "sale"], which are summed. Then every reward names its
+        part, and a decision waits until it has all of them, or until its horizon passes. None: parts have any names
+    wait : whether a call waits for the disk. False: the calls of a process that is killed are there, but if the machine
+        loses power, or the server of the database stops, the last `flush_seconds` may be lost
+    flush_seconds : with wait=False, how often a file is synced. PostgreSQL has a setting of its own, wal_writer_delay
 
-    def enter(self, id: str, decision: int) -> None:
-        """Enter a new decision. Raises ValueError if an earlier decision has the id."""
-        if id in self._decisions:
-            raise ValueError(f"id {id!r} was given to a decision before: ids must differ")
-        self._decisions[id] = decision
+    The settings of rewards are kept in the ledger. Whoever opens it again may leave them out.
 
-    def leave(self, id: str) -> None:
-        """Forget a decision that was not recorded after all."""
-        del self._decisions[id]
+    Any number of threads and processes may hold one ledger. After a fork, the child has connections of its own, but a
+    ledger in memory belongs to the parent.
 
-    def reward(self, id: str, r: Any, *, part: str | None = None, time: Any = None) -> tuple[Answer, Event | None]:
-        """'counted', 'known' (the same value again) or 'conflict' (another value); and the event to keep.
+    Raises ValueError for settings other than those that the ledger has, and for a file that is no ledger; OSError where
+    the database cannot be reached.
+    """
 
-        Raises LookupError for an id that no decision has, ValueError for a reward that is not a finite number.
+    def __init__(
+        self,
+        home: Any = None,
+        *,
+        rewards: str | None = None,
+        horizon: Any = None,
+        default: float | None = None,
+        late: str | None = None,
+        parts: Iterable[str] | None = None,
+        wait: bool = True,
+        flush_seconds: float = 1.0,
+    ) -> None:
+        errors.true_or_false("wait", wait)
+        errors.positive("flush_seconds", flush_seconds, most=1e9)
+        wanted = terms.wanted(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
+        needed()
+        from dither.log.database import committing
+        from dither.log.database import home as homes
+
+        self._home = homes.Home(home, wait=wait)
+        try:
+            agreed = terms.settle(self._home, wanted)
+        except BaseException:
+            self._home.close()
+            raise
+        self.rewards, self.horizon, self.default, self.late, self.parts = agreed
+        flush = None if wait else flushing.Flush(self._home, flush_seconds)
+        self.committer = committing.Committer(self._home, self.rules, horizon=self.ticks, flush=flush)
+        self._columns: tuple[str, ...] | None = None
+        self._slots: tuple[str, ...] | None = None
+        self.look()
+        forks.tell(self)
+
+    @overload
+    def record(self, decision: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
+    @overload
+    def record(self, decision: Decision, **more: Unpack[AboutRecord]) -> Recorded: ...
+    @overload
+    def record(self, decision: Decisions, **more: Unpack[AboutRecord]) -> RecordedMany: ...
+    def record(
+        self,
+        decision: Decision | Decisions,
+        *,
+        X: Any = None,
+        id: Any = None,
+        time: Any = None,
+        mask: Any = None,
+        arms: Any = None,
+        extra: Mapping[str, Any] | None = None,
+        probabilities: Any = None,
+        floor: float | None = None,
+    ) -> Recorded | RecordedMany:
+        """Record a decision before it is shown. The arguments are those of `Log.record`.
+
+        Raises what `Log.record` raises, and OSError where the database refuses. Nothing is recorded then.
         """
-        if id not in self._decisions:
-            raise unknown(id)
-        decision, r = self._decisions[id], finite(r, f"for decision {id!r}")
-        said = answer(r, counted=self._paid.get((decision, part)))
-        if said == "known":
-            return said, None
-        if said == "counted":
-            self._paid[decision, part] = r
-        return said, Event(decision, id, part, r, time, said == "conflict")
+        constants = {"policy": None, "preset": None, "version": _version.__version__, "z_law": None}
+        recorder = Recorder(X is not None, False, False, X is None, constants)
+        request = stated.request(
+            decision, X=X, mask=mask, arms=arms, probabilities=probabilities, columns=self._columns
+        )
+        request = request._replace(ids=None if arms is None else record.ids(arms, request.shape[-1]))
+        chosen, more = stated.choice(decision, request, floor=floor), dict(id=id, time=schema.moment(time), extra=extra)
+        columns = self.columns(request.columns)
+        rows = recorder.rows(chosen, columns=columns, probabilities=probabilities, **more)
+        self.committer.enter(rows)
+        return record.recorded(chosen, [row["id"] for row in rows])
 
-    def forget(self, event: Event) -> None:
-        """Take back an event that was not recorded after all."""
-        if not event.conflict:
-            del self._paid[event.decision, event.part]
+    def columns(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The names of the features, in the order that all rows have; names : of features that are to be entered.
 
-    def replay(self, event: Event) -> None:
-        """Take up an event that was recorded earlier, when a log is opened again."""
-        if not event.conflict:
-            self._paid[event.decision, event.part] = event.reward
+        The first names that are said are those of the ledger, for all processes.
+        """
+        if self._columns is None and names is not None:
+            self._columns = self.fact("names", names)
+        return self._columns
+
+    def slot_ids(self, ids: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The ids of disjoint slots; ids : as a call has them. The first that are said stay, for all processes."""
+        if self._slots is None and ids is not None:
+            self._slots = self.fact("slots", ids)
+        return self._slots
+
+    def fact(self, name: str, value: Iterable[str]) -> tuple[str, ...]:
+        """A fact of the ledger that the first one to say it settles."""
+        from dither.log.database import keeping, lessons
+
+        with self.holding() as connection:
+            lessons.hold(connection)
+            return tuple(keeping.settle(connection, **{name: list(value)})[name])
+
+    def look(self) -> None:
+        """See the names of features and the ids of slots that another process may have given."""
+        from dither.log.database import keeping
+
+        if self._columns is None or self._slots is None:
+            with self._home.reading() as connection:
+                about = keeping.facts(connection)
+            self._columns = tuple(about["names"]) if about.get("names") else None
+            self._slots = tuple(about["slots"]) if about.get("slots") else None
+
+    @overload
+    def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
+    @overload
+    def reward(self, id: Many, r: Any, time: Any = None, *, part: str | None = None) -> list[Answer]: ...
+    def reward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Answer | list[Answer]:
+        """Take a reward for a decision, however late, from any process.
+
+        id, r : a text and a number, or a list of texts and one of numbers, which are taken together or not at all
+        time : when the reward came: a datetime, an ISO 8601 text or seconds since 1970; None: now
+        part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once. It
+            must be one of `parts`, where the ledger has been told them
+        -> 'counted', 'known' (the same again), 'conflict' (another value) or 'late' (the horizon has passed). A
+        conflict and a late reward are kept, and never count. For lists a list
+
+        Raises LookupError for an id that no decision has, or whose decision was erased; ValueError for a reward that is
+        not a finite number, and for a part that is empty or not one of `parts`; OSError where the database refuses.
+        Nothing has changed then.
+        """
+        from dither.log.database import committing, rewarding
+
+        many = isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0
+        if part is not None:
+            reward_rules.part(part)
+        if self.parts is not None and part not in self.parts:
+            raise ValueError(
+                f"part must be one of {', '.join(map(repr, self.parts))}, which make a reward; got {part!r}"
+            )
+        if many and np.ndim(r) != 1:
+            raise ValueError(f"give one reward for each id: {len(id)} ids, got {r!r}")
+        ids, rs = (list(id), list(r)) if many else ([id], [r])
+        if len(ids) != len(rs):
+            raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
+        at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
+        texts = [reward_rules.id_text(one) for one in ids]
+        sent = [
+            rewarding.Sent(i, reward_rules.finite(one, f"for decision {i!r}"), part, at)
+            for i, one in zip(texts, rs, strict=True)
+        ]
+        answers = self.committer.submit(committing.Rewarding(sent)) if sent else []
+        return answers if many else answers[0]
+
+    @property
+    def rules(self) -> Any:
+        """What becomes of late rewards: `rewarding.Rules`."""
+        from dither.log.database import rewarding
+
+        return rewarding.Rules(self.late, self.default, self.parts or ())
+
+    @property
+    def ticks(self) -> int | None:
+        """The horizon in microseconds."""
+        return None if self.horizon is None else self.horizon // timedelta(microseconds=1)
+
+    @property
+    def database(self) -> Any:
+        """The `home.Home` of the ledger."""
+        return self._home
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or belongs to the parent of this process."""
+        return self.committer.closed or not self.committer.mine
+
+    @property
+    def turn(self) -> Any:
+        """The lock under which this process writes."""
+        return self.committer.turn
+
+    def tell(self, teacher: "committing.Teacher") -> None:
+        """Let a teacher take part in the transactions that write decisions and rewards."""
+        self.committer.teacher = teacher
+
+    @contextlib.contextmanager
+    def holding(self) -> "Iterator[sa.Connection]":
+        """A transaction, while the calls of other threads wait."""
+        self.committer.begun()
+        with self.turn, self._home.writing() as connection:
+            yield connection
+
+    def expire(self, now: Any = None) -> int:
+        """Close the decisions whose horizon has passed. Those without a reward get the default, where there is one.
+
+        now : a datetime, an ISO 8601 text or seconds since 1970; None: now
+        -> how many had no reward
+
+        Raises ValueError for a ledger without a horizon.
+        """
+        from dither.log.database import rewarding
+
+        self.committer.begun()
+        if self.horizon is None:
+            raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
+        at = record.micros(schema.moment(now))
+        with self.holding() as connection:
+            return rewarding.expire(connection, self._home, self.rules, at)
+
+    def pending(self, limit: int | None = None) -> Iterator[Pending]:
+        """The decisions that wait for a reward, the oldest first: those without one that are not closed."""
+        from dither.log.database import rewarding
+
+        def time(at: int) -> datetime:
+            return record.EPOCH + timedelta(microseconds=at)
+
+        self.committer.begun()
+        after, left = -1, math.inf if limit is None else limit
+        while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
+            with self._home.reading() as connection:
+                rows = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
+            if not rows:
+                return
+            for after, one in rows:  # noqa: B007
+                yield Pending(one.id, time(one.time), None if one.deadline is None else time(one.deadline))
+            left -= len(rows)
+
+    def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
+        """Erase what is known of some decisions: features, your own columns, lines, probabilities and rewards.
+
+        ids : of the decisions; or one column of your own and the value to look for: `erase(user="u7")`
+        -> how many decisions were erased now
+
+        Id, time, arm and propensity stay. That so many decisions were erased is recorded, and whose is not. Decisions
+        of a person without any such column cannot be found.
+
+        Raises TypeError unless ids or one column is given; ValueError for a column of the log's own, and for None,
+        which would be all those without a value.
+        """
+        from dither.log.database import erasing
+
+        self.committer.begun()
+        if (ids is None) == (not where) or len(where) > 1:
+            raise TypeError("erase takes ids, or one column of your own: erase(['id', ...]) or erase(user='u7')")
+        if isinstance(ids, (str, bytes)):
+            raise TypeError(f"erase takes a list of ids, got {ids!r}: erase([{ids!r}])")
+        by, sought = (
+            ("id", [reward_rules.id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
+        )
+        if by in schema.COLUMNS and ids is None:
+            raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
+        if sought is None:
+            raise ValueError(f"{by}=None would erase all decisions without a value of {by!r}: erase their ids")
+        with self.turn:
+            with self._home.writing() as connection:
+                erased = erasing.erase(connection, self._home, by, sought if ids is not None else [sought])
+            self._home.truncate()
+        return erased
+
+    def read(self, *, rewards: str | None = None) -> Logged:
+        """All decisions with the rewards that count, as `dither.log.read` gives them.
+
+        rewards : the rule for several rewards of a decision; None: that of the ledger
+
+        Raises ValueError for a ledger without decisions.
+        """
+        if rewards is not None:
+            errors.among("rule for rewards", rewards, reward_rules.RULES)
+        decisions, events, about = self.frames()
+        if decisions.height == 0:
+            raise ValueError(f"the ledger in {self._home.where} holds no decisions: there is nothing to evaluate")
+        names, slots = (tuple(about[name]) if about.get(name) else None for name in ("names", "slots"))
+        frame = storage.join(decisions, events, rule=rewards or self.rewards)
+        return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots)
+
+    def frames(self) -> tuple[Any, Any, dict[str, Any]]:
+        """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""
+        from dither.log.database import fetching, keeping
+
+        self.committer.begun()
+        pl = schema.polars()
+        with self._home.reading() as connection, fetching.uncollected():
+            parts = list(fetching.decisions(connection, self._home))
+            events = fetching.events(connection, self._home)
+            about = keeping.facts(connection)
+        decisions = fetching.together(parts) if parts else pl.DataFrame(schema=_empty())
+        places = decisions.select(pl.col("__decision"), "id", place=pl.int_range(pl.len(), dtype=pl.Int64))
+        events = events.join(places, left_on="decision", right_on="__decision", maintain_order="left")
+        events = events.drop("decision").rename({"place": "decision"}).select(list(schema.EVENT))
+        return decisions.drop("__decision"), events, {"rewards": self.rewards} | about
+
+    def export(self, folder: Any) -> list[Path]:
+        """Write all of it to Parquet, a folder for each day (UTC) in which decisions were made; -> these folders.
+
+        `dither.log.read(folder)` reads all days, and each of them alone. A day that is there is written anew.
+        """
+        from dither.log import archive
+
+        return archive.export(self, Path(folder))
+
+    def take_over(self, folder: Any) -> int:
+        """Enter the decisions and rewards of a folder that `Log` or `export` wrote; -> how many decisions are new.
+
+        Decisions that the ledger has already are left out, so that it may be called again. All of a folder is taken
+        over, or nothing.
+        """
+        from dither.log import archive
+
+        return archive.take_over(self, Path(folder))
+
+    def __len__(self) -> int:
+        from dither.log.database import fetching
+
+        self.committer.begun()
+        with self._home.reading() as connection:
+            return fetching.count(connection)
+
+    def flush(self) -> None:
+        """Return when all that was written is on the disk. It is needed with wait=False alone."""
+        self.committer.begun()
+        self._home.sync()
+
+    def close(self) -> None:
+        """Sync, and close the connections. In the child of a fork of a ledger in memory this does nothing."""
+        if self.closed:
+            return
+        with self.turn:
+            self.committer.close()
+            try:
+                self._home.sync()  # says what the timer was told
+            finally:
+                self._home.close()
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._home.where!r}, rewards={self.rewards!r}, horizon={self.horizon})"
+
+    def _forked(self) -> None:
+        """In the child of a fork: leave the parent's connections and locks alone."""
+        self.committer.forget()
+
+
+def _empty() -> dict[str, Any]:
+    return schema.dtypes(schema.DECISION) | {"__decision": schema.dtype("whole")}
+
+
+def needed() -> None:
+    """Raise an ImportError that names the extra, where SQLAlchemy or Alembic is missing."""
+    for package in ("sqlalchemy", "alembic"):
+        try:
+            __import__(package)
+        except ImportError:
+            raise errors.missing_extra(package, extra="log") from None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors, reading
-from dither.log import check, ledger, schema, storage
+from dither.log import check, reward_rules, schema, storage
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
@@ -88,13 +88,13 @@ class _Piece:
     """One file, folder or frame of a log."""
 
     def __init__(self, source: Any, rewards: str | None, require: tuple[str, ...]) -> None:
-        if rewards is not None and rewards not in ledger.RULES:
-            raise errors.unknown("rule for rewards", rewards, known=ledger.RULES)
+        if rewards is not None and rewards not in reward_rules.RULES:
+            raise errors.unknown("rule for rewards", rewards, known=reward_rules.RULES)
         self.where, self.about, self.require = words(source), {}, require
         self.report: Any = None
         self.names: tuple[str, ...] | None = None  # names of the features in the whole log
         self.received: Any = None  # the rewards of a folder, a lazy frame
-        self.decisions: storage.Decisions | None = None  # of a folder
+        self.decisions: storage.FolderDecisions | None = None  # of a folder
         if isinstance(source, Logged):
             self.scan, self.about, self.report = source.frame.lazy(), source.about, source.report
         elif isinstance(source, Scan):
@@ -115,11 +115,11 @@ class _Piece:
             self.height = self.decisions.height if self.decisions else self.scan.select(count).collect().item()
 
     def _folder(self, folder: Path, rewards: str | None) -> None:
-        received = storage.held(folder, "rewards")  # read first, so that each of them finds its decision
-        self.decisions = storage.Decisions(storage.held(folder, "decisions"))
+        received = storage.folder_rows(folder, "rewards")  # read first, so that each of them finds its decision
+        self.decisions = storage.FolderDecisions(folder)
         if not self.decisions.height:
             raise ValueError(f"{folder} holds no rows of a log: no decisions-* in it")
-        self.about = self.decisions.held.about
+        self.about = self.decisions.about
         self.rule = rewards or self.about.get("rewards", "sum")
         self.scan = self.decisions.empty.lazy()
         paths = [path for _, _, path in received.parts]

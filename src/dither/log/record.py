@@ -22,7 +22,7 @@ from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.log import schema
 from dither.log.check import ROUNDING
-from dither.log.ledger import id_text
+from dither.log.reward_rules import id_text
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)

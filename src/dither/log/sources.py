@@ -116,7 +116,7 @@ class LogSource:
             return Pieces(len(whole), split(whole, rows))
         if self.written and self.arms is not None:
             for folder in storage.days(self.path) or [self.path]:
-                self._silent(storage.Decisions(storage.held(folder, "decisions")).columns(SIZES[:3]).lazy())
+                self._silent(storage.FolderDecisions(folder).columns(SIZES[:3]).lazy())
         return reader.pieces(self._log(columns), rows=rows, **self.settings)
 
     def whole(self, columns: set[str]) -> Logged:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from dither.base import files
 from dither.log import schema
-from dither.log.ledger import Event
+from dither.log.reward_rules import Event
 
 PART = 1000  # rows of a journal that make a part
 MARK = b"dj1\n"
@@ -40,7 +40,7 @@ _JOURNAL = re.compile(r"(decisions|rewards)-(\d{12})\.journal")
 _PART = re.compile(r"(decisions|rewards)-(\d{12})-(\d{12})\.parquet")
 
 
-class Held(NamedTuple):
+class FolderRows(NamedTuple):
     """All rows of one kind in a folder."""
 
     parts: list[tuple[int, int, Path]]  # number of the first row, number after the last, path
@@ -54,7 +54,7 @@ class Held(NamedTuple):
         return (self.parts[-1][1] if self.parts else 0) + (0 if self.tail is None else self.tail.height)
 
 
-def held(folder: Path, what: str) -> Held:
+def folder_rows(folder: Path, what: str) -> FolderRows:
     """The rows that are there. While a writer is at work, these are the first rows that it has written, with no gap.
 
     Raises ValueError if a part is missing between others, or if a journal is damaged before its end.
@@ -75,7 +75,7 @@ def held(folder: Path, what: str) -> Held:
         tail.append(schema.ordered(frame.slice(at - first), says.get("names"), columns))
         at, about = first + frame.height, _latest(about, says)
     whole = _together(tail) if tail else None
-    return Held(listed, whole, _latest(about, {"names": columns}), [path for _, path in matches])
+    return FolderRows(listed, whole, _latest(about, {"names": columns}), [path for _, path in matches])
 
 
 def _latest(*about: dict[str, Any]) -> dict[str, Any]:
@@ -83,40 +83,41 @@ def _latest(*about: dict[str, Any]) -> dict[str, Any]:
     return {name: value for says in about for name, value in says.items() if value is not None}
 
 
-class Decisions:
+class FolderDecisions:
     """The decisions of a folder. A slice opens only the parts that hold its rows."""
 
-    def __init__(self, held: Held) -> None:
-        pl = schema.polars()
-        self.held, self.height, schemas = held, held.rows, {}
+    def __init__(self, folder: Path) -> None:
+        pl, schemas = schema.polars(), {}
+        self.stored = folder_rows(folder, "decisions")
+        self.about, self.height = self.stored.about, self.stored.rows
         self.columns_of: list[Sequence[str] | None] = []  # the names of the features of each part
-        for _, _, path in held.parts:
+        for _, _, path in self.stored.parts:
             with readable(path):
                 parquet = pl.read_parquet_schema(path)
             schemas[str(parquet)] = parquet  # most parts have the same columns
             self.columns_of.append(about_of(path).get("names"))
-            schema.agreed(held.about.get("names"), self.columns_of[-1], where=path)
+            schema.agreed(self.about.get("names"), self.columns_of[-1], where=path)
         empty = [pl.DataFrame(schema=parquet) for parquet in schemas.values()]
-        empty += [] if held.tail is None else [held.tail.clear()]
+        empty += [] if self.stored.tail is None else [self.stored.tail.clear()]
         self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
 
     def slice(self, at: int, rows: int) -> Any:
         """The rows from `at` on, with the columns of all parts. Their features are in one order, that of the names."""
         pl, frames, after = schema.polars(), [self.empty], at + rows
-        for (first, end, path), names in zip(self.held.parts, self.columns_of, strict=True):
+        for (first, end, path), names in zip(self.stored.parts, self.columns_of, strict=True):
             if first < after and at < end:
                 frame = read_part(path)[max(at - first, 0) : after - first]
-                frames.append(schema.ordered(frame, names, self.held.about.get("names")))
-        first = self.held.parts[-1][1] if self.held.parts else 0
-        if self.held.tail is not None and first < after:
-            frames.append(self.held.tail[max(at - first, 0) : after - first])
+                frames.append(schema.ordered(frame, names, self.about.get("names")))
+        first = self.stored.parts[-1][1] if self.stored.parts else 0
+        if self.stored.tail is not None and first < after:
+            frames.append(self.stored.tail[max(at - first, 0) : after - first])
         return pl.concat(frames, how="diagonal_relaxed")
 
     def columns(self, names: Collection[str]) -> Any:
         """A frame of all rows, with those of these columns that there are."""
-        pl, tail = schema.polars(), self.held.tail
+        pl, tail = schema.polars(), self.stored.tail
         frames = [self.empty.select(name for name in names if name in self.empty.columns)]
-        for _, _, path in self.held.parts:
+        for _, _, path in self.stored.parts:
             with readable(path):
                 here = pl.read_parquet_schema(path)
                 frames.append(pl.read_parquet(path, columns=[name for name in frames[0].columns if name in here]))
@@ -124,15 +125,15 @@ class Decisions:
         return pl.concat(frames, how="diagonal_relaxed")
 
 
-class Journal:
+class FolderAppender:
     """The writer's end: rows of one kind, appended to a folder."""
 
-    def __init__(self, folder: Path, what: str, held: Held) -> None:
-        """found : the rows that are there. Rows that an earlier writer left in journals become a part."""
-        self.folder, self.what, self.at = folder, what, held.rows
-        if held.tail is not None:
-            add_part(folder, what, self.at - held.tail.height, held.tail, held.about)
-        for path in held.journals:
+    def __init__(self, folder: Path, what: str, stored: FolderRows) -> None:
+        """stored : the rows that are there. Those that an earlier writer left in journals become a part."""
+        self.folder, self.what, self.at = folder, what, stored.rows
+        if stored.tail is not None:
+            add_part(folder, what, self.at - stored.tail.height, stored.tail, stored.about)
+        for path in stored.journals:
             path.unlink()
         self._handle: int | None = None
         self._path, self._end = folder, 0

@@ -5,11 +5,11 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from dither.base import errors
-from dither.log import ledger
+from dither.log import reward_rules
 
 
 class Terms(NamedTuple):
-    """What a ledger has settled. The parameters of `book.Ledger` say what each means."""
+    """What a ledger has settled. The parameters of `ledger.Ledger` say what each means."""
 
     rewards: str = "sum"
     horizon: timedelta | None = None
@@ -26,15 +26,15 @@ def wanted(
     Raises ValueError for a setting that no ledger can have.
     """
     if rewards is not None:
-        errors.among("rule for rewards", rewards, ledger.RULES)
+        errors.among("rule for rewards", rewards, reward_rules.RULES)
     if late is not None:
-        errors.among("rule for late rewards", late, ledger.LATE)
+        errors.among("rule for late rewards", late, reward_rules.LATE)
     return {
         "rewards": rewards,
         "horizon": _seconds(horizon),
-        "default": None if default is None else ledger.finite(default, "as the default"),
+        "default": None if default is None else reward_rules.finite(default, "as the default"),
         "late": late,
-        "parts": None if parts is None else ledger.parts(parts),
+        "parts": None if parts is None else reward_rules.parts(parts),
     }
 
 

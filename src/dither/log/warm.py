@@ -103,10 +103,10 @@ def _looked(parts: Iterator[Logged], missing: str | float) -> float | None:
     return None if ends[0] >= ends[1] else float(sums[0] / sums[1])
 
 
-def _stands(log: Logged) -> np.ndarray:
+def _stands(rows: Logged) -> np.ndarray:
     """How many decisions each row stands for (n,); 1 in a log without the column weight."""
-    s = log.weight
-    return np.ones(len(log)) if s is None else s
+    s = rows.weight
+    return np.ones(len(rows)) if s is None else s
 
 
 def _parts(log: Any, chunk: int, require: tuple[str, ...]) -> Any:
@@ -116,8 +116,7 @@ def _parts(log: Any, chunk: int, require: tuple[str, ...]) -> Any:
     return (log.filter((keep >= at) & (keep < at + chunk)) for at in range(0, len(log), chunk))
 
 
-def _rewarded(log: Logged, missing: str | float) -> Logged:
+def _rewarded(rows: Logged, missing: str | float) -> Logged:
     """The rows with a reward, whatever their propensities."""
-    pl = schema.polars()
-    frame = log.frame.with_columns(pl.lit(1.0).alias("propensity"), pl.lit("estimated").alias("propensity_kind"))
-    return replace(log, frame=frame, report=None).usable(missing=missing)
+    frame = rows.frame.with_columns(propensity=1.0, propensity_kind=schema.polars().lit("estimated"))
+    return replace(rows, frame=frame, report=None).usable(missing=missing)

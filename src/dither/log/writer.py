@@ -21,10 +21,10 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, ListDecision, ListDecisions, Vector
 from dither.deciding.decision import Choice
-from dither.log import claim, ledger, record, schema, stated, storage
-from dither.log.ledger import Answer
+from dither.log import claim, record, reward_rules, schema, stated, storage
 from dither.log.logged import Logged
 from dither.log.record import About, AboutRecord, Recorded, RecordedMany, Recorder
+from dither.log.reward_rules import Answer
 
 if TYPE_CHECKING:
     from dither.deciding.answers import OneOrMany
@@ -44,7 +44,7 @@ class Log:
         form)
     arm_set : whether to log a digest of the features on offer; None: if the features are not logged
     buffer : how many decisions, and rewards, wait for the next part; a kill loses no more than these
-    rewards : how several rewards of a decision count: "sum", "last" or "list" (`ledger`)
+    rewards : how several rewards of a decision count: "sum", "last" or "list" (`reward_rules`)
     policy, preset : texts that every row has; policy None: the policy and model of the bandit
 
     With disjoint slots, a slot keeps the id that `arms` gave it first, also when the folder is opened again. The id
@@ -69,7 +69,7 @@ class Log:
         preset: str | None = None,
     ) -> None:
         errors.at_least("buffer", buffer, 1)
-        errors.among("rule for rewards", rewards, ledger.RULES)
+        errors.among("rule for rewards", rewards, reward_rules.RULES)
         schema.usable_polars()
         self.path = None if path is None else Path(path)
         self.buffer, self.rewards = int(buffer), rewards
@@ -82,12 +82,12 @@ class Log:
         self._columns: tuple[str, ...] | None = None  # (d,) names of the features, in the order of the log
         self._lock = threading.RLock()
         self._rows: list[dict[str, Any]] = []
-        self._events: list[ledger.Event] = []
+        self._events: list[reward_rules.Event] = []
         self._written = 0  # decisions on the disk
-        self._disk: dict[str, storage.Journal] = {}  # "decisions" and "rewards"
+        self._disk: dict[str, storage.FolderAppender] = {}  # "decisions" and "rewards"
         self._slots: tuple[str, ...] | None = None  # (K,) ids of disjoint slots
         self._extra: tuple[str, ...] | None = None
-        self._ledger = ledger.Book()
+        self._ledger = reward_rules.RewardRegister()
         self._claim: claim.Claim | None = None
         self._closed, self._owner = False, os.getpid()
         if self.path is not None:
@@ -253,7 +253,7 @@ class Log:
         """
         with self._lock:
             self._open()
-            answer, event = self._ledger.reward(ledger.id_text(id), r, part=part, time=schema.moment(time))
+            answer, event = self._ledger.reward(reward_rules.id_text(id), r, part=part, time=schema.moment(time))
             if event is not None:
                 self._events.append(event)
                 try:
@@ -366,7 +366,7 @@ class Log:
 
     def _continue(self, folder: Path) -> None:
         """Continue a folder that is there: read its ids, its rewards and the ids of its slots."""
-        folders = {what: storage.held(folder, what) for what in ("decisions", "rewards")}
+        folders = {what: storage.folder_rows(folder, what) for what in ("decisions", "rewards")}
         about = folders["decisions"].about
         slots, names = about.get("slots"), about.get("names")
         self._columns = None if names is None else tuple(names)
@@ -383,9 +383,9 @@ class Log:
                 f"other Features made the features in {folder} ({before}) than the bandit has ({now}): give it a "
                 "folder of its own"
             )
-        self._disk = {what: storage.Journal(folder, what, held) for what, held in folders.items()}
+        self._disk = {what: storage.FolderAppender(folder, what, held) for what, held in folders.items()}
         number = 0
-        for _, _, path in storage.held(folder, "decisions").parts:
+        for _, _, path in storage.folder_rows(folder, "decisions").parts:
             with storage.readable(path):
                 names = list(schema.polars().read_parquet_schema(path))
                 ids = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
@@ -394,9 +394,9 @@ class Log:
                 self._ledger.enter(name, number)
                 number += 1
         self._written = number
-        for _, _, path in storage.held(folder, "rewards").parts:
+        for _, _, path in storage.folder_rows(folder, "rewards").parts:
             for row in storage.read_part(path).select(list(schema.EVENT)).iter_rows():
-                self._ledger.replay(ledger.Event(*row))
+                self._ledger.replay(reward_rules.Event(*row))
 
     @property
     def _mine(self) -> bool:

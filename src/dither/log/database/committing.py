@@ -60,7 +60,7 @@ class Rewarding(NamedTuple):
     sent: list[rewarding.Sent]
 
 
-class Waiting:
+class QueuedRequest:
     """What a call asks for, and what became of it. One of `result` and `error` is set when it is done."""
 
     __slots__ = ("asked", "done", "error", "result")
@@ -88,7 +88,7 @@ class Committer:
         self._begin()
 
     def _begin(self) -> None:
-        self._queue: list[Waiting] = []
+        self._queue: list[QueuedRequest] = []
         self.turn = threading.RLock()  # held while requests are committed; hold it to keep them waiting
 
     def forget(self) -> None:
@@ -155,7 +155,7 @@ class Committer:
     def submit(self, asked: Entering | Deciding | Rewarding) -> Any:
         """Wait until it is committed and on the disk; -> what became of each reward, or the result of `Deciding`."""
         self.begun()
-        mine = Waiting(asked)
+        mine = QueuedRequest(asked)
         self._queue.append(mine)  # one step for all threads, as the interpreter runs it
         while not mine.done:
             with self.turn:
@@ -169,7 +169,7 @@ class Committer:
             self._flush.due()
         return result
 
-    def _next(self, mine: Waiting) -> None:
+    def _next(self, mine: QueuedRequest) -> None:
         """Commit what is in the queue. An error that is no error of one request is the end of all of them."""
         requests, self._queue[:MOST] = self._queue[:MOST], []
         try:
@@ -187,7 +187,7 @@ class Committer:
             self._flush.stop()
         self.closed = True
 
-    def commit(self, requests: list[Waiting]) -> None:
+    def commit(self, requests: list[QueuedRequest]) -> None:
         """One transaction for all. A request that the rules refuse ends with its error and leaves the others alone."""
         try:
             ended = self._tried(requests)
@@ -210,7 +210,7 @@ class Committer:
         for request, (result, error) in zip(requests, ended, strict=True):
             request.end((result, number), error)
 
-    def _alone(self, requests: list[Waiting]) -> None:
+    def _alone(self, requests: list[QueuedRequest]) -> None:
         """One transaction for each, so that each has its own error."""
         for request in requests:
             try:
@@ -220,7 +220,7 @@ class Committer:
             except Exception as error:
                 request.end(error=error)
 
-    def _tried(self, requests: list[Waiting]) -> list[tuple[Any, Exception | None]]:
+    def _tried(self, requests: list[QueuedRequest]) -> list[tuple[Any, Exception | None]]:
         """`_transaction`, again where another one stood in its way."""
         for _ in range(TRIES - 1):
             try:
@@ -229,7 +229,7 @@ class Committer:
                 time.sleep(random.uniform(0, 0.01))  # so that two that crossed do not cross again
         return self._transaction(requests)
 
-    def _transaction(self, requests: list[Waiting]) -> list[tuple[Any, Exception | None]]:
+    def _transaction(self, requests: list[QueuedRequest]) -> list[tuple[Any, Exception | None]]:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
         new = [request.asked.rows for request in requests if isinstance(request.asked, Entering)]
         paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, Rewarding)]

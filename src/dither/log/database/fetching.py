@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from dither.log import ledger, schema
+from dither.log import reward_rules, schema
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
 
@@ -65,7 +65,9 @@ def events(connection: sa.Connection, home: Home) -> Any:
     A conflict and a late reward are marked as `conflict`: they never count.
     """
     names = ("decision", "part", "reward", "time", "standing")
-    there = _REWARD.reward.is_not(None) & _REWARD.standing.in_([sa.literal_column(f"'{one}'") for one in ledger.EVENTS])
+    there = _REWARD.reward.is_not(None) & _REWARD.standing.in_(
+        [sa.literal_column(f"'{one}'") for one in reward_rules.EVENTS]
+    )
     mine = sa.select(*[_REWARD[name] for name in names]).where(there).order_by(_REWARD.seq)
     pl, types = schema.polars(), schema.dtypes(schema.EVENT)
     frames = []

@@ -51,7 +51,7 @@ class Changes(NamedTuple):
     shadow: int  # number of the shadow
 
 
-class Held(NamedTuple):
+class Lease(NamedTuple):
     """The lease, as its holder knows it."""
 
     holder: str
@@ -70,37 +70,37 @@ def free(connection: sa.Connection, home: Home, holder: str) -> bool:
     return row.holder in ("", holder) or row.expires <= home.now(connection)
 
 
-def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> Held | None:
+def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> Lease | None:
     """The lease, where nobody else has it; else None."""
     now = home.now(connection)
     row = connection.execute(sa.select(_LEASE.holder, _LEASE.fence, _LEASE.expires).with_for_update()).one()
     if row.holder not in ("", holder) and row.expires > now:
         return None
-    held = Held(holder, row.fence + (row.holder != holder), seconds)
-    new = dict(holder=holder, fence=held.fence, expires=now + int(seconds * 1e6))
+    lease = Lease(holder, row.fence + (row.holder != holder), seconds)
+    new = dict(holder=holder, fence=lease.fence, expires=now + int(seconds * 1e6))
     connection.execute(sa.update(sql_tables.lease).values(new))
-    return held
+    return lease
 
 
-def renew(connection: sa.Connection, home: Home, held: Held) -> Changes | None:
+def renew(connection: sa.Connection, home: Home, lease: Lease) -> Changes | None:
     """Renew the lease where it is still the holder's; it is then locked until the transaction ends.
 
     -> what has changed so far; None where the lease is another's
     """
-    until = home.now(connection) + int(held.seconds * 1e6)
-    rows = home.quick(connection, _RENEW, holder=held.holder, fence_=held.fence, until=until)
+    until = home.now(connection) + int(lease.seconds * 1e6)
+    rows = home.quick(connection, _RENEW, holder=lease.holder, fence_=lease.fence, until=until)
     return Changes(*rows[0]) if rows else None
 
 
-def check(connection: sa.Connection, home: Home, held: Held) -> Changes | None:
+def check(connection: sa.Connection, home: Home, lease: Lease) -> Changes | None:
     """As `renew`, and the lease ends when it did before. Nothing is written, so it is quicker."""
-    rows = home.quick(connection, _CHECK, holder=held.holder, fence_=held.fence)
+    rows = home.quick(connection, _CHECK, holder=lease.holder, fence_=lease.fence)
     return Changes(*rows[0]) if rows else None
 
 
-def release(connection: sa.Connection, held: Held) -> None:
+def release(connection: sa.Connection, lease: Lease) -> None:
     """Let another process learn."""
-    mine = (_LEASE.holder == held.holder) & (_LEASE.fence == held.fence)
+    mine = (_LEASE.holder == lease.holder) & (_LEASE.fence == lease.fence)
     connection.execute(sa.update(sql_tables.lease).where(mine).values(holder="", expires=0))
 
 
@@ -113,10 +113,12 @@ def begin(connection: sa.Connection, number: int, *, most: int = MOST) -> int:
     ).rowcount
 
 
-def number(connection: sa.Connection, home: Home, held: Held, batch: int, rows: int, slots: int | None = None) -> None:
+def number(
+    connection: sa.Connection, home: Home, lease: Lease, batch: int, rows: int, slots: int | None = None
+) -> None:
     """Record that there is a batch, of so many rows, before which the bandit gets so many slots."""
     now = home.now(connection)
-    home.quick(connection, _NUMBER, number=batch, time=now, rows=rows, fence=held.fence, slots=slots)
+    home.quick(connection, _NUMBER, number=batch, time=now, rows=rows, fence=lease.fence, slots=slots)
 
 
 def last(connection: sa.Connection) -> int:
@@ -157,7 +159,7 @@ def snapshot(connection: sa.Connection, *, after: int) -> Any:
 def keep(
     connection: sa.Connection,
     home: Home,
-    held: Held,
+    lease: Lease,
     batch: int,
     data: bytes,
     *,
@@ -169,7 +171,7 @@ def keep(
     shadow : the number and the bytes of the shadow that learns
     """
     connection.execute(sa.delete(sql_tables.snapshots).where(_SNAPSHOT.batch == batch))
-    new: dict[str, Any] = dict(batch=batch, time=home.now(connection), fence=held.fence, bytes=data)
+    new: dict[str, Any] = dict(batch=batch, time=home.now(connection), fence=lease.fence, bytes=data)
     if shadow is not None:
         new |= dict(shadow=shadow[0], shadow_bytes=shadow[1])
     connection.execute(sa.insert(sql_tables.snapshots).values(new))

@@ -1,10 +1,10 @@
-"""Rewards into the table, by the rules of `ledger`; and the horizon, when it passes."""
+"""Rewards into the table, by the rules of `reward_rules`; and the horizon, when it passes."""
 
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from dither.log import ledger
+from dither.log import reward_rules
 from dither.log.database import sql_tables
 from dither.log.database.entering import TOGETHER
 from dither.log.database.home import Home
@@ -13,7 +13,7 @@ _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 _COUNTS = sql_tables.counts(_REWARD.standing)
 _COLUMNS = ["decision", "part", "reward", "time", "standing", "batch"]
 _INSERT = sql_tables.rewards.insert()
-_LEARNT = ("counted", ledger.WHOLE)  # by whoever has written them; a default is learnt later
+_LEARNT = ("counted", reward_rules.WHOLE)  # by whoever has written them; a default is learnt later
 _FIELDS: list[Any] = [_DECISION[name] for name in ("id", "number", "deadline", "closed", "erased", "x", "slot", "time")]
 _FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
 _PAID = sa.select(_REWARD.part, _REWARD.reward).where(
@@ -30,7 +30,7 @@ class Sent(NamedTuple):
     time: int  # microseconds
 
 
-class Waiting(NamedTuple):
+class UnpaidDecision(NamedTuple):
     """A decision without a reward."""
 
     id: str
@@ -54,7 +54,7 @@ class Standing(NamedTuple):
 class Rules(NamedTuple):
     """What the settings of the ledger say of rewards."""
 
-    late: str  # one of ledger.LATE
+    late: str  # one of reward_rules.LATE
     default: float | None  # the reward of a decision whose horizon has passed without one
     parts: tuple[str, ...] = ()  # which make a decision complete; (): none are told
 
@@ -90,7 +90,7 @@ class Judge:
         """Raise LookupError for a reward that has no decision, or whose decision was erased."""
         row = self._known.get(sent.id)
         if row is None:
-            raise ledger.unknown(sent.id)
+            raise reward_rules.unknown(sent.id)
         if row.erased is not None:
             raise LookupError(f"decision {sent.id!r} was erased, with its reward: it takes no other")
 
@@ -99,7 +99,7 @@ class Judge:
         row, part = self._known[sent.id], sent.part or ""
         passed = row.closed or (row.deadline is not None and sent.time > row.deadline)
         counted = self._paid.get((row.number, part))
-        said = ledger.answer(sent.reward, counted=counted, late=passed and self.rules.late == "kept")
+        said = reward_rules.answer(sent.reward, counted=counted, late=passed and self.rules.late == "kept")
         if said != "known":
             self.rows.append((row.number, part, sent.reward, sent.time, said))
         if said == "counted":
@@ -114,8 +114,8 @@ class Judge:
         """Keep the sum of the parts, if this part was the last that was missing."""
         paid = [self._paid.get((row.number, part)) for part in self.rules.parts]
         if None not in paid:
-            total = ledger.total(paid)  # type: ignore[arg-type]
-            self.rows.append((row.number, "", total, time, ledger.WHOLE))
+            total = reward_rules.total(paid)  # type: ignore[arg-type]
+            self.rows.append((row.number, "", total, time, reward_rules.WHOLE))
             self.taught.append((row.x, row.slot, total, row.time))
 
 
@@ -137,7 +137,7 @@ def _summed(connection: sa.Connection, numbers: list[int]) -> dict[int, float]:
     parts: dict[int, list[float]] = {}
     for number, r in connection.execute(sa.select(_REWARD.decision, _REWARD.reward).where(mine)):
         parts.setdefault(number, []).append(r)
-    return {number: ledger.total(paid) for number, paid in parts.items()}
+    return {number: reward_rules.total(paid) for number, paid in parts.items()}
 
 
 def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int:
@@ -153,7 +153,7 @@ def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int
         some = _summed(connection, waiting) if rules.parts else {}
         unpaid += [number for number in waiting if number not in some]
         if rules.late == "kept":
-            ended += [(number, "", some[number], now, ledger.WHOLE) for number in waiting if number in some]
+            ended += [(number, "", some[number], now, reward_rules.WHOLE) for number in waiting if number in some]
         connection.execute(sa.update(sql_tables.decisions).where(mine).values(closed=True))
     if rules.default is not None:
         ended += [(number, "", rules.default, now, "default") for number in unpaid]
@@ -161,9 +161,9 @@ def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int
     return len(unpaid)
 
 
-def pending(connection: sa.Connection, rules: Rules, after: int, limit: int) -> list[tuple[int, Waiting]]:
+def pending(connection: sa.Connection, rules: Rules, after: int, limit: int) -> list[tuple[int, UnpaidDecision]]:
     """The first decisions with a number above `after` that wait for a reward, with their numbers."""
     waits = _unpaid(rules) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
     fields = sa.select(_DECISION.number, _DECISION.id, _DECISION.time, _DECISION.deadline).where(waits)
     rows = connection.execute(fields.order_by(_DECISION.number).limit(limit)).all()
-    return [(number, Waiting(*waiting)) for number, *waiting in rows]
+    return [(number, UnpaidDecision(*waiting)) for number, *waiting in rows]

@@ -9,7 +9,7 @@ than rows with higher numbers (`lessons`).
 
 import sqlalchemy as sa
 
-from dither.log import ledger
+from dither.log import reward_rules
 
 PREFIX = "dither_"
 metadata = sa.MetaData()
@@ -20,12 +20,12 @@ Bytes = sa.LargeBinary()
 
 def counts(standing: sa.Column) -> sa.ColumnElement[bool]:
     """Whether an event counts, as SQL without parameters, since an index needs it."""
-    return _among(standing, ledger.COUNTS)
+    return _among(standing, reward_rules.COUNTS)
 
 
 def teaches(standing: sa.Column) -> sa.ColumnElement[bool]:
     """Whether an event may teach a bandit, as SQL without parameters. A part has batch 0: it never teaches alone."""
-    return _among(standing, (*ledger.COUNTS, ledger.WHOLE))
+    return _among(standing, (*reward_rules.COUNTS, reward_rules.WHOLE))
 
 
 def _among(standing: sa.Column, names: tuple[str, ...]) -> sa.ColumnElement[bool]:
@@ -79,7 +79,7 @@ rewards = sa.Table(
     sa.Column("part", sa.Text, nullable=False),  # "": the decision has one reward without a name
     sa.Column("reward", sa.Double),  # null: erased
     sa.Column("time", Whole, nullable=False),
-    sa.Column("standing", sa.Text, nullable=False),  # one of ledger.EVENTS, or ledger.WHOLE
+    sa.Column("standing", sa.Text, nullable=False),  # one of reward_rules.EVENTS, or reward_rules.WHOLE
     sa.Column("batch", Whole),  # in which it was learnt; 0: a part, which is learnt in the sum of all parts
 )
 for name, columns, where in (
