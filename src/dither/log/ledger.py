@@ -20,7 +20,7 @@ from dither.deciding.answers import Decision, Decisions
 from dither.log import flushing, record, reward_rules, schema, stated, storage, terms
 from dither.log.logged import Logged
 from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder
-from dither.log.reward_rules import Answer, Many
+from dither.log.reward_rules import Answer, Many, id_text
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -199,7 +199,7 @@ class Ledger:
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
         at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
-        texts = [reward_rules.id_text(one) for one in ids]
+        texts = [id_text(one) for one in ids]
         sent = [
             rewarding.Sent(i, reward_rules.finite(one, f"for decision {i!r}"), part, at)
             for i, one in zip(texts, rs, strict=True)
@@ -300,7 +300,7 @@ class Ledger:
         if isinstance(ids, (str, bytes)):
             raise TypeError(f"erase takes a list of ids, got {ids!r}: erase([{ids!r}])")
         by, sought = (
-            ("id", [reward_rules.id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
+            ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
         )
         if by in schema.COLUMNS and ids is None:
             raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
