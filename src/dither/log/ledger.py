@@ -299,9 +299,7 @@ class Ledger:
             raise TypeError("erase takes ids, or one column of your own: erase(['id', ...]) or erase(user='u7')")
         if isinstance(ids, (str, bytes)):
             raise TypeError(f"erase takes a list of ids, got {ids!r}: erase([{ids!r}])")
-        by, sought = (
-            ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
-        )
+        by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
         if by in schema.COLUMNS and ids is None:
             raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
         if sought is None:
