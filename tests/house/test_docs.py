@@ -217,7 +217,7 @@ def _within(module, parts):
     try:
         found = importlib.import_module(module)
     except ImportError:
-        return not parts and (ROOT / "src" / module.replace(".", "/")).with_suffix(".pyi").exists()  # for checkers alone
+        return not parts and (ROOT / "src" / module.replace(".", "/")).with_suffix(".pyi").exists()  # a stub
     for part in parts:
         if not hasattr(found, part):
             return part in getattr(found, "__annotations__", {})
