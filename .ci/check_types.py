@@ -1,5 +1,7 @@
 """What mypy --strict and pyright say of code that uses dither: examples/, the Python blocks of README.md and docs/*.md.
 
+Nothing is downloaded: pyright and node come as wheels, by the extra `lint`.
+
 A page is one file, and its blocks stand on the lines where the page has them. A block whose first line is `# name.py`
 is a file of the reader's, too. The library is taken as users have it: the checkers say nothing of its inside. In
 `.ci/misspelt.py` they must find a mistake on each line that is marked so, and on no other.
@@ -46,6 +48,7 @@ def mistakes(folder: Path, checker: str) -> list[tuple[str, int, str]]:
     files = sorted(path.name for path in folder.glob("*.py"))
     command = [sys.executable, "-m", *CHECKERS[checker], *files]
     env = os.environ | dict.fromkeys(("MYPYPATH", "PYTHONPATH"), str(ROOT / "src"))  # the second is pyright's
+    env["PYRIGHT_PYTHON_IGNORE_WARNINGS"] = "1"  # without it, pyright asks a registry for a later version of itself
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=env)
     places = [match.groups() for line in done.stdout.splitlines() if (match := PLACE.match(line))]
     if done.returncode not in (0, 1) or bool(done.returncode) != bool(places):
