@@ -264,9 +264,9 @@ def _outcome(search: Search, look: Reading, step: NewtonStep, *, last: bool, lat
     ends = (left, error, H.reach, theta, look.zmax, bound, search.looks + 1)
     solution = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
     if aim.drift is not None:  # of those that are idle the bound says how far rounding reaches
-        here = xp.where(H.offset <= H.blur, 1.0, 0.0)  # of H: an outcome is certain of a step from there alone
+        here = xp.astype(H.offset <= H.blur, slope.dtype)  # of H: an outcome is certain of a step from there alone
         tol = xp.where(rest, aim.looked[0], here) * aim.tol
-        drift = xp.where(rest, aim.looked[1], aim.drift) + 2 * H.blur
+        drift = xp.where(rest, aim.looked[1], xp.full_like(slope, aim.drift)) + 2 * H.blur
         end = (bound[..., 0] <= tol) & (bound[..., 1] <= drift) | idle
         return end, end & False, solution
     end = sharp = (a <= SHARP + H.blur) & (beyond + wrong <= noise) & (True if rest is None else ~rest)
