@@ -26,7 +26,7 @@ ROUNDING = 1e-15  # is added, as a share of the request's largest score: a sum t
 _LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # no `spread` is a larger share of the largest score
 
 
-def log(p: ArrayLike) -> np.ndarray:
+def ln(p: ArrayLike) -> np.ndarray:
     """The logarithm of probabilities in NumPy; -inf of 0."""
     with np.errstate(divide="ignore"):
         return np.log(p)
@@ -43,10 +43,7 @@ def backend(device: str | None) -> Any:
     """NumPy for None, else torch, which then holds all arrays on that device. Raises ValueError if torch has none."""
     if device is None:
         return array_api_compat.numpy
-    try:
-        xp = importlib.import_module("array_api_compat.torch")
-    except ImportError:
-        raise errors.missing_extra("torch", extra="torch") from None
+    xp = errors.imported("array_api_compat.torch", "torch", extra="torch")
     torch_device(device)
     return xp
 

@@ -102,11 +102,7 @@ def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _joblib() -> Any:
-    try:
-        import joblib
-    except ImportError:
-        raise errors.missing_extra("joblib", extra="experiments") from None
-    return joblib
+    return errors.imported("joblib", "joblib", extra="experiments")
 
 
 @contextmanager
@@ -117,11 +113,7 @@ def _loky(workers: Workers) -> Iterator[None]:
 
 @contextmanager
 def _dask(workers: Workers) -> Iterator[None]:
-    try:
-        import distributed
-    except ImportError:
-        raise errors.missing_extra("Dask", extra="dask") from None
-    joblib = _joblib()
+    distributed, joblib = errors.imported("distributed", "Dask", extra="dask"), _joblib()
     joblib.register_parallel_backend("dither-dask", _dask_backend)
     with ExitStack() as stack:
         address = workers.cluster
@@ -168,11 +160,7 @@ def _dask_backend(**options: Any) -> Any:
 @contextmanager
 def _ray(workers: Workers) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to Ray's makers
-    try:
-        import ray
-    except ImportError:
-        raise errors.missing_extra("Ray", extra="ray") from None
-    joblib = _joblib()
+    ray, joblib = errors.imported("ray", "Ray", extra="ray"), _joblib()
     joblib.register_parallel_backend("dither-ray", _ray_backend)
     ours = not ray.is_initialized()
     if ours:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from dither.base import errors
+from dither.base import arrays, errors
 from dither.noise import slices
 
 _ROOT_HALF = math.sqrt(0.5)
@@ -137,8 +137,7 @@ class BallMarginal:
         """log P(z' <= z). Where P underflows: log of x^a (1-x)^a/(a B(a, a)) Σ_n Π_{i<=n} x (2a+i-1)/(a+i)."""
         x = np.asarray(self._share(z))
         p = special.betainc(self._a, self._a, x)
-        with np.errstate(divide="ignore"):
-            answer = np.asarray(np.log(p))
+        answer = np.asarray(arrays.ln(p))
         far = (p < 1e-290) & (x > 0)
         if np.any(far):
             answer[far] = _log_betainc(self._a, x[far])

@@ -66,7 +66,7 @@ class Stated(NamedTuple):
     def log_propensities(self, *, mask: Array | None = None) -> Array:
         """Their logarithms; -inf for an arm that is never shown."""
         if self.log_rule is None:
-            return arrays.log(arrays.numpy(self.propensities(mask=mask)))
+            return arrays.ln(arrays.numpy(self.propensities(mask=mask)))
         return self.log_rule(self.r, self.tied, mask)
 
 
@@ -125,7 +125,7 @@ class SquareCB:
     def __post_init__(self) -> None:
         if isinstance(self.gamma, str):
             if self.gamma != "theory":
-                raise errors.unknown("schedule of gamma", self.gamma, known=("a number", "theory"))
+                raise errors.unknown("schedule of gamma", self.gamma, names=("a number", "theory"))
         else:
             errors.within("gamma", self.gamma, 0, errors.LARGEST)
         errors.within("power", self.power, 0, 1)

@@ -81,7 +81,7 @@ class Regressor(Answering):
         schedule = (1 if self.partial else "doubling") if self.refit is None else self.refit
         if isinstance(schedule, str):
             if schedule not in get_args(Schedule):
-                raise errors.unknown("refit", schedule, known=(*get_args(Schedule), "a number of observations"))
+                raise errors.unknown("refit", schedule, names=(*get_args(Schedule), "a number of observations"))
         else:
             errors.at_least("refit", schedule, 1)
         errors.positive("factor", self.factor)
