@@ -74,6 +74,11 @@ def blank(like: Array, *shape: int, dtype: Any = None) -> Array:
     return namespace(like).zeros((*like.shape[:-1], *shape), dtype=dtype or like.dtype, device=device(like))
 
 
+def beside(A: Any, like: Array) -> Array:
+    """The numbers of A in an array of the library of `like`, and on its device."""
+    return namespace(like).asarray(A, device=device(like))
+
+
 def special(name: str, x: Array) -> Array:
     """A special function by its name in both scipy.special and torch.special, such as "ndtr" and "erfcx"."""
     if type(x) is np.ndarray or isinstance(x, np.generic):
@@ -163,6 +168,11 @@ def largest(x: Any) -> float:
     return float(namespace(x).max(x)) if 0 not in x.shape else 0.0
 
 
+def gram_trace(A: Array) -> Array:
+    """tr A'A = Σ a_ij² of each matrix: (..., n, d) -> (...)."""
+    return namespace(A).sum(namespace(A).vecdot(A, A), axis=-1)
+
+
 def outer(a: Array, b: Array) -> Array:
     """a b' for a (..., n), b (..., m) -> (..., n, m)."""
     if a.ndim == 1 and type(a) is np.ndarray:
@@ -175,6 +185,13 @@ def some(x: Array) -> bool:
     if x.ndim == 0:
         return bool(x)
     return bool(x.any()) if hasattr(x, "any") else bool(namespace(x).any(x))
+
+
+def finite(A: Array) -> bool:
+    """Whether all entries are finite."""
+    if type(A) is np.ndarray and np.vdot(A, A) < math.inf:
+        return True  # the usual case, at once
+    return bool(namespace(A).all(namespace(A).isfinite(A)))
 
 
 def pick(A: Array, i: Array, *, rank: int) -> Array:

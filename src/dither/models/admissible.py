@@ -166,7 +166,7 @@ class Admissible(LinearModel):
             if not bool(inside[run]):
                 W = AdmissibleSet(X[run], count[run], float(weight[run]), limit[run], self.S)
                 theta[run], F[run], gap[run] = nearest(W, theta[run])
-        return tuple(xp.asarray(A, device=arrays.device(estimate)) for A in (theta, F, gap))
+        return tuple(arrays.beside(A, estimate) for A in (theta, F, gap))
 
 
 class AdmissibleSet(NamedTuple):
@@ -229,7 +229,7 @@ def _solved(rows: History, start: Array, lam: Array) -> tuple[Array, Array, Arra
     solution = batched.solve(problem, flat(start, d), Aim(xp.full_like(problem.rho, 1e-8)), Curvature())
     trace = d * problem.rho + xp.sum(count * square, axis=-1) / 4
     unit = (d + 4) * digits.SAFETY * digits.UNIT
-    inverse = xp.sum(xp.vecdot(solution.F, solution.F), axis=-1)
+    inverse = arrays.gram_trace(solution.F)
     rho = 2 * solution.slope + unit * xp.sqrt(trace) * arrays.norms(solution.theta)
     omega = solution.offset + unit * xp.sqrt(trace * inverse)
     error = xp.stack([rho, xp.where(omega < digits.MOST, omega, digits.MOST)], axis=-1)

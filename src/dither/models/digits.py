@@ -55,7 +55,7 @@ def grown(lost: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, thet
         terms = (math.sqrt(trace * before[1]), float(e) * math.sqrt(1 - 1 / s), float(r), _length(theta))
         return np.array(_after(before, trace, now, *terms, rules=(math.sqrt, min, math.hypot, math.hypot)))
     xp = arrays.namespace(x)
-    trace, now = lost[..., 0] + xp.vecdot(x, x), xp.sum(xp.vecdot(F, F), axis=-1)
+    trace, now = lost[..., 0] + xp.vecdot(x, x), arrays.gram_trace(F)
     return _stacked(lost, trace, now, xp.sqrt(trace * lost[..., 1]), e * xp.sqrt(1 - 1 / s), r, arrays.norms(theta))
 
 
@@ -65,7 +65,7 @@ def grown_many(lost: Array, *, X: Array, e: Array, r: Array, F: Array, theta: Ar
     if not n:
         return lost
     trace = lost[..., 0] + xp.sum(xp.vecdot(X, X), axis=-1)
-    more, now = xp.sqrt(n * d * trace * lost[..., 1]), xp.sum(xp.vecdot(F, F), axis=-1)
+    more, now = xp.sqrt(n * d * trace * lost[..., 1]), arrays.gram_trace(F)
     e, r = (xp.sqrt(n * xp.vecdot(part, part)) for part in (e, r))
     return _stacked(lost, trace, now, more, e, r, n**0.5 * arrays.norms(theta))
 
@@ -127,8 +127,7 @@ def of(lost: Array) -> Rounding:
 
 def reach(F: Array) -> Array:
     """A number that no width is larger than, in lengths of x: F (..., d, d) -> (...)."""
-    xp = arrays.namespace(F)
-    return xp.sqrt(xp.sum(xp.vecdot(F, F), axis=-1))
+    return arrays.namespace(F).sqrt(arrays.gram_trace(F))
 
 
 def _length(theta: np.ndarray) -> float:

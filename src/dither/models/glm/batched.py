@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models.glm import certificate, hessian, objective, rounding
-from dither.models.glm.objective import Problem, Reading
+from dither.models.glm.objective import Look, Problem
 
 STEPS = 400  # passes at most; a few are enough
 AGAIN = 60  # passes after which a problem that is not solved starts anew at θ = 0
@@ -191,7 +191,7 @@ def _ahead(search: Search) -> Search:
     return search._replace(theta=theta, z=z, near=near, looks=looks)
 
 
-def _curved(search: Search, look: Reading) -> Curvature:
+def _curved(search: Search, look: Look) -> Curvature:
     """H for the point at hand, computed anew where it is stale."""
     xp, (problem, aim, H), theta = arrays.namespace(search.theta), search[:3], search.theta
     if aim.drift is None:
@@ -216,7 +216,7 @@ def _curved(search: Search, look: Reading) -> Curvature:
     return Curvature(*_put(H, stale, new)) if fewer else new
 
 
-def _step(search: Search, look: Reading) -> tuple[Search, NewtonStep]:
+def _step(search: Search, look: Look) -> tuple[Search, NewtonStep]:
     """The step -FF'∇J. One that moves a logit by more than `LONGEST` is shortened to that."""
     (problem, aim, H), xp, dz = search[:3], arrays.namespace(search.theta), None
     half = arrays.dot(H.F.mT, look.g)
@@ -238,7 +238,7 @@ def _step(search: Search, look: Reading) -> tuple[Search, NewtonStep]:
     return search, NewtonStep(N, slope, noise, dz, move)
 
 
-def _outcome(search: Search, look: Reading, step: NewtonStep, *, last: bool, late: bool) -> tuple[Array, Array, Any]:
+def _outcome(search: Search, look: Look, step: NewtonStep, *, last: bool, late: bool) -> tuple[Array, Array, Any]:
     """Which problems have come to an end, which of those are lost, (G,), and the solutions of the others.
 
     last : the start is the last one; late : so is the pass, and all are to have solutions

@@ -25,7 +25,6 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
-import array_api_compat
 import array_api_compat.numpy
 
 from dither import links
@@ -140,9 +139,9 @@ class GLM(Forgetting, LinearModel):
         extra = None if self.forgets else statistics.init(needs, zeros, lam=self.lam)
         kept, rows = lazy.init(zeros, self.rho, self.lam), history.init(zeros)
         F, H = factor.identity(zeros, 1 / self.lam**0.5), None
-        if self.fades:
+        if self.follows:
             kept, H = kept._replace(left=zeros[..., 0] + 1.0), factor.identity(zeros, self.lam)
-        if self.forgets and self.window is None:
+        if self.fades:
             kept = kept._replace(mass=zeros[..., 0] + 0.0, unread=rows.rows + 0)
         now = None if self.half_life is None else zeros[..., 0] + forgetting.BEFORE
         return GLMState(F, zeros, G, kept, rows, extra, H, now)
@@ -191,13 +190,13 @@ class GLM(Forgetting, LinearModel):
     def gram_width(self, state: GLMState, X: Array) -> Array:
         """‖x_i‖ in the norm of V⁻¹, V = λI + Σ xx': X (..., K, d) -> (..., K)."""
         if self.forgets:
-            return forgotten.gram_width(self, state, X)
+            return arrays.norms(X @ arrays.root_of_inverse(forgotten.gram(state, self.lam)))
         return arrays.norms(X @ state.extra.gram_width)
 
     def gram_sample(self, state: GLMState, eta: Array) -> Array:
         """N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
         if self.forgets:
-            return forgotten.gram_sample(state, eta)
+            return statistics.matrix_sample(forgotten.gram(state, 0.0), eta)
         return statistics.gram_sample(state.extra.gram, eta)
 
     def hessian_sample(self, state: GLMState, eta: Array) -> Array:
@@ -239,7 +238,7 @@ class GLM(Forgetting, LinearModel):
         """
         xp, kept, d = arrays.namespace(state.theta), state.lazy, state.theta.shape[-1]
         unit = (d + 4) * rounding.UNIT
-        inverse = kept.inverse if state.G is None else lazy.square(state.F)
+        inverse = kept.inverse if state.G is None else arrays.gram_trace(state.F)
         rho = kept.stretch * (kept.noise + unit * xp.sqrt(kept.trace) * arrays.norms(state.theta))
         omega = certificate.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
         return digits.shaped(rho, omega)
@@ -254,9 +253,9 @@ class GLM(Forgetting, LinearModel):
         return 8 * (int(1.5 * rows) * (dim + 2) + 4 * dim * dim + lazy.cap(rounds, dim) * (dim + 2))
 
     @property
-    def fades(self) -> bool:
-        """Whether older rows count for less by a factor, and the bound is kept through that; else each pass is read."""
-        return (self.discount < 1 or self.half_life is not None) and not self.apart
+    def follows(self) -> bool:
+        """Whether the bound follows rows that fade; else the history is read after each of them."""
+        return self.fades and not self.apart
 
     @property
     def apart(self) -> bool:

@@ -92,8 +92,7 @@ class Network(Trained):
         if not self.hidden:
             raise ValueError("hidden must have at least one layer, such as (50,); for none take a linear model")
         errors.among("output", self.output, losses.OUTPUTS)
-        if self.slots is not None:
-            errors.at_least("slots", self.slots, 1)
+        errors.at_least("slots", self.slots, 1, or_none=True)
         for name in ("batch", "every", "steps"):
             errors.at_least(name, getattr(self, name), 1)
         errors.within("lr", self.lr, 1e-30, 1e3)
@@ -104,10 +103,9 @@ class Network(Trained):
         for name in ("weight_decay", "a"):
             errors.within(name, getattr(self, name), 0, 1e6)
         errors.true_or_false("once", self.once)
-        if self.window is not None:
-            errors.at_least("window", self.window, 1)
-            if self.window < self.batch:
-                raise ValueError(f"window must be at least batch={self.batch}, got {self.window}")
+        errors.at_least("window", self.window, 1, or_none=True)
+        if self.window is not None and self.window < self.batch:
+            raise ValueError(f"window must be at least batch={self.batch}, got {self.window}")
         errors.among("dtype", self.dtype, get_args(losses.Precision))
         if self.module is None and not self.convolutions and (self.image is not None or self.device != "cpu"):
             raise ValueError("image and device are for convolutions or a module of your own: leave them out")
