@@ -112,24 +112,6 @@ def shaped(rho: Array, omega: Array) -> Rounding:
     return Rounding(rho[..., None], omega[..., None])
 
 
-def of(lost: Array) -> Rounding:
-    """ρ and ω of a factor that is updated, `lost` (..., 6), or made anew from sums, (..., 3) as `fading` counts it.
-
-    Numbers for one bandit, (..., 1) with leading axes.
-    """
-    D, q, most = (2, 4, MOST) if lost.shape[-1] == 6 else (1, 2, WORST)
-    if lost.ndim == 1 and type(lost) is np.ndarray:
-        return Rounding(LOST * lost.item(q), min(LOST * lost.item(D), most))
-    xp = arrays.namespace(lost)
-    omega = LOST * lost[..., D : D + 1]
-    return Rounding(LOST * lost[..., q : q + 1], xp.where(omega < most, omega, xp.full_like(omega, most)))
-
-
-def reach(F: Array) -> Array:
-    """A number that no width is larger than, in lengths of x: F (..., d, d) -> (...)."""
-    return arrays.namespace(F).sqrt(arrays.gram_trace(F))
-
-
 def _length(theta: np.ndarray) -> float:
     """‖θ̂‖, also where its square overflows."""
     square = float(theta @ theta)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.base import arrays, trees
+from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import factor, history, statistics
 from dither.models.glm import apart, batched, lazy, single
@@ -21,7 +21,6 @@ from dither.models.glm.batched import Aim, Curvature, Solution
 from dither.models.glm.objective import Problem
 from dither.models.glm.single import Reach
 from dither.models.history import History
-from dither.models.model import sound
 
 SOLVED = 128  # rows below which "certified" is "exact", and up to which runs in lockstep share a call
 WARM = 1024  # rows that "online" keeps, and solves after every observation
@@ -56,7 +55,8 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     if arrays.some(due):
         try:
             new = _passed(model, new, due)
-            sound(new.theta)
+            if not arrays.finite(new.theta):
+                raise errors.overflow()
         except BaseException:
             history.forget(new.history, state.history.rows)
             raise
