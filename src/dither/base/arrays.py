@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from dither.base import errors
 
 Array = Any  # an array of any library that follows the Python array API
+NUMPY = array_api_compat.numpy  # the namespace of its arrays
 RELATIVE = 5e-13  # the rounding error of a score as a share of the score, where nothing else is known
 ROUNDING = 1e-15  # is added, as a share of the request's largest score: a sum that cancels keeps its error
 _LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # no `spread` is a larger share of the largest score
@@ -35,14 +36,14 @@ def ln(p: ArrayLike) -> np.ndarray:
 def namespace(*xs: Array) -> Any:
     """The array API namespace of the arrays. NumPy is nearly always meant, so it is asked for first."""
     if type(xs[0]) is np.ndarray or isinstance(xs[0], np.generic):
-        return array_api_compat.numpy
+        return NUMPY
     return array_api_compat.array_namespace(*xs)
 
 
 def backend(device: str | None) -> Any:
     """NumPy for None, else torch, which then holds all arrays on that device. Raises ValueError if torch has none."""
     if device is None:
-        return array_api_compat.numpy
+        return NUMPY
     xp = errors.imported("array_api_compat.torch", "torch", extra="torch")
     torch_device(device)
     return xp

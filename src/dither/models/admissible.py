@@ -16,7 +16,6 @@ import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import array_api_compat.numpy
 import numpy as np
 
 from dither import links, theory
@@ -88,7 +87,7 @@ class Admissible(LinearModel):
         if state.buffer.shape != state.history.count.shape:
             raise ValueError("its buffer has not one number for each row of its history")
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> AdmissibleState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> AdmissibleState:
         """θ_1 = 0, with leading axes `batch`."""
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
         lam, rows = dim if self.lam is None else self.lam, history.init(zeros)

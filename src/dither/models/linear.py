@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models.digits import LOST, MOST, WORST, Rounding
@@ -66,6 +67,22 @@ class LinearModel(Model):
     def reach(self, state: Any) -> Array:
         """No width is larger than this times ‖x‖, (...)."""
         return arrays.namespace(state.F).sqrt(arrays.gram_trace(state.F))
+
+
+class LinkedModel(LinearModel):
+    """A linear model behind the link that it names."""
+
+    link: links.Name
+
+    @property
+    def function(self) -> links.Link:
+        """μ and its kin."""
+        return links.find(self.link)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Between which the rewards lie."""
+        return self.function.support
 
 
 def penalty(name: str, value: Any) -> None:

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, cast
 
-import array_api_compat.numpy
 import numpy as np
 
 from dither.base import arrays, errors, trees
@@ -107,7 +106,7 @@ class NeuralLinear(Trained):
             raise ValueError("its history counts rows that are not there")
 
     def init(
-        self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None, rng: Any
+        self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None, rng: Any
     ) -> NeuralLinearState:
         """V = λI, θ̂ = 0, and the network drawn from rng: one Generator, or with leading axes (R,) one for each run."""
         network = self.network.init(dim, batch=batch, xp=xp, device=device, rng=rng)

@@ -18,8 +18,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import array_api_compat.numpy
-
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import digits, factor, fading, forgetting, statistics, window
@@ -160,7 +158,7 @@ class Ridge(Forgetting, LinearModel):
         factor.check(state.F)
         self.learning.check(state)
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> Any:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> Any:
         """V = λI, θ̂ = 0, with leading axes `batch`."""
         size = 8 * dim * dim * math.prod(batch)
         if size > self.memory:

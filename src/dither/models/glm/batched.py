@@ -68,9 +68,7 @@ class Solution(NamedTuple):
     reach: Any  # (G,)  max ‖x‖ in the norm of H⁻¹, at most
     base: Any  # (G, d)  H is the curvature here to within `offset`: it is theta, or where the last step began
     zmax: Any  # (G,)  max |x'base|
-    bound: (
-        Any  # (G, 2)  as of `certificate.bounds`; of `single`, before `bounded`: a, rem and zmax, from which it comes
-    )
+    bound: Any  # (G, 2)  as of `certificate.bounds`; of `single`, before `bounded`: a, rem and zmax, which make it
     steps: Any  # (G,)  looks at the rows; int64
 
 

@@ -25,8 +25,6 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
-import array_api_compat.numpy
-
 from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
@@ -35,7 +33,7 @@ from dither.models.forgetting import Forgetting
 from dither.models.glm import certificate, forgotten, lazy, learn, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
-from dither.models.linear import LinearModel, penalty
+from dither.models.linear import LinkedModel, penalty
 from dither.models.model import abilities_of
 
 OF_ROWS = frozenset({"gram_width", "gram_sample", "lipschitz"})  # what a model that forgets reads off its rows
@@ -57,7 +55,7 @@ class GLMState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GLM(Forgetting, LinearModel):
+class GLM(Forgetting, LinkedModel):
     """For X (..., K, d) shared by all arms.
 
     link : "logit", "log" (Poisson), "probit" or "identity" (`dither.links`); rewards must lie in its support
@@ -101,16 +99,6 @@ class GLM(Forgetting, LinearModel):
                 raise ValueError("solver='online' keeps no history to project with: constrain needs another solver")
 
     @property
-    def function(self) -> links.Link:
-        """μ and its kin."""
-        return links.find(self.link)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """Between which the rewards lie."""
-        return self.function.support
-
-    @property
     def rho(self) -> float:
         """The λ of the objective."""
         return self.lam if self.ridge is None else self.ridge
@@ -132,7 +120,7 @@ class GLM(Forgetting, LinearModel):
         if state.extra is not None:
             statistics.check(state.extra)
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> GLMState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> GLMState:
         """Ĥ = λI, θ̂ = 0, with leading axes `batch`."""
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
         G = factor.identity(zeros, 1 / self.rho**0.5) if self.apart else None

@@ -13,12 +13,11 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast, get_args
 
-import array_api_compat.numpy
 import numpy as np
 from scipy import special
 
 from dither import links
-from dither.base import errors, trees
+from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, moments
 from dither.models.buffers import BufferRows
@@ -166,11 +165,9 @@ class Network(Trained):
         settings = (f"{name}={getattr(self, name)!r}" for name in names)
         return f"Network({', '.join(settings)}) of {modules.fingerprint(self.module)}"
 
-    def init(
-        self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None, rng: Any
-    ) -> NetworkState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None, rng: Any) -> NetworkState:
         """θ_0 drawn from rng: one Generator, or with leading axes `batch` (R,) one for each run."""
-        if xp is not array_api_compat.numpy:
+        if xp is not arrays.NUMPY:
             raise TypeError(HERE)
         if self.output == "softmax" and (self.slots or 1) == 1:
             raise ValueError("output='softmax' is over the arms of a context: it needs slots, at least 2 (disjoint=)")
