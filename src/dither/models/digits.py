@@ -8,7 +8,7 @@
 
 One step rounds F by u‖F‖, which in the norm of V is worth √κ. It rounds θ̂ by what F has lost times e w(x),
 w(x)² = 1 - 1/s, and by the products r and x'θ̂. Roundings add like random numbers. Older ones count for less only where
-V has grown in every direction since, as no x'V then x is more than g times x'V now x: a long row mends its own
+V has grown in every direction since: with V₀ the V of then, x'V₀x <= g x'Vx for every x. So a long row mends its own
 direction alone.
 Errors in 60 digits against the bound: docs/decisions.md.
 """

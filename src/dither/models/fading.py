@@ -149,17 +149,9 @@ def update_many(
 
 
 def advanced(model: Any, state: FadingState, at: Array) -> FadingState:
-    """The state at the time at (...), without an observation; an earlier time changes nothing."""
-    now = arrays.namespace(state.theta).maximum(state.now, at)
-    left = forgetting.halved(model, now - state.now)
-    A, steps = _times(left, state.A), left * state.lost[..., 0] + 1
+    """The state at the time at (...), as after a row of zeros; an earlier time changes nothing."""
     nothing = arrays.blank(state.theta, 1, state.theta.shape[-1])
-    F, theta, lost = _factored(FadingSums(model.lam, A, steps, left, state.F, state.lost, None, nothing, None))
-    norms = None if state.norms is None else _times(left, state.norms)
-    noise = state.noise
-    if noise is not None:
-        noise = _times(forgetting.halved(model.squared, now - state.now), noise)
-    return FadingState(F, theta, A, lost, norms, now, None, noise)
+    return update_many(model, state, nothing, nothing[..., 0], at=at[..., None])
 
 
 def logdet(model: Any, state: FadingState) -> Array:

@@ -71,8 +71,12 @@ def ucb(t: float, *, d: int, lam: float = 1.0, S: float = 1.0, R: float = 1.0, d
 
 
 def self_normalised(logdet: Any, *, lam: float, S: float = 1.0, R: float = 1.0, delta: float) -> Any:
-    """√λ S + R √(2 log(1/δ) + log(det V/det λI)), OFUL's own radius. logdet is log(det V/det λI), an array."""
-    return math.sqrt(lam) * S + R * arrays.namespace(logdet).sqrt(2 * math.log(1 / delta) + logdet)
+    """√λ S + R √(2 log(1/δ) + log(det V/det λI)), OFUL's own radius.
+
+    logdet : log(det V/det λI), an array. Only rounding puts it below 0, and then it counts as 0
+    """
+    xp = arrays.namespace(logdet)
+    return math.sqrt(lam) * S + R * xp.sqrt(2 * math.log(1 / delta) + xp.clip(logdet, min=0.0))
 
 
 def ln(x: Any) -> Any:

@@ -201,8 +201,8 @@ class GLM(Forgetting, LinkedModel):
     ) -> Array:
         """argmin Σ [n g(x'θ) - τ x'θ] - shift'θ + (λ/2)‖θ‖² with other counts n or sums τ (..., N), from θ̂: (..., d).
 
-        shift (..., d). Newton's method to E <= 0.001, from any history and for rewards outside the support, where λ
-        alone bounds θ: there it may be very long. Leading axes are the state's, or draws where the state has none.
+        shift (..., d). By Newton's method, to E <= 0.001. Rewards may lie outside the support: there λ alone bounds θ,
+        which may be very long. Leading axes are the state's, or draws where the state has none.
         """
         lead = max((A.shape[:-1] for A in (shift, count, total) if A is not None), key=len)
         return refits.refitted(self, state, lead, shift=shift, count=count, total=total)
