@@ -174,6 +174,11 @@ def gram_trace(A: Array) -> Array:
     return namespace(A).sum(namespace(A).vecdot(A, A), axis=-1)
 
 
+def over(x: Array, A: Array) -> Array:
+    """x (...) with axes of length 1 behind, so that it meets each entry of A (..., *) alike."""
+    return namespace(x).reshape(x, (*x.shape, *(1,) * (A.ndim - x.ndim)))
+
+
 def outer(a: Array, b: Array) -> Array:
     """a b' for a (..., n), b (..., m) -> (..., n, m)."""
     if a.ndim == 1 and type(a) is np.ndarray:

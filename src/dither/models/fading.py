@@ -203,9 +203,7 @@ def check(state: FadingState) -> None:
 
 def _times(left: Array | float, A: Array) -> Array:
     """left A, for left (...) and any A of the same leading axes."""
-    if isinstance(left, float):
-        return left * A
-    return arrays.namespace(A).reshape(left, (*left.shape, *(1,) * (A.ndim - left.ndim))) * A
+    return (left if isinstance(left, float) else arrays.over(left, A)) * A
 
 
 def _gram(Y: Array, weight: Array | None) -> Array:

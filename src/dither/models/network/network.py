@@ -249,7 +249,8 @@ class Network(Trained):
         if not once and state.uinv is not None:
             engine.add_squares(net, state.theta, x, arm, state.uinv, weight)
         if some and not every:  # some replications have had fewer observations
-            theta, m, v, steps = map(functools.partial(_where, due), (theta, m, v, steps), state[:4])
+            pairs = zip((theta, m, v, steps), state[:4], strict=True)
+            theta, m, v, steps = (np.where(arrays.over(due, new), new, old) for new, old in pairs)
         kept = state.moments if state.moments is None else moments.update(state.moments, x, weight)
         return NetworkState(theta, m, v, steps, state.uinv, kept, after)
 
@@ -380,11 +381,6 @@ def _whole(name: str, numbers: Any) -> tuple[int, ...]:
     for part in parts:
         errors.at_least(f"each number in {name}", part, 1)
     return tuple(int(part) for part in parts)
-
-
-def _where(due: Any, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """The new values in the runs that are due, the old ones in the others."""
-    return np.where(due.reshape(*due.shape, *(1,) * (new.ndim - due.ndim)), new, old)
 
 
 def _answer(f: np.ndarray) -> np.ndarray:
