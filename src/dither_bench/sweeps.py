@@ -118,7 +118,7 @@ def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]])
     for name, _ in axes:
         if not any(name in names for names in takes):
             every = dict.fromkeys(setting for names in takes for setting in names)
-            raise errors.unknown_setting(f"setting of {' or '.join(map(str, bases))}", name, known=every)
+            raise errors.unknown_setting(f"setting of {' or '.join(map(str, bases))}", name, names=every)
     return [
         grid.over(axis for axis in axes if axis[0] in names and axis[0] not in _set(grid))
         for grid, names in zip(over, takes, strict=True)

@@ -56,7 +56,7 @@ def test_a_whole_number_is_an_int_of_any_kind_and_no_truth():
 
 def test_a_keyword_that_a_call_does_not_take_is_a_type_error_and_a_name_in_no_table_a_lookup_error():
     for make, kind in ((errors.unknown_setting, TypeError), (errors.unknown, LookupError)):
-        error = make("setting of LinFP", "lamb", known=iter(["c", "lam"]))
+        error = make("setting of LinFP", "lamb", names=iter(["c", "lam"]))
         assert type(error) is kind
         assert str(error) == "no setting of LinFP 'lamb': did you mean 'lam'?"
-        assert str(make("link", "zzz", known=["a", "b"])) == "no link 'zzz': one of a, b"
+        assert str(make("link", "zzz", names=["a", "b"])) == "no link 'zzz': one of a, b"

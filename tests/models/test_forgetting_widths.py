@@ -164,3 +164,13 @@ def test_the_set_holds_in_each_round_and_not_in_all_rounds():
     assert one < 0.1 < some == pytest.approx(0.1724, abs=1e-4)
     assert outside(0.5, horizon=10_000, rounds=1000)[1] < 0.1  # δ/T, for all of T rounds
     # seen red: log(1/δ) in place of 2 log(1/δ)
+
+
+@pytest.mark.parametrize("radius", ["oful", "d-linucb"])
+@pytest.mark.parametrize("way", [{"discount": 0.9}, {"window": 9}, {"half_life": 3.0}])
+def test_the_radius_is_a_number_before_the_first_reward(radius, way):
+    """There δ = 1/t is 1, and log det V/det λI is 0 but for rounding."""
+    for lam in (1e-4, 1e-3, 0.3, 7.0):
+        bandit = dither.LinUCB(dim=3, lam=lam, radius=radius, seed=0, **way)
+        assert bandit.choose(np.eye(3)).arm in range(3)
+    # seen red: the root of 2 log(1/δ) + logdet where rounding has put logdet below 0

@@ -178,7 +178,7 @@ class Algorithm:
         for name, value in settings.items():
             if name not in kinds:
                 names = [*of_policy, *recipe.settings, "disjoint", "diagonal", "preset"]
-                raise errors.unknown_setting(f"setting of {self.name}{recipe.words}", name, known=names)
+                raise errors.unknown_setting(f"setting of {self.name}{recipe.words}", name, names=names)
             if kinds[name] is bool:
                 errors.true_or_false(name, value)
         policy = policy_class(**{k: v for k, v in settings.items() if k in of_policy})

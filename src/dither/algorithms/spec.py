@@ -28,9 +28,8 @@ class Spec:
     name: str
     settings: tuple[tuple[str, Any], ...] = ()  # in sorted order
     preset: str = "default"
-    origin: UserPart | Algorithm | None = field(
-        default=None, compare=False, repr=False
-    )  # of the user's: where it is, or it
+    # Of the user's own: where it is, or the algorithm itself.
+    origin: UserPart | Algorithm | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> "Spec":

@@ -21,12 +21,13 @@ from numpy.typing import ArrayLike
 from dither.base import errors
 
 Array = Any  # an array of any library that follows the Python array API
+NUMPY = array_api_compat.numpy  # the namespace of its arrays
 RELATIVE = 5e-13  # the rounding error of a score as a share of the score, where nothing else is known
 ROUNDING = 1e-15  # is added, as a share of the request's largest score: a sum that cancels keeps its error
 _LARGEST_ERROR = 1.001 * (RELATIVE + ROUNDING)  # no `spread` is a larger share of the largest score
 
 
-def log(p: ArrayLike) -> np.ndarray:
+def ln(p: ArrayLike) -> np.ndarray:
     """The logarithm of probabilities in NumPy; -inf of 0."""
     with np.errstate(divide="ignore"):
         return np.log(p)
@@ -35,18 +36,15 @@ def log(p: ArrayLike) -> np.ndarray:
 def namespace(*xs: Array) -> Any:
     """The array API namespace of the arrays. NumPy is nearly always meant, so it is asked for first."""
     if type(xs[0]) is np.ndarray or isinstance(xs[0], np.generic):
-        return array_api_compat.numpy
+        return NUMPY
     return array_api_compat.array_namespace(*xs)
 
 
 def backend(device: str | None) -> Any:
     """NumPy for None, else torch, which then holds all arrays on that device. Raises ValueError if torch has none."""
     if device is None:
-        return array_api_compat.numpy
-    try:
-        xp = importlib.import_module("array_api_compat.torch")
-    except ImportError:
-        raise errors.missing_extra("torch", extra="torch") from None
+        return NUMPY
+    xp = errors.imported("array_api_compat.torch", "torch", extra="torch")
     torch_device(device)
     return xp
 
@@ -75,6 +73,11 @@ def device(x: Array) -> Any:
 def blank(like: Array, *shape: int, dtype: Any = None) -> Array:
     """Zeros (..., *shape) for `like` (..., d), of its library, device and type; each call makes an array of its own."""
     return namespace(like).zeros((*like.shape[:-1], *shape), dtype=dtype or like.dtype, device=device(like))
+
+
+def beside(A: Any, like: Array) -> Array:
+    """The numbers of A in an array of the library of `like`, and on its device."""
+    return namespace(like).asarray(A, device=device(like))
 
 
 def special(name: str, x: Array) -> Array:
@@ -166,6 +169,16 @@ def largest(x: Any) -> float:
     return float(namespace(x).max(x)) if 0 not in x.shape else 0.0
 
 
+def gram_trace(A: Array) -> Array:
+    """tr A'A = Σ a_ij² of each matrix: (..., n, d) -> (...)."""
+    return namespace(A).sum(namespace(A).vecdot(A, A), axis=-1)
+
+
+def over(x: Array, A: Array) -> Array:
+    """x (...) with axes of length 1 behind, so that it meets each entry of A (..., *) alike."""
+    return namespace(x).reshape(x, (*x.shape, *(1,) * (A.ndim - x.ndim)))
+
+
 def outer(a: Array, b: Array) -> Array:
     """a b' for a (..., n), b (..., m) -> (..., n, m)."""
     if a.ndim == 1 and type(a) is np.ndarray:
@@ -178,6 +191,13 @@ def some(x: Array) -> bool:
     if x.ndim == 0:
         return bool(x)
     return bool(x.any()) if hasattr(x, "any") else bool(namespace(x).any(x))
+
+
+def finite(A: Array) -> bool:
+    """Whether all entries are finite."""
+    if type(A) is np.ndarray and np.vdot(A, A) < math.inf:
+        return True  # the usual case, at once
+    return bool(namespace(A).all(namespace(A).isfinite(A)))
 
 
 def pick(A: Array, i: Array, *, rank: int) -> Array:

@@ -51,14 +51,14 @@ def nearest(name: object, names: Sequence[str]) -> str | None:
     return spelt[near[0]] if near and typed else None
 
 
-def unknown(what: str, name: object, *, known: Iterable[str]) -> LookupError:
+def unknown(what: str, name: object, *, names: Iterable[str]) -> LookupError:
     """The error of a name that is in no table. It says the nearest match, or else all names that there are."""
-    return LookupError(_unknown(what, name, list(known)))
+    return LookupError(_unknown(what, name, list(names)))
 
 
-def unknown_setting(what: str, name: object, *, known: Iterable[str]) -> TypeError:
+def unknown_setting(what: str, name: object, *, names: Iterable[str]) -> TypeError:
     """The error of a keyword that a call does not take, in the words of `unknown`."""
-    return TypeError(_unknown(what, name, list(known)))
+    return TypeError(_unknown(what, name, list(names)))
 
 
 def _unknown(what: str, name: object, names: Sequence[str]) -> str:
@@ -66,17 +66,17 @@ def _unknown(what: str, name: object, names: Sequence[str]) -> str:
     return f"no {what} {name!r}: " + (f"did you mean {near!r}?" if near else f"one of {', '.join(names)}")
 
 
-def among(what: str, name: str, known: Collection[str]) -> None:
-    """Raise `unknown` unless the name is one of those that are known."""
-    if name not in known:
-        raise unknown(what, name, known=known)
+def among(what: str, name: str, names: Collection[str]) -> None:
+    """Raise `unknown` unless the name is one of these."""
+    if name not in names:
+        raise unknown(what, name, names=names)
 
 
-def one_of(name: str, value: object, known: Iterable[str]) -> None:
+def one_of(name: str, value: object, values: Iterable[str]) -> None:
     """Raise ValueError that lists all values that there are, unless the value is one of them."""
-    values = list(known)
-    if value not in values:
-        raise ValueError(f"{name} must be one of {quoted(values)}; got {value!r}")
+    every = list(values)
+    if value not in every:
+        raise ValueError(f"{name} must be one of {quoted(every)}; got {value!r}")
 
 
 def missing_extra(package: str, *, extra: str) -> ImportError:

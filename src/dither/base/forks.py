@@ -1,8 +1,8 @@
-"""Tell objects that belong to one process that it forks: a bandit has streams, a log has a file.
+"""Objects that belong to one process are told when it forks: a bandit has streams of chance, a log has a file.
 
-They are told in the child, before anything else runs there. Few must know before the fork, such as a file of which the
-child may inherit no connection; they are told in the parent, before and after. The system runs the hooks once a fork,
-so the other calls of such an object cost nothing more.
+They are told in the child, before anything else runs there. A few must know before the fork, such as a database of
+which the child may inherit no connection. These are told in the parent too, before the fork and after it. The system
+calls the hooks at a fork alone, so the other calls of such an object cost nothing more.
 """
 
 import os

@@ -92,7 +92,7 @@ def find(part: UserPart) -> Any:
         names = [name for name, thing in vars(module).items() if _defines(module, name, thing)]
         if not names:
             raise LookupError(f"no {what} {part.name!r}: it defines none")
-        raise errors.unknown(what, part.name, known=names)
+        raise errors.unknown(what, part.name, names=names)
     return getattr(module, part.name)
 
 

@@ -56,6 +56,6 @@ def choose(mask: Array, new: Any, old: Any) -> Any:
             if n > m:
                 more = tuple(n - m if k == axis else size for k, size in enumerate(b.shape))
                 b = xp.concat([b, xp.zeros(more, dtype=b.dtype, device=arrays.device(b))], axis=axis)
-        return xp.where(xp.reshape(mask, (-1, *(1,) * (a.ndim - 1))), a, b)
+        return xp.where(arrays.over(mask, a), a, b)
 
     return map_arrays(rule, new, old)

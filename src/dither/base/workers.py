@@ -58,7 +58,7 @@ class Workers:
         """What the calls (`delayed`) return, as they end; ordered: in the order of the calls.
 
         ahead : how many calls may be sent before they are computed; joblib also takes "all" and "2 * n_jobs"
-        threads : threads of this process do for loky
+        threads : threads of this process compute, whatever the backend is
         """
         joblib = _joblib()
         here = joblib.parallel_config("threading", n_jobs=self.jobs) if threads else BACKENDS[self.backend](self)
@@ -102,11 +102,7 @@ def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _joblib() -> Any:
-    try:
-        import joblib
-    except ImportError:
-        raise errors.missing_extra("joblib", extra="experiments") from None
-    return joblib
+    return errors.imported("joblib", "joblib", extra="experiments")
 
 
 @contextmanager
@@ -117,11 +113,7 @@ def _loky(workers: Workers) -> Iterator[None]:
 
 @contextmanager
 def _dask(workers: Workers) -> Iterator[None]:
-    try:
-        import distributed
-    except ImportError:
-        raise errors.missing_extra("Dask", extra="dask") from None
-    joblib = _joblib()
+    distributed, joblib = errors.imported("distributed", "Dask", extra="dask"), _joblib()
     joblib.register_parallel_backend("dither-dask", _dask_backend)
     with ExitStack() as stack:
         address = workers.cluster
@@ -146,9 +138,10 @@ def _dask_backend(**options: Any) -> Any:
     from joblib._dask import DaskDistributedBackend
 
     class DaskBackend(DaskDistributedBackend):
-        """joblib's own, which waits for ever for a call that killed all workers it was given to.
+        """joblib's own, with two cures.
 
-        Nor does it send anything to a cluster of one core: it computes here.
+        joblib's waits for ever for a call that killed every worker which had it. And where a cluster has one core, it
+        computes in this process.
         """
 
         def effective_n_jobs(self, n_jobs: int) -> int:
@@ -168,11 +161,7 @@ def _dask_backend(**options: Any) -> Any:
 @contextmanager
 def _ray(workers: Workers) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to Ray's makers
-    try:
-        import ray
-    except ImportError:
-        raise errors.missing_extra("Ray", extra="ray") from None
-    joblib = _joblib()
+    ray, joblib = errors.imported("ray", "Ray", extra="ray"), _joblib()
     joblib.register_parallel_backend("dither-ray", _ray_backend)
     ours = not ray.is_initialized()
     if ours:
@@ -202,7 +191,7 @@ def _ray_backend(**options: Any) -> Any:
     from ray.util.joblib.ray_backend import RayBackend
 
     class StreamingRay(RayBackend):
-        """Ray's own, which forbids what it can do: to give each result when it is there."""
+        """Ray's own, which can give each result as soon as it is there, and forbids it."""
 
         supports_return_generator = True
 

@@ -323,7 +323,7 @@ def log_propensities(view: Any, *, mask: np.ndarray | None = None) -> np.ndarray
     """Their logarithms, (..., K). Default: those of the probabilities, -inf for those that underflow."""
     if hasattr(view, "log_propensities"):
         return view.log_propensities(mask=mask)
-    return arrays.log(view.propensities(mask=mask))
+    return arrays.ln(view.propensities(mask=mask))
 
 
 def chosen(view: Any, arm: np.ndarray, *, mask: np.ndarray | None = None) -> np.ndarray:

@@ -95,15 +95,15 @@ class Demands(NamedTuple):
     def of_logs(self, log_p: np.ndarray) -> np.ndarray:
         """Their logarithms, from the logarithms of the policy's: (..., K)."""
         if self.outright is not None:
-            log_p = np.logaddexp(log_p + arrays.log(self.rest)[..., None], arrays.log(self.outright))
+            log_p = np.logaddexp(log_p + arrays.ln(self.rest)[..., None], arrays.ln(self.outright))
         elif self.uniform:
-            log_p = np.logaddexp(log_p + arrays.log(1 - self.uniform), arrays.log(self.uniform * self.even))
+            log_p = np.logaddexp(log_p + arrays.ln(1 - self.uniform), arrays.ln(self.uniform * self.even))
         if self.safe is not None and self.baseline is not None:
             baseline = np.arange(log_p.shape[-1]) == self.baseline[..., None]
             all_of_it = np.logaddexp.reduce(np.where(baseline | ~self.safe, log_p, -np.inf), axis=-1)
             log_p = np.where(baseline, all_of_it[..., None], np.where(self.safe, log_p, -np.inf))
         alone = self.alone
-        return log_p if alone is None else np.where(alone[..., None], arrays.log(self.possible), log_p)
+        return log_p if alone is None else np.where(alone[..., None], arrays.ln(self.possible), log_p)
 
     def of_one(self, p: Any, arm: Any) -> Any:
         """The probability of `arm` (...), from the one that the policy gives it. All arms are safe."""

@@ -60,7 +60,7 @@ class OneArm:
                 p = np.where(alone[..., None], demands.possible, p)
         if log:
             se = None if se is None else se / np.where(p > 0, p, np.nan)
-            p = arrays.log(p)
+            p = arrays.ln(p)
         return p, se, kind
 
 

@@ -35,7 +35,7 @@ def kind(name: str, one: Any) -> Any:
     """The kind of a field, which the user gives by its name, by its values, or as it is."""
     if isinstance(one, str):
         if one not in KINDS:
-            raise ValueError(f"{name!r}: {errors.unknown('kind of field', one, known=KINDS)}")
+            raise ValueError(f"{name!r}: {errors.unknown('kind of field', one, names=KINDS)}")
         return KINDS[one]()
     one = records.column(one)
     if isinstance(one, Sequence):
@@ -59,7 +59,7 @@ def crosses(cross: Any, context: Mapping[str, Kind], arm: Mapping[str, Kind]) ->
             raise ValueError(f"each cross must be a pair of fields, such as ('country', 'topic'); got {fields!r}")
         for name in fields:
             if name not in context and name not in arm:
-                raise ValueError(f"cross {tuple(fields)!r}: {errors.unknown('field', name, known=[*context, *arm])}")
+                raise ValueError(f"cross {tuple(fields)!r}: {errors.unknown('field', name, names=[*context, *arm])}")
         if len(set(fields)) < len(fields):
             raise ValueError(f"cross {tuple(fields)!r} has a field twice: name each once")
         if set(fields) in map(set, products):

@@ -247,5 +247,5 @@ LINKS: dict[str, Link] = {link.name: link for link in (Identity(), Logit(), Log(
 def find(name: str) -> Link:
     """The link of that name, or an error with the nearest one."""
     if name not in LINKS:
-        raise errors.unknown("link", name, known=LINKS)
+        raise errors.unknown("link", name, names=LINKS)
     return LINKS[name]

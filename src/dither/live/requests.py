@@ -92,7 +92,7 @@ def by_place(numbers: Any, request: Request, *, what: str, default: float, catal
         if at is not None:
             array[at] = number
         elif catalogue is not None and str(id) not in catalogue.everything:
-            raise errors.unknown(f"arm in {what}", str(id), known=catalogue.everything)
+            raise errors.unknown(f"arm in {what}", str(id), names=catalogue.everything)
     return array
 
 

@@ -89,7 +89,7 @@ class _Piece:
 
     def __init__(self, source: Any, rewards: str | None, require: tuple[str, ...]) -> None:
         if rewards is not None and rewards not in reward_rules.RULES:
-            raise errors.unknown("rule for rewards", rewards, known=reward_rules.RULES)
+            raise errors.unknown("rule for rewards", rewards, names=reward_rules.RULES)
         self.where, self.about, self.require = words(source), {}, require
         self.report: Any = None
         self.names: tuple[str, ...] | None = None  # names of the features in the whole log

@@ -92,7 +92,7 @@ class LogSource:
         options = self.rules.options
         for name in self.options:
             if name not in options:
-                raise errors.unknown(f"option of --format {self.format}", name, known=options or ("none",))
+                raise errors.unknown(f"option of --format {self.format}", name, names=options or ("none",))
         settings = {name: typed(name, text, options[name].annotation) for name, text in self.options.items()}
         if self.arms is not None and self.rules.arms in options:
             settings[self.rules.arms] = self.arms

@@ -16,7 +16,6 @@ import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import array_api_compat.numpy
 import numpy as np
 
 from dither import links, theory
@@ -88,7 +87,7 @@ class Admissible(LinearModel):
         if state.buffer.shape != state.history.count.shape:
             raise ValueError("its buffer has not one number for each row of its history")
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> AdmissibleState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> AdmissibleState:
         """θ_1 = 0, with leading axes `batch`."""
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
         lam, rows = dim if self.lam is None else self.lam, history.init(zeros)
@@ -166,7 +165,7 @@ class Admissible(LinearModel):
             if not bool(inside[run]):
                 W = AdmissibleSet(X[run], count[run], float(weight[run]), limit[run], self.S)
                 theta[run], F[run], gap[run] = nearest(W, theta[run])
-        return tuple(xp.asarray(A, device=arrays.device(estimate)) for A in (theta, F, gap))
+        return tuple(arrays.beside(A, estimate) for A in (theta, F, gap))
 
 
 class AdmissibleSet(NamedTuple):
@@ -229,7 +228,7 @@ def _solved(rows: History, start: Array, lam: Array) -> tuple[Array, Array, Arra
     solution = batched.solve(problem, flat(start, d), Aim(xp.full_like(problem.rho, 1e-8)), Curvature())
     trace = d * problem.rho + xp.sum(count * square, axis=-1) / 4
     unit = (d + 4) * digits.SAFETY * digits.UNIT
-    inverse = xp.sum(xp.vecdot(solution.F, solution.F), axis=-1)
+    inverse = arrays.gram_trace(solution.F)
     rho = 2 * solution.slope + unit * xp.sqrt(trace) * arrays.norms(solution.theta)
     omega = solution.offset + unit * xp.sqrt(trace * inverse)
     error = xp.stack([rho, xp.where(omega < digits.MOST, omega, digits.MOST)], axis=-1)

@@ -8,7 +8,6 @@ for each row instead, which `history.py` does.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import array_api_compat
 import numpy as np
 
 from dither.base import arrays
@@ -50,7 +49,7 @@ def grown(A: Array, size: int, *, rank: int) -> Array:
     """A copy of A (..., N, <rank axes>) with `size` rows; the new rows are zeros."""
     xp, axis = arrays.namespace(A), A.ndim - rank - 1
     shape = (*A.shape[:axis], size - A.shape[axis], *A.shape[axis + 1 :])
-    return xp.concat([A, xp.zeros(shape, dtype=A.dtype, device=array_api_compat.device(A))], axis=axis)
+    return xp.concat([A, xp.zeros(shape, dtype=A.dtype, device=arrays.device(A))], axis=axis)
 
 
 def packed(parts: Sequence[Array], places: Mapping[tuple[int, ...], Array], room: int) -> list[Array]:

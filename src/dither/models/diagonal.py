@@ -11,7 +11,7 @@ import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import array_api_compat.numpy
+import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
@@ -59,7 +59,7 @@ class Diagonal(Forgetting, LinearModel):
         if float(arrays.namespace(state.v).min(state.v)) <= 0:
             raise ValueError("its v must be above 0")
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> DiagonalState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> DiagonalState:
         """V = λI, θ̂ = 0, with leading axes `batch`."""
         v, b, theta = (xp.zeros((*batch, dim), dtype=xp.float64, device=device) for _ in range(3))
         norms = xp.zeros((*batch, 4), dtype=xp.float64, device=device)
@@ -99,10 +99,7 @@ class Diagonal(Forgetting, LinearModel):
         """The state with what was known left times as heavy, left (...)."""
         left = left if isinstance(left, float) else left[..., None]
         v, b, norms = self.lam + left * (state.v - self.lam), left * state.b, left * state.norms
-        xp = arrays.namespace(norms)
-        more = xp.asarray(
-            [0.0, 0.0, 0.0, 1.0], dtype=norms.dtype, device=arrays.device(norms)
-        )  # it rounds v as a row does
+        more = arrays.beside(np.array([0.0, 0.0, 0.0, 1.0]), norms)  # it rounds v as a row does
         return DiagonalState(v, b, b / v, norms + more, now)
 
     def width(self, state: DiagonalState, X: Array) -> Array:

@@ -8,7 +8,7 @@
 
 One step rounds F by u‖F‖, which in the norm of V is worth √κ. It rounds θ̂ by what F has lost times e w(x),
 w(x)² = 1 - 1/s, and by the products r and x'θ̂. Roundings add like random numbers. Older ones count for less only where
-V has grown in every direction since, as no x'V then x is more than g times x'V now x: a long row mends its own
+V has grown in every direction since: with V₀ the V of then, x'V₀x <= g x'Vx for every x. So a long row mends its own
 direction alone.
 Errors in 60 digits against the bound: docs/decisions.md.
 """
@@ -55,7 +55,7 @@ def grown(lost: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, thet
         terms = (math.sqrt(trace * before[1]), float(e) * math.sqrt(1 - 1 / s), float(r), _length(theta))
         return np.array(_after(before, trace, now, *terms, rules=(math.sqrt, min, math.hypot, math.hypot)))
     xp = arrays.namespace(x)
-    trace, now = lost[..., 0] + xp.vecdot(x, x), xp.sum(xp.vecdot(F, F), axis=-1)
+    trace, now = lost[..., 0] + xp.vecdot(x, x), arrays.gram_trace(F)
     return _stacked(lost, trace, now, xp.sqrt(trace * lost[..., 1]), e * xp.sqrt(1 - 1 / s), r, arrays.norms(theta))
 
 
@@ -65,7 +65,7 @@ def grown_many(lost: Array, *, X: Array, e: Array, r: Array, F: Array, theta: Ar
     if not n:
         return lost
     trace = lost[..., 0] + xp.sum(xp.vecdot(X, X), axis=-1)
-    more, now = xp.sqrt(n * d * trace * lost[..., 1]), xp.sum(xp.vecdot(F, F), axis=-1)
+    more, now = xp.sqrt(n * d * trace * lost[..., 1]), arrays.gram_trace(F)
     e, r = (xp.sqrt(n * xp.vecdot(part, part)) for part in (e, r))
     return _stacked(lost, trace, now, more, e, r, n**0.5 * arrays.norms(theta))
 
@@ -110,25 +110,6 @@ def shaped(rho: Array, omega: Array) -> Rounding:
     if rho.ndim == 0 and isinstance(rho, (np.ndarray, np.generic)):
         return Rounding(float(rho), float(omega))
     return Rounding(rho[..., None], omega[..., None])
-
-
-def of(lost: Array) -> Rounding:
-    """ρ and ω of a factor that is updated, `lost` (..., 6), or made anew from sums, (..., 3) as `fading` counts it.
-
-    Numbers for one bandit, (..., 1) with leading axes.
-    """
-    D, q, most = (2, 4, MOST) if lost.shape[-1] == 6 else (1, 2, WORST)
-    if lost.ndim == 1 and type(lost) is np.ndarray:
-        return Rounding(LOST * lost.item(q), min(LOST * lost.item(D), most))
-    xp = arrays.namespace(lost)
-    omega = LOST * lost[..., D : D + 1]
-    return Rounding(LOST * lost[..., q : q + 1], xp.where(omega < most, omega, xp.full_like(omega, most)))
-
-
-def reach(F: Array) -> Array:
-    """A number that no width is larger than, in lengths of x: F (..., d, d) -> (...)."""
-    xp = arrays.namespace(F)
-    return xp.sqrt(xp.sum(xp.vecdot(F, F), axis=-1))
 
 
 def _length(theta: np.ndarray) -> float:

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import array_api_compat.numpy
-
 from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import adapting, buffers, digits
@@ -86,7 +84,7 @@ class Disjoint(Model):
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
         self.each.check(state)
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> Any:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> Any:
         """V = λI, θ̂ = 0 in all slots, with leading axes `batch`."""
         return _apart(self.each, self.each.init(dim, batch=(*batch, self.slots), needs=needs, xp=xp, device=device))
 

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither.base import arrays, errors
+from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import digits, factor, forgetting, window
-from dither.models.model import of_one
+from dither.models.model import of_one, sound
 from dither.models.window import WindowRows
 
 MOST = 1e-5  # of ω (as of `digits`), above which the sums are not factored
@@ -138,28 +138,20 @@ def update_many(
         A, steps = _times(left, state.A) + _gram(Y, weight), left * state.lost[..., 0] + n
         norms = None if state.norms is None else _times(left, state.norms) + _norms(X, r, weight)
         F, theta, lost = _factored(FadingSums(model.lam, A, steps, left, state.F, state.lost, None, X, weight))
-        return FadingState(F, _finite(theta), A, lost, norms, now, None, noise)
+        return FadingState(F, sound(theta), A, lost, norms, now, None, noise)
     A, rows, steps = window.slid(state.history, state.A, Y, weight, window=model.window, lam=model.lam, own=own)
     try:
         F, theta, lost = _factored(FadingSums(model.lam, A, steps, 1.0, state.F, state.lost, rows, X, weight))
-        return FadingState(F, _finite(theta), A, lost, None, None, rows)
+        return FadingState(F, sound(theta), A, lost, None, None, rows)
     except BaseException:
         window.cleared(rows, state.history)
         raise
 
 
 def advanced(model: Any, state: FadingState, at: Array) -> FadingState:
-    """The state at the time at (...), without an observation; an earlier time changes nothing."""
-    now = arrays.namespace(state.theta).maximum(state.now, at)
-    left = forgetting.halved(model, now - state.now)
-    A, steps = _times(left, state.A), left * state.lost[..., 0] + 1
+    """The state at the time at (...), as after a row of zeros; an earlier time changes nothing."""
     nothing = arrays.blank(state.theta, 1, state.theta.shape[-1])
-    F, theta, lost = _factored(FadingSums(model.lam, A, steps, left, state.F, state.lost, None, nothing, None))
-    norms = None if state.norms is None else _times(left, state.norms)
-    noise = state.noise
-    if noise is not None:
-        noise = _times(forgetting.halved(model.squared, now - state.now), noise)
-    return FadingState(F, theta, A, lost, norms, now, None, noise)
+    return update_many(model, state, nothing, nothing[..., 0], at=at[..., None])
 
 
 def logdet(model: Any, state: FadingState) -> Array:
@@ -169,16 +161,12 @@ def logdet(model: Any, state: FadingState) -> Array:
 
 
 def noise_width(model: Any, state: FadingState, X: Array) -> Array:
-    """‖x_i‖ in the norm of V⁻¹ṼV⁻¹, Ṽ = λI + Σ ω² xx'; in a window the width: X (..., K, d) -> (..., K)."""
-    if model.window is not None:
-        return model.width(state, X)
+    """‖x_i‖ in the norm of V⁻¹ṼV⁻¹, Ṽ = λI + Σ ω² xx': X (..., K, d) -> (..., K)."""
     return arrays.norms(X @ state.F @ state.F.mT @ _root(model, state).mT)
 
 
 def noise_logdet(model: Any, state: FadingState) -> Array:
     """log(det Ṽ/det λI), (...)."""
-    if model.window is not None:
-        return logdet(model, state)
     xp = arrays.namespace(state.F)
     return xp.sum(2 * xp.log(xp.linalg.diagonal(_root(model, state))) - math.log(model.lam), axis=-1)
 
@@ -195,27 +183,13 @@ def _noisier(model: Any, state: FadingState, X: Array, r: Array, *, weight: Arra
     return _times(left, state.noise) + _gram(X, weight)
 
 
-def lipschitz(model: Any, state: FadingState, S: float) -> Array:
-    """L_t = Σ ω ‖x‖ (S‖x‖ + |r|) for ‖θ‖ <= S, (...)."""
-    xp, norms = arrays.namespace(state.A), state.norms  # type: Any, Any
-    if state.history is not None:
-        each = [_norms(Y[:, :-1], Y[:, -1], count) for Y, count in window.each(state.history)]
-        norms = xp.reshape(xp.stack(each), (*state.A.shape[:-2], 2))
-    return S * norms[..., 0] + norms[..., 1]
-
-
-def perturb(state: FadingState, eta: Array) -> Array:
-    """V⁻¹ N(0, Σ ω xx') from η ~ N(0, I), of which the first half is used: (..., 2d) -> (..., d)."""
-    xp, d = arrays.namespace(eta), state.theta.shape[-1]
-    values, Q = xp.linalg.eigh(state.A[..., :d, :d])
-    root = xp.sqrt(xp.where(values > 0, values, 0.0))
-    noise = arrays.dot(Q, root * eta[..., :d])
-    return arrays.dot(state.F, arrays.dot(state.F.mT, noise))
-
-
-def history(state: Any) -> Any:
-    """Every distinct x of a window with its count and its sum of rewards: `history.History`."""
-    return window.distinct(state.history)
+def norms(state: FadingState) -> Array:
+    """Σ ω ‖x‖² and Σ ω ‖x‖ |r| of all that counts, (..., 2)."""
+    if state.history is None:
+        return state.norms
+    xp = arrays.namespace(state.A)
+    each = [_norms(Y[:, :-1], Y[:, -1], count) for Y, count in window.each(state.history)]
+    return xp.reshape(xp.stack(each), (*state.A.shape[:-2], 2))
 
 
 def check(state: FadingState) -> None:
@@ -229,9 +203,7 @@ def check(state: FadingState) -> None:
 
 def _times(left: Array | float, A: Array) -> Array:
     """left A, for left (...) and any A of the same leading axes."""
-    if isinstance(left, float):
-        return left * A
-    return arrays.namespace(A).reshape(left, (*left.shape, *(1,) * (A.ndim - left.ndim))) * A
+    return (left if isinstance(left, float) else arrays.over(left, A)) * A
 
 
 def _gram(Y: Array, weight: Array | None) -> Array:
@@ -335,13 +307,3 @@ def _triangle(parts: list[Array]) -> Array:
     xp = arrays.namespace(parts[0])
     R = xp.linalg.qr(xp.concat(parts, axis=-2), mode="reduced")[1]
     return R * xp.where(xp.linalg.diagonal(R) < 0, -1.0, 1.0)[..., None]
-
-
-def _finite(theta: Array) -> Array:
-    """θ̂. Raises ValueError where it is not finite."""
-    if type(theta) is np.ndarray and theta.ndim == 1 and np.vdot(theta, theta) < math.inf:
-        return theta
-    xp = arrays.namespace(theta)
-    if not bool(xp.all(xp.isfinite(theta))):
-        raise errors.overflow()
-    return theta

@@ -41,9 +41,14 @@ class Forgetting:
     half_life: float | None
 
     @functools.cached_property
+    def fades(self) -> bool:
+        """Whether older observations count for less by a factor."""
+        return self.discount < 1 or self.half_life is not None
+
+    @functools.cached_property
     def forgets(self) -> bool:
         """Whether anything is ever forgotten."""
-        return self.discount < 1 or self.window is not None or self.half_life is not None
+        return self.fades or self.window is not None
 
     def seen(self, t: int) -> float:
         """The sum of what t observations count, at most: (1 - γ^t)/(1 - γ), min(t, W), or t."""

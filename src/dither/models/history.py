@@ -8,7 +8,6 @@ of K arms takes K rows, however many rounds there are. The buffers have more roo
 
 from typing import NamedTuple
 
-import array_api_compat
 import numpy as np
 
 from dither.base import arrays
@@ -75,7 +74,7 @@ def append_many(state: History, X: Array, r: Array, weight: Array | None) -> His
 def _place(state: History, x: Array) -> tuple[Array, Array]:
     """The row of x, and the number of rows with it; an x that has no row gets the one after the last."""
     xp = arrays.namespace(x)
-    used = xp.arange(state.X.shape[-2], device=array_api_compat.device(x)) < state.rows[..., None]
+    used = xp.arange(state.X.shape[-2], device=arrays.device(x)) < state.rows[..., None]
     equal = (x[..., None, 0] == state.X[..., 0]) & used
     if arrays.some(xp.count_nonzero(equal, axis=-1) > 1):  # the first feature alone does not tell rows apart
         equal = xp.all(x[..., None, :] == state.X, axis=-1) & used

@@ -7,9 +7,12 @@ The state has `theta` (..., d), `F` (..., d, d) and, where rounding is counted a
 
 from typing import Any
 
+import numpy as np
+
+from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import digits
+from dither.models.digits import LOST, MOST, WORST, Rounding
 from dither.models.model import Model
 
 
@@ -48,13 +51,38 @@ class LinearModel(Model):
         """F η ~ N(0, A⁻¹) for η ~ N(0, I): (..., d) -> (..., d)."""
         return arrays.dot(state.F, eta)
 
-    def rounding(self, state: Any) -> digits.Rounding:
-        """What rounding may have done to means and widths."""
-        return digits.of(state.lost)
+    def rounding(self, state: Any) -> Rounding:
+        """What rounding may have done to means and widths: numbers for one bandit, (..., 1) with leading axes.
+
+        `lost` is (..., 6) of a factor that is updated, (..., 3) of one that is made anew from sums (`fading`).
+        """
+        lost = state.lost
+        D, q, most = (2, 4, MOST) if lost.shape[-1] == 6 else (1, 2, WORST)
+        if lost.ndim == 1 and type(lost) is np.ndarray:
+            return Rounding(LOST * lost.item(q), min(LOST * lost.item(D), most))
+        xp = arrays.namespace(lost)
+        omega = LOST * lost[..., D : D + 1]
+        return Rounding(LOST * lost[..., q : q + 1], xp.where(omega < most, omega, xp.full_like(omega, most)))
 
     def reach(self, state: Any) -> Array:
         """No width is larger than this times ‖x‖, (...)."""
-        return digits.reach(state.F)
+        return arrays.namespace(state.F).sqrt(arrays.gram_trace(state.F))
+
+
+class LinkedModel(LinearModel):
+    """A linear model behind the link that it names."""
+
+    link: links.Name
+
+    @property
+    def function(self) -> links.Link:
+        """μ and its kin."""
+        return links.find(self.link)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Between which the rewards lie."""
+        return self.function.support
 
 
 def penalty(name: str, value: Any) -> None:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dither import links
-from dither.base import arrays, trees
+from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.links import Link
 
@@ -270,7 +270,11 @@ def estimate(model: Model, state: Any) -> Array:
 def finite(state: Any) -> bool:
     """Whether θ̂ is finite; where a state has no theta, whether all its numbers are."""
     theta = getattr(state, "theta", None)
-    if type(theta) is np.ndarray and np.vdot(theta, theta) < math.inf:
-        return True  # the usual case, at once
-    every = trees.leaves(state, "state").values() if theta is None else (theta,)
-    return all(bool(arrays.namespace(A).all(arrays.namespace(A).isfinite(A))) for A in every)
+    return all(map(arrays.finite, trees.leaves(state, "state").values() if theta is None else (theta,)))
+
+
+def sound(theta: Array) -> Array:
+    """θ̂ itself. Raises ValueError where it is not finite."""
+    if not arrays.finite(theta):
+        raise errors.overflow()
+    return theta

@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, cast
 
-import array_api_compat.numpy
 import numpy as np
 
 from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, digits, statistics
 from dither.models.buffers import BufferRows
+from dither.models.model import sound
 from dither.models.network import Network, NetworkState, losses, recent
 from dither.models.network.layout import layout
 from dither.models.network.network import Trained
@@ -106,7 +106,7 @@ class NeuralLinear(Trained):
             raise ValueError("its history counts rows that are not there")
 
     def init(
-        self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None, rng: Any
+        self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None, rng: Any
     ) -> NeuralLinearState:
         """V = λI, θ̂ = 0, and the network drawn from rng: one Generator, or with leading axes (R,) one for each run."""
         network = self.network.init(dim, batch=batch, xp=xp, device=device, rng=rng)
@@ -138,7 +138,7 @@ class NeuralLinear(Trained):
         if weight is not None and not np.any(weight):
             return state  # no observation, as of `Network`
         ridge = self.ridge.update(state.ridge, self._shown(state, x, arm), np.asarray(r), weight=weight)
-        _finite(ridge.theta)
+        sound(ridge.theta)
         due = (self._past(state).count + 1) % self.refresh == 0  # bool, or (R,)
         own = own and not np.any(due)  # embedding the history may be refused after the network has learnt
         network = self.network.update(state.network, x, r, arm=arm, weight=weight, own=own, chance=chance)
@@ -232,7 +232,7 @@ class NeuralLinear(Trained):
 
         F = linalg.solve_triangular(R, np.eye(h))  # V = R'R, V⁻¹ = FF'
         logdet = None if old.logdet is None else 2 * np.sum(np.log(np.diag(R))) - h * math.log(lam)
-        theta = _finite(F @ (F.T @ b))
+        theta = sound(F @ (F.T @ b))
         lost = digits.factored(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
         return RidgeState(F, theta, logdet, None, lost)
 
@@ -242,7 +242,7 @@ class NeuralLinear(Trained):
         ridge = self.ridge.init(old.theta.shape[-1], needs=needs)
         for phi, r, weight in self._blocks(network, past):
             ridge = self.ridge.update_many(ridge, phi, r, weight=weight)
-        return ridge._replace(theta=_finite(ridge.theta))
+        return ridge._replace(theta=sound(ridge.theta))
 
     def _blocks(self, network: NetworkState, past: BufferRows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """φ, r and weight of the history of one run, block by block."""
@@ -262,10 +262,3 @@ class NeuralLinear(Trained):
             rows, theta = arm == k, np.concatenate([W[k].reshape(-1), shared])
             phi[rows] = one.embedding(network._replace(theta=theta), X[rows])
         return phi
-
-
-def _finite(theta: np.ndarray) -> np.ndarray:
-    """θ̂, refused where it is not."""
-    if not np.isfinite(theta).all():
-        raise errors.overflow()
-    return theta

@@ -16,12 +16,10 @@ Why B: with u = θ_s - θ*, a projection brings the learner no farther from θ*,
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import array_api_compat.numpy
-
 from dither import links, theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models.linear import LinearModel, penalty
+from dither.models.linear import LinkedModel, penalty
 from dither.models.ridge import Ridge, RidgeState
 
 CLOSE = 1e-12  # of a length to S, relative, where the projection is done
@@ -53,7 +51,7 @@ class OnlineNewtonState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OnlineNewton(LinearModel):
+class OnlineNewton(LinkedModel):
     """For X (..., K, d) shared by all arms, with ‖x‖ <= 1: for longer x, pass the κ of |η| <= S max‖x‖.
 
     A weight is one of the loss, in one step. The radius holds for weights up to 1.
@@ -75,16 +73,6 @@ class OnlineNewton(LinearModel):
         errors.within(f"kappa, for link={self.link!r} and S={self.S:g},", self.slope, 1e-50, 1e50)
 
     @property
-    def function(self) -> links.Link:
-        """μ and its kin."""
-        return links.find(self.link)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """Between which the rewards lie."""
-        return self.function.support
-
-    @property
     def slope(self) -> float:
         """κ."""
         return self.function.kappa(self.S) if self.kappa is None else self.kappa
@@ -103,9 +91,7 @@ class OnlineNewton(LinearModel):
         if float(xp.max(arrays.norms(state.learner))) > self.S * (1 + 1e-9):
             raise ValueError(f"its learner is longer than S={self.S:g}")
 
-    def init(
-        self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None
-    ) -> OnlineNewtonState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> OnlineNewtonState:
         """V̄ = λI, θ̄ = θ_1 = 0, with leading axes `batch`."""
         ridge = self.regression.init(dim, batch=batch, xp=xp, device=device)
         paid, misfit = (xp.zeros(batch, dtype=xp.float64, device=device) for _ in range(2))

@@ -18,12 +18,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import array_api_compat
-import array_api_compat.numpy
-
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.models import digits, factor, fading, forgetting, statistics
+from dither.models import digits, factor, fading, forgetting, statistics, window
 from dither.models.forgetting import Forgetting
 from dither.models.linear import LinearModel, penalty
 from dither.models.model import abilities_of
@@ -43,7 +40,7 @@ class RidgeState(NamedTuple):
 
 
 class Recursion:
-    """How `Ridge` learns where nothing is forgotten, and what it computes from a `RidgeState`."""
+    """How `Ridge` learns where nothing is forgotten."""
 
     def init(self, model: Any, zeros: Array, F: Array, *, needs: frozenset[str]) -> RidgeState:
         """Before the first observation, for θ̂ = zeros (..., d) and F = I/√λ."""
@@ -93,8 +90,8 @@ class Recursion:
         X, r = statistics.weighted(X, weight), statistics.weighted(r, weight, last=False)
         d, e = X.shape[-1], r - arrays.dot(X, state.theta)
         data = xp.concat([P, e[..., None]], axis=-1)
-        top = xp.zeros((*data.shape[:-2], d, d + 1), dtype=xp.float64, device=array_api_compat.device(X))
-        top = top + xp.eye(d, d + 1, dtype=xp.float64, device=array_api_compat.device(X))
+        top = xp.zeros((*data.shape[:-2], d, d + 1), dtype=xp.float64, device=arrays.device(X))
+        top = top + xp.eye(d, d + 1, dtype=xp.float64, device=arrays.device(X))
         R = xp.linalg.qr(xp.concat([top, data], axis=-2), mode="reduced")[1]
         z, R = R[..., :d, d], R[..., :d, :d]
         turned = xp.sign(xp.linalg.diagonal(R))  # QR leaves the signs open: no data must mean R = I
@@ -111,26 +108,6 @@ class Recursion:
         if state.logdet is not None:
             return state.logdet
         return -2 * arrays.namespace(state.F).linalg.slogdet(state.F)[1] - state.F.shape[-1] * math.log(model.lam)
-
-    def noise_width(self, model: Any, state: RidgeState, X: Array) -> Array:
-        """‖x_i‖ in the norm of V⁻¹ṼV⁻¹: the width, since Ṽ is V: X (..., K, d) -> (..., K)."""
-        return model.width(state, X)
-
-    def noise_logdet(self, model: Any, state: RidgeState) -> Array:
-        """log(det Ṽ/det λI), (...)."""
-        return self.logdet(model, state)
-
-    def lipschitz(self, model: Any, state: Any, S: float) -> Array:
-        """L_t = Σ ‖x‖ (S‖x‖ + |r|) for ‖θ‖ <= S, (...)."""
-        return statistics.lipschitz(state.extra.norms, S=S, link=model.function)
-
-    def perturb(self, state: Any, eta: Array) -> Array:
-        """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
-        return arrays.dot(state.F, arrays.dot(state.F.mT, statistics.gram_sample(state.extra.gram, eta)))
-
-    def history(self, state: Any) -> Any:
-        """Every distinct x with its count and its sum of rewards: `history.History`."""
-        return state.extra.history
 
 
 RECURSION = Recursion()
@@ -181,7 +158,7 @@ class Ridge(Forgetting, LinearModel):
         factor.check(state.F)
         self.learning.check(state)
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> Any:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> Any:
         """V = λI, θ̂ = 0, with leading axes `batch`."""
         size = 8 * dim * dim * math.prod(batch)
         if size > self.memory:
@@ -218,20 +195,25 @@ class Ridge(Forgetting, LinearModel):
 
         Ṽ = λI + Σ ω² xx', which is V where nothing is forgotten, and in a window.
         """
-        return self.learning.noise_width(self, state, X)
+        return fading.noise_width(self, state, X) if self.fades else self.width(state, X)
 
     def noise_logdet(self, state: Any) -> Array:
         """log(det Ṽ/det λI), (...)."""
-        return self.learning.noise_logdet(self, state)
+        return fading.noise_logdet(self, state) if self.fades else self.logdet(state)
 
     def lipschitz(self, state: Any, S: float) -> Array:
-        """L_t for ‖θ‖ <= S, (...): `statistics.lipschitz`."""
-        return self.learning.lipschitz(self, state, S)
+        """L_t = Σ ω ‖x‖ (S‖x‖ + |r|) for ‖θ‖ <= S, (...)."""
+        norms = fading.norms(state) if self.forgets else state.extra.norms
+        return S * norms[..., 0] + norms[..., 1]
 
     def perturb(self, state: Any, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d). A row that counts ω has ω xx' in the sum."""
-        return self.learning.perturb(state, eta)
+        if self.forgets:
+            noise = statistics.matrix_sample(state.A[..., :-1, :-1], eta)
+        else:
+            noise = statistics.gram_sample(state.extra.gram, eta)
+        return arrays.dot(state.F, arrays.dot(state.F.mT, noise))
 
     def history(self, state: Any) -> Any:
         """Every distinct x with its count and its sum of rewards: `history.History`. In a window, of its rows."""
-        return self.learning.history(state)
+        return state.extra.history if self.window is None else window.distinct(state.history)

@@ -112,6 +112,13 @@ def gram_sample(gram: Gram, eta: Array) -> Array:
     return arrays.dot(gram.G.mT, eta[..., :d]) + arrays.dot(gram.recent.mT, eta[..., d:])
 
 
+def matrix_sample(A: Array, eta: Array) -> Array:
+    """N(0, A) for a matrix A (..., d, d), from η ~ N(0, I) of which the first half is used: (..., 2d) -> (..., d)."""
+    xp, d = arrays.namespace(eta), A.shape[-1]
+    values, Q = xp.linalg.eigh(A)
+    return arrays.dot(Q, xp.sqrt(xp.where(values > 0, values, 0.0)) * eta[..., :d])
+
+
 def lipschitz(norms: Array, *, S: float, link: Link) -> Array:
     """L_t = Σ ‖x‖ max |μ(η) - r| over |η| <= S‖x‖, at most, from `norms` (..., 4) -> (...) (paper, Lemma 1).
 

@@ -12,7 +12,6 @@ where that bound would be more than `SHOWN` roundings of the diagonal at hand.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import array_api_compat
 import numpy as np
 
 from dither.base import arrays
@@ -98,7 +97,7 @@ def slid(
         return xp.reshape(stacked, (*batch, *stacked.shape[1:]))
 
     fields = (whole(field) for field in list(zip(*each, strict=True))[2:])
-    counts = xp.asarray(steps, dtype=A.dtype, device=array_api_compat.device(A))
+    counts = xp.asarray(steps, dtype=A.dtype, device=arrays.device(A))
     return whole(sums), WindowRows(rows.Y, rows.count, *fields), xp.reshape(counts, batch)
 
 
@@ -124,14 +123,10 @@ def distinct(rows: WindowRows) -> History:
 
     def whole(values: Any) -> Array:
         stacked = np.stack([buffers.grown(A, int(used.max()), rank=A.ndim - 1) for A in values])
-        return _like(stacked.reshape(*batch, *stacked.shape[1:]), rows.Y)
+        return arrays.beside(stacked.reshape(*batch, *stacked.shape[1:]), rows.Y)
 
     X, count, total = (whole(values) for values in zip(*parts, strict=True))
-    return History(X, count, total, _like(used.reshape(batch), rows.Y))
-
-
-def _like(A: np.ndarray, like: Array) -> Array:
-    return arrays.namespace(like).asarray(A, device=array_api_compat.device(like))
+    return History(X, count, total, arrays.beside(used.reshape(batch), rows.Y))
 
 
 def run(rows: WindowRows, i: tuple[int, ...]) -> WindowRows:
@@ -166,7 +161,7 @@ def _slid(
     if weight is not None and bool(xp.any(weight == 0)):  # rows that never count are not kept
         used = xp.nonzero(weight)[0]
         Y, weight = xp.take(Y, used, axis=0), xp.take(weight, used, axis=0)
-    n, device = Y.shape[0], array_api_compat.device(A)
+    n, device = Y.shape[0], arrays.device(A)
     first, end = int(rows.places[0]), int(rows.places[1])
     gone, total, since = (float(book) for book in rows.books)
     buffer[end : end + n, :] = Y
@@ -214,6 +209,6 @@ def _moved(rows: WindowRows, n: int) -> WindowRows:
     """The rows that count at the beginning of new arrays, with room for three times as many again and for n more."""
     xp, first, end = arrays.namespace(rows.Y), rows.places[..., 0], rows.places[..., 1]
     ends = {i: (int(first[i]), int(end[i])) for i in np.ndindex(tuple(first.shape))}
-    places = {i: xp.arange(a, b, device=array_api_compat.device(rows.Y)) for i, (a, b) in ends.items()}
+    places = {i: xp.arange(a, b, device=arrays.device(rows.Y)) for i, (a, b) in ends.items()}
     Y, count = buffers.packed((rows.Y, rows.count), places, max(ROOM, 4 * int(xp.max(end - first))) + n)
     return rows._replace(Y=Y, count=count, places=xp.stack([xp.zeros_like(first), end - first], axis=-1))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from dither.base import arrays
 from dither.noise import slices
 from dither.noise.laws import Gaussian
 from dither.noise.slices import Function
@@ -63,11 +64,11 @@ class Custom:
 
     def log_cdf(self, z: np.ndarray) -> np.ndarray:
         """log P(z' <= z)."""
-        return _log(self.cdf(z)) if self.logcdf is None else self.logcdf(z)
+        return arrays.ln(self.cdf(z)) if self.logcdf is None else self.logcdf(z)
 
     def log_sf(self, z: np.ndarray) -> np.ndarray:
         """log P(z' > z)."""
-        return _log(self.sf(z)) if self.logsf is None else self.logsf(z)
+        return arrays.ln(self.sf(z)) if self.logsf is None else self.logsf(z)
 
     def pdf(self, z: np.ndarray) -> np.ndarray:
         """The density."""
@@ -77,7 +78,7 @@ class Custom:
 
     def log_pdf(self, z: np.ndarray) -> np.ndarray:
         """The logarithm of the density."""
-        return _log(self.pdf(z))
+        return arrays.ln(self.pdf(z))
 
     def smooth(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """0, which says that no such length is known."""
@@ -92,9 +93,3 @@ class Custom:
         if self.ppf is None:
             raise ValueError("to draw z and to integrate over it takes its quantiles: noise.Custom(cdf, sf, ppf=...)")
         return self.ppf
-
-
-def _log(p: np.ndarray) -> np.ndarray:
-    """log p, which is -inf at 0."""
-    with np.errstate(divide="ignore"):
-        return np.log(p)

@@ -3,26 +3,42 @@
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
 
-from dither.base import errors
+from dither.base import arrays, errors
 from dither.noise import slices
 
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
+class Symmetric:
+    """A law of z that is also the law of -z: the upper tail is the lower one."""
+
+    symmetric = True
+    cdf: Any  # the lower tail, and its logarithm
+    log_cdf: Any
+
+    def sf(self, z: np.ndarray) -> np.ndarray:
+        """P(z' > z)."""
+        return self.cdf(np.negative(z))
+
+    def log_sf(self, z: np.ndarray) -> np.ndarray:
+        """log P(z' > z)."""
+        return self.log_cdf(np.negative(z))
+
+
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Symmetric):
     """ζ ~ N(0, I_d) (paper, Appendix B, Example 1)."""
 
     c = 2.0  # concentration: P(|u'ζ| <= √(c log(c_prime/δ))) >= 1 - δ, equation (concentration)
     c_prime = 2.0
     p = 1 / (4 * math.sqrt(math.e * math.pi))  # anti-concentration: P(u'ζ >= 1) >= p
     reach = math.inf  # the largest |z|
-    symmetric = True
     analytic = True  # its cdf: panels of some length are enough for a quadrature, wherever they end
     panels = (-8.5, *(0.625 * k for k in range(-11, 12)), 8.5)
 
@@ -42,17 +58,9 @@ class Gaussian:
         """P(z' <= z)."""
         return special.ndtr(z)
 
-    def sf(self, z: np.ndarray) -> np.ndarray:
-        """P(z' > z)."""
-        return special.ndtr(np.negative(z))
-
     def log_cdf(self, z: np.ndarray) -> np.ndarray:
         """log P(z' <= z)."""
         return special.log_ndtr(z)
-
-    def log_sf(self, z: np.ndarray) -> np.ndarray:
-        """log P(z' > z)."""
-        return special.log_ndtr(np.negative(z))
 
     def mass(self, low: float, high: float) -> float:
         """P(low < z <= high) for two numbers."""
@@ -97,11 +105,10 @@ class Ball:
 
 
 @dataclass(frozen=True)
-class BallMarginal:
+class BallMarginal(Symmetric):
     """z = u'ζ for ζ uniform in the ball of radius √dim: density ∝ (1 - z²/dim)^((dim-1)/2) on |z| <= √dim."""
 
     dim: int
-    symmetric = True
 
     @property
     def reach(self) -> float:
@@ -129,24 +136,15 @@ class BallMarginal:
         """P(z' <= z)."""
         return special.betainc(self._a, self._a, self._share(z))
 
-    def sf(self, z: np.ndarray) -> np.ndarray:
-        """P(z' > z)."""
-        return self.cdf(np.negative(z))
-
     def log_cdf(self, z: np.ndarray) -> np.ndarray:
         """log P(z' <= z). Where P underflows: log of x^a (1-x)^a/(a B(a, a)) Σ_n Π_{i<=n} x (2a+i-1)/(a+i)."""
         x = np.asarray(self._share(z))
         p = special.betainc(self._a, self._a, x)
-        with np.errstate(divide="ignore"):
-            answer = np.asarray(np.log(p))
+        answer = np.asarray(arrays.ln(p))
         far = (p < 1e-290) & (x > 0)
         if np.any(far):
             answer[far] = _log_betainc(self._a, x[far])
         return answer
-
-    def log_sf(self, z: np.ndarray) -> np.ndarray:
-        """log P(z' > z)."""
-        return self.log_cdf(np.negative(z))
 
     def mass(self, low: float, high: float) -> float:
         """P(low < z <= high) for two numbers."""

@@ -217,7 +217,7 @@ def parse(text: str, *, draws: int) -> CandidatePolicy:
         return Uniform()
     if text.endswith(".npz"):
         return Saved(Path(text).stem, _loaded(text), draws=draws)
-    raise errors.unknown("policy", text, known=("uniform", LOGGING, *(f"{p}:..." for p in PREFIXES), "FILE.npz"))
+    raise errors.unknown("policy", text, names=("uniform", LOGGING, *(f"{p}:..." for p in PREFIXES), "FILE.npz"))
 
 
 def policies(several: Mapping[str, Any] | Iterable[Any], *, draws: int) -> tuple[CandidatePolicy, ...]:

@@ -120,6 +120,6 @@ def split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options of the rows and those of the interval. Raises TypeError for others."""
     names = (*RowOptions.__annotations__, *OPTIONS)
     for name in options.keys() - set(names):
-        raise TypeError(str(errors.unknown("option", name, known=names)))
+        raise TypeError(str(errors.unknown("option", name, names=names)))
     of_interval = {name: value for name, value in options.items() if name in OPTIONS}
     return {name: value for name, value in options.items() if name not in OPTIONS}, of_interval

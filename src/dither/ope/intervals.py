@@ -84,7 +84,7 @@ class Evidence:
 def settings(options: Mapping[str, Any]) -> IntervalSettings:
     """The options of an interval, checked. Raises TypeError for an option that has another name."""
     for name in options.keys() - OPTIONS:
-        raise TypeError(str(errors.unknown("option", name, known=OPTIONS)))
+        raise TypeError(str(errors.unknown("option", name, names=OPTIONS)))
     how = IntervalSettings(**options)
     errors.within("level", how.level, *LEVELS)
     errors.among("interval", how.interval, INTERVALS)

@@ -91,7 +91,7 @@ def read(r: Any, a: Any, p: Any, Q: Any, M: Any = None, **options: Any) -> Rows:
     and their number.
     """
     for name in options.keys() - RowOptions.__annotations__:
-        raise TypeError(str(errors.unknown("option", name, known=RowOptions.__annotations__)))
+        raise TypeError(str(errors.unknown("option", name, names=RowOptions.__annotations__)))
     if isinstance(p, Propensities):
         options = {"kind": p.kind, **options}
         _refuse_rare_arms(a, p, options)

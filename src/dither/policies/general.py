@@ -53,7 +53,7 @@ class GeneralFeaturePerturbation:
     def __post_init__(self) -> None:
         if isinstance(self.Sigma, str):
             if self.Sigma not in SCHEDULES:
-                raise errors.unknown("Sigma", self.Sigma, known=(*SCHEDULES, "a variance", "a function of t"))
+                raise errors.unknown("Sigma", self.Sigma, names=(*SCHEDULES, "a variance", "a function of t"))
         elif not callable(self.Sigma):
             errors.within("Sigma", self.Sigma, 0, LARGEST_VARIANCE)
         errors.within("c", self.c, 0, 1e7)

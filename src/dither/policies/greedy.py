@@ -41,8 +41,8 @@ class EpsGreedy(Greedy):
 
     def __post_init__(self) -> None:
         errors.within("epsilon", self.epsilon, 0, 1)
-        if self.decay is not None and self.decay not in DECAYS:
-            raise errors.unknown("decay", self.decay, known=DECAYS)
+        if self.decay is not None:
+            errors.among("decay", self.decay, DECAYS)
         errors.at_least("horizon", self.horizon, 1, or_none=True)
 
     def eps(self, t: int) -> float:

@@ -34,7 +34,7 @@ class OFUGLB:
 
     def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores (..., K)."""
-        xp, (K, d) = arrays.namespace(X), X.shape[-2:]
+        K, d = X.shape[-2:]
         W = optimism.likelihood_radius(model, state, t, d=d, S=self.S, T=self.horizon or t)
         W = np.broadcast_to(arrays.numpy(W), X.shape[:-2])
         arms, theta = arrays.numpy(X), np.broadcast_to(arrays.numpy(state.theta), (*X.shape[:-2], d))
@@ -45,7 +45,7 @@ class OFUGLB:
             n = int(history.rows[run])
             rows = tuple(arrays.numpy(part)[run][:n] for part in history[:3])
             scores[row] = _highest(arms[row], rows, theta[row], level=float(W[row]) ** 2, S=self.S, link=link(model))
-        return views.plain(xp.asarray(scores, device=arrays.device(X)))
+        return views.plain(arrays.beside(scores, X))
 
 
 def _highest(arms: np.ndarray, rows: tuple, theta: np.ndarray, *, level: float, S: float, link: Any) -> np.ndarray:

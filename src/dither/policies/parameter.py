@@ -27,7 +27,7 @@ class Posterior(NamedTuple):
         """x_i'θ̃: (..., K)."""
         step, c = self.model.sample(self.state, eta), self.c
         if getattr(c, "ndim", 0):
-            c = arrays.namespace(c).reshape(c, (*c.shape, *(1,) * (step.ndim - c.ndim)))
+            c = arrays.over(c, step)
         return self.model.scores(self.state.theta + c * step, self.X)
 
 

@@ -94,7 +94,7 @@ class PseudoSuccesses:
 
     def view(self, model, state, X: Array, *, t: int) -> views.Drawn:
         """x_i'θ̃ of what is drawn."""
-        xp, rows = arrays.namespace(X), model.rows(state)
+        rows = model.rows(state)
         count, total = (np.asarray(arrays.numpy(part)) for part in (rows.count, rows.total))
 
         def scores(seeds: Array) -> Array:
@@ -104,7 +104,7 @@ class PseudoSuccesses:
                 extra, successes = pseudo(self.a, count[run][: int(rows.rows[run])], int(seeds[row]))
                 more[row][: len(extra)] += extra
                 sums[row][: len(extra)] += successes
-            more, sums = (xp.asarray(part, device=arrays.device(X)) for part in (more, sums))
+            more, sums = (arrays.beside(part, X) for part in (more, sums))
             s = model.scores(model.refit(state, count=more, total=sums), X)
             return jittered(self.jitter, in_turn(s, t, d=X.shape[-1]) if self.forced else s)
 
@@ -128,6 +128,4 @@ def jittered(jitter: float, s: Array) -> Array:
     """The scores with a uniform tie-break of that size, the same for an arm in all rounds and runs."""
     if not jitter:
         return s
-    return s + arrays.namespace(s).asarray(
-        jitter * np.random.default_rng(0).random(s.shape[-1]), device=arrays.device(s)
-    )
+    return s + arrays.beside(jitter * np.random.default_rng(0).random(s.shape[-1]), s)

@@ -28,7 +28,7 @@ def check(policy: Any, c: Scale) -> None:
     """
     if isinstance(c, str):
         if c not in NAMES:
-            raise errors.unknown("schedule of c", c, known=("a number", *NAMES))
+            raise errors.unknown("schedule of c", c, names=("a number", *NAMES))
     elif not callable(c):
         errors.within("c", c, 0, errors.LARGEST)
     errors.positive("sigma", policy.sigma)

@@ -66,7 +66,7 @@ class Stated(NamedTuple):
     def log_propensities(self, *, mask: Array | None = None) -> Array:
         """Their logarithms; -inf for an arm that is never shown."""
         if self.log_rule is None:
-            return arrays.log(arrays.numpy(self.propensities(mask=mask)))
+            return arrays.ln(arrays.numpy(self.propensities(mask=mask)))
         return self.log_rule(self.r, self.tied, mask)
 
 
@@ -125,7 +125,7 @@ class SquareCB:
     def __post_init__(self) -> None:
         if isinstance(self.gamma, str):
             if self.gamma != "theory":
-                raise errors.unknown("schedule of gamma", self.gamma, known=("a number", "theory"))
+                raise errors.unknown("schedule of gamma", self.gamma, names=("a number", "theory"))
         else:
             errors.within("gamma", self.gamma, 0, errors.LARGEST)
         errors.within("power", self.power, 0, 1)
@@ -142,17 +142,15 @@ class SquareCB:
         most = xp.max(xp.where(best, r, -xp.inf), axis=-1, keepdims=True)
         on = xp.ones(r.shape, dtype=xp.bool, device=arrays.device(r)) if mask is None else mask
         K = xp.sum(xp.astype(on, xp.float64), axis=-1, keepdims=True)
-        share = 1 / (K + self._gamma(t, K=K, d=d) * xp.clip(most - r, min=0.0))
+        if isinstance(self.gamma, str):
+            T = self.horizon or t
+            gamma = theory.squarecb_gamma(T, K=K, d=d, delta=1 / T)
+        else:
+            gamma = self.gamma * math.pow(t, self.power)
+        share = 1 / (K + gamma * xp.clip(most - r, min=0.0))
         share = xp.where(on & ~best, share, 0.0)
         rest = 1 - xp.sum(share, axis=-1, keepdims=True)
         return xp.where(best, rest / xp.sum(xp.astype(best, xp.float64), axis=-1, keepdims=True), share)
-
-    def _gamma(self, t: int, *, K: Array, d: int) -> Array | float:
-        """γ_t, for K (..., 1) arms on offer."""
-        if isinstance(self.gamma, str):
-            T = self.horizon or t
-            return theory.squarecb_gamma(T, K=K, d=d, delta=1 / T)
-        return self.gamma * math.pow(t, self.power)
 
 
 def _placed(p: Array, v: Array) -> tuple[Array, Array]:

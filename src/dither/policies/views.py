@@ -281,6 +281,6 @@ def optimistic(lines: Lines) -> Scores:
         errors = None if slack is None else propensity.Slack(*(arrays.numpy(part) for part in slack))
         offered = None if mask is None else arrays.numpy(mask)
         share = propensity.shared_at(arrays.numpy(m), arrays.numpy(w), 1.0, slack=errors, mask=offered) > 0
-        return arrays.namespace(m).asarray(share, device=arrays.device(m))
+        return arrays.beside(share, m)
 
     return Scores(m + w, tied, None if slack is None else slack.most(m, w))

@@ -268,4 +268,4 @@ def points(
         if weight:
             p += weight * shared_at(m, w, z, slack=slack, mask=mask)
     p = p / np.sum(p, axis=-1, keepdims=True)
-    return arrays.log(p) if log else p
+    return arrays.ln(p) if log else p

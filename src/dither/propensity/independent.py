@@ -62,7 +62,7 @@ def uncoupled(
         offered = slice(None) if mask is None else np.flatnonzero(mask[row])
         of_row = None if whole is None else Slack(*(part[row][offered] for part in whole))
         p[row][offered] = rule(m[row][offered], w[row][offered], law, of_row)
-    return arrays.log(p) if log else p
+    return arrays.ln(p) if log else p
 
 
 def _of_density(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | None) -> np.ndarray:

@@ -10,80 +10,55 @@
 
 docs/theory.md says where the paper contradicts itself, what is computed there, and what was measured.
 docs/paper-to-code.md lists every symbol of the paper.
+
+This is the table of them: a new one is a line here.
 """
 
-from dither.theory.baselines import (
-    glm_ucb,
-    gloc_alpha,
-    gloc_beta,
-    logistic_ucb2_bonus,
-    logistic_ucb2_gamma,
-    ofuglb_e,
-    squarecb_gamma,
-    ucb_glm,
-)
-from dither.theory.curvature import kappa, kappa_star, lipschitz, lipschitz_logistic
-from dither.theory.events import concentration, optimism, p, p_given
-from dither.theory.potential import count, count_bound, potential, potential_bound, widths
-from dither.theory.radii import W, beta, c_delta, gamma, oful, self_normalised, ucb
-from dither.theory.regret import (
-    R_1,
-    R_2,
-    A,
-    B,
-    Bound,
-    C,
-    D,
-    epsilon,
-    informative_from,
-    poly_root,
-    poly_solve,
-    theorem,
-    warm_up,
-    warm_up_rounds,
-)
+import types
 
-__all__ = [
-    "R_1",
-    "R_2",
-    "A",
-    "B",
-    "Bound",
-    "C",
-    "D",
-    "W",
-    "beta",
-    "c_delta",
-    "concentration",
-    "count",
-    "count_bound",
-    "epsilon",
-    "gamma",
-    "glm_ucb",
-    "gloc_alpha",
-    "gloc_beta",
-    "informative_from",
-    "kappa",
-    "kappa_star",
-    "lipschitz",
-    "lipschitz_logistic",
-    "logistic_ucb2_bonus",
-    "logistic_ucb2_gamma",
-    "ofuglb_e",
-    "oful",
-    "optimism",
-    "p",
-    "p_given",
-    "poly_root",
-    "poly_solve",
-    "potential",
-    "potential_bound",
-    "self_normalised",
-    "squarecb_gamma",
-    "theorem",
-    "ucb",
-    "ucb_glm",
-    "warm_up",
-    "warm_up_rounds",
-    "widths",
-]
+from dither.theory.baselines import glm_ucb as glm_ucb
+from dither.theory.baselines import gloc_alpha as gloc_alpha
+from dither.theory.baselines import gloc_beta as gloc_beta
+from dither.theory.baselines import logistic_ucb2_bonus as logistic_ucb2_bonus
+from dither.theory.baselines import logistic_ucb2_gamma as logistic_ucb2_gamma
+from dither.theory.baselines import ofuglb_e as ofuglb_e
+from dither.theory.baselines import squarecb_gamma as squarecb_gamma
+from dither.theory.baselines import ucb_glm as ucb_glm
+from dither.theory.curvature import kappa as kappa
+from dither.theory.curvature import kappa_star as kappa_star
+from dither.theory.curvature import lipschitz as lipschitz
+from dither.theory.curvature import lipschitz_logistic as lipschitz_logistic
+from dither.theory.events import concentration as concentration
+from dither.theory.events import optimism as optimism
+from dither.theory.events import p as p
+from dither.theory.events import p_given as p_given
+from dither.theory.potential import count as count
+from dither.theory.potential import count_bound as count_bound
+from dither.theory.potential import potential as potential
+from dither.theory.potential import potential_bound as potential_bound
+from dither.theory.potential import widths as widths
+from dither.theory.radii import W as W
+from dither.theory.radii import beta as beta
+from dither.theory.radii import c_delta as c_delta
+from dither.theory.radii import gamma as gamma
+from dither.theory.radii import oful as oful
+from dither.theory.radii import self_normalised as self_normalised
+from dither.theory.radii import ucb as ucb
+from dither.theory.regret import R_1 as R_1
+from dither.theory.regret import R_2 as R_2
+from dither.theory.regret import A as A
+from dither.theory.regret import B as B
+from dither.theory.regret import Bound as Bound
+from dither.theory.regret import C as C
+from dither.theory.regret import D as D
+from dither.theory.regret import epsilon as epsilon
+from dither.theory.regret import informative_from as informative_from
+from dither.theory.regret import poly_root as poly_root
+from dither.theory.regret import poly_solve as poly_solve
+from dither.theory.regret import theorem as theorem
+from dither.theory.regret import warm_up as warm_up
+from dither.theory.regret import warm_up_rounds as warm_up_rounds
+
+__all__ = sorted(
+    name for name, thing in globals().items() if not (name[0] == "_" or isinstance(thing, types.ModuleType))
+)

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from dither.base import arrays
-from dither.theory.radii import log, plain
+from dither.theory.radii import ln, plain
 
 
 def ucb_glm(T: float, *, d: int, sigma: float = 0.5, kappa: float = 0.25, delta: float) -> float:
@@ -66,9 +66,7 @@ def gloc_alpha(B: Any, *, kappa: float, R: float = 0.5, delta: float) -> Any:
     with q² = 1 + D, a = 1 + 2B/κ, f² = 8R²/κ². The last line is fq√log <= (q² + f² log)/2, and then log y <= y/e.
     """
     ratio = R**2 / kappa**2
-    return plain(
-        1 + 4 * B / kappa + 8 * ratio * (log(2 / delta) + log(1 + 2 * B / kappa + 4 * (ratio / delta) ** 2) / 2)
-    )
+    return plain(1 + 4 * B / kappa + 8 * ratio * (ln(2 / delta) + ln(1 + 2 * B / kappa + 4 * (ratio / delta) ** 2) / 2))
 
 
 def gloc_beta(B: Any, misfit: Any, *, kappa: float, lam: float, S: float = 1.0, R: float = 0.5, delta: float) -> Any:
@@ -90,7 +88,7 @@ def logistic_ucb2_gamma(t: Any, *, d: int, lam: Any, S: float = 1.0, delta: Any)
     grows with t we know it for each round by itself.
     """
     root = lam**0.5
-    return plain(root * (S + 0.5) + 2 / root * (d / 2 * log(1 + t / (4 * d * lam)) + d * math.log(2) - log(delta)))
+    return plain(root * (S + 0.5) + 2 / root * (d / 2 * ln(1 + t / (4 * d * lam)) + d * math.log(2) - ln(delta)))
 
 
 def logistic_ucb2_bonus(

@@ -23,7 +23,7 @@ def W(t: int, *, d: int, S: float = 1.0, L: Any, delta: Any, R: float = 1.0) -> 
     """
     L, xp = _array(L)
     inside = xp.clip(2 * math.e * S * L / (R**2 * d), min=math.e)
-    return plain(xp.sqrt(d * xp.log(inside) - log(delta)))
+    return plain(xp.sqrt(d * xp.log(inside) - ln(delta)))
 
 
 def beta(t: int, *, d: int, lam: float, S: float = 1.0, M: float, L: Any, delta: Any, R: float = 1.0) -> Any:
@@ -43,7 +43,7 @@ def beta(t: int, *, d: int, lam: float, S: float = 1.0, M: float, L: Any, delta:
 
 def c_delta(delta_prime: Any) -> Any:
     """c_{δ'} = √(c log(c'/δ')) = √(2 log(2/δ')). |u'ζ| exceeds it with probability at most δ' (paper, Lemma F.6)."""
-    value = np.sqrt(CONCENTRATION * (math.log(CONCENTRATION_PRIME) - log(delta_prime)))
+    value = np.sqrt(CONCENTRATION * (math.log(CONCENTRATION_PRIME) - ln(delta_prime)))
     return plain(value)
 
 
@@ -71,11 +71,15 @@ def ucb(t: float, *, d: int, lam: float = 1.0, S: float = 1.0, R: float = 1.0, d
 
 
 def self_normalised(logdet: Any, *, lam: float, S: float = 1.0, R: float = 1.0, delta: float) -> Any:
-    """√λ S + R √(2 log(1/δ) + log(det V/det λI)), OFUL's own radius. logdet is log(det V/det λI), an array."""
-    return math.sqrt(lam) * S + R * arrays.namespace(logdet).sqrt(2 * math.log(1 / delta) + logdet)
+    """√λ S + R √(2 log(1/δ) + log(det V/det λI)), OFUL's own radius.
+
+    logdet : log(det V/det λI), an array. Only rounding puts it below 0, and then it counts as 0
+    """
+    xp = arrays.namespace(logdet)
+    return math.sqrt(lam) * S + R * xp.sqrt(2 * math.log(1 / delta) + xp.clip(logdet, min=0.0))
 
 
-def log(x: Any) -> Any:
+def ln(x: Any) -> Any:
     """The logarithm of a number or of an array."""
     return arrays.namespace(x).log(x) if hasattr(x, "ndim") else math.log(x)
 

@@ -138,7 +138,7 @@ def describe(name: str, **settings: Any) -> dict[str, Any]:
     short, usual = parts.short(name), defaults(name)
     for setting in settings:
         if setting not in usual:
-            raise errors.unknown_setting(f"setting of the environment {short}", setting, known=usual)
+            raise errors.unknown_setting(f"setting of the environment {short}", setting, names=usual)
     if lacking := [p for p, default in usual.items() if default is inspect.Parameter.empty and p not in settings]:
         raise ValueError(f"{short} needs {' and '.join(lacking)}: give it with --with {lacking[0]}=VALUE")
     if in_file is None:  # several numbers are text: such settings are keys of tables

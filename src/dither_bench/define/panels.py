@@ -103,5 +103,5 @@ def named(name: str, algorithms: Iterable[Spec]) -> Spec:
     if len(meant) > 1:
         raise ValueError(f"{name} names several of {', '.join(map(str, every))}: give its settings too")
     if not meant:
-        raise errors.unknown("algorithm of the comparison", name, known=list(map(str, every)))
+        raise errors.unknown("algorithm of the comparison", name, names=list(map(str, every)))
     return meant[0]

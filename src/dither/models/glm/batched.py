@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models.glm import certificate, hessian, objective, rounding
-from dither.models.glm.objective import Problem, Reading
+from dither.models.glm.objective import Look, Problem
 
 STEPS = 400  # passes at most; a few are enough
 AGAIN = 60  # passes after which a problem that is not solved starts anew at θ = 0
@@ -68,9 +68,7 @@ class Solution(NamedTuple):
     reach: Any  # (G,)  max ‖x‖ in the norm of H⁻¹, at most
     base: Any  # (G, d)  H is the curvature here to within `offset`: it is theta, or where the last step began
     zmax: Any  # (G,)  max |x'base|
-    bound: (
-        Any  # (G, 2)  as of `certificate.bounds`; of `single`, before `bounded`: a, rem and zmax, from which it comes
-    )
+    bound: Any  # (G, 2)  as of `certificate.bounds`; of `single`, before `bounded`: a, rem and zmax, which make it
     steps: Any  # (G,)  looks at the rows; int64
 
 
@@ -191,7 +189,7 @@ def _ahead(search: Search) -> Search:
     return search._replace(theta=theta, z=z, near=near, looks=looks)
 
 
-def _curved(search: Search, look: Reading) -> Curvature:
+def _curved(search: Search, look: Look) -> Curvature:
     """H for the point at hand, computed anew where it is stale."""
     xp, (problem, aim, H), theta = arrays.namespace(search.theta), search[:3], search.theta
     if aim.drift is None:
@@ -216,7 +214,7 @@ def _curved(search: Search, look: Reading) -> Curvature:
     return Curvature(*_put(H, stale, new)) if fewer else new
 
 
-def _step(search: Search, look: Reading) -> tuple[Search, NewtonStep]:
+def _step(search: Search, look: Look) -> tuple[Search, NewtonStep]:
     """The step -FF'∇J. One that moves a logit by more than `LONGEST` is shortened to that."""
     (problem, aim, H), xp, dz = search[:3], arrays.namespace(search.theta), None
     half = arrays.dot(H.F.mT, look.g)
@@ -238,7 +236,7 @@ def _step(search: Search, look: Reading) -> tuple[Search, NewtonStep]:
     return search, NewtonStep(N, slope, noise, dz, move)
 
 
-def _outcome(search: Search, look: Reading, step: NewtonStep, *, last: bool, late: bool) -> tuple[Array, Array, Any]:
+def _outcome(search: Search, look: Look, step: NewtonStep, *, last: bool, late: bool) -> tuple[Array, Array, Any]:
     """Which problems have come to an end, which of those are lost, (G,), and the solutions of the others.
 
     last : the start is the last one; late : so is the pass, and all are to have solutions
@@ -264,9 +262,9 @@ def _outcome(search: Search, look: Reading, step: NewtonStep, *, last: bool, lat
     ends = (left, error, H.reach, theta, look.zmax, bound, search.looks + 1)
     solution = Solution(theta + N, H.F, H.R, H.blur, H.offset, *ends)
     if aim.drift is not None:  # of those that are idle the bound says how far rounding reaches
-        here = xp.where(H.offset <= H.blur, 1.0, 0.0)  # of H: an outcome is certain of a step from there alone
+        here = xp.astype(H.offset <= H.blur, slope.dtype)  # of H: an outcome is certain of a step from there alone
         tol = xp.where(rest, aim.looked[0], here) * aim.tol
-        drift = xp.where(rest, aim.looked[1], aim.drift) + 2 * H.blur
+        drift = xp.where(rest, aim.looked[1], xp.full_like(slope, aim.drift)) + 2 * H.blur
         end = (bound[..., 0] <= tol) & (bound[..., 1] <= drift) | idle
         return end, end & False, solution
     end = sharp = (a <= SHARP + H.blur) & (beyond + wrong <= noise) & (True if rest is None else ~rest)

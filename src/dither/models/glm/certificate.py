@@ -39,9 +39,9 @@ def bounds(a: Array, rem: Array, reach: Array, *, zmax: Array, link: Link) -> Ar
     nu, R = (half * xp.where(size < HUGE, size, HUGE) for size in (rem, reach))
     M = link.M(zmax + 2 * R * nu)
     y = M * R * nu
-    known = (a < FAR) & (y < LIMIT)
-    sure = bool(xp.all(known))
-    y = y if sure else xp.where(known, y, 0.0)
+    certain = (a < FAR) & (y < LIMIT)
+    sure = bool(xp.all(certain))
+    y = y if sure else xp.where(certain, y, 0.0)
     e = nu * (1 + y * (1 / 2 + y * (1 / 3 + y / 4)))
     small = y < SMALL
     if not bool(xp.all(small)):
@@ -49,9 +49,9 @@ def bounds(a: Array, rem: Array, reach: Array, *, zmax: Array, link: Link) -> Ar
         e = xp.where(small, e, nu * (-xp.log1p(-safe) / safe))
     drift = M * R * e
     if not sure:
-        drift, a = xp.where(known, drift, 0.0), xp.where(known, a, 0.0)
+        drift, a = xp.where(certain, drift, 0.0), xp.where(certain, a, 0.0)
     bound = xp.stack([e * xp.exp(xp.where(a > drift, a, drift) / 2), a + drift], axis=-1)
-    return bound if sure else xp.where(known[..., None], bound, xp.inf)
+    return bound if sure else xp.where(certain[..., None], bound, xp.inf)
 
 
 def cut(a: Array) -> Array:

@@ -56,17 +56,10 @@ def taken(model: Any, state: Any, X: Array, r: Array, *, weight: Array | None = 
     return state if model.window is None else state._replace(history=history.windowed(state.history, model.window))
 
 
-def gram_width(model: Any, state: Any, X: Array) -> Array:
-    """‖x_i‖ in the norm of V⁻¹, V = λI + Σ ω xx': X (..., K, d) -> (..., K)."""
-    lam = arrays.namespace(X).full_like(state.theta[..., 0], model.lam)
-    return arrays.norms(X @ arrays.root_of_inverse(_gram(state.history, lam)))
-
-
-def gram_sample(state: Any, eta: Array) -> Array:
-    """N(0, Σ ω xx') from η ~ N(0, I), of which the first half is used: (..., 2d) -> (..., d)."""
-    xp, d = arrays.namespace(eta), state.theta.shape[-1]
-    values, Q = xp.linalg.eigh(_gram(state.history, xp.zeros_like(state.theta[..., 0])))
-    return arrays.dot(Q, xp.sqrt(xp.where(values > 0, values, 0.0)) * eta[..., :d])
+def gram(state: Any, lam: float) -> Array:
+    """λI + Σ ω xx' of the rows, (..., d, d)."""
+    rows = state.history
+    return arrays.gram(rows.X, rows.count, arrays.namespace(rows.X).full_like(state.theta[..., 0], lam))
 
 
 def norms(state: Any) -> Array:
@@ -76,10 +69,6 @@ def norms(state: Any) -> Array:
     sums = [count * length * length, length * xp.abs(total), count * length]
     longest = xp.max(xp.where(count > 0, length, 0.0), axis=-1)
     return xp.stack([*(xp.sum(A, axis=-1) for A in sums), longest], axis=-1)
-
-
-def _gram(rows: History, lam: Array) -> Array:
-    return arrays.gram(rows.X, rows.count, lam)
 
 
 def _faded(model: Any, state: Any, left: Array, now: Array | None) -> Any:
@@ -121,7 +110,7 @@ def dropped(model: Any, rows: History, kept: lazy.Lazy, F: Array) -> tuple[Histo
     total = xp.cumulative_sum(pull, axis=-1) + mass[..., None]
     gone = total <= (DROPPED if bounded else NOTHING) / far
     kept = kept._replace(mass=mass + xp.sum(xp.where(gone, pull, 0.0), axis=-1))
-    if bounded and model.fades and model.solver == "certified":
+    if bounded and model.follows and model.solver == "certified":
         faint = (total <= LITTLE * math.log1p(model.tol) / far) & (total < total[..., -1:])
         kept = kept._replace(unread=xp.maximum(kept.unread, xp.count_nonzero(faint, axis=-1)))
     rows = rows._replace(count=xp.where(gone, 0.0, rows.count), total=xp.where(gone, 0.0, rows.total))

@@ -25,9 +25,6 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
-import array_api_compat
-import array_api_compat.numpy
-
 from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
@@ -36,7 +33,7 @@ from dither.models.forgetting import Forgetting
 from dither.models.glm import certificate, forgotten, lazy, learn, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
-from dither.models.linear import LinearModel, penalty
+from dither.models.linear import LinkedModel, penalty
 from dither.models.model import abilities_of
 
 OF_ROWS = frozenset({"gram_width", "gram_sample", "lipschitz"})  # what a model that forgets reads off its rows
@@ -58,7 +55,7 @@ class GLMState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GLM(Forgetting, LinearModel):
+class GLM(Forgetting, LinkedModel):
     """For X (..., K, d) shared by all arms.
 
     link : "logit", "log" (Poisson), "probit" or "identity" (`dither.links`); rewards must lie in its support
@@ -102,16 +99,6 @@ class GLM(Forgetting, LinearModel):
                 raise ValueError("solver='online' keeps no history to project with: constrain needs another solver")
 
     @property
-    def function(self) -> links.Link:
-        """μ and its kin."""
-        return links.find(self.link)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """Between which the rewards lie."""
-        return self.function.support
-
-    @property
     def rho(self) -> float:
         """The λ of the objective."""
         return self.lam if self.ridge is None else self.ridge
@@ -133,16 +120,16 @@ class GLM(Forgetting, LinearModel):
         if state.extra is not None:
             statistics.check(state.extra)
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> GLMState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> GLMState:
         """Ĥ = λI, θ̂ = 0, with leading axes `batch`."""
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
         G = factor.identity(zeros, 1 / self.rho**0.5) if self.apart else None
         extra = None if self.forgets else statistics.init(needs, zeros, lam=self.lam)
         kept, rows = lazy.init(zeros, self.rho, self.lam), history.init(zeros)
         F, H = factor.identity(zeros, 1 / self.lam**0.5), None
-        if self.fades:
+        if self.follows:
             kept, H = kept._replace(left=zeros[..., 0] + 1.0), factor.identity(zeros, self.lam)
-        if self.forgets and self.window is None:
+        if self.fades:
             kept = kept._replace(mass=zeros[..., 0] + 0.0, unread=rows.rows + 0)
         now = None if self.half_life is None else zeros[..., 0] + forgetting.BEFORE
         return GLMState(F, zeros, G, kept, rows, extra, H, now)
@@ -191,13 +178,13 @@ class GLM(Forgetting, LinearModel):
     def gram_width(self, state: GLMState, X: Array) -> Array:
         """‖x_i‖ in the norm of V⁻¹, V = λI + Σ xx': X (..., K, d) -> (..., K)."""
         if self.forgets:
-            return forgotten.gram_width(self, state, X)
+            return arrays.norms(X @ arrays.root_of_inverse(forgotten.gram(state, self.lam)))
         return arrays.norms(X @ state.extra.gram_width)
 
     def gram_sample(self, state: GLMState, eta: Array) -> Array:
         """N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d)."""
         if self.forgets:
-            return forgotten.gram_sample(state, eta)
+            return statistics.matrix_sample(forgotten.gram(state, 0.0), eta)
         return statistics.gram_sample(state.extra.gram, eta)
 
     def hessian_sample(self, state: GLMState, eta: Array) -> Array:
@@ -214,8 +201,8 @@ class GLM(Forgetting, LinearModel):
     ) -> Array:
         """argmin Σ [n g(x'θ) - τ x'θ] - shift'θ + (λ/2)‖θ‖² with other counts n or sums τ (..., N), from θ̂: (..., d).
 
-        shift (..., d). Newton's method to E <= 0.001, from any history and for rewards outside the support, where λ
-        alone bounds θ: there it may be very long. Leading axes are the state's, or draws where the state has none.
+        shift (..., d). By Newton's method, to E <= 0.001. Rewards may lie outside the support: there λ alone bounds θ,
+        which may be very long. Leading axes are the state's, or draws where the state has none.
         """
         lead = max((A.shape[:-1] for A in (shift, count, total) if A is not None), key=len)
         return refits.refitted(self, state, lead, shift=shift, count=count, total=total)
@@ -239,7 +226,7 @@ class GLM(Forgetting, LinearModel):
         """
         xp, kept, d = arrays.namespace(state.theta), state.lazy, state.theta.shape[-1]
         unit = (d + 4) * rounding.UNIT
-        inverse = kept.inverse if state.G is None else lazy.square(state.F)
+        inverse = kept.inverse if state.G is None else arrays.gram_trace(state.F)
         rho = kept.stretch * (kept.noise + unit * xp.sqrt(kept.trace) * arrays.norms(state.theta))
         omega = certificate.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
         return digits.shaped(rho, omega)
@@ -254,9 +241,9 @@ class GLM(Forgetting, LinearModel):
         return 8 * (int(1.5 * rows) * (dim + 2) + 4 * dim * dim + lazy.cap(rounds, dim) * (dim + 2))
 
     @property
-    def fades(self) -> bool:
-        """Whether older rows count for less by a factor, and the bound is kept through that; else each pass is read."""
-        return (self.discount < 1 or self.half_life is not None) and not self.apart
+    def follows(self) -> bool:
+        """Whether the bound follows rows that fade; else the history is read after each of them."""
+        return self.fades and not self.apart
 
     @property
     def apart(self) -> bool:

@@ -8,12 +8,12 @@ import numpy as np
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models.glm import rounding
-from dither.models.glm.objective import Problem, Reading
+from dither.models.glm.objective import Look, Problem
 
 FEW = 256  # rows up to which the longest of them in the norm of H⁻¹ is always looked for
 
 
-def computed(problem: Problem, theta: Array, look: Reading) -> tuple:
+def computed(problem: Problem, theta: Array, look: Look) -> tuple:
     """`factors` at theta (G, d), where the rounding of the weights counts too."""
     R, F, blur = factors(problem, look.size)
     return R, F, blur + rounding.curvature(problem, theta, look.size, look.zmax)

@@ -17,15 +17,14 @@ In float64 every update misses the minimum of the model by a little. `drifted` a
 may be: the rest of the scalar equation for ζ, and the rounding of the products with F.
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
-
-import array_api_compat
 
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.links import Link
-from dither.models import buffers
+from dither.models import buffers, factor
 from dither.models.glm import certificate, hessian, rounding
 from dither.models.glm.batched import Solution
 
@@ -91,22 +90,18 @@ class RowStep(NamedTuple):
 
 def init(zeros: Array, rho: float, lam: float) -> Lazy:
     """Before the first observation, for features like zeros (..., d)."""
-    xp, device, (*batch, d) = arrays.namespace(zeros), array_api_compat.device(zeros), zeros.shape
-
-    def empty(*shape: int, whole: bool = False) -> Array:
-        return xp.zeros((*batch, *shape), dtype=xp.int64 if whole else zeros.dtype, device=device)
-
+    xp, d, empty = arrays.namespace(zeros), zeros.shape[-1], functools.partial(arrays.blank, zeros)
     numbers = ("old", "nu", "slope", "noise", "offset", "blur", "reach", "zmax", "xmax")
     return Lazy(
         base=empty(d),
-        R=empty(d, d) + rho**0.5 * xp.eye(d, dtype=zeros.dtype, device=device),
+        R=factor.identity(zeros, rho**0.5),
         buffer=Buffer(empty(FIRST, d), empty(FIRST), empty(FIRST)),
         bound=empty(2),
         stretch=empty() + max(1.0, (lam / rho) ** 0.5),
         trace=empty() + rho * d,
         inverse=empty() + d / rho,
         **{name: empty() for name in numbers},
-        **{name: empty(whole=True) for name in ("exact", "passes", "fill")},
+        **{name: empty(dtype=xp.int64) for name in ("exact", "passes", "fill")},
     )
 
 
@@ -200,7 +195,7 @@ def faded(lazy: Lazy, left: Array, moved: Array, F: Array, *, rho: float) -> Laz
     its length is √left times that of before, and no ‖x‖ is longer than 1/√left times that of before, or than ‖x‖/√ρ.
     """
     xp, d, unit = arrays.namespace(left), F.shape[-1], rounding.UNIT
-    trace, inverse = left * lazy.trace + (1 - left) * rho * d, square(F)
+    trace, inverse = left * lazy.trace + (1 - left) * rho * d, arrays.gram_trace(F)
     kappa = d * unit * trace * inverse  # what the Cholesky factor has lost
     slip, root = kappa * moved, xp.sqrt(left)
     longest = lazy.xmax / rho**0.5
@@ -261,7 +256,7 @@ def measured(lazy: Lazy, theta: Array, *, link: Link, rho: float) -> Lazy:
     if lazy.left is not None:  # the old rows have faded, and ρ has not
         size = xp.minimum(xp.sqrt(lazy.left * size * size + (1 - lazy.left) * rho * length * length), most)
     n = max(1, int(xp.max(lazy.fill)))
-    used = xp.arange(n, device=array_api_compat.device(theta)) < lazy.fill[..., None]
+    used = xp.arange(n, device=arrays.device(theta)) < lazy.fill[..., None]
     delta = arrays.dot(lazy.buffer.X[..., :n, :], theta) - lazy.buffer.zeta[..., :n]
     delta = xp.where(used, xp.abs(delta), 0.0)
     delta = xp.where(delta < MOST, delta, MOST)
@@ -300,8 +295,8 @@ def renewal(lazy: Lazy, solution: Solution, *, runs: Any = ..., rows: Array, eve
         "passes": lazy.passes[runs] + solution.steps,
         "fill": 0 * before,
         "bound": stretched(solution.bound, lazy.stretch[runs]),
-        "trace": square(solution.R),
-        "inverse": square(solution.F),
+        "trace": arrays.gram_trace(solution.R),
+        "inverse": arrays.gram_trace(solution.F),
     }
 
 
@@ -313,12 +308,6 @@ def without(lazy: Lazy, solution: Solution, *, link: Link, rho: float) -> Lazy:
     long = lazy.xmax * hessian.spread(solution.F)
     lazy = lazy._replace(slope=lazy.slope + lazy.mass * long, offset=lazy.offset + lazy.mass * long * long)
     return measured(lazy, solution.theta, link=link, rho=rho)
-
-
-def square(A: Array) -> Array:
-    """Σ a_ij², (...): the trace of A'A."""
-    xp = arrays.namespace(A)
-    return xp.sum(xp.vecdot(A, A), axis=-1)
 
 
 def most_drift(tol: float) -> float:

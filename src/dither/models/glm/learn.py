@@ -55,7 +55,7 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     if arrays.some(due):
         try:
             new = _passed(model, new, due)
-            if not bool(xp.all(xp.isfinite(new.theta))):
+            if not arrays.finite(new.theta):
                 raise errors.overflow()
         except BaseException:
             history.forget(new.history, state.history.rows)

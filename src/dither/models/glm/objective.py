@@ -24,7 +24,7 @@ class Problem(NamedTuple):
     b: Array | None = None  # (G, d)
 
 
-class Reading(NamedTuple):
+class Look(NamedTuple):
     """What a pass over the rows says of J at one θ for each problem."""
 
     g: Array  # (G, d)  ∇J
@@ -34,10 +34,10 @@ class Reading(NamedTuple):
     zmax: Array  # (G,)  max |x'θ|
 
 
-def look(problem: Problem, theta: Array, z: Array) -> Reading:
+def look(problem: Problem, theta: Array, z: Array) -> Look:
     """J at theta (G, d), whose logits are z (G, n)."""
     e, w = problem.link.residual(z, problem.count, problem.total)
-    return Reading(slope(problem, theta, e), e, w, problem.count * w, largest(z))
+    return Look(slope(problem, theta, e), e, w, problem.count * w, largest(z))
 
 
 def logits(X: Array, theta: Array) -> Array:

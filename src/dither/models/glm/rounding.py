@@ -12,7 +12,7 @@ The unit of float64 is u = 2⁻⁵³. A sum of d products is off by at most d u 
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.models.glm.objective import Problem, Reading, back, logits
+from dither.models.glm.objective import Look, Problem, back, logits
 
 UNIT = 2.0**-53  # u
 FEW = 8 * UNIT  # a few roundings
@@ -23,7 +23,7 @@ LOST = 1.0  # relative error of the eigenvalues above which no factor is right
 UNDERFLOW = 40.0  # |η| above which probit's μ' is 0 in float64; only probit has an M that grows with |η|
 
 
-def gradient(problem: Problem, theta: Array, look: Reading, *, F: Array, reach: Array, most: Array) -> Array:
+def gradient(problem: Problem, theta: Array, look: Look, *, F: Array, reach: Array, most: Array) -> Array:
     """How far ∇J(θ) as computed is from the true one, at most: (G,).
 
     look : J at theta (G, d); F, reach : as of `batched.Solution`

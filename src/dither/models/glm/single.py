@@ -19,7 +19,7 @@ from dither.base import arrays
 from dither.links import Link
 from dither.models.glm import certificate, hessian, rounding
 from dither.models.glm.batched import CHORDS, CLOSE, SAFE, SHARP, SLOW, STUCK, Aim, Curvature, Solution
-from dither.models.glm.objective import Problem, Reading
+from dither.models.glm.objective import Look, Problem
 
 STEPS = 12  # at most: a start that needs more is not a good one
 FIRM = 0.9  # share of (tol, drift) that a last step must reach: the bounds come out a little larger
@@ -116,13 +116,13 @@ def _ahead(problem: Problem, theta: np.ndarray, F: np.ndarray) -> tuple[np.ndarr
     return theta, False, CHORDS
 
 
-def _look(problem: Problem, theta: np.ndarray) -> Reading:
+def _look(problem: Problem, theta: np.ndarray) -> Look:
     z = problem.X @ theta
     e, w = problem.link.residual(z, problem.count, problem.total)
-    return Reading(e @ problem.X + problem.rho * theta, e, w, problem.count * w, _largest(z))
+    return Look(e @ problem.X + problem.rho * theta, e, w, problem.count * w, _largest(z))
 
 
-def _curvature(problem: Problem, theta: np.ndarray, look: Reading) -> Curvature | None:
+def _curvature(problem: Problem, theta: np.ndarray, look: Look) -> Curvature | None:
     """H = ρI + Σ w xx' at theta, its anchor; None where it is too ill-conditioned for a factor by Cholesky."""
     potrf, trtri = arrays.lapack()
     Y = problem.X * np.sqrt(look.size)[:, None]
@@ -140,7 +140,7 @@ def _curvature(problem: Problem, theta: np.ndarray, look: Reading) -> Curvature 
 
 
 def _outcome(
-    problem: Problem, theta: np.ndarray, look: Reading, H: Curvature, step: LoneStep, aim: Aim, rows: Reach, looks: int
+    problem: Problem, theta: np.ndarray, look: Look, H: Curvature, step: LoneStep, aim: Aim, rows: Reach, looks: int
 ) -> tuple[Solution, bool]:
     """What is certain of the outcome of a step; and whether rounding is all that is left, if it must be."""
     N, slope, move, stuck = step
@@ -171,7 +171,7 @@ def _largest(z: np.ndarray) -> float:
 
 
 def _noise(
-    problem: Problem, theta: np.ndarray, look: Reading, F: np.ndarray, rows: Reach, long: float, *, most: float
+    problem: Problem, theta: np.ndarray, look: Look, F: np.ndarray, rows: Reach, long: float, *, most: float
 ) -> tuple[float, float]:
     """A rougher `rounding.gradient`, and max ‖x‖ in the norm of H⁻¹, which is at most `long`."""
     link, X, _, total, rho, longest, _ = problem

@@ -35,17 +35,15 @@ def step(
 
     s counts the steps, this one included: one number, or (...) where the runs have taken different numbers of them
     """
-    rate, offset = _rates(s, lr, beta1, beta2, eps)
+    # θ ← θ - rate m/(√v + offset): rate and offset hold the factors that m and v are kept without.
+    first, root = (1 - beta1**s) / (1 - beta1), ((1 - beta2**s) / (1 - beta2)) ** 0.5
+    rate, offset = lr * root / first, eps * root
+    flush: Any = s % FLUSH == 0
     if not isinstance(s, int):
         rate, offset = (x[..., None].astype(theta.dtype) for x in (rate, offset))
-        flush = bool((s % FLUSH == 0).any())
-    else:
-        flush = s % FLUSH == 0
+        flush = flush.any()
     work = scratch.borrow("adam", (theta.shape, theta.dtype), lambda: _room(theta))
     piece = work.shape[-1]
-    if piece == theta.shape[-1]:
-        _piece(theta, m, v, g, work, rate, offset, beta1, beta2, flush)
-        return
     for at in range(0, theta.shape[-1], piece):
         part = np.s_[..., at : at + piece]
         room = work[..., : theta.shape[-1] - at]
@@ -74,10 +72,3 @@ def _piece(theta, m, v, g, work, rate, offset, beta1, beta2, flush: bool) -> Non
     if flush:
         m[np.abs(m) < TINY_M] = 0.0
         v[v < TINY_V] = 0.0
-
-
-def _rates(s: Any, lr: float, beta1: float, beta2: float, eps: float) -> tuple[Any, Any]:
-    """The rate and the offset of θ ← θ - rate m/(√v + offset): they hold the factors that m and v are kept without."""
-    first, second = (1 - beta1**s) / (1 - beta1), (1 - beta2**s) / (1 - beta2)
-    root = second**0.5
-    return lr * root / first, eps * root

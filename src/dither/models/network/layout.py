@@ -17,9 +17,7 @@ class Layer(NamedTuple):
 
     W: np.ndarray  # (..., n, m); the first with slots (..., K, d, m)
     b: np.ndarray  # (..., m)
-    both: (
-        np.ndarray
-    )  # (..., n + 1, m)  W with b below it, for inputs that end in 1; the first with slots (..., K d + 1, m)
+    both: np.ndarray  # (..., n + 1, m)  W with b below it, for inputs that end in 1; with slots (..., K d + 1, m)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast, get_args
 
-import array_api_compat.numpy
 import numpy as np
 from scipy import special
 
 from dither import links
-from dither.base import errors, trees
+from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, moments
 from dither.models.buffers import BufferRows
@@ -92,8 +91,7 @@ class Network(Trained):
         if not self.hidden:
             raise ValueError("hidden must have at least one layer, such as (50,); for none take a linear model")
         errors.among("output", self.output, losses.OUTPUTS)
-        if self.slots is not None:
-            errors.at_least("slots", self.slots, 1)
+        errors.at_least("slots", self.slots, 1, or_none=True)
         for name in ("batch", "every", "steps"):
             errors.at_least(name, getattr(self, name), 1)
         errors.within("lr", self.lr, 1e-30, 1e3)
@@ -104,10 +102,9 @@ class Network(Trained):
         for name in ("weight_decay", "a"):
             errors.within(name, getattr(self, name), 0, 1e6)
         errors.true_or_false("once", self.once)
-        if self.window is not None:
-            errors.at_least("window", self.window, 1)
-            if self.window < self.batch:
-                raise ValueError(f"window must be at least batch={self.batch}, got {self.window}")
+        errors.at_least("window", self.window, 1, or_none=True)
+        if self.window is not None and self.window < self.batch:
+            raise ValueError(f"window must be at least batch={self.batch}, got {self.window}")
         errors.among("dtype", self.dtype, get_args(losses.Precision))
         if self.module is None and not self.convolutions and (self.image is not None or self.device != "cpu"):
             raise ValueError("image and device are for convolutions or a module of your own: leave them out")
@@ -168,11 +165,9 @@ class Network(Trained):
         settings = (f"{name}={getattr(self, name)!r}" for name in names)
         return f"Network({', '.join(settings)}) of {modules.fingerprint(self.module)}"
 
-    def init(
-        self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None, rng: Any
-    ) -> NetworkState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None, rng: Any) -> NetworkState:
         """θ_0 drawn from rng: one Generator, or with leading axes `batch` (R,) one for each run."""
-        if xp is not array_api_compat.numpy:
+        if xp is not arrays.NUMPY:
             raise TypeError(HERE)
         if self.output == "softmax" and (self.slots or 1) == 1:
             raise ValueError("output='softmax' is over the arms of a context: it needs slots, at least 2 (disjoint=)")
@@ -254,7 +249,8 @@ class Network(Trained):
         if not once and state.uinv is not None:
             engine.add_squares(net, state.theta, x, arm, state.uinv, weight)
         if some and not every:  # some replications have had fewer observations
-            theta, m, v, steps = map(functools.partial(_where, due), (theta, m, v, steps), state[:4])
+            pairs = zip((theta, m, v, steps), state[:4], strict=True)
+            theta, m, v, steps = (np.where(arrays.over(due, new), new, old) for new, old in pairs)
         kept = state.moments if state.moments is None else moments.update(state.moments, x, weight)
         return NetworkState(theta, m, v, steps, state.uinv, kept, after)
 
@@ -385,11 +381,6 @@ def _whole(name: str, numbers: Any) -> tuple[int, ...]:
     for part in parts:
         errors.at_least(f"each number in {name}", part, 1)
     return tuple(int(part) for part in parts)
-
-
-def _where(due: Any, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """The new values in the runs that are due, the old ones in the others."""
-    return np.where(due.reshape(*due.shape, *(1,) * (new.ndim - due.ndim)), new, old)
 
 
 def _answer(f: np.ndarray) -> np.ndarray:

@@ -63,9 +63,8 @@ def jittered(net: WeightLayout, theta: np.ndarray, X: np.ndarray, eta: np.ndarra
     layers = net.views(theta)
     W = layers[0].W if net.slots is not None else layers[0].W[None]
     rows = np.broadcast_to(X, (eta.shape[1], net.d))
-    R = np.linalg.qr(
-        W * np.asarray(scale, W.dtype).reshape(-1, 1) if np.ndim(scale) else W * W.dtype.type(scale), mode="r"
-    )
+    D = np.asarray(scale, W.dtype).reshape(-1, 1) if np.ndim(scale) else W.dtype.type(scale)
+    R = np.linalg.qr(W * D, mode="r")
     z = np.swapaxes(eta, 0, 1) @ R + (rows[:, None, :] @ W + layers[0].b)  # (K, n, h)
     f = _rest(layers, z.reshape(-1, z.shape[-1])).f
     return f.reshape(len(z), -1).T

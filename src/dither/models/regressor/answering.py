@@ -11,7 +11,7 @@ from dither.models.regressor import encoding
 
 
 class Answering(Model):
-    """A model of rows. Its own are `encode`, its settings, and `answers`."""
+    """A model of rows. A subclass has the setting `encode` and the method `answers`."""
 
     encode: str
 

@@ -21,8 +21,7 @@ ENCODINGS = get_args(Encoding)
 
 def check(slots: int | None, encode: str) -> None:
     """Raise ValueError or LookupError for settings that make no sense."""
-    if slots is not None:
-        errors.at_least("slots", slots, 1)
+    errors.at_least("slots", slots, 1, or_none=True)
     errors.among("encode", encode, ENCODINGS)
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import array_api_compat.numpy
 import numpy as np
 
+from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import moments
 from dither.models.regressor import adapter, encoding, fingerprints
@@ -45,9 +45,9 @@ class Fixed(Answering):
         """What a file says of the function, which it cannot hold: where it is defined, not what it does."""
         return f"Fixed({fingerprints.function_name(self.function)}, slots={self.slots}, encode={self.encode!r})"
 
-    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None) -> FixedState:
+    def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> FixedState:
         """No rewards yet."""
-        if xp is not array_api_compat.numpy:
+        if xp is not arrays.NUMPY:
             raise TypeError("the function takes NumPy arrays: leave device= of simulate out")
         return FixedState(np.zeros(batch, np.int64), moments.init(batch, dim) if "spread" in needs else None)
 

@@ -18,10 +18,9 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
-import array_api_compat.numpy
 import numpy as np
 
-from dither.base import errors
+from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models import buffers, moments
 from dither.models.buffers import BufferRows
@@ -81,7 +80,7 @@ class Regressor(Answering):
         schedule = (1 if self.partial else "doubling") if self.refit is None else self.refit
         if isinstance(schedule, str):
             if schedule not in get_args(Schedule):
-                raise errors.unknown("refit", schedule, known=(*get_args(Schedule), "a number of observations"))
+                raise errors.unknown("refit", schedule, names=(*get_args(Schedule), "a number of observations"))
         else:
             errors.at_least("refit", schedule, 1)
         errors.positive("factor", self.factor)
@@ -123,10 +122,10 @@ class Regressor(Answering):
         return bare
 
     def init(
-        self, dim: int, *, batch=(), needs=frozenset(), xp=array_api_compat.numpy, device=None, rng: Any = None
+        self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None, rng: Any = None
     ) -> RegressorState:
         """Nothing learnt; rng, a Generator, or with leading axes `batch` (R,) one for each run, seeds estimators."""
-        if xp is not array_api_compat.numpy:
+        if xp is not arrays.NUMPY:
             raise TypeError("estimators take NumPy arrays: leave device= of simulate out")
         if rng is None:
             raise TypeError("a Regressor has slots of its own: Regressor(..., slots=K) rather than Disjoint(..., K)")
