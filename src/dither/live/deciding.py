@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import _version
 from dither.bandit.bandit import Bandit
 from dither.base import errors
 from dither.deciding.decision import Choice
@@ -65,9 +64,8 @@ class Decider:
         self._ledger, self._learner = ledger, learner
         self.shadow, self._number = shadow, 0 if shadow is None else learner.stands.shadow_facts.number
         self._version = -1  # of what was learnt, as it is followed
-        policy = f"{bandit.policy} on {bandit.model}" if rule is None else f"a rule, explored {rule.explore}"
-        constants = {"policy": policy, "preset": None, "version": _version.__version__}
-        constants["z_law"] = record.law(bandit.policy) if rule is None else None
+        ruled = None if rule is None else f"a rule, explored {rule.explore}"
+        constants = record.constants(bandit if rule is None else None, policy=ruled)
         self._recorder = Recorder(kept.store == "all", False, kept.probabilities and rule is None, False, constants)
         self.follow()
 

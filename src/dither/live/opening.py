@@ -66,12 +66,12 @@ def opened(
     created = settling.bandit(ledger, acting)
     learner = Learner(ledger, pace, load)
     if others.shadow is not None:
-        fits(learner, others.shadow)
+        settling.fits(others.shadow, learner)
         settling.shadow(ledger, others.shadow, learns=others.learns)
         learner.follow(replay=True)
     keeper = _catalogue(ledger, learner, catalogue)
     if acting is None:
-        acting = from_bytes(learner.bandit.to_bytes(), **load)
+        acting = from_bytes(learner.stands.bandit.to_bytes(), **load)
     if not created:
         acting.reseed()
     ledger.columns(acting.columns)
@@ -85,17 +85,12 @@ def opened(
 
 def _catalogue(ledger: Ledger, learner: Learner, catalogue: Catalogue | None) -> stock.CatalogueKeeper | None:
     """Open the catalogue of the ledger, or give it one."""
-    bandit = learner.bandit
+    bandit = learner.stands.bandit
     if catalogue is not None and bandit.features is not None:
         catalogue.features.check(bandit.features, what="the bandit's features", whose="the catalogue")
     if catalogue is not None:
         catalogue.features.fits(bandit.dim, slots=bandit.slots)
     return stock.opened(ledger, learner, catalogue)
-
-
-def fits(learner: Learner, shadow: Bandit) -> None:
-    """Raise ValueError unless a shadow takes the X of the bandit."""
-    settling.fits(shadow, learner.replay(0).bandit, learner.bandit)
 
 
 def bandit(name: str, value: Any, *, or_none: str = "") -> None:

@@ -157,7 +157,7 @@ class Live:
         except BaseException:
             self.ledger.close()
             raise
-        self.ledger.tell(self._learner)
+        self.ledger.committer.teacher = self._learner
         forks.tell(self)
 
     @property
@@ -304,9 +304,9 @@ class Live:
         errors.true_or_false("learns", learns)
         if shadow is not None:
             opening.bandit("shadow", shadow, or_none="None")
-            opening.fits(self._learner, shadow)
+            settling.fits(shadow, self._learner)
             turns.judged(shadow)
-        with self.ledger.turn, self.ledger.holding() as connection:
+        with self.ledger.holding() as connection:
             lessons.hold(connection)
             settling.put_shadow(connection, shadow, learns=learns)
         self._anew()
@@ -343,7 +343,7 @@ class Live:
     @property
     def batch(self) -> int:
         """The last batch that the bandit has learnt."""
-        return self._learner.batch
+        return self._learner.stands.batch
 
     @property
     def learns(self) -> bool:
@@ -365,12 +365,9 @@ class Live:
             if not self.ledger.closed:
                 self._learner.close()
         finally:  # also where the database cannot be reached: then the lease ends by itself
-            self._end()
-
-    def _end(self) -> None:
-        if self._keeper is not None:
-            self._keeper.detach()
-        self.ledger.close()
+            if self._keeper is not None:
+                self._keeper.detach()
+            self.ledger.close()
 
     def __enter__(self) -> "Live":
         return self

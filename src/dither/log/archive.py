@@ -26,9 +26,7 @@ def export(book: Any, folder: Path) -> list[Path]:
     written = []
     for (day,), mine in sorted(days.group_by("day", maintain_order=True), key=lambda each: each[0]):
         rows = decisions[mine["place"]]
-        places = mine.select("place", new=pl.int_range(pl.len(), dtype=pl.Int64))
-        its_events = events.join(places, left_on="decision", right_on="place", maintain_order="left")
-        its_events = its_events.drop("decision").rename({"new": "decision"}).select(list(schema.EVENT))
+        its_events = storage.renumbered(events, mine.select(number="place"))
         part = folder / f".{day}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()

@@ -44,7 +44,7 @@ def batches(
     rewards: str | None = None,
     require: tuple[str, ...] = schema.REQUIRED,
 ) -> Iterator[Logged]:
-    """The log in pieces of at most `rows` rows, in order. It takes memory for one piece, and 16 bytes for each id.
+    """The log in pieces of at most `rows` rows, in order. Memory holds one piece, and 16 bytes for each id of the log.
 
     Arguments and errors are those of `read`; errors are raised before the first piece. An id that an earlier piece has
     is a duplicate, as in the whole log.

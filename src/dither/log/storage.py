@@ -271,8 +271,7 @@ def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
 
 def days(folder: Path) -> list[Path]:
     """The folders of days in a folder that `Ledger.export` wrote, in order; [] where it is none."""
-    folders = sorted(path for path in folder.iterdir() if _DAY.fullmatch(path.name)) if folder.is_dir() else []
-    return [path for path in folders if path.is_dir()]
+    return sorted(path for path in folder.glob("*") if _DAY.fullmatch(path.name) and path.is_dir())
 
 
 def about_of(path: Path) -> dict[str, Any]:
@@ -301,12 +300,18 @@ def readable(path: Any) -> Iterator[None]:
 
 def events(received: list[Event]) -> Any:
     """Events as a frame."""
+    return schema.polars().DataFrame(received, schema=schema.dtypes(schema.EVENT), orient="row")
+
+
+def renumbered(received: Any, decisions: Any) -> Any:
+    """Those events whose decisions these are, with the places of their decisions in this frame.
+
+    decisions : column `number`, by which the events know them, and `id` where the events lack it
+    """
     pl = schema.polars()
-    columns = list(zip(*received, strict=True)) or [()] * len(schema.EVENT)
-    types = schema.dtypes(schema.EVENT)
-    return pl.DataFrame(
-        {name: pl.Series(name, list(c), dtype=types[name]) for name, c in zip(schema.EVENT, columns, strict=True)}
-    )
+    places = decisions.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
+    events = received.join(places, left_on="decision", right_on="number", maintain_order="left")
+    return events.with_columns(decision="place").select(list(schema.EVENT))
 
 
 def read_part(path: Path) -> Any:
@@ -321,19 +326,14 @@ def join(decisions: Any, received: Any, *, rule: str, first: int = 0) -> Any:
     Events of other decisions are ignored. Conflicts never count.
     """
     pl = schema.polars()
-    counted = received.filter(~pl.col("conflict"))
-    by_time = counted.sort("time", maintain_order=True)
-    if rule == "last":
-        reward = by_time.group_by("decision").agg(pl.col("reward").last())
-    elif rule == "sum":
-        reward = counted.group_by("decision").agg(pl.col("reward").sum())
-    else:
-        reward = counted.group_by("decision", maintain_order=True).agg(pl.col("reward").alias("reward_list"))
-        reward = reward.with_columns(pl.lit(None, dtype=pl.Float64).alias("reward"))
-    facts = counted.group_by("decision").agg(
-        pl.col("time").max().alias("reward_time"), pl.len().cast(pl.Int64).alias("rewards")
-    )
-    numbered = decisions.with_columns((pl.int_range(pl.len(), dtype=pl.Int64) + first).alias("__decision"))
-    right = reward.join(facts, on="decision")
-    rewarded = numbered.join(right, left_on="__decision", right_on="decision", how="left", maintain_order="left")
+    reward = pl.col("reward")
+    by_rule = {
+        "sum": (reward.sum(),),
+        "last": (reward.sort_by("time", maintain_order=True).last(),),
+        "list": (reward.alias("reward_list"), pl.lit(None, dtype=pl.Float64).alias("reward")),
+    }
+    counted = received.filter(~pl.col("conflict")).group_by("decision")
+    rewards = counted.agg(*by_rule[rule], reward_time=pl.col("time").max(), rewards=pl.len().cast(pl.Int64))
+    numbered = decisions.with_columns(__decision=pl.int_range(pl.len(), dtype=pl.Int64) + first)
+    rewarded = numbered.join(rewards, left_on="__decision", right_on="decision", how="left", maintain_order="left")
     return rewarded.drop("__decision").with_columns(pl.col("rewards").fill_null(0))

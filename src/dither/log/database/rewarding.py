@@ -63,24 +63,24 @@ class Judge:
     """Says of the rewards of one transaction what becomes of each, and keeps the events to insert."""
 
     def __init__(self, connection: sa.Connection, home: Home, rules: Rules, ids: list[str]) -> None:
-        """ids : of all rewards that will be asked about. Their decisions are locked until the transaction ends."""
+        """ids : of the decisions of all rewards to come. These decisions are locked until the transaction ends."""
         self.rules = rules
         self.rows: list[tuple[Any, ...]] = []  # decision, part, reward, time, standing
         self.taught: list[tuple[Any, ...]] = []  # x, slot, reward, time of what teaches, in the order of the rows
-        self._known: dict[str, Standing] = {}
+        self._decisions: dict[str, Standing] = {}
         self._paid: dict[tuple[int, str], float] = {}
         ids = sorted(set(ids))  # in one order, so that no two processes wait for each other
         if len(ids) == 1:
             for row in home.quick(connection, _FIND, id=ids[0]):
                 one = Standing(*row)
-                self._known[one.id] = one
+                self._decisions[one.id] = one
                 self._paid.update(((one.number, p), r) for p, r in home.quick(connection, _PAID, number=one.number))
             return
         for at in range(0, len(ids), TOGETHER):
             mine = _DECISION.id.in_(ids[at : at + TOGETHER])
             rows = connection.execute(sa.select(*_FIELDS).where(mine).order_by(_DECISION.id).with_for_update())
             standing = [Standing(*row) for row in rows]
-            self._known.update((row.id, row) for row in standing)
+            self._decisions.update((row.id, row) for row in standing)
             numbers = [row.number for row in standing]
             paid = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward)
             counted = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
@@ -88,7 +88,7 @@ class Judge:
 
     def refuse(self, sent: Sent) -> None:
         """Raise LookupError for a reward that has no decision, or whose decision was erased."""
-        row = self._known.get(sent.id)
+        row = self._decisions.get(sent.id)
         if row is None:
             raise reward_rules.unknown(sent.id)
         if row.erased is not None:
@@ -96,7 +96,7 @@ class Judge:
 
     def answer(self, sent: Sent) -> str:
         """'counted', 'known', 'conflict' or 'late'."""
-        row, part = self._known[sent.id], sent.part or ""
+        row, part = self._decisions[sent.id], sent.part or ""
         passed = row.closed or (row.deadline is not None and sent.time > row.deadline)
         counted = self._paid.get((row.number, part))
         said = reward_rules.answer(sent.reward, counted=counted, late=passed and self.rules.late == "kept")

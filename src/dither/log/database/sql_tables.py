@@ -20,15 +20,16 @@ Bytes = sa.LargeBinary()
 
 def counts(standing: sa.Column) -> sa.ColumnElement[bool]:
     """Whether an event counts, as SQL without parameters, since an index needs it."""
-    return _among(standing, reward_rules.COUNTS)
+    return among(standing, reward_rules.COUNTS)
 
 
 def teaches(standing: sa.Column) -> sa.ColumnElement[bool]:
     """Whether an event may teach a bandit, as SQL without parameters. A part has batch 0: it never teaches alone."""
-    return _among(standing, (*reward_rules.COUNTS, reward_rules.WHOLE))
+    return among(standing, (*reward_rules.COUNTS, reward_rules.WHOLE))
 
 
-def _among(standing: sa.Column, names: tuple[str, ...]) -> sa.ColumnElement[bool]:
+def among(standing: sa.Column, names: tuple[str, ...]) -> sa.ColumnElement[bool]:
+    """Whether an event has one of these standings, as SQL without parameters."""
     return standing.in_([sa.literal_column(f"'{name}'") for name in names])
 
 
