@@ -29,6 +29,7 @@ from dither.live.deciding import Decider, Entry
 from dither.live.requests import Call
 from dither.log import Ledger, record, schema
 from dither.log.database import keeping, lessons, spending
+from dither.log.database.committing import Deciding
 
 BUDGETS = "budgets"  # the setting that holds them
 _ROUNDING = 1e-12  # a sum of costs may be above the budget by this share of it
@@ -89,15 +90,14 @@ class Turns:
                 entry = self.decider.entry(choice, call, time)
                 sums = bandit.kept
 
-            def write(connection: Any) -> None:
-                spending.spend(connection, home, amounts)
-                if sums is not None:
-                    spending.put_rounds(connection, home, erased, _array(sums))
-
-            return entry.rows, entry.lessons, entry, write
+            values = self._committer.values(entry.rows, entry.lessons)  # first, as it may refuse a row
+            spending.spend(connection, home, amounts)
+            if sums is not None:
+                spending.put_rounds(connection, home, erased, _array(sums))
+            return values, entry
 
         ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
-        return self._committer.enter_decided(decided, [str(one) for one in ids])
+        return self._committer.submit(Deciding(decided, [str(one) for one in ids]))
 
     def _in_turn(self, connection: Any, request: Request, call: Call, now: int) -> tuple[Choice, Spent]:
         """The choices of all requests, one after the other, and what is then spent of the budgets that changed."""

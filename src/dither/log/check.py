@@ -174,21 +174,19 @@ def usable(rows: Any, *, missing: str | float, invalid: str, duplicates: str) ->
     for name, value in (("invalid", invalid), ("duplicates", duplicates)):
         if value not in ("error", "leave out"):
             raise ValueError(f"{name} must be 'error' or 'leave out', got {value!r}")
-    fill = not isinstance(missing, str)
     if missing not in ("error", "leave out") and not (isinstance(missing, (int, float)) and math.isfinite(missing)):
         raise ValueError(f"missing must be 'error', 'leave out' or a finite number, got {missing!r}")
     numbers, left_out = rows.numbers, {}
-    answers = {"duplicate": duplicates, "missing": "fill in" if fill else missing}
+    answers = {"duplicates": duplicates, "missing": missing, "invalid": invalid}
     keep, filled = np.ones(len(rows), dtype=bool), 0
     for finding in sorted(_findings(RULES, rows, refused=True), key=lambda f: f.kind == "missing"):
-        what = answers.get(finding.kind, invalid)
+        name = {"duplicate": "duplicates", "missing": "missing"}.get(finding.kind, "invalid")
         hit = np.isin(numbers, finding.rows) & keep
-        if what == "error":
-            name = {"duplicate": "duplicates", "missing": "missing"}.get(finding.kind, "invalid")
+        if answers[name] == "error":
             number = (" or ", errors.Option(name, means="NUMBER")) if name == "missing" else ()
             cure = ("mend the log, or ask for ", errors.Option(name, "leave out"), *number)
             raise errors.Refused(f"{finding}: ", *cure)
-        if what == "fill in":
+        if answers[name] != "leave out":  # the number that is filled in
             filled = int(hit.sum())
             continue
         keep &= ~hit

@@ -248,9 +248,9 @@ class Ledger:
                 rows = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
             if not rows:
                 return
-            for after, one in rows:  # noqa: B007
-                yield Pending(one.id, time(one.time), None if one.deadline is None else time(one.deadline))
-            left -= len(rows)
+            for _, id, at, deadline in rows:
+                yield Pending(id, time(at), None if deadline is None else time(deadline))
+            after, left = rows[-1].number, left - len(rows)
 
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase what is known of some decisions: features, your own columns, lines, probabilities and rewards.

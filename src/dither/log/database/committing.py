@@ -9,7 +9,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -50,7 +50,11 @@ class Entering(NamedTuple):
 
 
 class Deciding(NamedTuple):
-    """Decisions that depend on what others have decided, so they are made in the transaction that stores them."""
+    """Decisions that depend on what others have decided, so they are made in the transaction that stores them.
+
+    `decide` may be called again, where another request of the transaction is refused. Where it raises ValueError,
+    TypeError or LookupError, it must have written nothing.
+    """
 
     decide: Callable[[sa.Connection], tuple[list[tuple[Any, ...]], Any]]  # -> the rows, as of `Entering`, and a result
     ids: list[str]  # those that the user has given
@@ -119,30 +123,12 @@ class Committer:
 
         Raises ValueError for an id that a decision has.
         """
-        values = self._values(rows, lessons)
+        values = self.values(rows, lessons)
         if values:
             self.submit(Entering(values))
 
-    def enter_decided(self, decide: Callable[[sa.Connection], tuple[Any, ...]], ids: Iterable[str] = ()) -> Any:
-        """Record decisions that are made in the transaction which stores them; -> the result of `decide`.
-
-        decide : connection -> rows and lessons, as for `enter`, a result, and a function of the connection, which
-            writes what else has changed. It may be called again, where another request of the transaction is refused
-        ids : those that the user has given
-
-        Raises what `decide` and `enter` raise. Nothing has changed then.
-        """
-
-        def decided(connection: sa.Connection) -> tuple[list[tuple[Any, ...]], Any]:
-            rows, lessons, result, write = decide(connection)
-            values = self._values(rows, lessons)
-            write(connection)
-            return values, result
-
-        return self.submit(Deciding(decided, list(ids)))
-
-    def _values(self, rows: Rows, lessons: Rows | None) -> list[tuple[Any, ...]]:
-        """What the table holds of rows, in the order of its columns."""
+    def values(self, rows: Rows, lessons: Rows | None) -> list[tuple[Any, ...]]:
+        """What the table holds of rows, in the order of its columns. Raises ValueError for what it cannot hold."""
         each: Sequence[Mapping[str, Any] | None] = lessons or [None] * len(rows)
         stored = [record.stored(row, horizon=self._horizon, lesson=one) for row, one in zip(rows, each, strict=True)]
         return [entering.IN_ORDER(row) for row in stored]

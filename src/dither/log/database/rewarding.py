@@ -14,8 +14,6 @@ _COUNTS = sql_tables.counts(_REWARD.standing)
 _COLUMNS = ["decision", "part", "reward", "time", "standing", "batch"]
 _INSERT = sql_tables.rewards.insert()
 _LEARNT = ("counted", reward_rules.WHOLE)  # by whoever has written them; a default is learnt later
-_FIELDS: list[Any] = [_DECISION[name] for name in ("id", "number", "deadline", "closed", "erased", "x", "slot", "time")]
-_FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
 _PAID = sa.select(_REWARD.part, _REWARD.reward).where(
     _REWARD.decision == sa.bindparam("number"), _REWARD.standing == sa.literal_column("'counted'")
 )
@@ -30,16 +28,8 @@ class Sent(NamedTuple):
     time: int  # microseconds
 
 
-class UnpaidDecision(NamedTuple):
-    """A decision without a reward."""
-
-    id: str
-    time: int
-    deadline: int | None
-
-
 class Standing(NamedTuple):
-    """A decision as a reward finds it: `_FIELDS`."""
+    """A decision as a reward finds it."""
 
     id: str
     number: int
@@ -49,6 +39,10 @@ class Standing(NamedTuple):
     x: bytes | None
     slot: int | None
     time: int
+
+
+_FIELDS: list[Any] = [_DECISION[name] for name in Standing._fields]
+_FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
 
 
 class Rules(NamedTuple):
@@ -161,9 +155,8 @@ def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int
     return len(unpaid)
 
 
-def pending(connection: sa.Connection, rules: Rules, after: int, limit: int) -> list[tuple[int, UnpaidDecision]]:
-    """The first decisions with a number above `after` that wait for a reward, with their numbers."""
+def pending(connection: sa.Connection, rules: Rules, after: int, limit: int) -> list[Any]:
+    """The first decisions with a number above `after` that wait for a reward: number, id, time, deadline of each."""
     waits = _unpaid(rules) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
     fields = sa.select(_DECISION.number, _DECISION.id, _DECISION.time, _DECISION.deadline).where(waits)
-    rows = connection.execute(fields.order_by(_DECISION.number).limit(limit)).all()
-    return [(number, UnpaidDecision(*waiting)) for number, *waiting in rows]
+    return list(connection.execute(fields.order_by(_DECISION.number).limit(limit)))
