@@ -6,6 +6,7 @@ So the state is `replay(batch)`, grown to the slots of the row, and `advance(tim
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -34,14 +35,14 @@ class Entry(NamedTuple):
     lessons: list[dict[str, Any]]  # for each row, what its reward teaches
 
 
-class Kept(NamedTuple):
+@dataclass(frozen=True)
+class Kept:
     """What is kept of each decision. The parameters of `Live` say what each means."""
 
     store: str
     probabilities: bool
 
-    def check(self) -> None:
-        """Raise ValueError for a setting that there is not."""
+    def __post_init__(self) -> None:
         errors.one_of("store", self.store, STORED)
 
 

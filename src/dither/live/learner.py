@@ -12,7 +12,8 @@ import os
 import threading
 import time
 import uuid
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from dither.base import errors
 from dither.live.taught import BEGAN, Taught, shadow_of
@@ -25,7 +26,8 @@ SNAPSHOTS = 3  # that are kept
 SWEEP = 0.1  # seconds after which the learner looks for rewards that other processes have written
 
 
-class Pace(NamedTuple):
+@dataclass(frozen=True)
+class Pace:
     """How a process learns. The parameters of `Live` say what each means."""
 
     learns: bool
@@ -33,8 +35,7 @@ class Pace(NamedTuple):
     snapshot_batches: int
     snapshot_seconds: float
 
-    def check(self) -> None:
-        """Raise ValueError for settings that make no sense."""
+    def __post_init__(self) -> None:
         errors.true_or_false("learn", self.learns)
         errors.at_least("snapshot_batches", self.snapshot_batches, 1)
         for name in ("lease_seconds", "snapshot_seconds"):

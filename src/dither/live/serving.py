@@ -130,11 +130,9 @@ class Live:
         known: tuple[type, ...] = (),
         model: Any = None,
     ) -> None:
-        pace, kept = Pace(learn, lease_seconds, snapshot_batches, snapshot_seconds), Kept(store, probabilities)
+        kept = Kept(store, probabilities)
+        pace = Pace(learn, lease_seconds, snapshot_batches, snapshot_seconds)
         beside = opening.Beside(shadow, shadow_learns, apprentice, explore)
-        for settings in (kept, pace, beside):
-            settings.check()
-        errors.true_or_false("shadow_learns", shadow_learns)
         errors.positive("refresh_seconds", refresh_seconds, most=1e9)
         if bandit is not None:
             opening.bandit("bandit", bandit)
@@ -280,7 +278,7 @@ class Live:
         return erased
 
     def _anew(self) -> None:
-        """Come to what the ledger says after a change, and keep it."""
+        """Learn what the ledger says after a change, and write a snapshot of it."""
         self._learner.follow(replay=True)
         self._learner.keep()
         self._decider.follow()

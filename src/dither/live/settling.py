@@ -10,15 +10,7 @@ from dither.live.taught import BEGAN, SHADOW, shadow_of
 from dither.log import Ledger
 from dither.log.database import keeping, lessons
 
-_SAME = (
-    "model",
-    "policy",
-    "features",
-    "dim",
-    "floor",
-    "monte_carlo",
-    "baseline",
-)  # of the headers of two equal bandits
+_SAME = ("model", "policy", "features", "dim", "floor", "monte_carlo", "baseline")  # in headers of two equal bandits
 
 
 def bandit(ledger: Ledger, acting: Bandit | None) -> bool:

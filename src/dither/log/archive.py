@@ -69,9 +69,7 @@ def _take(book: Any, connection: Any, folder: Path) -> int:
             new.add(row["id"])
             values.append(entering.IN_ORDER(record.stored(row, horizon=book.ticks, lesson=lesson)))
         book.database.many(connection, entering.INSERT, entering.COLUMNS, values)
-    frames = [storage.read_part(path) for _, _, path in received.parts]
-    frames += [] if received.tail is None else [received.tail]
-    for frame in frames:
+    for frame in [*(storage.read_part(path) for _, _, path in received.parts), received.tail]:
         for at in range(0, frame.height, ROWS):
             events = [reward_rules.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
             mine = [event for event in events if event.id in new or not event.conflict]

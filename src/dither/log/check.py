@@ -196,8 +196,9 @@ def usable(rows: Any, *, missing: str | float, invalid: str, duplicates: str) ->
     if filled:
         reward = schema.polars().col("reward").fill_null(float(missing)).fill_nan(float(missing))
         rest = replace(rest, frame=rest.frame.with_columns(reward))
-    report = Report(len(rows), len(rest), left_out, filled, _notes(rest), _inverse(rest), each_arm(rows))
-    return replace(rest, report=report if rows.report is None else _after(rows.report, report))
+    before = rows.report or Report(len(rows), len(rows), bets=each_arm(rows))  # of an earlier step, such as a reader
+    sums = len(rest), together(before.left_out, left_out), before.filled + filled
+    return replace(rest, report=Report(before.read, *sums, _notes(rest), _inverse(rest), before.bets))
 
 
 def without(rows: Any, keep: np.ndarray, reason: str) -> Any:
@@ -206,12 +207,6 @@ def without(rows: Any, keep: np.ndarray, reason: str) -> Any:
     report = rest.report or Report(len(rows), len(rows))
     left_out = together(report.left_out, {reason: gone})
     return replace(rest, report=replace(report, used=report.used - gone, left_out=left_out))
-
-
-def _after(before: Report, report: Report) -> Report:
-    """The report of a later step, with what an earlier step (the reading of the file) left out."""
-    left_out = together(before.left_out, report.left_out)
-    return replace(report, bets=before.bets, read=before.read, left_out=left_out, filled=before.filled + report.filled)
 
 
 def _findings(rules: Iterable[Callable[[Any], Iterable[Broken]]], rows: Any, *, refused: bool) -> list[Finding]:

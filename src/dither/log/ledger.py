@@ -130,18 +130,18 @@ class Ledger:
         return record.recorded(chosen, [row["id"] for row in rows])
 
     def columns(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """The names of the features, in the order that all rows have; names : of features that are to be entered.
+        """The names of the features, in the order of all rows. The first that are passed stay, for all processes.
 
-        The first names that are said are those of the ledger, for all processes.
+        names : of the features of a request; None: it has none
         """
         return self._fact("names", names)
 
     def slot_ids(self, ids: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """The ids of disjoint slots; ids : as a call has them. The first that are said stay, for all processes."""
+        """The ids of disjoint slots. The first that are passed stay, for all processes. ids : those of a request"""
         return self._fact("slots", ids)
 
     def _fact(self, name: str, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """A fact of the ledger that the first one to say it settles."""
+        """A fact of the ledger: the value that was passed first, by any process; None: there is none yet."""
         if value is not None and name not in self._facts:
             from dither.log.database import keeping, lessons
 
@@ -151,7 +151,7 @@ class Ledger:
         return self._facts.get(name)
 
     def look(self) -> None:
-        """See the names of features and the ids of slots that another process may have given."""
+        """Read the names of features and the ids of slots, which another process may have passed."""
         from dither.log.database import keeping
 
         if len(self._facts) < 2:

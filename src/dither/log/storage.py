@@ -44,14 +44,14 @@ class FolderRows(NamedTuple):
     """All rows of one kind in a folder."""
 
     parts: list[tuple[int, int, Path]]  # number of the first row, number after the last, path
-    tail: Any  # the rows after the parts, a frame; None where there are none
+    tail: Any  # the rows after the parts, a frame; without columns where there are none
     about: dict[str, Any]  # what the latest rows say of the log; the names of the features are the first ones
     journals: list[Path]
 
     @property
     def rows(self) -> int:
         """How many rows."""
-        return (self.parts[-1][1] if self.parts else 0) + (0 if self.tail is None else self.tail.height)
+        return (self.parts[-1][1] if self.parts else 0) + self.tail.height
 
 
 def folder_rows(folder: Path, what: str) -> FolderRows:
@@ -74,7 +74,7 @@ def folder_rows(folder: Path, what: str) -> FolderRows:
         columns = schema.agreed(columns, says.get("names"), where=folder)
         tail.append(schema.ordered(frame.slice(at - first), says.get("names"), columns))
         at, about = first + frame.height, _latest(about, says)
-    whole = _together(tail) if tail else None
+    whole = _together(tail) if tail else schema.polars().DataFrame()
     return FolderRows(listed, whole, _latest(about, {"names": columns}), [path for _, path in matches])
 
 
@@ -98,8 +98,7 @@ class FolderDecisions:
             self.columns_of.append(about_of(path).get("names"))
             schema.agreed(self.about.get("names"), self.columns_of[-1], where=path)
         empty = [pl.DataFrame(schema=parquet) for parquet in schemas.values()]
-        empty += [] if self.stored.tail is None else [self.stored.tail.clear()]
-        self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
+        self.empty = pl.concat([*empty, self.stored.tail.clear()], how="diagonal_relaxed")
 
     def slice(self, at: int, rows: int) -> Any:
         """The rows from `at` on, with the columns of all parts. Their features are in one order, that of the names."""
@@ -108,9 +107,8 @@ class FolderDecisions:
             if first < after and at < end:
                 frame = read_part(path)[max(at - first, 0) : after - first]
                 frames.append(schema.ordered(frame, names, self.about.get("names")))
-        first = self.stored.parts[-1][1] if self.stored.parts else 0
-        if self.stored.tail is not None and first < after:
-            frames.append(self.stored.tail[max(at - first, 0) : after - first])
+        first = self.height - self.stored.tail.height
+        frames.append(self.stored.tail[max(at - first, 0) : max(after - first, 0)])
         return pl.concat(frames, how="diagonal_relaxed")
 
     def columns(self, names: Collection[str]) -> Any:
@@ -121,7 +119,7 @@ class FolderDecisions:
             with readable(path):
                 here = pl.read_parquet_schema(path)
                 frames.append(pl.read_parquet(path, columns=[name for name in frames[0].columns if name in here]))
-        frames += [] if tail is None else [tail.select(name for name in frames[0].columns if name in tail.columns)]
+        frames.append(tail.select(name for name in frames[0].columns if name in tail.columns))
         return pl.concat(frames, how="diagonal_relaxed")
 
 
@@ -131,7 +129,7 @@ class FolderAppender:
     def __init__(self, folder: Path, what: str, stored: FolderRows) -> None:
         """stored : the rows that are there. Those that an earlier writer left in journals become a part."""
         self.folder, self.what, self.at = folder, what, stored.rows
-        if stored.tail is not None:
+        if stored.tail.height:
             add_part(folder, what, self.at - stored.tail.height, stored.tail, stored.about)
         for path in stored.journals:
             path.unlink()

@@ -181,15 +181,12 @@ class Log:
 
     def _stated(self, decision: Decision | Decisions, floor: float | None, *, X: Any, mask: Any, **more: Any) -> Choice:
         """A decision that was made elsewhere; with a bandit, what it knows now."""
-        bandit = self.bandit
-        if bandit is None:
-            return stated.choice(
-                decision, stated.request(decision, X=X, mask=mask, columns=self._columns, **more), floor=floor
-            )
-        if floor is None:
+        bandit, slots = self.bandit, None if self.bandit is None else self.bandit.slots
+        if floor is None and bandit is not None:
             floor = bandit.floor if bandit.baseline is None else 0.0  # what is not safe has no floor
-        if X is None:
-            return stated.choice(decision, stated.request(decision, mask=mask, slots=bandit.slots, **more), floor=floor)
+        if bandit is None or X is None:
+            request = stated.request(decision, X=X, mask=mask, slots=slots, columns=self._columns, **more)
+            return stated.choice(decision, request, floor=floor)
         return bandit.restated(stated.choice(decision, bandit.request(X, mask), floor=floor))
 
     def _agreed(self, chosen: Choice) -> Any:
@@ -214,11 +211,10 @@ class Log:
         rows = self._recorder.rows(chosen, columns=columns, time=schema.moment(time), **more)
         if rows:
             self._same(rows[0])
-        names, at, before = [], len(self._rows), (self._slots, self._columns)
+        at, before = len(self._rows), (self._slots, self._columns)
         try:
             for row in rows:
                 self._ledger.enter(row["id"], len(self))
-                names.append(row["id"])
                 self._rows.append(row)
             if rows and self.bandit is not None and self.bandit.slots is not None:
                 self._slots = slots or tuple(map(str, range(self.bandit.slots)))
@@ -227,15 +223,15 @@ class Log:
             if full:
                 self._put_decisions()
         except BaseException:
-            for name in names:
-                self._ledger.leave(name)
+            for row in self._rows[at:]:
+                self._ledger.leave(row["id"])
             del self._rows[at:]
             self._slots, self._columns = before
             raise
         if full:
             with contextlib.suppress(OSError):  # the decision is recorded; the next flush tells of rewards that wait
                 self._put_rewards()
-        return record.recorded(chosen, names)
+        return record.recorded(chosen, [row["id"] for row in rows])
 
     def reward(self, id: Any, r: float, time: Any = None, *, part: str | None = None) -> Answer:
         """Take a reward for a decision, however late. Returns 'counted', 'known' (the same value again) or 'conflict'.

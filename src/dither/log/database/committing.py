@@ -34,7 +34,7 @@ class Teacher(Protocol):
     due: float  # by time.monotonic()
 
     def before(self, connection: sa.Connection, *, rewards: bool) -> int | None:
-        """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
+        """Called when a transaction has begun; -> the batch of its rewards; None: a later batch takes them."""
 
     def within(self, connection: sa.Connection, taught: list[Any]) -> None:
         """Called when the rows are written, before the commit. taught : x, slot, reward, time of each lesson."""

@@ -58,7 +58,7 @@ class Home:
             )
         if self.where == ":memory:":
             raise ValueError("a ledger in memory is Ledger(None), and ':memory:' is a name that SQLite has for it")
-        # the file itself: SQLite has the journal beside it, whatever links lead there and where the process goes later
+        # without links, and absolute: SQLite has the journal beside the file itself, and a process may change its folder
         self.file = None if where is None or self.postgres else Path(os.path.realpath(where))
         if self.file is not None and self.file.is_dir():
             raise ValueError(f"{self.file} is a folder: a ledger is one file. A folder that Log wrote is taken over")
@@ -142,7 +142,7 @@ class Home:
     def reach(self, number: int) -> None:
         """Return when so many transactions of this process are on the disk, where calls wait for it.
 
-        Raises OSError where the disk refuses; where calls do not wait, that it has refused.
+        Raises OSError where the disk refuses. Where calls do not wait, it says that an earlier sync was refused.
         """
         if self._journal is not None:
             self._journal.wait(number if self._wait else 0)

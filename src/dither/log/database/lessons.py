@@ -38,9 +38,7 @@ class Batch(NamedTuple):
     slots: np.ndarray | None  # (n,) int64, where the bandit has disjoint slots
     at: np.ndarray  # (n,) times of the decisions, in seconds since 1970
     grown: int | None = None  # how many slots the bandit has from here on; None: as before
-    odd: int = (
-        0  # rewards that no bandit of this ledger can learn: the features are of another width, or a slot is missing
-    )
+    odd: int = 0  # rewards that no bandit of this ledger can learn, of another width or without a slot
 
 
 class Changes(NamedTuple):
