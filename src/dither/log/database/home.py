@@ -58,7 +58,7 @@ class Home:
             )
         if self.where == ":memory:":
             raise ValueError("a ledger in memory is Ledger(None), and ':memory:' is a name that SQLite has for it")
-        # without links, and absolute: SQLite has the journal beside the file itself, and a process may change its folder
+        # without links, and absolute: SQLite has the journal beside the file itself, and a process may change its place
         self.file = None if where is None or self.postgres else Path(os.path.realpath(where))
         if self.file is not None and self.file.is_dir():
             raise ValueError(f"{self.file} is a folder: a ledger is one file. A folder that Log wrote is taken over")
