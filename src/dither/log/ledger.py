@@ -78,20 +78,19 @@ class Ledger:
         errors.positive("flush_seconds", flush_seconds, most=1e9)
         wanted = terms.wanted(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
         needed()
-        from dither.log.database import committing, rewarding
+        from dither.log.database import committing
         from dither.log.database import home as homes
 
         self.database = homes.Home(home, wait=wait)
         try:
-            agreed = terms.settle(self.database, wanted)
+            self.terms = terms.settle(self.database, wanted)
         except BaseException:
             self.database.close()
             raise
-        self.rewards, self.horizon, self.default, self.late, self.parts = agreed
-        self.rules = rewarding.Rules(self.late, self.default, self.parts or ())
+        self.rewards, self.horizon, self.default, self.late, self.parts = self.terms
         self.ticks = None if self.horizon is None else self.horizon // timedelta(microseconds=1)  # the horizon, whole
         flush = None if wait else flushing.Flush(self.database, flush_seconds)
-        self.committer = committing.Committer(self.database, self.rules, horizon=self.ticks, flush=flush)
+        self.committer = committing.Committer(self.database, self.terms, horizon=self.ticks, flush=flush)
         self._facts: dict[str, tuple[str, ...]] = {}  # "names" of the features, and ids of the "slots"
         self.look()
         forks.tell(self)
@@ -232,7 +231,7 @@ class Ledger:
             raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
         at = record.micros(schema.moment(now))
         with self.holding() as connection:
-            return rewarding.expire(connection, self.database, self.rules, at)
+            return rewarding.expire(connection, self.database, self.terms, at)
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward, the oldest first: those without one that are not closed."""
@@ -245,7 +244,7 @@ class Ledger:
         after, left = -1, math.inf if limit is None else limit
         while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
             with self.database.reading() as connection:
-                rows = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
+                rows = rewarding.pending(connection, self.terms, after, int(min(left, _TOGETHER)))
             if not rows:
                 return
             for _, id, at, deadline in rows:

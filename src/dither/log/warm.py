@@ -110,10 +110,10 @@ def _stands(rows: Logged) -> np.ndarray:
     return np.ones(len(rows)) if s is None else s
 
 
-def _parts(log: Any, chunk: int, require: tuple[str, ...]) -> Any:
-    if not isinstance(log, Logged):
-        return reader.batches(log, rows=chunk, require=require)
-    return split(log, chunk)
+def _parts(source: Any, chunk: int, require: tuple[str, ...]) -> Iterator[Logged]:
+    if isinstance(source, Logged):
+        return split(source, chunk)
+    return reader.batches(source, rows=chunk, require=require)
 
 
 def _rewarded(rows: Logged, missing: str | float) -> Logged:

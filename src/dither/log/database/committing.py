@@ -19,6 +19,7 @@ from dither.log import record
 from dither.log.database import entering, rewarding
 from dither.log.database.home import Crossed, Home, Twice
 from dither.log.flushing import Flush
+from dither.log.terms import Terms
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]  # by the names of columns
 MOST = 1000  # requests in one transaction
@@ -83,9 +84,9 @@ class QueuedRequest:
 class Committer:
     """Commits what the threads of one process ask for."""
 
-    def __init__(self, home: Home, rules: rewarding.Rules, *, horizon: int | None, flush: Flush | None) -> None:
+    def __init__(self, home: Home, terms: Terms, *, horizon: int | None, flush: Flush | None) -> None:
         """horizon : microseconds after which a reward is late; flush : syncs a file where calls do not wait for it."""
-        self._home, self._rules, self._horizon, self._flush = home, rules, horizon, flush
+        self._home, self._terms, self._horizon, self._flush = home, terms, horizon, flush
         self.teacher: Teacher | None = None
         self._taught = False  # whether it takes part in the transaction
         self.closed, self._owner = False, os.getpid()
@@ -223,7 +224,7 @@ class Committer:
             self._insert(connection, [row for rows in new for row in rows])
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
-                judge = rewarding.Judge(connection, self._home, self._rules, ids)
+                judge = rewarding.Judge(connection, self._home, self._terms, ids)
                 for i, sent in paid:
                     try:
                         for one in sent:

@@ -8,6 +8,7 @@ from dither.log import reward_rules
 from dither.log.database import sql_tables
 from dither.log.database.entering import TOGETHER
 from dither.log.database.home import Home
+from dither.log.terms import Terms
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 _COUNTS = sql_tables.counts(_REWARD.standing)
@@ -45,20 +46,12 @@ _FIELDS: list[Any] = [_DECISION[name] for name in Standing._fields]
 _FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
 
 
-class Rules(NamedTuple):
-    """What the settings of the ledger say of rewards."""
-
-    late: str  # one of reward_rules.LATE
-    default: float | None  # the reward of a decision whose horizon has passed without one
-    parts: tuple[str, ...] = ()  # which make a decision complete; (): none are told
-
-
 class Judge:
     """Says of the rewards of one transaction what becomes of each, and keeps the events to insert."""
 
-    def __init__(self, connection: sa.Connection, home: Home, rules: Rules, ids: list[str]) -> None:
+    def __init__(self, connection: sa.Connection, home: Home, terms: Terms, ids: list[str]) -> None:
         """ids : of the decisions of all rewards to come. These decisions are locked until the transaction ends."""
-        self.rules = rules
+        self.terms = terms
         self.rows: list[tuple[Any, ...]] = []  # decision, part, reward, time, standing
         self.taught: list[tuple[Any, ...]] = []  # x, slot, reward, time of what teaches, in the order of the rows
         self._decisions: dict[str, Standing] = {}
@@ -93,20 +86,20 @@ class Judge:
         row, part = self._decisions[sent.id], sent.part or ""
         passed = row.closed or (row.deadline is not None and sent.time > row.deadline)
         counted = self._paid.get((row.number, part))
-        said = reward_rules.answer(sent.reward, counted=counted, late=passed and self.rules.late == "kept")
+        said = reward_rules.answer(sent.reward, counted=counted, late=passed and self.terms.late == "kept")
         if said != "known":
             self.rows.append((row.number, part, sent.reward, sent.time, said))
         if said == "counted":
             self._paid[row.number, part] = sent.reward
             if not part:
                 self.taught.append((row.x, row.slot, sent.reward, row.time))
-            elif part in self.rules.parts:
-                self._completed(row, sent.time)
+            elif self.terms.parts is not None and part in self.terms.parts:
+                self._completed(row, self.terms.parts, sent.time)
         return said
 
-    def _completed(self, row: Standing, time: int) -> None:
+    def _completed(self, row: Standing, parts: tuple[str, ...], time: int) -> None:
         """Keep the sum of the parts, if this part was the last that was missing."""
-        paid = [self._paid.get((row.number, part)) for part in self.rules.parts]
+        paid = [self._paid.get((row.number, part)) for part in parts]
         if None not in paid:
             total = reward_rules.total(paid)  # type: ignore[arg-type]
             self.rows.append((row.number, "", total, time, reward_rules.WHOLE))
@@ -119,9 +112,9 @@ def insert(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]], b
     home.many(connection, _INSERT, _COLUMNS, numbered)
 
 
-def _unpaid(rules: Rules) -> sa.ColumnElement[bool]:
+def _unpaid(terms: Terms) -> sa.ColumnElement[bool]:
     """Whether a decision waits for its reward, or for parts of it."""
-    ends = _COUNTS if not rules.parts else sql_tables.teaches(_REWARD.standing) & (_REWARD.part == "")
+    ends = _COUNTS if not terms.parts else sql_tables.teaches(_REWARD.standing) & (_REWARD.part == "")
     return ~sa.exists().where(_REWARD.decision == _DECISION.number, ends)
 
 
@@ -134,7 +127,7 @@ def _summed(connection: sa.Connection, numbers: list[int]) -> dict[int, float]:
     return {number: reward_rules.total(paid) for number, paid in parts.items()}
 
 
-def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int:
+def expire(connection: sa.Connection, home: Home, terms: Terms, now: int) -> int:
     """Close the decisions whose deadline is not after `now`. Those without a reward get the default; -> how many."""
     due = ~_DECISION.closed & (_DECISION.deadline <= now)
     numbers = list(connection.scalars(sa.select(_DECISION.number).where(due).order_by(_DECISION.id).with_for_update()))
@@ -142,21 +135,21 @@ def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int
     ended: list[tuple[Any, ...]] = []
     for at in range(0, len(numbers), TOGETHER):
         mine = _DECISION.number.in_(numbers[at : at + TOGETHER])
-        waits = sa.select(_DECISION.number).where(mine, _unpaid(rules), _DECISION.erased.is_(None))
+        waits = sa.select(_DECISION.number).where(mine, _unpaid(terms), _DECISION.erased.is_(None))
         waiting = list(connection.scalars(waits.order_by(_DECISION.number)))
-        some = _summed(connection, waiting) if rules.parts else {}
+        some = _summed(connection, waiting) if terms.parts else {}
         unpaid += [number for number in waiting if number not in some]
-        if rules.late == "kept":
+        if terms.late == "kept":
             ended += [(number, "", some[number], now, reward_rules.WHOLE) for number in waiting if number in some]
         connection.execute(sa.update(sql_tables.decisions).where(mine).values(closed=True))
-    if rules.default is not None:
-        ended += [(number, "", rules.default, now, "default") for number in unpaid]
+    if terms.default is not None:
+        ended += [(number, "", terms.default, now, "default") for number in unpaid]
     insert(connection, home, ended)
     return len(unpaid)
 
 
-def pending(connection: sa.Connection, rules: Rules, after: int, limit: int) -> list[Any]:
+def pending(connection: sa.Connection, terms: Terms, after: int, limit: int) -> list[Any]:
     """The first decisions with a number above `after` that wait for a reward: number, id, time, deadline of each."""
-    waits = _unpaid(rules) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
+    waits = _unpaid(terms) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
     fields = sa.select(_DECISION.number, _DECISION.id, _DECISION.time, _DECISION.deadline).where(waits)
     return list(connection.execute(fields.order_by(_DECISION.number).limit(limit)))
