@@ -157,7 +157,7 @@ def test_a_saved_bandit_has_a_note_wherever_it_is_judged(dither, learnt):
     found = judged(learnt / "log", str(saved), "uniform")
     assert sheets.estimates(found).filter(policy="bandit")["note"].to_list() == [verdicts.LEARNT] * 2
     assert sheets.estimates(found).filter(policy="uniform")["note"].to_list() == [None] * 2
-    html = page.html(found, log="log", command="")
+    html = page.html(found, source="log", command="")
     assert verdicts.LEARNT in html
     assert '<th scope="row">what ran</th>' in html
     # seen red: no note

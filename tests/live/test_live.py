@@ -366,7 +366,7 @@ def test_a_reward_that_commits_late_is_learnt_in_a_later_batch(postgres, closing
     slow = log.Ledger(url)
     sent = rewarding.Sent("d0", 1.0, None, record.micros(moment(0)))
     with slow.holding() as connection:
-        judge = rewarding.Judge(connection, slow.database, slow.rules, ["d0"])
+        judge = rewarding.Judge(connection, slow.database, slow.terms, ["d0"])
         assert judge.answer(sent) == "counted"
         rewarding.insert(connection, slow.database, judge.rows)
         assert live.reward(ids[1], 2.0) == "counted"

@@ -38,13 +38,13 @@ def test_live_is_a_bandit_that_is_updated_by_hand_with_the_same_times(home, name
             r = float(i % 2)
             live.reward(d.id, r, time=moment(800.0 * i))
             plain.update(X[d.place], r, at=at)
-    assert_array_equal(live._learner.bandit.theta, plain.theta)
-    assert_array_equal(live._learner.bandit.width(X), plain.width(X))
+    assert_array_equal(live._learner.stands.bandit.theta, plain.theta)
+    assert_array_equal(live._learner.stands.bandit.width(X), plain.width(X))
     assert live.replay().to_bytes() == live.to_bytes()
     ids = [waiting[0][0].id, waiting[1][0].id]
     live.reward(ids, [1.0, 0.0])
     plain.update(np.stack([X[one.place] for one, _ in waiting[:2]]), [1.0, 0.0], at=[at for _, at in waiting[:2]])
-    assert_array_equal(live._learner.bandit.theta, plain.theta)
+    assert_array_equal(live._learner.stands.bandit.theta, plain.theta)
     # seen red: the time of the reward; `choose` without `advance`
 
 
@@ -76,7 +76,7 @@ def test_slots_and_a_shadow_with_a_clock(shared):
             one.update([1.0, i / 8], float(i), arm=d.place, at=START + 90 * i)
     live.close()
     with dither.Live(shared) as again:
-        assert_array_equal(again._learner.bandit.theta, plain.theta)
+        assert_array_equal(again._learner.stands.bandit.theta, plain.theta)
         assert_array_equal(again._learner.stands.shadow.theta, other.theta)
         assert again.replay(of="shadow").to_bytes() == again.to_bytes("shadow")
         again.choose([1.0, 0.0], time=moment(10_000))

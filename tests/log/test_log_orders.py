@@ -30,7 +30,7 @@ START = datetime(2026, 3, 1, tzinfo=UTC)
 def decisions(rows, names=NAMES):
     """Some of the rows, as a part of a log has them, with their features in the order of these names."""
     order = [NAMES.index(name) for name in names]
-    features = schema.lists_of_rows("features", [np.ascontiguousarray(x[:, order]) for x in TRUTH[rows]])
+    features = schema.lists("features", [np.ascontiguousarray(x[:, order]) for x in TRUTH[rows]], "rows")
     numbers = np.arange(N)[rows]
     columns = {
         "id": [f"d{i}" for i in numbers],
@@ -212,7 +212,7 @@ def test_other_names_are_refused_with_the_rule_the_names_and_the_cure(write, tmp
 
 def test_rows_without_names_must_be_as_wide_as_the_names(tmp_path):
     part(tmp_path / "log", 0, slice(0, 20), OTHER)
-    wide = decisions(slice(20, 40)).with_columns(schema.lists_of_rows("features", [np.ones((K, 4)) for _ in range(20)]))
+    wide = decisions(slice(20, 40)).with_columns(schema.lists("features", [np.ones((K, 4)) for _ in range(20)], "rows"))
     storage.add_part(tmp_path / "log", "decisions", 20, wide, {"rewards": "sum", "names": None})
     paid(tmp_path / "log")
     with pytest.raises(ValueError, match="row 20 has features of another width than 3"):

@@ -4,11 +4,12 @@ Each teaches a bandit the same, and refuses the same. The oracle is the bandit t
 """
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
 import dither
-from dither.log import Log, warm_start
+from dither.log import Log, read, warm_start
 
 N, K, D = 60, 4, 3
 IDS = ["d", "c", "b", "a"]
@@ -134,3 +135,16 @@ def test_what_cannot_be_learnt_is_refused_on_every_way(tmp_path, way):
     with pytest.raises(ValueError, match="other Features"):
         learn(dither.LinFP(features=of_bandit, seed=0), tmp_path / "features")
     # seen red: learnt, in other units
+
+
+def test_an_id_that_comes_again_in_a_later_chunk_is_refused_whatever_form_the_log_has(tmp_path):
+    features = [[[1.0, 0.0, 0.0]]] * 3
+    frame = pl.DataFrame({"id": ["a", "b", "a"], "arm": [0] * 3, "reward": [1.0] * 3, "features": features})
+    rows = read(frame, require=("arm",))
+    rows.write(tmp_path / "log.parquet")
+    for log in (frame, rows, tmp_path / "log.parquet"):
+        learner = bandit(False)
+        with pytest.raises(ValueError, match="id came before"):
+            warm_start(learner, log, chunk=1)
+        assert learner.observations == 2
+    # seen red: a log in memory, whose chunks did not know the ids of those before

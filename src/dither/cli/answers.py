@@ -11,9 +11,9 @@ from dither.ope.evaluation import EvaluationNumbers
 NAMES = ("policy", "estimator")
 
 
-def show(console: Console, evaluation: EvaluationNumbers, *, log: str) -> None:
+def show(console: Console, evaluation: EvaluationNumbers, *, source: str) -> None:
     """Counts, estimates, differences, verdicts and notes."""
-    console.print(Text(f"{log}: {evaluation.report}"), highlight=False, soft_wrap=True)
+    console.print(Text(f"{source}: {evaluation.report}"), highlight=False, soft_wrap=True)
     table = terminal.table(
         f"Reward a decision, {evaluation.how.level:.0%} {evaluation.how.interval} interval",
         texts=NAMES,

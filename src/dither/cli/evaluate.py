@@ -144,11 +144,11 @@ def evaluate(
             )  # fmt: skip
         paths = []
         if html is not None:
-            text = page.html(evaluation, log=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
+            text = page.html(evaluation, source=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
             paths.append(files.text(html, text))
         if out is not None:
             paths += page.tables_and_picture(evaluation, out)
-        answers.show(console(), evaluation, log=str(log))
+        answers.show(console(), evaluation, source=str(log))
         written(console(), paths)
 
 

@@ -9,13 +9,13 @@ from dither.ope.candidates import LOGGING
 from dither.ope.evaluation import EvaluationNumbers
 
 
-def html(evaluation: EvaluationNumbers, *, log: str, command: str) -> str:
-    """The page. log : its name; command : what was run."""
+def html(evaluation: EvaluationNumbers, *, source: str, command: str) -> str:
+    """The page. source : the path of the log; command : what was run."""
     return template.page(
         "page.html.jinja",
         filters={"estimate": verdicts.estimate, "difference": verdicts.difference, "named": verdicts.named},
         evaluation=evaluation,
-        log=log,
+        source=source,
         command=command,
         logging=LOGGING,
         verdicts=verdicts.verdicts(evaluation),

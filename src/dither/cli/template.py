@@ -40,11 +40,7 @@ def environment(*packages: str, **how: Any) -> jinja2.Environment:
 
 def plotly() -> markupsafe.Markup:
     """The script that draws the plots."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise errors.missing_extra("plotly", extra="experiments") from None
-    return markupsafe.Markup(get_plotlyjs())
+    return markupsafe.Markup(errors.imported("plotly.offline", "plotly", extra="experiments").get_plotlyjs())
 
 
 def embedded(canvas: Any) -> str:

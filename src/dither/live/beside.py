@@ -51,13 +51,11 @@ class Apprentice:
         shown = request.X.view()
         shown.setflags(write=False)  # what the rule sees is what is stored
         ruled = self.rule(shown, request.mask)
-        place = (
-            None if isinstance(ruled, (bool, np.bool_)) or np.ndim(ruled) or not hasattr(ruled, "__index__") else ruled
-        )
-        if place is None or int(place) not in on:
+        place = errors.whole(ruled)
+        if place is None or place not in on:
             raise ValueError(f"the rule must give the position of an arm on offer, one of {on.tolist()}; got {ruled!r}")
-        arm = int(on[self._rng.integers(len(on))]) if self._rng.random() < self.explore else int(place)
-        p = self.explore / len(on) + (1 - self.explore) * (arm == int(place))
+        arm = int(on[self._rng.integers(len(on))]) if self._rng.random() < self.explore else place
+        p = self.explore / len(on) + (1 - self.explore) * (arm == place)
         return Choice(request, Demands(request.shape, request.mask, self.explore), (arm, p, "exact", None, None))
 
     def reseed(self) -> None:

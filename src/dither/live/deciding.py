@@ -6,12 +6,12 @@ So the state is `replay(batch)`, grown to the slots of the row, and `advance(tim
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import _version
 from dither.bandit.bandit import Bandit
 from dither.base import errors
 from dither.deciding.decision import Choice
@@ -35,14 +35,14 @@ class Entry(NamedTuple):
     lessons: list[dict[str, Any]]  # for each row, what its reward teaches
 
 
-class Kept(NamedTuple):
+@dataclass(frozen=True)
+class Kept:
     """What is kept of each decision. The parameters of `Live` say what each means."""
 
     store: str
     probabilities: bool
 
-    def check(self) -> None:
-        """Raise ValueError for a setting that there is not."""
+    def __post_init__(self) -> None:
         errors.one_of("store", self.store, STORED)
 
 
@@ -65,9 +65,8 @@ class Decider:
         self._ledger, self._learner = ledger, learner
         self.shadow, self._number = shadow, 0 if shadow is None else learner.stands.shadow_facts.number
         self._version = -1  # of what was learnt, as it is followed
-        policy = f"{bandit.policy} on {bandit.model}" if rule is None else f"a rule, explored {rule.explore}"
-        constants = {"policy": policy, "preset": None, "version": _version.__version__}
-        constants["z_law"] = record.law(bandit.policy) if rule is None else None
+        ruled = None if rule is None else f"a rule, explored {rule.explore}"
+        constants = record.constants(bandit if rule is None else None, policy=ruled)
         self._recorder = Recorder(kept.store == "all", False, kept.probabilities and rule is None, False, constants)
         self.follow()
 

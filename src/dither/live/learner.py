@@ -12,9 +12,9 @@ import os
 import threading
 import time
 import uuid
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-from dither.bandit.bandit import Bandit
 from dither.base import errors
 from dither.live.taught import BEGAN, Taught, shadow_of
 from dither.log import Ledger
@@ -26,7 +26,8 @@ SNAPSHOTS = 3  # that are kept
 SWEEP = 0.1  # seconds after which the learner looks for rewards that other processes have written
 
 
-class Pace(NamedTuple):
+@dataclass(frozen=True)
+class Pace:
     """How a process learns. The parameters of `Live` say what each means."""
 
     learns: bool
@@ -34,8 +35,7 @@ class Pace(NamedTuple):
     snapshot_batches: int
     snapshot_seconds: float
 
-    def check(self) -> None:
-        """Raise ValueError for settings that make no sense."""
+    def __post_init__(self) -> None:
         errors.true_or_false("learn", self.learns)
         errors.at_least("snapshot_batches", self.snapshot_batches, 1)
         for name in ("lease_seconds", "snapshot_seconds"):
@@ -68,7 +68,6 @@ class Learner:
         self._kept, self._kept_at = 0, time.monotonic()  # the batch of the last snapshot, and when it was written
         self._next: lessons.Batch | None = None  # what the transaction teaches
         self._number: int | None = None  # of the batch that it makes
-        self._grown: int | None = None  # how many slots the bandit gets by it
         self._waits = False  # whether the transaction has rewards that another one is to number
         self._renewed = self._swept = -NEVER
         self._behind = False  # whether there are batches that were not learnt, or an erasure that was not seen
@@ -77,18 +76,8 @@ class Learner:
         self._owner = os.getpid()
 
     @property
-    def bandit(self) -> Bandit:
-        """What was learnt."""
-        return self.stands.bandit
-
-    @property
-    def batch(self) -> int:
-        """The last batch that was learnt."""
-        return self.stands.batch
-
-    @property
     def arms(self) -> int:
-        """The version of the catalogue of which this process has heard."""
+        """The newest version of the catalogue that this process knows of."""
         return self._changes.arms
 
     def _first(self) -> bytes:
@@ -99,14 +88,16 @@ class Learner:
     # What the ledger calls, in its transactions
 
     def before(self, connection: Any, *, rewards: bool) -> int | None:
-        """See that the lease is held, or take it where it is free; -> the number of the batch that may be made now."""
+        """Renew or check the lease, or take it where it is free.
+
+        -> the number of the batch that this transaction may make; None: it may make none
+        """
         self._whole()
         lost = self.ledger.database.lost
-        if (
-            self._next is not None or lost != self._lost
-        ):  # a batch may be there that was not learnt, or be there no more
+        # a batch may be there that was not learnt, or be there no more
+        if self._next is not None or lost != self._lost:
             self._behind, self._lost = True, lost
-        self._next, self._number, self._grown = None, None, None
+        self._next, self._number = None, None
         if not self.pace.learns:
             return None
         home, now, seconds = self.ledger.database, time.monotonic(), self.pace.lease_seconds
@@ -126,7 +117,7 @@ class Learner:
         self._waits = rewards and self._behind
         if self._lease is None or self._behind or not rewards:
             return None  # where the process is behind, what comes now is learnt with the rest, after the commit
-        self._number = self.batch + 1
+        self._number = self.stands.batch + 1
         return self._number
 
     def _notice(self, connection: Any, changes: lessons.Changes) -> None:
@@ -138,28 +129,21 @@ class Learner:
             self._behind = True
 
     def within(self, connection: Any, taught: list[Any]) -> None:
-        """Record the batch of the rewards that count now. Now and then, take others that wait into it."""
+        """Record a batch of the rewards that this transaction has written. Now and then it takes in those that wait."""
         if self._number is None or self._lease is None:
             return
-        now = time.monotonic()
-        sweep = now - self._swept >= SWEEP
-        more = lessons.begin(connection, self._number) if sweep else 0
-        if sweep:
-            self._swept = now
-        self._grown = self._grows()
-        if more or taught or self._grown is not None:
+        more, now = 0, time.monotonic()
+        if now - self._swept >= SWEEP:
+            more, self._swept = lessons.begin(connection, self._number), now
+        dim, slots = self.stands.bandit.dim, self.stands.bandit.slots
+        grown = self._slots if slots is not None and slots < self._slots else None  # where it has not enough
+        if more or taught or grown is not None:
             rows = more + len(taught)
-            lessons.number(connection, self.ledger.database, self._lease, self._number, rows, self._grown)
+            lessons.number(connection, self.ledger.database, self._lease, self._number, rows, grown)
             if more:
                 self._next = self.stands.lesson(connection, self._number)
             else:
-                dim, slotted = self.bandit.dim, self.bandit.slots is not None
-                self._next = lessons.of_rows(self._number, taught, dim, slotted, self._grown)
-
-    def _grows(self) -> int | None:
-        """How many slots the bandit needs for the arms of the catalogue; None: it has enough, or has no slots."""
-        slots = self.bandit.slots
-        return self._slots if slots is not None and slots < self._slots else None
+                self._next = lessons.of_rows(self._number, taught, dim, slots is not None, grown)
 
     def after(self) -> None:
         """Learn the batch, which is committed by now."""
@@ -172,7 +156,7 @@ class Learner:
                 self.learn()
         self._next = None
         batches, seconds = self.pace.snapshot_batches, self.pace.snapshot_seconds
-        new = 0 if self._lease is None else self.batch - self._kept
+        new = 0 if self._lease is None else self.stands.batch - self._kept
         if new > 0 and (new >= batches or time.monotonic() - self._kept_at >= seconds):
             self.keep()
         self._plan()
@@ -181,7 +165,7 @@ class Learner:
         """Say when the learner must take part again, whether or not there are rewards."""
         since = self._asked if self._lease is None else self._renewed
         self.due = since + self.pace.lease_seconds / 4 if self.pace.learns else NEVER
-        if self._lease is not None and self.batch > self._kept:
+        if self._lease is not None and self.stands.batch > self._kept:
             self.due = min(self.due, self._kept_at + self.pace.snapshot_seconds)
 
     # What `Live` calls
@@ -192,10 +176,13 @@ class Learner:
         return self._lease is not None and self._owner == os.getpid()
 
     def learn(self) -> int:
-        """Take the lease where it is free, and learn all that waits; -> how many batches. 0: another one learns."""
-        begun = self.batch
+        """Take the lease where it is free, and learn all rewards that wait; -> how many batches.
+
+        It is 0 where another process learns, and where nothing waits.
+        """
+        begun = self.stands.batch
         while True:
-            at = self.batch
+            at = self.stands.batch
             with self.ledger.turn:
                 with self.ledger.holding() as connection:
                     self._asked = self._swept = -NEVER
@@ -203,21 +190,21 @@ class Learner:
                     self.within(connection, [])
                     behind = self._behind
                 self.after()
-            if not self.holds or (not behind and self.batch == at):
-                return self.batch - begun
+            if not self.holds or (not behind and self.stands.batch == at):
+                return self.stands.batch - begun
 
     def follow(self, *, replay: bool) -> None:
-        """Come to what the ledger says: to its latest snapshot, and with `replay` to its last batch."""
+        """Load the latest snapshot of the ledger where it is newer, and with `replay` learn the batches after it."""
         self._whole()
         with self.ledger.turn, self._following, self.lock:  # the turn first: a decision may hold it already
             with self.ledger.database.reading() as connection:
                 changes = lessons.changes(connection)
                 last = lessons.last(connection)
                 # a database that failed may have lost batches that were learnt, where calls do not wait for the disk
-                anew = changes.erased != self._changes.erased or self.stands.torn or last < self.batch
+                anew = changes.erased != self._changes.erased or self.stands.torn or last < self.stands.batch
                 if anew or changes.shadow != self._changes.shadow:
                     self.stands.take(shadow_of(connection))
-                snapshot = lessons.snapshot(connection, after=-1 if anew else self.batch)
+                snapshot = lessons.snapshot(connection, after=-1 if anew else self.stands.batch)
                 if snapshot is not None:
                     self.stands.snapshot(snapshot)
                     self._kept = snapshot.batch
@@ -226,7 +213,7 @@ class Learner:
                     self._kept = 0
                 self.stands.catch_up(connection)
                 if replay or anew:
-                    for number in range(self.batch + 1, last + 1):
+                    for number in range(self.stands.batch + 1, last + 1):
                         self.refused += self.stands.learn(self.stands.lesson(connection, number))
                     self._behind = False
                 self._slots = _slots(connection)
@@ -238,24 +225,24 @@ class Learner:
         home = self.ledger.database
         self.stands.name(self.ledger.columns(None))
         data, shadow = self.stands.held()
-        with self.ledger.turn, self.ledger.holding() as connection:
+        with self.ledger.holding() as connection:
             changes = None if self._lease is None else lessons.renew(connection, home, self._lease)
             if changes is None or self._lease is None:
                 self._lease = None
                 return
             if (changes.erased, changes.shadow) != (self._changes.erased, self._changes.shadow):
                 return  # what was learnt before an erasure is not to be kept, nor a shadow that is no more
-            lessons.keep(connection, home, self._lease, self.batch, data, most=SNAPSHOTS, shadow=shadow)
-        self._kept, self._kept_at = self.batch, time.monotonic()
+            lessons.keep(connection, home, self._lease, self.stands.batch, data, most=SNAPSHOTS, shadow=shadow)
+        self._kept, self._kept_at = self.stands.batch, time.monotonic()
 
     def close(self) -> None:
         """Write what was learnt, and let another process learn."""
         if not self.holds or self._lease is None:
             return
-        if self.batch > self._kept:
+        if self.stands.batch > self._kept:
             self.keep()
         if self._lease is not None:
-            with self.ledger.turn, self.ledger.holding() as connection:
+            with self.ledger.holding() as connection:
                 lessons.release(connection, self._lease)
             self._lease = None
 

@@ -1,10 +1,12 @@
 """How `Live` is opened: its parts, in the order in which each needs those before it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
+from dither.base import errors
 from dither.features import Catalogue
 from dither.live import beside, settling, stock, turns
 from dither.live.deciding import Decider, Kept
@@ -12,16 +14,19 @@ from dither.live.learner import Learner, Pace
 from dither.log import Ledger
 
 
-class Beside(NamedTuple):
-    """Policies beside the bandit. The parameters of `Live` say what each means."""
+@dataclass(frozen=True)
+class Beside:
+    """Policies beside the bandit. The parameters of `Live` say what each means.
+
+    Raises TypeError for a shadow that is no bandit; ValueError for settings that exclude each other.
+    """
 
     shadow: Bandit | None
     learns: bool  # the shadow
     apprentice: Callable[..., Any] | None
     explore: float | None
 
-    def check(self) -> None:
-        """Raise TypeError for a shadow that is no bandit; ValueError for settings that exclude each other."""
+    def __post_init__(self) -> None:
         if self.shadow is not None:
             bandit("shadow", self.shadow)
         if self.shadow is not None and self.apprentice is not None:
@@ -30,6 +35,7 @@ class Beside(NamedTuple):
             raise ValueError(
                 "explore= is for a rule, apprentice=. A bandit explores by itself, and by its floor=: leave it out"
             )
+        errors.true_or_false("shadow_learns", self.learns)
 
     @property
     def rule(self) -> beside.Apprentice | None:
@@ -66,12 +72,12 @@ def opened(
     created = settling.bandit(ledger, acting)
     learner = Learner(ledger, pace, load)
     if others.shadow is not None:
-        fits(learner, others.shadow)
+        settling.fits(others.shadow, learner)
         settling.shadow(ledger, others.shadow, learns=others.learns)
         learner.follow(replay=True)
     keeper = _catalogue(ledger, learner, catalogue)
     if acting is None:
-        acting = from_bytes(learner.bandit.to_bytes(), **load)
+        acting = from_bytes(learner.stands.bandit.to_bytes(), **load)
     if not created:
         acting.reseed()
     ledger.columns(acting.columns)
@@ -85,17 +91,12 @@ def opened(
 
 def _catalogue(ledger: Ledger, learner: Learner, catalogue: Catalogue | None) -> stock.CatalogueKeeper | None:
     """Open the catalogue of the ledger, or give it one."""
-    bandit = learner.bandit
+    bandit = learner.stands.bandit
     if catalogue is not None and bandit.features is not None:
         catalogue.features.check(bandit.features, what="the bandit's features", whose="the catalogue")
     if catalogue is not None:
         catalogue.features.fits(bandit.dim, slots=bandit.slots)
     return stock.opened(ledger, learner, catalogue)
-
-
-def fits(learner: Learner, shadow: Bandit) -> None:
-    """Raise ValueError unless a shadow takes the X of the bandit."""
-    settling.fits(shadow, learner.replay(0).bandit, learner.bandit)
 
 
 def bandit(name: str, value: Any, *, or_none: str = "") -> None:

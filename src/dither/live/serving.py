@@ -130,11 +130,9 @@ class Live:
         known: tuple[type, ...] = (),
         model: Any = None,
     ) -> None:
-        pace, kept = Pace(learn, lease_seconds, snapshot_batches, snapshot_seconds), Kept(store, probabilities)
+        kept = Kept(store, probabilities)
+        pace = Pace(learn, lease_seconds, snapshot_batches, snapshot_seconds)
         beside = opening.Beside(shadow, shadow_learns, apprentice, explore)
-        for settings in (kept, pace, beside):
-            settings.check()
-        errors.true_or_false("shadow_learns", shadow_learns)
         errors.positive("refresh_seconds", refresh_seconds, most=1e9)
         if bandit is not None:
             opening.bandit("bandit", bandit)
@@ -157,7 +155,7 @@ class Live:
         except BaseException:
             self.ledger.close()
             raise
-        self.ledger.tell(self._learner)
+        self.ledger.committer.teacher = self._learner
         forks.tell(self)
 
     @property
@@ -279,7 +277,7 @@ class Live:
         return erased
 
     def _anew(self) -> None:
-        """Come to what the ledger says after a change, and keep it."""
+        """Learn what the ledger says after a change, and write a snapshot of it."""
         self._learner.follow(replay=True)
         self._learner.keep()
 
@@ -302,9 +300,9 @@ class Live:
         errors.true_or_false("learns", learns)
         if shadow is not None:
             opening.bandit("shadow", shadow, or_none="None")
-            opening.fits(self._learner, shadow)
+            settling.fits(shadow, self._learner)
             turns.judged(shadow)
-        with self.ledger.turn, self.ledger.holding() as connection:
+        with self.ledger.holding() as connection:
             lessons.hold(connection)
             settling.put_shadow(connection, shadow, learns=learns)
         self._anew()
@@ -341,7 +339,7 @@ class Live:
     @property
     def batch(self) -> int:
         """The last batch that the bandit has learnt."""
-        return self._learner.batch
+        return self._learner.stands.batch
 
     @property
     def learns(self) -> bool:
@@ -363,12 +361,9 @@ class Live:
             if not self.ledger.closed:
                 self._learner.close()
         finally:  # also where the database cannot be reached: then the lease ends by itself
-            self._end()
-
-    def _end(self) -> None:
-        if self._keeper is not None:
-            self._keeper.detach()
-        self.ledger.close()
+            if self._keeper is not None:
+                self._keeper.detach()
+            self.ledger.close()
 
     def __enter__(self) -> "Live":
         return self

@@ -1,27 +1,20 @@
-"""What a ledger has of its bandit and its shadow, and whether those that were passed are the same."""
+"""The bandit and the shadow that a ledger began with, and whether those passed to `Live` are the same."""
 
 import json
 from typing import Any
 
 from dither.bandit import saving
 from dither.bandit.bandit import Bandit
-from dither.live.taught import BEGAN, SHADOW, ShadowFacts, shadow_of
+from dither.live.learner import Learner
+from dither.live.taught import BEGAN, SHADOW, shadow_of
 from dither.log import Ledger
 from dither.log.database import keeping, lessons
 
-_SAME = (
-    "model",
-    "policy",
-    "features",
-    "dim",
-    "floor",
-    "monte_carlo",
-    "baseline",
-)  # of the headers of two equal bandits
+_SAME = ("model", "policy", "features", "dim", "floor", "monte_carlo", "baseline")  # in headers of two equal bandits
 
 
 def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
-    """Give a new ledger its bandit, or compare the one that it has; -> whether the ledger was new.
+    """Give a new ledger its bandit, or compare the one that it has with this one; -> whether the ledger was new.
 
     Raises ValueError where it has another one, or none and none is passed.
     """
@@ -29,26 +22,23 @@ def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
     with ledger.holding() as connection:
         lessons.hold(connection)
         have = keeping.data(connection, BEGAN)
-        if have is None and acting is None:
-            raise ValueError(f"the ledger in {where} has no bandit yet: Live(home, bandit=...)")
         if have is not None:
             if acting is not None:
                 _same(acting, have, where)
             return False
-        assert acting is not None
+        if acting is None:
+            raise ValueError(f"the ledger in {where} has no bandit yet: Live(home, bandit=...)")
         keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
         if acting.features is not None:  # so that nobody learns the log with other Features
             keeping.settle(connection, encoded_by=acting.features.fingerprint)
         return True
 
 
-def shadow(ledger: Ledger, judged: Bandit | None, *, learns: bool) -> None:
+def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> None:
     """Give a ledger without a shadow this one, or compare the one that it has.
 
     Raises ValueError where the ledger has another shadow.
     """
-    if judged is None:
-        return
     with ledger.holding() as connection:
         lessons.hold(connection)
         have = shadow_of(connection)
@@ -65,17 +55,17 @@ def shadow(ledger: Ledger, judged: Bandit | None, *, learns: bool) -> None:
             )
 
 
-def put_shadow(connection: Any, judged: Bandit | None, *, learns: bool) -> ShadowFacts:
+def put_shadow(connection: Any, judged: Bandit | None, *, learns: bool) -> None:
     """The shadow of the ledger from now on; None: there is none. The lease is locked."""
-    facts = ShadowFacts(shadow_of(connection).number + 1, learns, None if judged is None else judged.to_bytes())
-    about = {"number": facts.number, "learns": learns, "model": None if judged is None else repr(judged.model)}
-    keeping.put(connection, SHADOW, about, facts.first)
-    lessons.changed(connection, shadow=facts.number)
-    return facts
+    number = shadow_of(connection).number + 1
+    about = {"number": number, "learns": learns, "model": None if judged is None else repr(judged.model)}
+    keeping.put(connection, SHADOW, about, None if judged is None else judged.to_bytes())
+    lessons.changed(connection, shadow=number)
 
 
-def fits(shadow: Bandit, first: Bandit, now: Bandit) -> None:
+def fits(shadow: Bandit, learner: Learner) -> None:
     """Raise ValueError unless the shadow takes the X of the bandit, as it began and as it is now."""
+    first, now = learner.replay(0).bandit, learner.stands.bandit
     slots = (first.slots,) if first.slots is None else range(first.slots, (now.slots or 0) + 1)
     if shadow.dim != now.dim or shadow.slots not in slots:
         raise ValueError(
@@ -88,8 +78,7 @@ def fits(shadow: Bandit, first: Bandit, now: Bandit) -> None:
 
 def _same(acting: Bandit, data: bytes, where: str) -> None:
     """Raise ValueError unless the bandit is the one with which the ledger began."""
-    odd = _differs(acting, data)
-    if odd:
+    if odd := _differs(acting, data):
         raise ValueError(
             f"the ledger in {where} is that of another bandit: {odd}. Leave bandit= out, or begin a new ledger and "
             f"take over the old one's export"

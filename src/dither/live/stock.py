@@ -1,7 +1,7 @@
 """The catalogue of a ledger. Its events are in the ledger, so every process that opens the ledger has the same arms.
 
-A change is written by the transaction that checks it: others' events are taken in first, then comes the new one, and a
-catalogue is changed only if the ledger is. `features.Catalogue` calls a `Keeper` for this.
+A change is checked and written in one transaction: it first takes in the events of other processes, then writes the new
+one. The catalogue in memory changes only where the ledger did. `features.Catalogue` calls a `Keeper` for this.
 """
 
 import contextlib
@@ -90,7 +90,7 @@ def opened(ledger: Ledger, learner: Learner, new: Catalogue | None) -> Catalogue
     Raises ValueError where it has another one.
     """
     where = ledger.database.where
-    with ledger.turn, ledger.holding() as connection:
+    with ledger.holding() as connection:
         lessons.hold(connection)
         stored = keeping.settings(connection).get(KEPT)
         if stored is None and new is None:

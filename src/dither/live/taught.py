@@ -53,7 +53,7 @@ class Taught:
         self.version += 1
 
     def name(self, columns: tuple[str, ...] | None) -> None:
-        """The names that the ledger has by now for the features, in the order in which its rows have them."""
+        """Give bandit and shadow the names of the features, in the order of the ledger's rows, where they have none."""
         if columns is not None:
             for bandit in (self.bandit, self.shadow):
                 if bandit is not None and bandit.columns is None:
@@ -75,7 +75,7 @@ class Taught:
             self.shadow, self._shadow_at = self._loaded(bytes(row.shadow_bytes)), row.batch
 
     def held(self) -> tuple[bytes, tuple[int, bytes] | None]:
-        """What a snapshot holds: the bandit, and number and bytes of a shadow that learns."""
+        """What a snapshot holds: the bandit as bytes; number and bytes of a shadow that learns, or None."""
         learns = self.shadow is not None and self.shadow_facts.learns
         return self.bandit.to_bytes(), (self.shadow_facts.number, self.shadow.to_bytes()) if learns else None  # type: ignore[union-attr]
 

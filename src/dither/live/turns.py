@@ -8,7 +8,7 @@ the propensity is exact, given the mask of the decision.
 The other way would be to decide first, and to decide again if the state has changed meanwhile. Then every decision
 whose mask has changed must be drawn anew, not only one whose arm was spent: else the probability of an arm would be a
 mixture over two masks. A batch could not be drawn anew as a whole either, as its own first draws change the mask of the
-later ones, and to refuse the batch would favour some draws. Under the lock nothing is drawn anew for what was drawn.
+later ones, and to refuse the batch would favour some draws. Under the lock every decision is drawn once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,6 +29,7 @@ from dither.live.deciding import Decider, Entry
 from dither.live.requests import Call
 from dither.log import Ledger, record, schema
 from dither.log.database import keeping, lessons, spending
+from dither.log.database.committing import Deciding
 
 BUDGETS = "budgets"  # the setting that holds them
 _ROUNDING = 1e-12  # a sum of costs may be above the budget by this share of it
@@ -89,15 +90,14 @@ class Turns:
                 entry = self.decider.entry(choice, call, time)
                 sums = bandit.kept
 
-            def write(connection: Any) -> None:
-                spending.spend(connection, home, amounts)
-                if sums is not None:
-                    spending.put_rounds(connection, home, erased, _array(sums))
-
-            return entry.rows, entry.lessons, entry, write
+            values = self._committer.values(entry.rows, entry.lessons)  # first, as it may refuse a row
+            spending.spend(connection, home, amounts)
+            if sums is not None:
+                spending.put_rounds(connection, home, erased, _array(sums))
+            return values, entry
 
         ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
-        return self._committer.enter_decided(decided, [str(one) for one in ids])
+        return self._committer.submit(Deciding(decided, [str(one) for one in ids]))
 
     def _in_turn(self, connection: Any, request: Request, call: Call, now: int) -> tuple[Choice, Spent]:
         """The choices of all requests, one after the other, and what is then spent of the budgets that changed."""
@@ -132,7 +132,7 @@ class Turns:
         )
 
     def spent(self, now: Any = None) -> dict[str, tuple[float, ...]]:
-        """What is spent of each budget in its period at a time, by id."""
+        """Id -> what is spent of each of its budgets, in the period in which the time `now` lies."""
         at = record.micros(schema.moment(now))
         places = {limit.place(at) for several in self._limits.values() for limit in several}
         with self._home.reading() as connection:
@@ -148,14 +148,14 @@ class Turns:
         """What the rounds add up to by now. Where decisions were erased, it is made again from all others."""
         if self.decider.bandit.baseline is None:
             return None
-        with self._ledger.turn, self._ledger.holding() as connection:
+        with self._ledger.holding() as connection:
             spending.hold(connection, self._home)
             erased, sums = self._rounds(connection)
             spending.put_rounds(connection, self._home, erased, _array(sums))
         return sums
 
     def _rounds(self, connection: Any) -> tuple[int, RoundSums]:
-        """The last erasure, and what the rounds add up to without what was erased. Nobody else decides meanwhile."""
+        """The number of the last erasure, and what the rounds add up to without erased decisions. The lock is held."""
         erased, sums = spending.rounds(connection, self._home)
         if sums is None:
             return erased, self.recount(connection)

@@ -17,18 +17,16 @@ PART = 100_000  # rows of an exported file
 _ARRAYS = ("features", "m", "w", "probabilities")
 
 
-def export(book: Any, folder: Path) -> list[Path]:
+def export(ledger: Any, folder: Path) -> list[Path]:
     """Write the days of a `ledger.Ledger`. Each day is whole: it is written beside its name and renamed."""
     pl = schema.polars()
-    decisions, events, about = book.frames()
+    decisions, events, about = ledger.frames()
     folder.mkdir(parents=True, exist_ok=True)
     days = decisions.select(day=pl.col("time").dt.date().cast(pl.String), place=pl.int_range(pl.len(), dtype=pl.Int64))
     written = []
     for (day,), mine in sorted(days.group_by("day", maintain_order=True), key=lambda each: each[0]):
         rows = decisions[mine["place"]]
-        places = mine.select("place", new=pl.int_range(pl.len(), dtype=pl.Int64))
-        its_events = events.join(places, left_on="decision", right_on="place", maintain_order="left")
-        its_events = its_events.drop("decision").rename({"new": "decision"}).select(list(schema.EVENT))
+        its_events = storage.renumbered(events, mine.select(number="place"))
         part = folder / f".{day}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
@@ -40,21 +38,21 @@ def export(book: Any, folder: Path) -> list[Path]:
     return written
 
 
-def take_over(book: Any, folder: Path) -> int:
+def take_over(ledger: Any, folder: Path) -> int:
     """Enter the decisions and the rewards of a folder that `Log` wrote, or of a folder of days."""
     from dither.log.database import lessons
 
     folders = storage.days(folder) or [folder]
     if not folder.is_dir() or not all(storage.folder_rows(one, "decisions").rows for one in folders):
         raise ValueError(f"{folder} holds no decisions of a log: take_over reads what Log or export wrote")
-    with book.holding() as connection:
+    with ledger.holding() as connection:
         lessons.hold(connection)
-        taken = sum(_take(book, connection, one) for one in folders)
-    book.look()
+        taken = sum(_take(ledger, connection, one) for one in folders)
+    ledger.look()
     return taken
 
 
-def _take(book: Any, connection: Any, folder: Path) -> int:
+def _take(ledger: Any, connection: Any, folder: Path) -> int:
     """Enter one folder, with its columns and its slots as the ledger has them."""
     from dither.log.database import entering, rewarding
 
@@ -69,18 +67,16 @@ def _take(book: Any, connection: Any, folder: Path) -> int:
             for id in (row["id"], *(row["arms"] or ())):
                 inputs.storable(id)
             new.add(row["id"])
-            values.append(entering.IN_ORDER(record.stored(row, horizon=book.ticks, lesson=lesson)))
-        book.database.many(connection, entering.INSERT, entering.COLUMNS, values)
-    frames = [storage.read_part(path) for _, _, path in received.parts]
-    frames += [] if received.tail is None else [received.tail]
-    for frame in frames:
+            values.append(entering.IN_ORDER(record.stored(row, horizon=ledger.ticks, lesson=lesson)))
+        ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
+    for frame in [*(storage.read_part(path) for _, _, path in received.parts), received.tail]:
         for at in range(0, frame.height, ROWS):
             events = [reward_rules.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
             mine = [event for event in events if event.id in new or not event.conflict]
-            judge = rewarding.Judge(connection, book.database, book.rules, [event.id for event in mine])
+            judge = rewarding.Judge(connection, ledger.database, ledger.terms, [event.id for event in mine])
             for event in mine:
                 judge.answer(rewarding.Sent(event.id, event.reward, event.part, record.micros(event.time)))
-            rewarding.insert(connection, book.database, judge.rows)
+            rewarding.insert(connection, ledger.database, judge.rows)
     return len(new)
 
 

@@ -174,21 +174,19 @@ def usable(rows: Any, *, missing: str | float, invalid: str, duplicates: str) ->
     for name, value in (("invalid", invalid), ("duplicates", duplicates)):
         if value not in ("error", "leave out"):
             raise ValueError(f"{name} must be 'error' or 'leave out', got {value!r}")
-    fill = not isinstance(missing, str)
     if missing not in ("error", "leave out") and not (isinstance(missing, (int, float)) and math.isfinite(missing)):
         raise ValueError(f"missing must be 'error', 'leave out' or a finite number, got {missing!r}")
     numbers, left_out = rows.numbers, {}
-    answers = {"duplicate": duplicates, "missing": "fill in" if fill else missing}
+    answers = {"duplicates": duplicates, "missing": missing, "invalid": invalid}
     keep, filled = np.ones(len(rows), dtype=bool), 0
     for finding in sorted(_findings(RULES, rows, refused=True), key=lambda f: f.kind == "missing"):
-        what = answers.get(finding.kind, invalid)
+        name = {"duplicate": "duplicates", "missing": "missing"}.get(finding.kind, "invalid")
         hit = np.isin(numbers, finding.rows) & keep
-        if what == "error":
-            name = {"duplicate": "duplicates", "missing": "missing"}.get(finding.kind, "invalid")
+        if answers[name] == "error":
             number = (" or ", errors.Option(name, means="NUMBER")) if name == "missing" else ()
             cure = ("mend the log, or ask for ", errors.Option(name, "leave out"), *number)
             raise errors.Refused(f"{finding}: ", *cure)
-        if what == "fill in":
+        if answers[name] != "leave out":  # the number that is filled in
             filled = int(hit.sum())
             continue
         keep &= ~hit
@@ -198,8 +196,9 @@ def usable(rows: Any, *, missing: str | float, invalid: str, duplicates: str) ->
     if filled:
         reward = schema.polars().col("reward").fill_null(float(missing)).fill_nan(float(missing))
         rest = replace(rest, frame=rest.frame.with_columns(reward))
-    report = Report(len(rows), len(rest), left_out, filled, _notes(rest), _inverse(rest), each_arm(rows))
-    return replace(rest, report=report if rows.report is None else _after(rows.report, report))
+    before = rows.report or Report(len(rows), len(rows), bets=each_arm(rows))  # of an earlier step, such as a reader
+    sums = len(rest), together(before.left_out, left_out), before.filled + filled
+    return replace(rest, report=Report(before.read, *sums, _notes(rest), _inverse(rest), before.bets))
 
 
 def without(rows: Any, keep: np.ndarray, reason: str) -> Any:
@@ -208,12 +207,6 @@ def without(rows: Any, keep: np.ndarray, reason: str) -> Any:
     report = rest.report or Report(len(rows), len(rows))
     left_out = together(report.left_out, {reason: gone})
     return replace(rest, report=replace(report, used=report.used - gone, left_out=left_out))
-
-
-def _after(before: Report, report: Report) -> Report:
-    """The report of a later step, with what an earlier step (the reading of the file) left out."""
-    left_out = together(before.left_out, report.left_out)
-    return replace(report, bets=before.bets, read=before.read, left_out=left_out, filled=before.filled + report.filled)
 
 
 def _findings(rules: Iterable[Callable[[Any], Iterable[Broken]]], rows: Any, *, refused: bool) -> list[Finding]:

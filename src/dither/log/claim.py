@@ -12,10 +12,10 @@ except ImportError:  # no such locks on this system
 class Claim:
     """The lock of one writer on one folder."""
 
-    def __init__(self, folder: Path) -> None:
-        """Raises ValueError where another open log has the folder."""
+    def __init__(self, folder: Path | None) -> None:
+        """folder : None needs no lock, and has none. Raises ValueError where another open log has the folder."""
         self._handle: int | None = None
-        if not fcntl:
+        if folder is None or not fcntl:
             return
         handle = os.open(folder / ".writer", os.O_RDWR | os.O_CREAT, 0o644)
         try:

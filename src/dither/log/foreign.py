@@ -16,9 +16,7 @@ from dither.log import logged, reader, schema, storage
 from dither.log.logged import Logged, by_value
 
 UNMISTAKABLE = ("propensity", "propensity_kind", "propensity_se")  # names that can mean nothing else
-LISTED = (
-    10_000_000  # at most so many ids of a catalogue are listed row by row (16 bytes each); of more, K alone is kept
-)
+LISTED = 10_000_000  # ids that are listed row by row at most (16 bytes each); of a larger catalogue K alone is kept
 
 
 def from_columns(

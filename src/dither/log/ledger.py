@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
-from dither import _version
 from dither.base import errors, forks
 from dither.deciding.answers import Decision, Decisions
 from dither.log import flushing, record, reward_rules, schema, stated, storage, terms
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from dither.deciding.answers import OneOrMany
-    from dither.log.database import committing
     from dither.log.record import RecordedOneOrMany
 
 _TOGETHER = 10_000  # pending decisions that are read together
@@ -84,17 +82,17 @@ class Ledger:
         from dither.log.database import committing
         from dither.log.database import home as homes
 
-        self._home = homes.Home(home, wait=wait)
+        self.database = homes.Home(home, wait=wait)
         try:
-            agreed = terms.settle(self._home, wanted)
+            self.terms = terms.settle(self.database, wanted)
         except BaseException:
-            self._home.close()
+            self.database.close()
             raise
-        self.rewards, self.horizon, self.default, self.late, self.parts = agreed
-        flush = None if wait else flushing.Flush(self._home, flush_seconds)
-        self.committer = committing.Committer(self._home, self.rules, horizon=self.ticks, flush=flush)
-        self._columns: tuple[str, ...] | None = None
-        self._slots: tuple[str, ...] | None = None
+        self.rewards, self.horizon, self.default, self.late, self.parts = self.terms
+        self.ticks = None if self.horizon is None else self.horizon // timedelta(microseconds=1)  # the horizon, whole
+        flush = None if wait else flushing.Flush(self.database, flush_seconds)
+        self.committer = committing.Committer(self.database, self.terms, horizon=self.ticks, flush=flush)
+        self._facts: dict[str, tuple[str, ...]] = {}  # "names" of the features, and ids of the "slots"
         self.look()
         forks.tell(self)
 
@@ -121,11 +119,9 @@ class Ledger:
 
         Raises what `Log.record` raises, and OSError where the database refuses. Nothing is recorded then.
         """
-        constants = {"policy": None, "preset": None, "version": _version.__version__, "z_law": None}
-        recorder = Recorder(X is not None, False, False, X is None, constants)
-        request = stated.request(
-            decision, X=X, mask=mask, arms=arms, probabilities=probabilities, columns=self._columns
-        )
+        recorder = Recorder(X is not None, False, False, X is None, record.constants(None))
+        names = self.columns(None)
+        request = stated.request(decision, X=X, mask=mask, arms=arms, probabilities=probabilities, columns=names)
         request = request._replace(ids=None if arms is None else record.ids(arms, request.shape[-1]))
         chosen, more = stated.choice(decision, request, floor=floor), dict(id=id, time=schema.moment(time), extra=extra)
         columns = self.columns(request.columns)
@@ -134,37 +130,34 @@ class Ledger:
         return record.recorded(chosen, [row["id"] for row in rows])
 
     def columns(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """The names of the features, in the order that all rows have; names : of features that are to be entered.
+        """The names of the features, in the order of all rows. The first that are passed stay, for all processes.
 
-        The first names that are said are those of the ledger, for all processes.
+        names : of the features of a request; None: it has none
         """
-        if self._columns is None and names is not None:
-            self._columns = self.fact("names", names)
-        return self._columns
+        return self._fact("names", names)
 
     def slot_ids(self, ids: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """The ids of disjoint slots; ids : as a call has them. The first that are said stay, for all processes."""
-        if self._slots is None and ids is not None:
-            self._slots = self.fact("slots", ids)
-        return self._slots
+        """The ids of disjoint slots. The first that are passed stay, for all processes. ids : those of a request"""
+        return self._fact("slots", ids)
 
-    def fact(self, name: str, value: Iterable[str]) -> tuple[str, ...]:
-        """A fact of the ledger that the first one to say it settles."""
-        from dither.log.database import keeping, lessons
+    def _fact(self, name: str, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """A fact of the ledger: the value that was passed first, by any process; None: there is none yet."""
+        if value is not None and name not in self._facts:
+            from dither.log.database import keeping, lessons
 
-        with self.holding() as connection:
-            lessons.hold(connection)
-            return tuple(keeping.settle(connection, **{name: list(value)})[name])
+            with self.holding() as connection:
+                lessons.hold(connection)
+                self._facts[name] = tuple(keeping.settle(connection, **{name: list(value)})[name])
+        return self._facts.get(name)
 
     def look(self) -> None:
-        """See the names of features and the ids of slots that another process may have given."""
+        """Read the names of features and the ids of slots, which another process may have passed."""
         from dither.log.database import keeping
 
-        if self._columns is None or self._slots is None:
-            with self._home.reading() as connection:
+        if len(self._facts) < 2:
+            with self.database.reading() as connection:
                 about = keeping.facts(connection)
-            self._columns = tuple(about["names"]) if about.get("names") else None
-            self._slots = tuple(about["slots"]) if about.get("slots") else None
+            self._facts = {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
 
     @overload
     def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
@@ -208,23 +201,6 @@ class Ledger:
         return answers if many else answers[0]
 
     @property
-    def rules(self) -> Any:
-        """What becomes of late rewards: `rewarding.Rules`."""
-        from dither.log.database import rewarding
-
-        return rewarding.Rules(self.late, self.default, self.parts or ())
-
-    @property
-    def ticks(self) -> int | None:
-        """The horizon in microseconds."""
-        return None if self.horizon is None else self.horizon // timedelta(microseconds=1)
-
-    @property
-    def database(self) -> Any:
-        """The `home.Home` of the ledger."""
-        return self._home
-
-    @property
     def closed(self) -> bool:
         """Whether it was closed, or belongs to the parent of this process."""
         return self.committer.closed or not self.committer.mine
@@ -234,16 +210,13 @@ class Ledger:
         """The lock under which this process writes."""
         return self.committer.turn
 
-    def tell(self, teacher: "committing.Teacher") -> None:
-        """Let a teacher take part in the transactions that write decisions and rewards."""
-        self.committer.teacher = teacher
-
     @contextlib.contextmanager
     def holding(self) -> "Iterator[sa.Connection]":
         """A transaction, while the calls of other threads wait."""
-        self.committer.begun()
-        with self.turn, self._home.writing() as connection:
-            yield connection
+        with self.turn:
+            self.committer.begun()
+            with self.database.writing() as connection:
+                yield connection
 
     def expire(self, now: Any = None) -> int:
         """Close the decisions whose horizon has passed. Those without a reward get the default, where there is one.
@@ -260,7 +233,7 @@ class Ledger:
             raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
         at = record.micros(schema.moment(now))
         with self.holding() as connection:
-            return rewarding.expire(connection, self._home, self.rules, at)
+            return rewarding.expire(connection, self.database, self.terms, at)
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward, the oldest first: those without one that are not closed."""
@@ -272,13 +245,13 @@ class Ledger:
         self.committer.begun()
         after, left = -1, math.inf if limit is None else limit
         while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
-            with self._home.reading() as connection:
-                rows = rewarding.pending(connection, self.rules, after, int(min(left, _TOGETHER)))
+            with self.database.reading() as connection:
+                rows = rewarding.pending(connection, self.terms, after, int(min(left, _TOGETHER)))
             if not rows:
                 return
-            for after, one in rows:  # noqa: B007
-                yield Pending(one.id, time(one.time), None if one.deadline is None else time(one.deadline))
-            left -= len(rows)
+            for _, id, at, deadline in rows:
+                yield Pending(id, time(at), None if deadline is None else time(deadline))
+            after, left = rows[-1].number, left - len(rows)
 
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase what is known of some decisions: features, your own columns, lines, probabilities and rewards.
@@ -305,9 +278,9 @@ class Ledger:
         if sought is None:
             raise ValueError(f"{by}=None would erase all decisions without a value of {by!r}: erase their ids")
         with self.turn:
-            with self._home.writing() as connection:
-                erased = erasing.erase(connection, self._home, by, sought if ids is not None else [sought])
-            self._home.truncate()
+            with self.database.writing() as connection:
+                erased = erasing.erase(connection, self.database, by, sought if ids is not None else [sought])
+            self.database.truncate()
         return erased
 
     def read(self, *, rewards: str | None = None) -> Logged:
@@ -321,7 +294,7 @@ class Ledger:
             errors.among("rule for rewards", rewards, reward_rules.RULES)
         decisions, events, about = self.frames()
         if decisions.height == 0:
-            raise ValueError(f"the ledger in {self._home.where} holds no decisions: there is nothing to evaluate")
+            raise ValueError(f"the ledger in {self.database.where} holds no decisions: there is nothing to evaluate")
         names, slots = (tuple(about[name]) if about.get(name) else None for name in ("names", "slots"))
         frame = storage.join(decisions, events, rule=rewards or self.rewards)
         return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots)
@@ -331,15 +304,12 @@ class Ledger:
         from dither.log.database import fetching, keeping
 
         self.committer.begun()
-        pl = schema.polars()
-        with self._home.reading() as connection, fetching.uncollected():
-            parts = list(fetching.decisions(connection, self._home))
-            events = fetching.events(connection, self._home)
+        with self.database.reading() as connection, fetching.uncollected():
+            parts = list(fetching.decisions(connection, self.database))
+            events = fetching.events(connection, self.database)
             about = keeping.facts(connection)
-        decisions = fetching.together(parts) if parts else pl.DataFrame(schema=_empty())
-        places = decisions.select(pl.col("__decision"), "id", place=pl.int_range(pl.len(), dtype=pl.Int64))
-        events = events.join(places, left_on="decision", right_on="__decision", maintain_order="left")
-        events = events.drop("decision").rename({"place": "decision"}).select(list(schema.EVENT))
+        decisions = fetching.together(parts)
+        events = storage.renumbered(events, decisions.select("id", number="__decision"))
         return decisions.drop("__decision"), events, {"rewards": self.rewards} | about
 
     def export(self, folder: Any) -> list[Path]:
@@ -365,13 +335,13 @@ class Ledger:
         from dither.log.database import fetching
 
         self.committer.begun()
-        with self._home.reading() as connection:
+        with self.database.reading() as connection:
             return fetching.count(connection)
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""
         self.committer.begun()
-        self._home.sync()
+        self.database.sync()
 
     def close(self) -> None:
         """Sync, and close the connections. In the child of a fork of a ledger in memory this does nothing."""
@@ -380,9 +350,9 @@ class Ledger:
         with self.turn:
             self.committer.close()
             try:
-                self._home.sync()  # says what the timer was told
+                self.database.sync()  # says what the timer was told
             finally:
-                self._home.close()
+                self.database.close()
 
     def __enter__(self) -> "Ledger":
         return self
@@ -391,21 +361,14 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Ledger({self._home.where!r}, rewards={self.rewards!r}, horizon={self.horizon})"
+        return f"Ledger({self.database.where!r}, rewards={self.rewards!r}, horizon={self.horizon})"
 
     def _forked(self) -> None:
         """In the child of a fork: leave the parent's connections and locks alone."""
         self.committer.forget()
 
 
-def _empty() -> dict[str, Any]:
-    return schema.dtypes(schema.DECISION) | {"__decision": schema.dtype("whole")}
-
-
 def needed() -> None:
     """Raise an ImportError that names the extra, where SQLAlchemy or Alembic is missing."""
     for package in ("sqlalchemy", "alembic"):
-        try:
-            __import__(package)
-        except ImportError:
-            raise errors.missing_extra(package, extra="log") from None
+        errors.imported(package, package, extra="log")

@@ -95,12 +95,16 @@ def _vectors(arms: list[Features], place: dict[str, int]) -> np.ndarray:
 
 
 def added(*parts: Features) -> Features:
-    """The features of all parts together. A feature that comes twice counts twice."""
-    total = dict(parts[0])
-    for part in parts[1:]:
-        for name, value in part.items():
-            total[name] = total.get(name, 0.0) + value
-    return total
+    """The features of all parts together."""
+    return summed(pair for part in parts for pair in part.items())
+
+
+def summed(pairs: Iterable[tuple[str, float]]) -> Features:
+    """Features of names and values. A feature that comes twice counts twice."""
+    features: Features = {}
+    for name, value in pairs:
+        features[name] = features.get(name, 0.0) + value
+    return features
 
 
 def decision(
@@ -150,7 +154,7 @@ def log_of(
         raise Refused(f"{where} holds no features: pass ", Option("features", False))
     _told_apart(features, where)
     return Logged(
-        frame.with_columns(schema.lists_of_rows("features", features)), report=report, names=names.columns, sparse=True
+        frame.with_columns(schema.lists("features", features, "rows")), report=report, names=names.columns, sparse=True
     )
 
 

@@ -40,9 +40,7 @@ class Logged:
     encoded_by: str | None = field(default=None, repr=False)  # fingerprint of the `Features` that made the features
     slot_ids: tuple[str, ...] | None = field(default=None, repr=False)  # (K,) ids of the disjoint slots that decided
     sparse: bool = False  # whether a feature that is not in the log is 0, as in Vowpal Wabbit: then logs can be joined
-    rows: np.ndarray | None = field(
-        default=None, repr=False
-    )  # (n,) numbers in the whole log; None: first, first + 1, ...
+    rows: np.ndarray | None = field(default=None, repr=False)  # (n,) numbers in the whole log; None: from `first` on
 
     def __len__(self) -> int:
         return self.frame.height

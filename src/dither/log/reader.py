@@ -44,7 +44,7 @@ def batches(
     rewards: str | None = None,
     require: tuple[str, ...] = schema.REQUIRED,
 ) -> Iterator[Logged]:
-    """The log in pieces of at most `rows` rows, in order. It takes memory for one piece, and 16 bytes for each id.
+    """The log in pieces of at most `rows` rows, in order. Memory holds one piece, and 16 bytes for each id of the log.
 
     Arguments and errors are those of `read`; errors are raised before the first piece. An id that an earlier piece has
     is a duplicate, as in the whole log.
@@ -124,7 +124,7 @@ class _Piece:
         self.scan = self.decisions.empty.lazy()
         paths = [path for _, _, path in received.parts]
         scans = [schema.polars().scan_parquet(paths)] if paths else []
-        scans += [storage.events([]).lazy() if received.tail is None else received.tail.lazy()]
+        scans.append((received.tail if received.tail.height else storage.events([])).lazy())
         self.received = schema.polars().concat(scans)
 
     def slice(self, at: int, rows: int) -> Any:
@@ -157,8 +157,6 @@ class _Piece:
 def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
     """A lazy frame of a file; in CSV the columns in `text` stay as written."""
     no_database(path)
-    if not path.exists():
-        raise FileNotFoundError(f"no log at {path}")
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty: there is nothing to evaluate")
     with storage.readable(path):

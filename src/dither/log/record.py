@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from dither import noise
+from dither import _version, noise
 from dither.base import errors
 from dither.deciding import decision as policies
 from dither.deciding import inputs
@@ -226,16 +226,12 @@ def _json(extra: dict[str, Any]) -> str:
     for name, value in extra.items():
         if isinstance(value, dict):
             raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {name}={value!r}")
-    try:
-        return _encodable(_dumped(extra))
-    except UnicodeEncodeError:
-        raise ValueError(f"extra must be Unicode, and half of a surrogate pair is in {extra!r}") from None
-
-
-def _encodable(text: str) -> str:
-    """The JSON itself. Raises UnicodeEncodeError where a text in it can never be written."""
-    if "\\ud" in text:  # rare: what is beyond 16 bits, in a pair, or half of one
-        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    text = _dumped(extra)
+    if "\\ud" in text:  # rare: what is beyond 16 bits, in a pair, or half of one, which can never be written
+        try:
+            json.dumps(json.loads(text), ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"extra must be Unicode, and half of a surrogate pair is in {extra!r}") from None
     return text
 
 
@@ -243,11 +239,8 @@ def _dumped(extra: dict[str, Any]) -> str:
     try:
         return json.dumps(extra, default=as_json, allow_nan=False)
     except ValueError:  # NaN, which JSON has not: missing
-        return json.dumps({name: None if _nan(value) else value for name, value in extra.items()}, default=as_json)
-
-
-def _nan(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+        odd = [name for name, value in extra.items() if isinstance(value, float) and not math.isfinite(value)]
+        return json.dumps(extra | dict.fromkeys(odd), default=as_json)
 
 
 def as_json(value: Any) -> Any:
@@ -394,7 +387,15 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def law(policy: Any) -> str | None:
+def constants(bandit: Any, *, policy: str | None = None, preset: str | None = None) -> dict[str, Any]:
+    """The columns that are the same in every row. bandit : the one that decides; None: decisions are made elsewhere"""
+    if policy is None and bandit is not None:
+        policy = f"{bandit.policy} on {bandit.model}"
+    z_law = None if bandit is None else _law(bandit.policy)
+    return {"policy": policy, "preset": preset, "version": _version.__version__, "z_law": z_law}
+
+
+def _law(policy: Any) -> str | None:
     """The kind of law that z has; None for a law that this library does not know."""
     kind = policies.law(policy)
     if isinstance(kind, noise.Points):

@@ -151,11 +151,9 @@ def _fits(have: Any, what: str) -> bool:
     pl = polars()
     if have == pl.Null:
         return True
-    if what in ("texts", "numbers", "rows"):
-        if not isinstance(have, (pl.List, pl.Array)):
-            return False
-        inner = {"texts": "text", "numbers": "number", "rows": "numbers"}[what]
-        return _fits(have.inner, inner)
+    inner = {"texts": "text", "numbers": "number", "rows": "numbers"}.get(what)
+    if inner is not None:
+        return isinstance(have, (pl.List, pl.Array)) and _fits(have.inner, inner)
     if what == "text":
         return have in (pl.String, pl.Categorical, pl.Enum) or have.is_integer()
     if what == "time":
@@ -220,37 +218,25 @@ def moment(time: Any) -> datetime:
         raise ValueError(f"time must be a datetime, an ISO 8601 text or seconds since 1970, got {time!r}") from None
 
 
-def lists_of_numbers(name: str, arrays: list[np.ndarray | None]) -> Any:
-    """A column of lists of numbers: arrays of shape (K,), or None for null."""
-    return _grouped(name, polars().Series("values", _concatenated(arrays, 1)), arrays)
+def lists(name: str, arrays: list[np.ndarray | None], what: str) -> Any:
+    """A column of lists, one for each array; null for None.
 
-
-def lists_of_rows(name: str, arrays: list[np.ndarray | None]) -> Any:
-    """A column of lists of rows: arrays of shape (K, d), all of one d, or None for null."""
-    pl = polars()
-    flat = pl.Series("values", _concatenated(arrays, 2)).cast(pl.List(pl.Float64))
-    return _grouped(name, flat, arrays)
-
-
-def flat(lists: Any) -> np.ndarray:
-    """All numbers of a column of lists, one after the other; NaN for null."""
-    full = lists.filter((lists.list.len() > 0).fill_null(False))
-    return full.explode().fill_null(np.nan).to_numpy() if len(full) else np.empty(0)
-
-
-def _concatenated(arrays: list[np.ndarray | None], ndim: int) -> np.ndarray:
-    full = [array for array in arrays if array is not None]
-    return np.concatenate(full) if full else np.empty((0, 1)[:ndim])
-
-
-def _grouped(name: str, values: Any, arrays: list[np.ndarray | None]) -> Any:
-    """Consecutive values as lists: for each array a list as long as the array; null for None."""
-    pl = polars()
+    what : "numbers", of arrays (K,), or "rows", of arrays (K, d), all of one d
+    """
+    pl, full = polars(), [array for array in arrays if array is not None]
+    joined = np.concatenate(full) if full else np.empty((0, 1) if what == "rows" else 0)
+    values = pl.Series("values", joined).cast(dtype(what).inner)
     counts = [0 if array is None else len(array) for array in arrays]
     place = pl.Series("place", np.repeat(np.arange(len(arrays)), counts))
-    lists = pl.DataFrame([place, values]).group_by("place", maintain_order=True).agg("values")
-    every = pl.DataFrame({"place": np.arange(len(arrays))}).join(lists, on="place", how="left", maintain_order="left")
+    grouped = pl.DataFrame([place, values]).group_by("place", maintain_order=True).agg("values")
+    every = pl.DataFrame({"place": np.arange(len(arrays))}).join(grouped, on="place", how="left", maintain_order="left")
     return every["values"].alias(name)
+
+
+def flat(column: Any) -> np.ndarray:
+    """All numbers of a column of lists, one after the other; NaN for null."""
+    full = column.filter(column.list.len() > 0)
+    return full.explode().fill_null(np.nan).to_numpy() if len(full) else np.empty(0)
 
 
 def agreed(columns: Sequence[str] | None, names: Sequence[str] | None, *, where: Any) -> Sequence[str] | None:
@@ -276,13 +262,13 @@ def ordered(frame: Any, names: Sequence[str] | None, columns: Sequence[str] | No
     return frame.with_columns(placed(frame["features"], names, columns))
 
 
-def placed(lists: Any, names: Sequence[str], columns: Sequence[str]) -> Any:
+def placed(column: Any, names: Sequence[str], columns: Sequence[str]) -> Any:
     """Lists of rows of features with these names, as rows with these columns. A column without a name is 0.
 
     Raises ValueError for rows that are not as wide as the names are many.
     """
-    counts = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
-    rows = lists.filter((lists.list.len() > 0).fill_null(False)).explode()
+    counts = column.list.len().fill_null(0).to_numpy().astype(np.int64)
+    rows = column.filter(column.list.len() > 0).explode()
     odd = rows.filter(rows.list.len() != len(names))
     if len(odd):
         raise ValueError(
@@ -293,8 +279,8 @@ def placed(lists: Any, names: Sequence[str], columns: Sequence[str]) -> Any:
     values = np.zeros((len(rows), len(columns)))
     values[:, [place[name] for name in names]] = flat(rows).reshape(-1, len(names))
     parts = np.split(values, np.cumsum(counts)[:-1])
-    return lists_of_rows(
-        lists.name, [None if null else part for part, null in zip(parts, lists.is_null(), strict=True)]
+    return lists(
+        column.name, [None if null else part for part, null in zip(parts, column.is_null(), strict=True)], "rows"
     )
 
 

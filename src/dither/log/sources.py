@@ -193,7 +193,7 @@ class LogSource:
             about |= {"catalogue": list(filled_up(about["catalogue"], self.arms)), "shown_only": False}
         elif self.arms is not None:
             raise _says_arms(path, "its catalogue")
-        return reader.Scan(schema.checked(scan, where=str(path)), about, str(path))
+        return reader.Scan(scan, about, str(path))
 
     def _silent(self, frame: Any) -> None:
         """Refuse arms= if every row says how many arms were on offer."""

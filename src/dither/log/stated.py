@@ -14,18 +14,10 @@ from dither.log.check import ROUNDING
 
 def choice(decision: Decision | Decisions, request: Request, *, floor: float | None) -> Choice:
     """A decision that was made elsewhere, as a choice; floor : the share of uniform choices, None: it is not known."""
-    shown = (
-        decision.arm,
-        decision.propensity,
-        decision.propensity_kind,
-        decision.propensity_se,
-        getattr(decision, "z", None),
-    )
-    lead = () if np.ndim(decision.arm) == 0 else (len(np.asarray(decision.arm)),)
+    shown = (decision.arm, decision.propensity, decision.propensity_kind, decision.propensity_se, decision.z)
+    lead = np.shape(decision.arm)
     if request.shape[:-1] != lead:
-        of = f"{request.size} request{'s' * (request.size != 1)}"
-        B = lead[0] if lead else 1
-        raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got {of}")
+        raise _other(lead, f"{request.size} request{'s' * (request.size != 1)}")
     return Choice(request, Demands(request.shape, request.mask, np.nan if floor is None else floor), shown)
 
 
@@ -43,15 +35,13 @@ def request(
 
     slots : K, where arms are disjoint slots; columns : of the log
     """
-    lead = () if np.ndim(decision.arm) == 0 else (len(np.asarray(decision.arm)),)
-    array = None
+    lead, array = np.shape(decision.arm), None
     if X is not None:
         names = inputs.column_names(X)
         width = len(names) if names is not None else np.shape(X)[-1] if np.ndim(X) else 0
         array, columns = inputs.features(X, name="X", dim=width, columns=columns)
         if array.ndim != len(lead) + (1 if slots else 2) or array.shape[: len(lead)] != lead:
-            B = lead[0] if lead else 1
-            raise ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got shape {np.shape(X)}")
+            raise _other(lead, f"shape {np.shape(X)}")
         K = slots or array.shape[-2]
     else:
         sizes = [slots] if slots else [np.shape(part)[-1] for part in (arms, mask, probabilities) if part is not None]
@@ -60,6 +50,12 @@ def request(
         K = int(sizes[0])
     offered = None if mask is None else inputs.offered(mask, shape=(*lead, K))
     return Request(array, offered, (*lead, K), columns)  # type: ignore[arg-type]
+
+
+def _other(lead: tuple[int, ...], got: str) -> ValueError:
+    """The error of X that is of other requests. lead : () or (B,), of the decision"""
+    B = lead[0] if lead else 1
+    return ValueError(f"X must be that of the decision: {B} request{'s' * (B != 1)}, got {got}")
 
 
 def agreed(choice: Choice, P: np.ndarray) -> None:

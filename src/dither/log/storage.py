@@ -44,14 +44,14 @@ class FolderRows(NamedTuple):
     """All rows of one kind in a folder."""
 
     parts: list[tuple[int, int, Path]]  # number of the first row, number after the last, path
-    tail: Any  # the rows after the parts, a frame; None where there are none
+    tail: Any  # the rows after the parts, a frame; without columns where there are none
     about: dict[str, Any]  # what the latest rows say of the log; the names of the features are the first ones
     journals: list[Path]
 
     @property
     def rows(self) -> int:
         """How many rows."""
-        return (self.parts[-1][1] if self.parts else 0) + (0 if self.tail is None else self.tail.height)
+        return (self.parts[-1][1] if self.parts else 0) + self.tail.height
 
 
 def folder_rows(folder: Path, what: str) -> FolderRows:
@@ -74,7 +74,7 @@ def folder_rows(folder: Path, what: str) -> FolderRows:
         columns = schema.agreed(columns, says.get("names"), where=folder)
         tail.append(schema.ordered(frame.slice(at - first), says.get("names"), columns))
         at, about = first + frame.height, _latest(about, says)
-    whole = _together(tail) if tail else None
+    whole = _together(tail) if tail else schema.polars().DataFrame()
     return FolderRows(listed, whole, _latest(about, {"names": columns}), [path for _, path in matches])
 
 
@@ -98,8 +98,7 @@ class FolderDecisions:
             self.columns_of.append(about_of(path).get("names"))
             schema.agreed(self.about.get("names"), self.columns_of[-1], where=path)
         empty = [pl.DataFrame(schema=parquet) for parquet in schemas.values()]
-        empty += [] if self.stored.tail is None else [self.stored.tail.clear()]
-        self.empty = pl.concat(empty, how="diagonal_relaxed") if empty else pl.DataFrame()
+        self.empty = pl.concat([*empty, self.stored.tail.clear()], how="diagonal_relaxed")
 
     def slice(self, at: int, rows: int) -> Any:
         """The rows from `at` on, with the columns of all parts. Their features are in one order, that of the names."""
@@ -108,9 +107,8 @@ class FolderDecisions:
             if first < after and at < end:
                 frame = read_part(path)[max(at - first, 0) : after - first]
                 frames.append(schema.ordered(frame, names, self.about.get("names")))
-        first = self.stored.parts[-1][1] if self.stored.parts else 0
-        if self.stored.tail is not None and first < after:
-            frames.append(self.stored.tail[max(at - first, 0) : after - first])
+        first = self.height - self.stored.tail.height
+        frames.append(self.stored.tail[max(at - first, 0) : max(after - first, 0)])
         return pl.concat(frames, how="diagonal_relaxed")
 
     def columns(self, names: Collection[str]) -> Any:
@@ -121,7 +119,7 @@ class FolderDecisions:
             with readable(path):
                 here = pl.read_parquet_schema(path)
                 frames.append(pl.read_parquet(path, columns=[name for name in frames[0].columns if name in here]))
-        frames += [] if tail is None else [tail.select(name for name in frames[0].columns if name in tail.columns)]
+        frames.append(tail.select(name for name in frames[0].columns if name in tail.columns))
         return pl.concat(frames, how="diagonal_relaxed")
 
 
@@ -131,7 +129,7 @@ class FolderAppender:
     def __init__(self, folder: Path, what: str, stored: FolderRows) -> None:
         """stored : the rows that are there. Those that an earlier writer left in journals become a part."""
         self.folder, self.what, self.at = folder, what, stored.rows
-        if stored.tail is not None:
+        if stored.tail.height:
             add_part(folder, what, self.at - stored.tail.height, stored.tail, stored.about)
         for path in stored.journals:
             path.unlink()
@@ -271,8 +269,7 @@ def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
 
 def days(folder: Path) -> list[Path]:
     """The folders of days in a folder that `Ledger.export` wrote, in order; [] where it is none."""
-    folders = sorted(path for path in folder.iterdir() if _DAY.fullmatch(path.name)) if folder.is_dir() else []
-    return [path for path in folders if path.is_dir()]
+    return sorted(path for path in folder.glob("*") if _DAY.fullmatch(path.name) and path.is_dir())
 
 
 def about_of(path: Path) -> dict[str, Any]:
@@ -301,12 +298,18 @@ def readable(path: Any) -> Iterator[None]:
 
 def events(received: list[Event]) -> Any:
     """Events as a frame."""
+    return schema.polars().DataFrame(received, schema=schema.dtypes(schema.EVENT), orient="row")
+
+
+def renumbered(received: Any, decisions: Any) -> Any:
+    """Those events whose decisions these are, with the places of their decisions in this frame.
+
+    decisions : column `number`, by which the events know them, and `id` where the events lack it
+    """
     pl = schema.polars()
-    columns = list(zip(*received, strict=True)) or [()] * len(schema.EVENT)
-    types = schema.dtypes(schema.EVENT)
-    return pl.DataFrame(
-        {name: pl.Series(name, list(c), dtype=types[name]) for name, c in zip(schema.EVENT, columns, strict=True)}
-    )
+    places = decisions.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
+    events = received.join(places, left_on="decision", right_on="number", maintain_order="left")
+    return events.with_columns(decision="place").select(list(schema.EVENT))
 
 
 def read_part(path: Path) -> Any:
@@ -321,19 +324,14 @@ def join(decisions: Any, received: Any, *, rule: str, first: int = 0) -> Any:
     Events of other decisions are ignored. Conflicts never count.
     """
     pl = schema.polars()
-    counted = received.filter(~pl.col("conflict"))
-    by_time = counted.sort("time", maintain_order=True)
-    if rule == "last":
-        reward = by_time.group_by("decision").agg(pl.col("reward").last())
-    elif rule == "sum":
-        reward = counted.group_by("decision").agg(pl.col("reward").sum())
-    else:
-        reward = counted.group_by("decision", maintain_order=True).agg(pl.col("reward").alias("reward_list"))
-        reward = reward.with_columns(pl.lit(None, dtype=pl.Float64).alias("reward"))
-    facts = counted.group_by("decision").agg(
-        pl.col("time").max().alias("reward_time"), pl.len().cast(pl.Int64).alias("rewards")
-    )
-    numbered = decisions.with_columns((pl.int_range(pl.len(), dtype=pl.Int64) + first).alias("__decision"))
-    right = reward.join(facts, on="decision")
-    rewarded = numbered.join(right, left_on="__decision", right_on="decision", how="left", maintain_order="left")
+    reward = pl.col("reward")
+    by_rule = {
+        "sum": (reward.sum(),),
+        "last": (reward.sort_by("time", maintain_order=True).last(),),
+        "list": (reward.alias("reward_list"), pl.lit(None, dtype=pl.Float64).alias("reward")),
+    }
+    counted = received.filter(~pl.col("conflict")).group_by("decision")
+    rewards = counted.agg(*by_rule[rule], reward_time=pl.col("time").max(), rewards=pl.len().cast(pl.Int64))
+    numbered = decisions.with_columns(__decision=pl.int_range(pl.len(), dtype=pl.Int64) + first)
+    rewarded = numbered.join(rewards, left_on="__decision", right_on="decision", how="left", maintain_order="left")
     return rewarded.drop("__decision").with_columns(pl.col("rewards").fill_null(0))

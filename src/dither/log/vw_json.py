@@ -81,7 +81,8 @@ def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str
     if not isinstance(context, dict) or not isinstance(ranked, list) or not isinstance(p, list):
         raise lines.Malformed("a decision has an object c and lists a and p")
     multi = context.get("_multi")
-    K = len(multi) if isinstance(multi, list) else len(ranked)
+    actions = multi if isinstance(multi, list) else [{}] * len(ranked)
+    K = len(actions)
     if len(ranked) != len(p) or not ranked:
         raise lines.Malformed(f"a has {len(ranked)} actions and p {len(p)} probabilities")
     base = 0 if 0 in ranked else 1
@@ -97,13 +98,13 @@ def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str
     pdrop = lines.real(event.get("pdrop", event.get("_pdrop", 0.0)), "pdrop")
     if not 0 <= pdrop < 1:
         raise lines.Malformed(f"pdrop must be in [0, 1), got {pdrop}")
-    tags = [one.get("_tag") if isinstance(one, dict) else None for one in multi] if isinstance(multi, list) else []
+    tags = [action.get("_tag") for action in actions if isinstance(action, dict)]
     texts = [tag for tag in tags if isinstance(tag, str)]
     ids = texts if len(set(texts)) == K else [str(i + 1) for i in range(K)]
     features = None
     if names is not None:
-        shared = _flatten({k: v for k, v in context.items() if k != "_multi"})
-        features = names.arms(shared, [_flatten(one) for one in (multi if isinstance(multi, list) else [{}] * K)], ids)
+        arms = [lines.summed(_pairs(action)) for action in actions]
+        features = names.arms(lines.summed(_pairs(context)), arms, ids)
     id, time = event.get("EventId"), _time(event.get("Timestamp"))
     p_shown = P[arm] if stated is None else lines.real(stated, "_label_probability")
     more = {"id": None if id is None else str(id), "time": time, "probabilities": P, "weight": 1 / (1 - pdrop)}
@@ -147,15 +148,7 @@ def _shown(label: dict[str, Any], first: int, K: int) -> int:
     return arm
 
 
-def _flatten(value: Any) -> lines.Features:
-    """The features in a part of the context. One that comes twice counts twice."""
-    features: lines.Features = {}
-    for name, x in _pairs(value, ""):
-        features[name] = features.get(name, 0.0) + x
-    return features
-
-
-def _pairs(value: Any, prefix: str) -> Iterator[tuple[str, float]]:
+def _pairs(value: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
     """The name and the value of each feature; the docstring of the module says how they are named."""
     if isinstance(value, dict):
         for key, inner in value.items():

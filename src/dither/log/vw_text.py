@@ -164,8 +164,7 @@ def _label(token: str) -> tuple[int, float, float]:
     parts = token.split(":")
     if len(parts) != 3:
         raise lines.Malformed(f"a label is action:cost:probability, got {token!r}")
-    action = lines.real(parts[0], "action")
-    return int(action), lines.real(parts[1], "cost"), lines.real(parts[2], "probability")
+    return int(lines.real(parts[0], "action")), lines.real(parts[1], "cost"), lines.real(parts[2], "probability")
 
 
 def _blocks(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

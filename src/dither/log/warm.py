@@ -11,6 +11,7 @@ from dither.base import errors
 from dither.log import reader, schema, teaching
 from dither.log.check import Report
 from dither.log.logged import Logged
+from dither.log.sources import split
 
 
 class RewardWarning(UserWarning):
@@ -36,8 +37,8 @@ def warm_start(
 ) -> Learnt:
     """Feed the features of the shown arms and their rewards to `bandit.update`, in the order of the log.
 
-    log : a `Logged`, or what `dither.log.batches` reads. It is read `chunk` rows at a time, with memory for one. A file
-        is read twice if it has a column weight or if missing="leave out": all rows must be seen first
+    log : a `Logged`, or what `dither.log.batches` reads. It is read `chunk` rows at a time. A file is read twice if it
+        has a column weight or if missing="leave out": all rows must be seen first
     weights : None: each row counts once; "ips": each row counts 1/p times, as if all arms had been shown equally often
     missing : rows without a reward: "error", "leave out", or the number to take for the reward. If rewards are left out
         and all others are the same number, a `RewardWarning` says so first
@@ -109,11 +110,10 @@ def _stands(rows: Logged) -> np.ndarray:
     return np.ones(len(rows)) if s is None else s
 
 
-def _parts(log: Any, chunk: int, require: tuple[str, ...]) -> Any:
-    if not isinstance(log, Logged):
-        return reader.batches(log, rows=chunk, require=require)
-    keep = np.arange(len(log))
-    return (log.filter((keep >= at) & (keep < at + chunk)) for at in range(0, len(log), chunk))
+def _parts(source: Any, chunk: int, require: tuple[str, ...]) -> Iterator[Logged]:
+    if isinstance(source, Logged):
+        return split(source, chunk)
+    return reader.batches(source, rows=chunk, require=require)
 
 
 def _rewarded(rows: Logged, missing: str | float) -> Logged:

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from dither import _version
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, ListDecision, ListDecisions, Vector
@@ -73,22 +72,17 @@ class Log:
         schema.usable_polars()
         self.path = None if path is None else Path(path)
         self.buffer, self.rewards = int(buffer), rewards
-        if policy is None and bandit is not None:
-            policy = f"{bandit.policy} on {bandit.model}"
-        constants = {"policy": policy, "preset": preset, "version": _version.__version__}
-        constants["z_law"] = None if bandit is None else record.law(bandit.policy)
+        constants = record.constants(bandit, policy=policy, preset=preset)
         arm_set = not features if arm_set is None else arm_set
         self.bandit, self._recorder = bandit, Recorder(features, lines, probabilities, arm_set, constants)
         self._columns: tuple[str, ...] | None = None  # (d,) names of the features, in the order of the log
         self._lock = threading.RLock()
         self._rows: list[dict[str, Any]] = []
         self._events: list[reward_rules.Event] = []
-        self._written = 0  # decisions on the disk
         self._disk: dict[str, storage.FolderAppender] = {}  # "decisions" and "rewards"
         self._slots: tuple[str, ...] | None = None  # (K,) ids of disjoint slots
         self._extra: tuple[str, ...] | None = None
         self._ledger = reward_rules.RewardRegister()
-        self._claim: claim.Claim | None = None
         self._closed, self._owner = False, os.getpid()
         if self.path is not None:
             if self.path.is_file():
@@ -96,11 +90,12 @@ class Log:
             if storage.days(self.path):
                 raise ValueError(f"{self.path} holds days that a ledger exported: write the log into another folder")
             self.path.mkdir(parents=True, exist_ok=True)
-            self._claim = claim.Claim(self.path)
+        self._claim = claim.Claim(self.path)
+        if self.path is not None:
             try:
                 self._continue(self.path)
             except BaseException:
-                self._release()
+                self._claim.release()
                 raise
         forks.tell(self)
 
@@ -186,15 +181,12 @@ class Log:
 
     def _stated(self, decision: Decision | Decisions, floor: float | None, *, X: Any, mask: Any, **more: Any) -> Choice:
         """A decision that was made elsewhere; with a bandit, what it knows now."""
-        bandit = self.bandit
-        if bandit is None:
-            return stated.choice(
-                decision, stated.request(decision, X=X, mask=mask, columns=self._columns, **more), floor=floor
-            )
-        if floor is None:
+        bandit, slots = self.bandit, None if self.bandit is None else self.bandit.slots
+        if floor is None and bandit is not None:
             floor = bandit.floor if bandit.baseline is None else 0.0  # what is not safe has no floor
-        if X is None:
-            return stated.choice(decision, stated.request(decision, mask=mask, slots=bandit.slots, **more), floor=floor)
+        if bandit is None or X is None:
+            request = stated.request(decision, X=X, mask=mask, slots=slots, columns=self._columns, **more)
+            return stated.choice(decision, request, floor=floor)
         return bandit.restated(stated.choice(decision, bandit.request(X, mask), floor=floor))
 
     def _agreed(self, chosen: Choice) -> Any:
@@ -219,11 +211,10 @@ class Log:
         rows = self._recorder.rows(chosen, columns=columns, time=schema.moment(time), **more)
         if rows:
             self._same(rows[0])
-        names, at, before = [], len(self._rows), (self._slots, self._columns)
+        at, before = len(self._rows), (self._slots, self._columns)
         try:
             for row in rows:
-                self._ledger.enter(row["id"], self._written + len(self._rows))
-                names.append(row["id"])
+                self._ledger.enter(row["id"], len(self))
                 self._rows.append(row)
             if rows and self.bandit is not None and self.bandit.slots is not None:
                 self._slots = slots or tuple(map(str, range(self.bandit.slots)))
@@ -232,15 +223,15 @@ class Log:
             if full:
                 self._put_decisions()
         except BaseException:
-            for name in names:
-                self._ledger.leave(name)
+            for row in self._rows[at:]:
+                self._ledger.leave(row["id"])
             del self._rows[at:]
             self._slots, self._columns = before
             raise
         if full:
             with contextlib.suppress(OSError):  # the decision is recorded; the next flush tells of rewards that wait
                 self._put_rewards()
-        return record.recorded(chosen, names)
+        return record.recorded(chosen, [row["id"] for row in rows])
 
     def reward(self, id: Any, r: float, time: Any = None, *, part: str | None = None) -> Answer:
         """Take a reward for a decision, however late. Returns 'counted', 'known' (the same value again) or 'conflict'.
@@ -268,14 +259,14 @@ class Log:
     def flush(self) -> None:
         """Write the buffer to the disk: decisions first, so that every reward there has its decision."""
         with self._lock:
-            self._own()
+            self._check_process()
             self._put_decisions()
             self._put_rewards()
 
     def _put_decisions(self) -> None:
         if self._rows and self.path is not None:
             self._disk["decisions"].add(self._decisions(), self._about)
-            self._written, self._rows = self._written + len(self._rows), []
+            self._rows = []
 
     def _put_rewards(self) -> None:
         if self._events and self.path is not None:
@@ -314,10 +305,11 @@ class Log:
                 for rows in self._disk.values():
                     rows.compact()
                 self._closed = True
-                self._release()
+                self._claim.release()
 
     def __len__(self) -> int:
-        return self._written + len(self._rows)
+        written = self._disk["decisions"].at if self._disk else 0
+        return written + len(self._rows)
 
     def __enter__(self) -> "Log":
         return self
@@ -338,12 +330,12 @@ class Log:
     def _decisions(self) -> Any:
         """The buffer as a frame."""
         pl = schema.polars()
-        makers = {"numbers": schema.lists_of_numbers, "rows": schema.lists_of_rows}
         types = schema.dtypes(schema.DECISION)
         columns = []
         for name in (*schema.DECISION, *(self._extra or ())):
-            values, make = [row[name] for row in self._rows], makers.get(schema.COLUMNS.get(name, ""))
-            columns.append(make(name, values) if make else pl.Series(name, values, dtype=types.get(name), strict=False))
+            values, what = [row[name] for row in self._rows], schema.COLUMNS.get(name)
+            lists = schema.lists(name, values, what) if what in ("numbers", "rows") else None
+            columns.append(pl.Series(name, values, dtype=types.get(name), strict=False) if lists is None else lists)
         return pl.DataFrame(columns)
 
     def _slot_ids(self, arms: Any) -> tuple[str, ...] | None:
@@ -384,17 +376,14 @@ class Log:
                 "folder of its own"
             )
         self._disk = {what: storage.FolderAppender(folder, what, held) for what, held in folders.items()}
-        number = 0
-        for _, _, path in storage.folder_rows(folder, "decisions").parts:
+        for first, _, path in storage.listed_parts(folder, "decisions"):
             with storage.readable(path):
                 names = list(schema.polars().read_parquet_schema(path))
                 ids = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
             self._extra = tuple(n for n in names if n not in schema.COLUMNS)
-            for name in ids:
+            for number, name in enumerate(ids, first):
                 self._ledger.enter(name, number)
-                number += 1
-        self._written = number
-        for _, _, path in storage.folder_rows(folder, "rewards").parts:
+        for _, _, path in storage.listed_parts(folder, "rewards"):
             for row in storage.read_part(path).select(list(schema.EVENT)).iter_rows():
                 self._ledger.replay(reward_rules.Event(*row))
 
@@ -406,9 +395,9 @@ class Log:
     def _open(self) -> None:
         if self._closed:
             raise ValueError(f"{self!r} is closed")
-        self._own()
+        self._check_process()
 
-    def _own(self) -> None:
+    def _check_process(self) -> None:
         if not self._mine:
             raise ValueError(
                 f"{self!r} was opened by process {self._owner}, and this is a fork of it: one process writes a folder, "
@@ -421,9 +410,4 @@ class Log:
         self._lock = threading.RLock()
         for rows in self._disk.values():
             rows.let_go()
-        if self._claim is not None:
-            self._claim.let_go()
-
-    def _release(self) -> None:
-        if self._claim is not None:
-            self._claim.release()
+        self._claim.let_go()

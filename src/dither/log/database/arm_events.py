@@ -1,8 +1,7 @@
 """The events of a catalogue of arms, in the ledger: each with its time and version (`features.catalogue_events`)."""
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 
@@ -20,19 +19,11 @@ def since(connection: sa.Connection, version: int) -> list[ArmEvent]:
     return [ArmEvent(n, what, id, None if record is None else json.loads(record)) for n, what, id, record in rows]
 
 
-def put(connection: sa.Connection, home: Home, events: Iterable[ArmEvent]) -> None:
+def put(connection: sa.Connection, home: Home, events: Sequence[ArmEvent]) -> None:
     """Write new events. The lease row is locked by the caller, so versions have no gap."""
     now = home.now(connection)
-    rows: list[dict[str, Any]] = [
-        dict(
-            version=event.version,
-            time=now,
-            what=event.what,
-            id=event.id,
-            record=None if event.record is None else json.dumps(event.record, allow_nan=False),
-        )
-        for event in events
-    ]
+    records = [None if event.record is None else json.dumps(event.record, allow_nan=False) for event in events]
+    rows = [event._asdict() | {"record": text, "time": now} for event, text in zip(events, records, strict=True)]
     if rows:
         connection.execute(sa.insert(sql_tables.arms), rows)
         lessons.changed(connection, arms=rows[-1]["version"])

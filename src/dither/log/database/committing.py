@@ -9,8 +9,9 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import sqlalchemy as sa
 
@@ -18,7 +19,9 @@ from dither.log import record
 from dither.log.database import entering, rewarding
 from dither.log.database.home import Crossed, Home, Twice
 from dither.log.flushing import Flush
+from dither.log.terms import Terms
 
+Rows: TypeAlias = Sequence[Mapping[str, Any]]  # by the names of columns
 MOST = 1000  # requests in one transaction
 TRIES = 5  # of a transaction that crosses another one
 
@@ -32,7 +35,7 @@ class Teacher(Protocol):
     due: float  # by time.monotonic()
 
     def before(self, connection: sa.Connection, *, rewards: bool) -> int | None:
-        """Called when a transaction has begun; -> the number of the batch that rewards which count now are of."""
+        """Called when a transaction has begun; -> the batch of its rewards; None: a later batch takes them."""
 
     def within(self, connection: sa.Connection, taught: list[Any]) -> None:
         """Called when the rows are written, before the commit. taught : x, slot, reward, time of each lesson."""
@@ -48,7 +51,11 @@ class Entering(NamedTuple):
 
 
 class Deciding(NamedTuple):
-    """Decisions that depend on what others have decided, so they are made in the transaction that stores them."""
+    """Decisions that depend on what others have decided, so they are made in the transaction that stores them.
+
+    `decide` may be called again, where another request of the transaction is refused. Where it raises ValueError,
+    TypeError or LookupError, it must have written nothing.
+    """
 
     decide: Callable[[sa.Connection], tuple[list[tuple[Any, ...]], Any]]  # -> the rows, as of `Entering`, and a result
     ids: list[str]  # those that the user has given
@@ -60,16 +67,14 @@ class Rewarding(NamedTuple):
     sent: list[rewarding.Sent]
 
 
+@dataclass(eq=False, slots=True)
 class QueuedRequest:
     """What a call asks for, and what became of it. One of `result` and `error` is set when it is done."""
 
-    __slots__ = ("asked", "done", "error", "result")
-
-    def __init__(self, asked: Entering | Deciding | Rewarding) -> None:
-        self.asked = asked
-        self.done = False
-        self.result: Any = None
-        self.error: BaseException | None = None
+    task: Entering | Deciding | Rewarding
+    done: bool = False
+    result: Any = None
+    error: BaseException | None = None
 
     def end(self, result: Any = None, error: BaseException | None = None) -> None:
         """The request is done."""
@@ -79,9 +84,9 @@ class QueuedRequest:
 class Committer:
     """Commits what the threads of one process ask for."""
 
-    def __init__(self, home: Home, rules: rewarding.Rules, *, horizon: int | None, flush: Flush | None) -> None:
+    def __init__(self, home: Home, terms: Terms, *, horizon: int | None, flush: Flush | None) -> None:
         """horizon : microseconds after which a reward is late; flush : syncs a file where calls do not wait for it."""
-        self._home, self._rules, self._horizon, self._flush = home, rules, horizon, flush
+        self._home, self._terms, self._horizon, self._flush = home, terms, horizon, flush
         self.teacher: Teacher | None = None
         self._taught = False  # whether it takes part in the transaction
         self.closed, self._owner = False, os.getpid()
@@ -112,50 +117,27 @@ class Committer:
                 f"ledger in memory belongs to one process. Give it a file or a database"
             )
 
-    def enter(self, rows: Iterable[Mapping[str, Any]], lessons: Iterable[Mapping[str, Any]] | None = None) -> None:
+    def enter(self, rows: Rows, lessons: Rows | None = None) -> None:
         """Record rows that `record.Recorder` made. They are all there when this returns, or none is.
 
         lessons : for each row, what its reward teaches (`record.lessons`)
 
         Raises ValueError for an id that a decision has.
         """
-        values = self._values(rows, lessons)
+        values = self.values(rows, lessons)
         if values:
             self.submit(Entering(values))
 
-    def enter_decided(self, decide: Callable[[sa.Connection], tuple[Any, ...]], ids: Iterable[str] = ()) -> Any:
-        """Record decisions that are made in the transaction which stores them; -> the result of `decide`.
+    def values(self, rows: Rows, lessons: Rows | None) -> list[tuple[Any, ...]]:
+        """What the table holds of rows, in the order of its columns. Raises ValueError for what it cannot hold."""
+        each: Sequence[Mapping[str, Any] | None] = lessons or [None] * len(rows)
+        stored = [record.stored(row, horizon=self._horizon, lesson=one) for row, one in zip(rows, each, strict=True)]
+        return [entering.IN_ORDER(row) for row in stored]
 
-        decide : connection -> rows and lessons, as for `enter`, a result, and a function of the connection, which
-            writes what else has changed. It may be called again, where another request of the transaction is refused
-        ids : those that the user has given
-
-        Raises what `decide` and `enter` raise. Nothing has changed then.
-        """
-
-        def decided(connection: sa.Connection) -> tuple[list[tuple[Any, ...]], Any]:
-            rows, lessons, result, write = decide(connection)
-            values = self._values(rows, lessons)
-            write(connection)
-            return values, result
-
-        return self.submit(Deciding(decided, list(ids)))
-
-    def _values(
-        self, rows: Iterable[Mapping[str, Any]], lessons: Iterable[Mapping[str, Any]] | None
-    ) -> list[tuple[Any, ...]]:
-        """What the table holds of rows, in the order of its columns."""
-        rows = list(rows)
-        of_each = [None] * len(rows) if lessons is None else list(lessons)
-        return [
-            entering.IN_ORDER(record.stored(row, horizon=self._horizon, lesson=lesson))
-            for row, lesson in zip(rows, of_each, strict=True)
-        ]
-
-    def submit(self, asked: Entering | Deciding | Rewarding) -> Any:
+    def submit(self, task: Entering | Deciding | Rewarding) -> Any:
         """Wait until it is committed and on the disk; -> what became of each reward, or the result of `Deciding`."""
         self.begun()
-        mine = QueuedRequest(asked)
+        mine = QueuedRequest(task)
         self._queue.append(mine)  # one step for all threads, as the interpreter runs it
         while not mine.done:
             with self.turn:
@@ -170,7 +152,7 @@ class Committer:
         return result
 
     def _next(self, mine: QueuedRequest) -> None:
-        """Commit what is in the queue. An error that is no error of one request is the end of all of them."""
+        """Commit what is in the queue. An error that does not belong to one request ends all of them."""
         requests, self._queue[:MOST] = self._queue[:MOST], []
         try:
             self.commit(requests)
@@ -188,21 +170,18 @@ class Committer:
         self.closed = True
 
     def commit(self, requests: list[QueuedRequest]) -> None:
-        """One transaction for all. A request that the rules refuse ends with its error and leaves the others alone."""
+        """One transaction for all. A request that the rules refuse ends with its error; the others go on."""
         try:
             ended = self._tried(requests)
-        except Twice:  # of an id, or of a reward where another process was quicker
-            if len(requests) == 1:
-                requests[0].end(error=self._twice(requests[0].asked))
-                return
-            self._alone(requests)
-            return
         except OSError:
             raise
-        except Exception:  # a row that the database does not take
-            if len(requests) == 1:
+        except Exception as reason:  # a row that the database does not take, or `Twice`
+            if len(requests) > 1:
+                self._alone(requests)
+            elif isinstance(reason, Twice):  # of an id, or of a reward where another process was quicker
+                requests[0].end(error=self._twice(requests[0].task))
+            else:
                 raise
-            self._alone(requests)
             return
         number = self._home.written
         if self._taught and self.teacher is not None:
@@ -231,8 +210,8 @@ class Committer:
 
     def _transaction(self, requests: list[QueuedRequest]) -> list[tuple[Any, Exception | None]]:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
-        new = [request.asked.rows for request in requests if isinstance(request.asked, Entering)]
-        paid = [(i, request.asked.sent) for i, request in enumerate(requests) if isinstance(request.asked, Rewarding)]
+        new = [request.task.rows for request in requests if isinstance(request.task, Entering)]
+        paid = [(i, request.task.sent) for i, request in enumerate(requests) if isinstance(request.task, Rewarding)]
         teacher = self.teacher if paid or (self.teacher is not None and time.monotonic() >= self.teacher.due) else None
         self._taught = teacher is not None
         with self._home.writing(later=True) as connection:
@@ -240,12 +219,12 @@ class Committer:
             if teacher is not None:
                 batch = teacher.before(connection, rewards=bool(paid))
             for i, request in enumerate(requests):  # first, as they lock
-                if isinstance(request.asked, Deciding):
-                    ended[i] = self._decided(connection, request.asked)
+                if isinstance(request.task, Deciding):
+                    ended[i] = self._decided(connection, request.task)
             self._insert(connection, [row for rows in new for row in rows])
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
-                judge = rewarding.Judge(connection, self._home, self._rules, ids)
+                judge = rewarding.Judge(connection, self._home, self._terms, ids)
                 for i, sent in paid:
                     try:
                         for one in sent:
@@ -260,10 +239,10 @@ class Committer:
                 teacher.within(connection, taught)
         return ended
 
-    def _decided(self, connection: sa.Connection, asked: Deciding) -> tuple[Any, Exception | None]:
+    def _decided(self, connection: sa.Connection, task: Deciding) -> tuple[Any, Exception | None]:
         """Decide and enter; -> the result, or the error of a request that was refused before it wrote anything."""
         try:
-            rows, result = asked.decide(connection)
+            rows, result = task.decide(connection)
         except (ValueError, TypeError, LookupError) as error:
             return None, error
         self._insert(connection, rows)
@@ -273,10 +252,10 @@ class Committer:
         """Insert decisions."""
         self._home.many(connection, entering.INSERT, entering.COLUMNS, rows)
 
-    def _twice(self, asked: Entering | Deciding | Rewarding) -> ValueError:
+    def _twice(self, task: Entering | Deciding | Rewarding) -> ValueError:
         """The error of a request with an id that is there, or that it gives twice."""
-        ids = [row[0] for row in asked.rows] if isinstance(asked, Entering) else []
-        ids = asked.ids if isinstance(asked, Deciding) else ids
+        ids = [row[0] for row in task.rows] if isinstance(task, Entering) else []
+        ids = task.ids if isinstance(task, Deciding) else ids
         with self._home.reading() as connection:
             there = entering.taken(connection, ids)
         twice = [id for at, id in enumerate(ids) if id in there or id in ids[:at]]

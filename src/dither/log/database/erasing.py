@@ -11,12 +11,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither.log import record
-from dither.log.database import entering, lessons, sql_tables
+from dither.log.database import entering, fetching, lessons, sql_tables
 from dither.log.database.home import Home
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 GONE = ("features", "width", "x", "m", "w", "probabilities", "arm_set", "z", "extra")
-_BATCH = 10_000
 
 
 def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> int:
@@ -54,12 +53,8 @@ def _by_id(connection: sa.Connection, ids: list[str]) -> list[int]:
 
 def _by_column(connection: sa.Connection, by: str, sought: list[Any]) -> list[int]:
     """By reading all rows. The values are compared here, so that both databases compare them alike."""
-    wanted, numbers, at = {_key(value) for value in sought}, [], 0
-    fields = sa.select(_DECISION.number, _DECISION.extra).where(_DECISION.extra.is_not(None)).order_by(_DECISION.number)
-    while rows := connection.execute(fields.where(_DECISION.number > at).limit(_BATCH)).all():
-        numbers += [number for number, extra in rows if _key(json.loads(extra).get(by)) in wanted]
-        at = rows[-1].number
-    return numbers
+    wanted = {_key(value) for value in sought}
+    return [row.number for row, extra in fetching.with_extra(connection) if _key(extra.get(by)) in wanted]
 
 
 def _key(value: Any) -> str:

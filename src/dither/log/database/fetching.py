@@ -18,7 +18,8 @@ from dither.log import reward_rules, schema
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
 
-ROWS = 50_000  # fetched together
+ROWS = 50_000  # fetched together, of a frame
+TOGETHER = 10_000  # fetched together, of what is looked at row by row
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 _HELD = (*schema.DECISION, "width", "extra", "number")
 
@@ -54,6 +55,15 @@ def decisions(connection: sa.Connection, home: Home) -> Iterator[Any]:
         yield _frame(dict(zip(_HELD, zip(*part, strict=True), strict=True)))
 
 
+def with_extra(connection: sa.Connection, *names: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Decisions with columns of the user's, in order: `number` and the columns of these names, and the user's."""
+    columns, at = [_DECISION[name] for name in ("number", "extra", *names)], 0
+    fields = sa.select(*columns).where(_DECISION.extra.is_not(None)).order_by(_DECISION.number).limit(TOGETHER)
+    while page := connection.execute(fields.where(_DECISION.number > at)).all():
+        yield from ((row, json.loads(row.extra)) for row in page)
+        at = page[-1].number
+
+
 def count(connection: sa.Connection) -> int:
     """How many decisions there are."""
     return connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.decisions)) or 0
@@ -64,26 +74,20 @@ def events(connection: sa.Connection, home: Home) -> Any:
 
     A conflict and a late reward are marked as `conflict`: they never count.
     """
-    names = ("decision", "part", "reward", "time", "standing")
-    there = _REWARD.reward.is_not(None) & _REWARD.standing.in_(
-        [sa.literal_column(f"'{one}'") for one in reward_rules.EVENTS]
+    pl = schema.polars()
+    types = {"decision": pl.Int64, "part": pl.String, "reward": pl.Float64, "time": pl.Int64, "standing": pl.String}
+    there = _REWARD.reward.is_not(None) & sql_tables.among(_REWARD.standing, reward_rules.EVENTS)
+    received = sa.select(*[_REWARD[name] for name in types]).where(there).order_by(_REWARD.seq)
+    frames = [pl.DataFrame(schema=types)]
+    for part in rows(connection, home, received):
+        frames.append(pl.DataFrame(dict(zip(types, zip(*part, strict=True), strict=True)), schema=types))
+    return pl.concat(frames).select(
+        "decision",
+        "reward",
+        pl.col("part").replace("", None),
+        pl.col("time").cast(schema.dtype("time")),
+        conflict=~pl.col("standing").is_in(reward_rules.COUNTS),
     )
-    mine = sa.select(*[_REWARD[name] for name in names]).where(there).order_by(_REWARD.seq)
-    pl, types = schema.polars(), schema.dtypes(schema.EVENT)
-    frames = []
-    for part in rows(connection, home, mine):
-        decision, of_part, reward, time, standing = zip(*part, strict=True)
-        columns = {"decision": decision, "reward": reward}
-        frame = pl.DataFrame({name: pl.Series(name, column, dtype=types[name]) for name, column in columns.items()})
-        frames.append(
-            frame.with_columns(
-                pl.Series("part", of_part, dtype=pl.String).replace("", None),
-                pl.Series("time", time, dtype=pl.Int64).cast(types["time"]),
-                ~pl.Series("conflict", standing, dtype=pl.String).is_in(["counted", "default"]),
-            )
-        )
-    empty = pl.DataFrame(schema={name: types[name] for name in ("decision", "reward", "part", "time", "conflict")})
-    return pl.concat([empty, *frames])
 
 
 def _frame(held: dict[str, Sequence[Any]]) -> Any:
@@ -91,16 +95,11 @@ def _frame(held: dict[str, Sequence[Any]]) -> Any:
     columns = []
     for name in schema.DECISION:
         what, values = schema.COLUMNS[name], held[name]
-        if what == "time":
-            columns.append(pl.Series(name, values, dtype=pl.Int64).cast(types[name]))
-        elif what == "texts":
-            columns.append(pl.Series(name, values, dtype=pl.String).str.json_decode(types[name]))
-        elif what == "numbers":
-            columns.append(_lists(name, values, None))
-        elif what == "rows":
-            columns.append(_lists(name, values, held["width"]))
-        else:
-            columns.append(pl.Series(name, values, dtype=types[name]))
+        if what in ("numbers", "rows"):
+            columns.append(_lists(name, values, held["width"] if what == "rows" else None))
+            continue
+        column = pl.Series(name, values, dtype={"time": pl.Int64, "texts": pl.String}.get(what, types[name]))
+        columns.append(column.str.json_decode(types[name]) if what == "texts" else column.cast(types[name]))
     columns.append(pl.Series("__decision", held["number"], dtype=pl.Int64))
     return pl.DataFrame([*columns, *_extras(held["extra"])])
 
@@ -120,28 +119,26 @@ def _lists(name: str, blobs: Sequence[Any], widths: Sequence[Any] | None) -> Any
         return pl.Series(name, flat.reshape(shape)).cast(dtype)
     arrays = [None if blob is None else np.frombuffer(blob, dtype="<f8") for blob in blobs]
     if widths is None:
-        return schema.lists_of_numbers(name, arrays)
+        return schema.lists(name, arrays, "numbers")
+    arrays = [None if array is None else array.reshape(-1, d) for array, d in zip(arrays, widths, strict=True)]
     if len(wide) == 1:
-        return schema.lists_of_rows(name, [None if a is None else a.reshape(-1, *wide) for a in arrays])
-    nested = [None if a is None else a.reshape(-1, d).tolist() for a, d in zip(arrays, widths, strict=True)]
-    return pl.Series(name, nested, dtype=dtype)
+        return schema.lists(name, arrays, "rows")
+    return pl.Series(name, [None if array is None else array.tolist() for array in arrays], dtype=dtype)
 
 
 def _extras(texts: Sequence[str | None]) -> list[Any]:
     """The user's own columns."""
     if not any(texts):
         return []
-    pl = schema.polars()
-    extras = json.loads("[" + ",".join([text or "null" for text in texts]) + "]")
-    names = dict.fromkeys(itertools.chain.from_iterable([one for one in extras if one]))
-    empty: dict[str, Any] = {}
-    return [_column(pl, name, [(one or empty).get(name) for one in extras]) for name in names]
+    extras = json.loads("[" + ",".join([text or "{}" for text in texts]) + "]")
+    names = dict.fromkeys(itertools.chain.from_iterable(extras))
+    return [_column(name, [one.get(name) for one in extras]) for name in names]
 
 
-def _column(pl: Any, name: str, values: list[Any]) -> Any:
+def _column(name: str, values: list[Any]) -> Any:
     """A column of the user's. Where lists stand beside other values, all of them are texts, and lists are JSON."""
-    kinds = {isinstance(value, list) for value in values if value is not None}
-    return pl.Series(name, values if len(kinds) < 2 else [_text(value) for value in values], strict=False)
+    mixed = len({isinstance(value, list) for value in values if value is not None}) == 2
+    return schema.polars().Series(name, [_text(value) for value in values] if mixed else values, strict=False)
 
 
 def _text(value: Any) -> str | None:
@@ -151,6 +148,7 @@ def _text(value: Any) -> str | None:
 def together(frames: list[Any]) -> Any:
     """One frame of those that `decisions` gives. A column that is lists in some of them alone becomes texts."""
     pl = schema.polars()
+    frames = [pl.DataFrame(schema=schema.dtypes(schema.DECISION) | {"__decision": pl.Int64}), *frames]
     lists: dict[str, set[bool]] = {}
     for frame in frames:
         for name, dtype in frame.schema.items():

@@ -58,7 +58,7 @@ class Home:
             )
         if self.where == ":memory:":
             raise ValueError("a ledger in memory is Ledger(None), and ':memory:' is a name that SQLite has for it")
-        # the file itself: SQLite has the journal beside it, whatever links lead there and where the process goes later
+        # without links, and absolute: SQLite has the journal beside the file itself, and a process may change its place
         self.file = None if where is None or self.postgres else Path(os.path.realpath(where))
         if self.file is not None and self.file.is_dir():
             raise ValueError(f"{self.file} is a folder: a ledger is one file. A folder that Log wrote is taken over")
@@ -71,7 +71,7 @@ class Home:
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
         self._parents: list[Any] = []
-        self._engine = self._made()
+        self._engine = self._new_engine()
         try:
             self._prepare()
         except BaseException:
@@ -79,12 +79,9 @@ class Home:
             raise
         forks.tell(self)
 
-    def _made(self) -> sa.Engine:
+    def _new_engine(self) -> sa.Engine:
         if self.postgres:
-            try:
-                importlib.import_module("psycopg")
-            except ImportError:
-                raise errors.missing_extra("psycopg", extra="postgres") from None
+            errors.imported("psycopg", "psycopg", extra="postgres")
             url = sa.make_url(self.where).set(drivername="postgresql+psycopg")
             self.where = url.render_as_string(hide_password=True)
             engine = sa.create_engine(url, paramstyle="format", pool_pre_ping=True)
@@ -114,8 +111,9 @@ class Home:
 
         later : return when it is committed. The caller waits for the disk with `reach(self.written)`.
         """
+        options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} if self.postgres else {"dither_writes": True}
         with self._lock, self._told("written"):
-            connection = self._writer or self._engine.connect().execution_options(**self._writes)
+            connection = self._writer or self._engine.connect().execution_options(**options)
             self._writer = None
             try:
                 if not self.postgres:
@@ -137,11 +135,6 @@ class Home:
             self.reach(number)
 
     @property
-    def _writes(self) -> dict[str, Any]:
-        """The options of a connection that writes."""
-        return {"isolation_level": "READ COMMITTED"} if self.postgres else {"dither_writes": True}
-
-    @property
     def written(self) -> int:
         """How many transactions this process has committed to a file."""
         return self._journal.written if self._journal is not None else 0
@@ -149,7 +142,7 @@ class Home:
     def reach(self, number: int) -> None:
         """Return when so many transactions of this process are on the disk, where calls wait for it.
 
-        Raises OSError where the disk refuses; where calls do not wait, that it has refused.
+        Raises OSError where the disk refuses. Where calls do not wait, it says that an earlier sync was refused.
         """
         if self._journal is not None:
             self._journal.wait(number if self._wait else 0)
@@ -214,9 +207,10 @@ class Home:
         return self._engine.dialect.loaded_dbapi
 
     def quick(self, connection: sa.Connection, statement: Any, **parameters: Any) -> list[Any]:
-        """Run a statement that is written once, with its parameters by name; -> its rows, none if it gives none.
+        """Run a statement that is written once, with its parameters by name; -> its rows, [] where it gives none.
 
-        It is compiled once and parameters to the driver. SQLAlchemy would take ten times as long as SQLite.
+        It is compiled once, and its parameters go to the driver directly. Through SQLAlchemy the call would take ten
+        times as long as SQLite needs for it.
         """
         text, names = self._texts.get(statement) or self._compiled(statement)
         cursor = self.driver(connection).execute(text, [parameters[name] for name in names])
@@ -311,7 +305,7 @@ class Home:
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._engine.dispose(close=False)
         if self.shared:
-            self._engine = self._made()
+            self._engine = self._new_engine()
 
     def _prepare(self) -> None:
         """Make the tables, or bring them to the newest migration. One process does it, the others wait."""

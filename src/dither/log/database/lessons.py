@@ -38,9 +38,7 @@ class Batch(NamedTuple):
     slots: np.ndarray | None  # (n,) int64, where the bandit has disjoint slots
     at: np.ndarray  # (n,) times of the decisions, in seconds since 1970
     grown: int | None = None  # how many slots the bandit has from here on; None: as before
-    odd: int = (
-        0  # rewards that no bandit of this ledger can learn: the features are of another width, or a slot is missing
-    )
+    odd: int = 0  # rewards that no bandit of this ledger can learn, of another width or without a slot
 
 
 class Changes(NamedTuple):
@@ -93,7 +91,7 @@ def renew(connection: sa.Connection, home: Home, lease: Lease) -> Changes | None
 
 
 def check(connection: sa.Connection, home: Home, lease: Lease) -> Changes | None:
-    """As `renew`, and the lease ends when it did before. Nothing is written, so it is quicker."""
+    """Like `renew`, but the lease is not made longer. Nothing is written, so it is quicker."""
     rows = home.quick(connection, _CHECK, holder=lease.holder, fence_=lease.fence)
     return Changes(*rows[0]) if rows else None
 
@@ -105,7 +103,7 @@ def release(connection: sa.Connection, lease: Lease) -> None:
 
 
 def begin(connection: sa.Connection, number: int, *, most: int = MOST) -> int:
-    """Give the number of a batch to what teaches and has none; -> to how many. The lease is held."""
+    """Give the number of a batch to events that teach and have none; -> to how many. The lease is held."""
     waits = _REWARD.batch.is_(None) & sql_tables.teaches(_REWARD.standing)
     some = sa.select(_REWARD.seq).where(waits).order_by(_REWARD.seq).limit(most)
     return connection.execute(
@@ -116,7 +114,7 @@ def begin(connection: sa.Connection, number: int, *, most: int = MOST) -> int:
 def number(
     connection: sa.Connection, home: Home, lease: Lease, batch: int, rows: int, slots: int | None = None
 ) -> None:
-    """Record that there is a batch, of so many rows, before which the bandit gets so many slots."""
+    """Record a batch of so many rows. slots : how many the bandit has from this batch on; None: as before"""
     now = home.now(connection)
     home.quick(connection, _NUMBER, number=batch, time=now, rows=rows, fence=lease.fence, slots=slots)
 

@@ -8,14 +8,13 @@ from dither.log import reward_rules
 from dither.log.database import sql_tables
 from dither.log.database.entering import TOGETHER
 from dither.log.database.home import Home
+from dither.log.terms import Terms
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 _COUNTS = sql_tables.counts(_REWARD.standing)
 _COLUMNS = ["decision", "part", "reward", "time", "standing", "batch"]
 _INSERT = sql_tables.rewards.insert()
 _LEARNT = ("counted", reward_rules.WHOLE)  # by whoever has written them; a default is learnt later
-_FIELDS: list[Any] = [_DECISION[name] for name in ("id", "number", "deadline", "closed", "erased", "x", "slot", "time")]
-_FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
 _PAID = sa.select(_REWARD.part, _REWARD.reward).where(
     _REWARD.decision == sa.bindparam("number"), _REWARD.standing == sa.literal_column("'counted'")
 )
@@ -30,16 +29,8 @@ class Sent(NamedTuple):
     time: int  # microseconds
 
 
-class UnpaidDecision(NamedTuple):
-    """A decision without a reward."""
-
-    id: str
-    time: int
-    deadline: int | None
-
-
 class Standing(NamedTuple):
-    """A decision as a reward finds it: `_FIELDS`."""
+    """A decision as a reward finds it."""
 
     id: str
     number: int
@@ -51,36 +42,32 @@ class Standing(NamedTuple):
     time: int
 
 
-class Rules(NamedTuple):
-    """What the settings of the ledger say of rewards."""
-
-    late: str  # one of reward_rules.LATE
-    default: float | None  # the reward of a decision whose horizon has passed without one
-    parts: tuple[str, ...] = ()  # which make a decision complete; (): none are told
+_FIELDS: list[Any] = [_DECISION[name] for name in Standing._fields]
+_FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
 
 
 class Judge:
     """Says of the rewards of one transaction what becomes of each, and keeps the events to insert."""
 
-    def __init__(self, connection: sa.Connection, home: Home, rules: Rules, ids: list[str]) -> None:
-        """ids : of all rewards that will be asked about. Their decisions are locked until the transaction ends."""
-        self.rules = rules
+    def __init__(self, connection: sa.Connection, home: Home, terms: Terms, ids: list[str]) -> None:
+        """ids : of the decisions of all rewards to come. These decisions are locked until the transaction ends."""
+        self.terms = terms
         self.rows: list[tuple[Any, ...]] = []  # decision, part, reward, time, standing
         self.taught: list[tuple[Any, ...]] = []  # x, slot, reward, time of what teaches, in the order of the rows
-        self._known: dict[str, Standing] = {}
+        self._decisions: dict[str, Standing] = {}
         self._paid: dict[tuple[int, str], float] = {}
         ids = sorted(set(ids))  # in one order, so that no two processes wait for each other
         if len(ids) == 1:
             for row in home.quick(connection, _FIND, id=ids[0]):
                 one = Standing(*row)
-                self._known[one.id] = one
+                self._decisions[one.id] = one
                 self._paid.update(((one.number, p), r) for p, r in home.quick(connection, _PAID, number=one.number))
             return
         for at in range(0, len(ids), TOGETHER):
             mine = _DECISION.id.in_(ids[at : at + TOGETHER])
             rows = connection.execute(sa.select(*_FIELDS).where(mine).order_by(_DECISION.id).with_for_update())
             standing = [Standing(*row) for row in rows]
-            self._known.update((row.id, row) for row in standing)
+            self._decisions.update((row.id, row) for row in standing)
             numbers = [row.number for row in standing]
             paid = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward)
             counted = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
@@ -88,7 +75,7 @@ class Judge:
 
     def refuse(self, sent: Sent) -> None:
         """Raise LookupError for a reward that has no decision, or whose decision was erased."""
-        row = self._known.get(sent.id)
+        row = self._decisions.get(sent.id)
         if row is None:
             raise reward_rules.unknown(sent.id)
         if row.erased is not None:
@@ -96,23 +83,23 @@ class Judge:
 
     def answer(self, sent: Sent) -> str:
         """'counted', 'known', 'conflict' or 'late'."""
-        row, part = self._known[sent.id], sent.part or ""
+        row, part = self._decisions[sent.id], sent.part or ""
         passed = row.closed or (row.deadline is not None and sent.time > row.deadline)
         counted = self._paid.get((row.number, part))
-        said = reward_rules.answer(sent.reward, counted=counted, late=passed and self.rules.late == "kept")
+        said = reward_rules.answer(sent.reward, counted=counted, late=passed and self.terms.late == "kept")
         if said != "known":
             self.rows.append((row.number, part, sent.reward, sent.time, said))
         if said == "counted":
             self._paid[row.number, part] = sent.reward
             if not part:
                 self.taught.append((row.x, row.slot, sent.reward, row.time))
-            elif part in self.rules.parts:
-                self._completed(row, sent.time)
+            elif self.terms.parts is not None and part in self.terms.parts:
+                self._completed(row, self.terms.parts, sent.time)
         return said
 
-    def _completed(self, row: Standing, time: int) -> None:
+    def _completed(self, row: Standing, parts: tuple[str, ...], time: int) -> None:
         """Keep the sum of the parts, if this part was the last that was missing."""
-        paid = [self._paid.get((row.number, part)) for part in self.rules.parts]
+        paid = [self._paid.get((row.number, part)) for part in parts]
         if None not in paid:
             total = reward_rules.total(paid)  # type: ignore[arg-type]
             self.rows.append((row.number, "", total, time, reward_rules.WHOLE))
@@ -125,9 +112,9 @@ def insert(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]], b
     home.many(connection, _INSERT, _COLUMNS, numbered)
 
 
-def _unpaid(rules: Rules) -> sa.ColumnElement[bool]:
+def _unpaid(terms: Terms) -> sa.ColumnElement[bool]:
     """Whether a decision waits for its reward, or for parts of it."""
-    ends = _COUNTS if not rules.parts else sql_tables.teaches(_REWARD.standing) & (_REWARD.part == "")
+    ends = _COUNTS if not terms.parts else sql_tables.teaches(_REWARD.standing) & (_REWARD.part == "")
     return ~sa.exists().where(_REWARD.decision == _DECISION.number, ends)
 
 
@@ -140,7 +127,7 @@ def _summed(connection: sa.Connection, numbers: list[int]) -> dict[int, float]:
     return {number: reward_rules.total(paid) for number, paid in parts.items()}
 
 
-def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int:
+def expire(connection: sa.Connection, home: Home, terms: Terms, now: int) -> int:
     """Close the decisions whose deadline is not after `now`. Those without a reward get the default; -> how many."""
     due = ~_DECISION.closed & (_DECISION.deadline <= now)
     numbers = list(connection.scalars(sa.select(_DECISION.number).where(due).order_by(_DECISION.id).with_for_update()))
@@ -148,22 +135,21 @@ def expire(connection: sa.Connection, home: Home, rules: Rules, now: int) -> int
     ended: list[tuple[Any, ...]] = []
     for at in range(0, len(numbers), TOGETHER):
         mine = _DECISION.number.in_(numbers[at : at + TOGETHER])
-        waits = sa.select(_DECISION.number).where(mine, _unpaid(rules), _DECISION.erased.is_(None))
+        waits = sa.select(_DECISION.number).where(mine, _unpaid(terms), _DECISION.erased.is_(None))
         waiting = list(connection.scalars(waits.order_by(_DECISION.number)))
-        some = _summed(connection, waiting) if rules.parts else {}
+        some = _summed(connection, waiting) if terms.parts else {}
         unpaid += [number for number in waiting if number not in some]
-        if rules.late == "kept":
+        if terms.late == "kept":
             ended += [(number, "", some[number], now, reward_rules.WHOLE) for number in waiting if number in some]
         connection.execute(sa.update(sql_tables.decisions).where(mine).values(closed=True))
-    if rules.default is not None:
-        ended += [(number, "", rules.default, now, "default") for number in unpaid]
+    if terms.default is not None:
+        ended += [(number, "", terms.default, now, "default") for number in unpaid]
     insert(connection, home, ended)
     return len(unpaid)
 
 
-def pending(connection: sa.Connection, rules: Rules, after: int, limit: int) -> list[tuple[int, UnpaidDecision]]:
-    """The first decisions with a number above `after` that wait for a reward, with their numbers."""
-    waits = _unpaid(rules) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
+def pending(connection: sa.Connection, terms: Terms, after: int, limit: int) -> list[Any]:
+    """The first decisions with a number above `after` that wait for a reward: number, id, time, deadline of each."""
+    waits = _unpaid(terms) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
     fields = sa.select(_DECISION.number, _DECISION.id, _DECISION.time, _DECISION.deadline).where(waits)
-    rows = connection.execute(fields.order_by(_DECISION.number).limit(limit)).all()
-    return [(number, UnpaidDecision(*waiting)) for number, *waiting in rows]
+    return list(connection.execute(fields.order_by(_DECISION.number).limit(limit)))

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from dither.log.database import keeping, sql_tables
+from dither.log.database import fetching, keeping, sql_tables
 from dither.log.database.home import Home
 
 ROUNDS = "rounds"  # the setting that holds what the rounds of a baseline add up to
 _DECIDING = 7_365_115  # the number of the lock in a PostgreSQL database
-_SPENT, _DECISION = sql_tables.spent.c, sql_tables.decisions.c
+_SPENT = sql_tables.spent.c
 _ONE = (
     (_SPENT.arm == sa.bindparam("arm_"))
     & (_SPENT.period == sa.bindparam("period_"))
@@ -36,7 +36,6 @@ _SET_ROUNDS = (
     .values(value=sa.bindparam("value_"), bytes=sa.bindparam("bytes_"))
     .returning(_SETTING.name)
 )
-_TOGETHER = 10_000
 
 Place = tuple[int, int]  # the length of a period in microseconds, and its number
 
@@ -89,11 +88,6 @@ def put_rounds(connection: sa.Connection, home: Home, erased: int, sums: np.ndar
 
 def all_rounds(connection: sa.Connection, column: str) -> Iterator[Round]:
     """All decisions that have this column of `extra`, in order, without those that were erased."""
-    names = ("number", "arm", "width", "features", "extra")
-    fields, at = sa.select(*[_DECISION[name] for name in names]).where(_DECISION.extra.is_not(None)), 0
-    while rows := connection.execute(fields.where(_DECISION.number > at).order_by("number").limit(_TOGETHER)).all():
-        for row in rows:
-            extra = json.loads(row.extra)
-            if column in extra:
-                yield Round(np.frombuffer(row.features, dtype="<f8").reshape(-1, row.width), row.arm, extra)
-        at = rows[-1].number
+    for row, extra in fetching.with_extra(connection, "arm", "width", "features"):
+        if column in extra:
+            yield Round(np.frombuffer(row.features, dtype="<f8").reshape(-1, row.width), row.arm, extra)

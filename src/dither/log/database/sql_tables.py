@@ -7,9 +7,11 @@ A reward has no batch until a learner takes it. So a row that commits late has n
 than rows with higher numbers (`lessons`).
 """
 
+from typing import Any
+
 import sqlalchemy as sa
 
-from dither.log import reward_rules
+from dither.log import reward_rules, schema
 
 PREFIX = "dither_"
 metadata = sa.MetaData()
@@ -20,42 +22,39 @@ Bytes = sa.LargeBinary()
 
 def counts(standing: sa.Column) -> sa.ColumnElement[bool]:
     """Whether an event counts, as SQL without parameters, since an index needs it."""
-    return _among(standing, reward_rules.COUNTS)
+    return among(standing, reward_rules.COUNTS)
 
 
 def teaches(standing: sa.Column) -> sa.ColumnElement[bool]:
     """Whether an event may teach a bandit, as SQL without parameters. A part has batch 0: it never teaches alone."""
-    return _among(standing, (*reward_rules.COUNTS, reward_rules.WHOLE))
+    return among(standing, (*reward_rules.COUNTS, reward_rules.WHOLE))
 
 
-def _among(standing: sa.Column, names: tuple[str, ...]) -> sa.ColumnElement[bool]:
+def among(standing: sa.Column, names: tuple[str, ...]) -> sa.ColumnElement[bool]:
+    """Whether an event has one of these standings, as SQL without parameters."""
     return standing.in_([sa.literal_column(f"'{name}'") for name in names])
 
+
+_TYPES: dict[str, Any] = {
+    "text": sa.Text,
+    "texts": sa.Text,
+    "time": Whole,
+    "whole": sa.Integer,
+    "number": sa.Double,
+    "numbers": Bytes,
+    "rows": Bytes,
+}
+_NEEDED = ("id", "time", "K", "arm")
 
 decisions = sa.Table(
     PREFIX + "decisions",
     metadata,
     sa.Column("number", Number, sa.Identity(), primary_key=True),
-    sa.Column("id", sa.Text, nullable=False, unique=True),
-    sa.Column("time", Whole, nullable=False),
-    sa.Column("arms", sa.Text),  # JSON, (K,) ids of the arms on offer
-    sa.Column("K", sa.Integer, nullable=False),
-    sa.Column("arm_set", sa.Text),
+    *[
+        sa.Column(name, _TYPES[schema.COLUMNS[name]], nullable=name not in _NEEDED, unique=name == "id")
+        for name in schema.DECISION
+    ],
     sa.Column("width", sa.Integer),  # d, the length of a row of features
-    sa.Column("features", Bytes),  # (K, d); with disjoint slots (1, d)
-    sa.Column("arm", sa.Integer, nullable=False),
-    sa.Column("propensity", sa.Double),
-    sa.Column("propensity_kind", sa.Text),
-    sa.Column("propensity_se", sa.Double),
-    sa.Column("floor", sa.Double),
-    sa.Column("z", sa.Double),
-    sa.Column("z_law", sa.Text),
-    sa.Column("m", Bytes),  # (K,)
-    sa.Column("w", Bytes),  # (K,)
-    sa.Column("probabilities", Bytes),  # (K,)
-    sa.Column("policy", sa.Text),
-    sa.Column("preset", sa.Text),
-    sa.Column("version", sa.Text),
     sa.Column("extra", sa.Text),  # JSON, the user's own columns by name
     sa.Column("x", Bytes),  # (d,) what a reward teaches: the features of the arm shown, or the context of the slots
     sa.Column("slot", sa.Integer),  # the slot that was shown, where the bandit has disjoint slots

@@ -12,6 +12,12 @@ COUNTS = "standing IN ('counted', 'default')"
 
 def upgrade() -> None:
     """Make the tables."""
+    _decisions()
+    _rewards()
+    _learning()
+
+
+def _decisions() -> None:
     op.create_table(
         "dither_decisions",
         sa.Column("number", NUMBER, sa.Identity(), primary_key=True),
@@ -44,6 +50,9 @@ def upgrade() -> None:
         sa.Column("erased", sa.BigInteger),
     )
     _index("open", "decisions", ["deadline"], where="NOT closed AND deadline IS NOT NULL")
+
+
+def _rewards() -> None:
     op.create_table(
         "dither_rewards",
         sa.Column("seq", NUMBER, sa.Identity(), primary_key=True),
@@ -58,6 +67,9 @@ def upgrade() -> None:
     _index("once", "rewards", ["decision", "part"], where=COUNTS, unique=True)
     _index("unlearnt", "rewards", ["seq"], where=f"batch IS NULL AND {COUNTS}")
     op.create_index("dither_learnt", "dither_rewards", ["batch", "seq"])
+
+
+def _learning() -> None:
     op.create_table(
         "dither_batches",
         sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
