@@ -240,10 +240,10 @@ def uniform(X: np.ndarray) -> np.ndarray:
 
 def probabilities(policy: Any, X: np.ndarray) -> np.ndarray:
     """The choice probabilities of a policy, whatever it is: X (n, K, d) -> (n, K)."""
+    if isinstance(policy, Propensive):  # first: a bandit has both, and its `probabilities` takes a request
+        return checked(policy.propensities(X), X.shape[:-1])
     if isinstance(policy, TellsProbabilities):
         return checked(policy.probabilities(X), X.shape[:-1])
-    if isinstance(policy, Propensive):
-        return checked(policy.propensities(X), X.shape[:-1])
     if not callable(policy):
         raise TypeError(
             f"a policy must be a function of X, or have the method 'probabilities' or 'propensities', or be the table "
