@@ -37,13 +37,13 @@ Settings = Mapping[str, Iterable[object]] | Iterable[str]
 class Sweep:
     """A search, and what the chosen settings do on the reported runs."""
 
-    found: SettingsSearch
+    search: SettingsSearch
     fresh: Comparison  # of the chosen settings
 
     @property
     def settings(self) -> pl.DataFrame:
         """Every setting on the runs of the search: a table as `tables.values` makes it."""
-        return tables.values(self.found.figure, self.found.curves)
+        return tables.values(self.search.figure, self.search.curves)
 
     @property
     def winners(self) -> pl.DataFrame:
@@ -51,13 +51,13 @@ class Sweep:
         return self.fresh.values()
 
     def __str__(self) -> str:
-        return "\n".join(sweep_words.all_of(self.found, self.winners, seed=self.fresh.seed))
+        return "\n".join(sweep_words.all_of(self.search, self.winners, seed=self.fresh.seed))
 
     def draw(self) -> Any:
         """The picture of the search, as a matplotlib figure: `.savefig(path)` writes it."""
         from dither_bench.show import plots
 
-        return plots.draw(self.found.figure, self.found.curves)
+        return plots.draw(self.search.figure, self.search.curves)
 
 
 def sweep(

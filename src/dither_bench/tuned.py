@@ -26,7 +26,7 @@ class ChosenSetting:
     tied: tuple[Spec, ...]  # `best`, and those that these runs cannot tell apart from it
     gaps: dict[Spec, Gap]  # of the others: how far each lies above `best`; the intervals hold for all pairs at once
     regret: Gap  # of `best` on the fresh runs: mean, and the ends of its 95 % interval
-    found: SettingsSearch  # all settings
+    search: SettingsSearch  # all settings
     fresh: Comparison  # the fresh runs of `best`
 
     def __str__(self) -> str:
@@ -35,10 +35,10 @@ class ChosenSetting:
     @property
     def says(self) -> list[str]:
         """What was found, in sentences."""
-        tried, runs = len(self.gaps) + 1, self.found.choices[0].runs
+        tried, runs = len(self.gaps) + 1, self.search.choices[0].runs
         sentences = [
             f"Of {tried} settings, {self.best} has the lowest regret on {words.over([runs])} of the search "
-            f"(seed {self.found.seed})."
+            f"(seed {self.search.seed})."
         ]
         if runs == 1:
             sentences.append(words.ONE_RUN)
@@ -51,7 +51,7 @@ class ChosenSetting:
             f"On fresh runs (seed {self.fresh.seed}), which had no part in the choice, its regret is "
             f"{words.number(self.regret[0])}{words.between(*self.regret[1:])}."
         )
-        return [*sentences, *sweep_words.failures(self.found)]
+        return [*sentences, *sweep_words.failures(self.search)]
 
 
 def tune(

@@ -289,7 +289,7 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
     return Evaluation(
         estimates=estimates,
         gaps=tuple(gaps),
-        known=support,
+        has_P=support,
         certain=certain,
         kinds=dict(zip([LOGGING, *names], part.kinds, strict=True)),
         report=report,

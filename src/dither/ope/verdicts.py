@@ -47,7 +47,7 @@ def _verdict(evaluation: EvaluationNumbers, policy: str) -> tuple[str, str]:
     rounding = evaluation.rounding[policy]
     if evaluation.certain[policy] <= SHARE and _off(estimate) <= rounding:
         return "same", f"the same as what ran, in every row of this log (by {by})."
-    has_P, certain = evaluation.known[policy], evaluation.certain[policy]
+    has_P, certain = evaluation.has_P[policy], evaluation.certain[policy]
     why = unsupported(estimate, has_P=has_P, certain=certain, rounding=rounding)
     if not why and estimate.method != "dm" and evaluation.expected[policy] < _enough(estimate.n):
         promised, there = (_effective(x) for x in (evaluation.expected[policy], estimate.ess))
@@ -177,7 +177,7 @@ def notes(evaluation: EvaluationNumbers) -> list[str]:
 def _complaints(evaluation: EvaluationNumbers, policy: str) -> list[str]:
     """What `dither.ope` would warn of, without what the verdict already says."""
     estimate = evaluation.estimates[policy, evaluation.estimators[0]]
-    has_P, certain = evaluation.known[policy], evaluation.certain[policy]
+    has_P, certain = evaluation.has_P[policy], evaluation.certain[policy]
     complaints = diagnostics.complaints(estimate, has_P=has_P, certain=certain)
     return [text.replace(", with mask=", "") for category, text in complaints if category is not SupportWarning]
 

@@ -302,7 +302,7 @@ def check_model(
     LookupError for a name of no check. `check_model.checks(...)`, with the same arguments, lists them one by one.
     """
     return Trial(
-        model, policies.Greedy(), type(model).__name__, dim=dim, requests=requests, seed=seed, rtol=rtol, known=known,
+        model, policies.Greedy(), type(model).__name__, dim=dim, requests=requests, seed=seed, rtol=rtol, classes=known,
         env=env, expected=dict(expected_failed_checks or {}),
     )  # fmt: skip
 

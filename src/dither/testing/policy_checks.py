@@ -230,7 +230,7 @@ def check_policy(
     """
     return Trial(
         models.Ridge() if model is None else model, policy, type(policy).__name__, dim=dim, draws=draws,
-        requests=requests, seed=seed, rtol=rtol, known=known, env=env, expected=dict(expected_failed_checks or {}),
+        requests=requests, seed=seed, rtol=rtol, classes=known, env=env, expected=dict(expected_failed_checks or {}),
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ class Trial:
     requests: int = 40  # requests that differ, and rounds
     seed: int = 0
     rtol: float = 1e-9
-    known: tuple[type, ...] = ()
+    classes: tuple[type, ...] = ()  # that a saved bandit holds, besides those of the model and the policy
     env: Any = None
     expected: Mapping[str, str] = field(default_factory=dict)
 
@@ -157,9 +157,9 @@ class Trial:
     def again(self, bandit: Bandit) -> Bandit:
         """The bandit out of its file."""
         held = (type(value) for value in vars(self.model).values() if is_dataclass(value))  # as `Disjoint` holds one
-        known = (type(self.model), type(self.policy), *held, *self.known)
+        classes = (type(self.model), type(self.policy), *held, *self.classes)
         whole = self.whole.fingerprint() is None
-        return from_bytes(bandit.to_bytes(), known=known, model=None if whole else self.model)
+        return from_bytes(bandit.to_bytes(), known=classes, model=None if whole else self.model)
 
     def world(self) -> Any:
         """An environment whose rewards the model takes."""

@@ -15,7 +15,7 @@ from dither_bench.commands import running
 from dither_bench.commands.options import Trying
 from dither_bench.define import figures
 from dither_bench.judge import sweep_words, tables, words
-from dither_bench.judge.choices import Choice, SettingsSearch
+from dither_bench.judge.choices import BestSetting, SettingsSearch
 from dither_bench.keep import asked
 from dither_bench.show import outputs
 from dither_bench.show.pictures import PictureLook
@@ -76,7 +76,7 @@ def _every(search: SettingsSearch, values: pl.DataFrame) -> Table:
     return table
 
 
-def _above(choice: Choice, spec: Spec) -> str:
+def _above(choice: BestSetting, spec: Spec) -> str:
     if not choice.gaps:
         return "–"
     if spec not in choice.gaps:

@@ -46,7 +46,7 @@ class Summary:
     code: Mapping[tuple[str, str], tuple[str, ...]]  # panel and algorithm -> fingerprints of the code that ran it
     versions: tuple[str, ...]
     processor: str
-    made: str  # the day of the newest run
+    day: str  # the day of the newest run
 
 
 def of_request(request: FigureRequest, store: Store, *, processor: str) -> Summary | None:
@@ -73,9 +73,8 @@ def of_request(request: FigureRequest, store: Store, *, processor: str) -> Summa
 def write(summary: Summary, folder: Path) -> Path:
     """Write it as NAME.json."""
     figure = summary.figure
-    head = {"figure": figure.name} | {
-        name: getattr(summary, name) for name in ("seed", "versions", "processor", "made")
-    }
+    head = {"figure": figure.name} | {name: getattr(summary, name) for name in ("seed", "versions", "processor")}
+    head["made"] = summary.day
     panels = [
         {"panel": panel.name, "rounds": panel.rounds, "env": dict(panel.env), "code": _codes(summary, panel)}
         for panel in figure.panels
