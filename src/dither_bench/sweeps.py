@@ -89,8 +89,7 @@ def sweep(
     Raises ValueError or LookupError for a setting that no algorithm has, and where all settings of an algorithm fail.
     """
     data = environments.described(env)
-    over = widened(algorithms, grids.axes(settings))
-    figure = searching(data, over, rounds=rounds, runs=runs, tries=tries, seed=seed, fair=fair)
+    figure = searching(data, algorithms, settings, rounds=rounds, runs=runs, tries=tries, seed=seed, fair=fair)
     of_search = search(figure, out=Path(out), seed=seed, **how)
     fresh = figures.adhoc(data, of_search.winners, rounds=rounds, runs=runs, reference=reference)
     return Sweep(of_search, anew(fresh, out=Path(out), seed=seed, **how))
@@ -127,7 +126,8 @@ def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]])
 
 def searching(
     env: Mapping[str, Any],
-    over: Iterable[grids.Grid],
+    algorithms: Iterable[Any],
+    settings: Settings = (),
     *,
     rounds: int,
     runs: int,
@@ -136,11 +136,11 @@ def searching(
     varies: bool = True,
     fair: bool = False,
 ) -> Figure:
-    """The figure of the search.
+    """The figure of the search. env : as data; algorithms, settings : as for `sweep`
 
     varies : refuse it where each algorithm has one setting; fair : refuse it where some have more settings than others
     """
-    over = list(over)
+    over = widened(algorithms, grids.axes(settings))
     every = [_base(grid).also(text) for grid in over for text in _texts(grid, tries=tries, seed=seed)]
     varied = tuple(dict.fromkeys(name for grid in over for name, _ in grid.axes))
     if varies and not varied:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dither.algorithms import Spec, grids
+from dither.algorithms import Spec
 from dither.base import errors
 from dither_bench import sweeps
 from dither_bench.define import environments, figures
@@ -77,8 +77,8 @@ def tune(
     if isinstance(algorithms, str):
         raise ValueError(f"algorithms must be a list of texts; got {algorithms!r}: write [{algorithms!r}]")
     data = environments.described(env)
-    over = sweeps.widened(algorithms, grids.axes(settings))
-    figure = sweeps.searching(data, over, rounds=rounds, runs=runs, tries=tries, seed=seed, varies=False)
+    size: dict[str, Any] = dict(rounds=rounds, runs=runs)
+    figure = sweeps.searching(data, algorithms, settings, tries=tries, seed=seed, varies=False, **size)
     if len(figure.algorithms) < 2:
         raise ValueError(
             f"tune needs at least two settings, as in LinFP:c=0.3|1; got {', '.join(map(str, figure.algorithms))}"
@@ -88,6 +88,6 @@ def tune(
     last = horizon(panel, search.curves, panel.algorithms, failed=search.failed)
     pairs = max(len(last) * (len(last) - 1) / 2, 1)
     best, gaps = lowest(last, level=1 - (1 - tables.LEVEL) / pairs)
-    fresh = sweeps.anew(figures.adhoc(data, [best], rounds=rounds, runs=runs), out=Path(out), seed=seed, **how)
+    fresh = sweeps.anew(figures.adhoc(data, [best], **size), out=Path(out), seed=seed, **how)
     regret = fresh.curves.filter(algorithm=str(best), round=rounds)["regret"].to_numpy()
     return ChosenSetting(best, (best, *alike(gaps)), gaps, tables.interval(regret), search, fresh)

@@ -21,8 +21,7 @@ SMALL = ("--dim", 3, "--arms", 5, "--contexts", 2, "--rounds", 40, "--runs", 3)
 
 
 def figure(*texts, settings=(), tries=None, rounds=40, runs=3, seed=0):
-    over = sweeps.widened(texts, sweeps.grids.axes(settings))
-    return sweeps.searching(ENV, over, rounds=rounds, runs=runs, tries=tries, seed=seed)
+    return sweeps.searching(ENV, texts, settings, rounds=rounds, runs=runs, tries=tries, seed=seed)
 
 
 def curves(of, last):
@@ -188,7 +187,7 @@ def test_the_search_and_the_report_share_no_run(tmp_path):
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
     again = sweeps.sweep(["LinFP"], ENV, settings={"c": [0.1, 1, 3, 9]}, rounds=40, runs=3, seed=5, out=tmp_path)
     assert files.items() <= {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}.items()  # kept
-    assert len(again.found.choices[0].of.specs) == 4
+    assert len(again.search.choices[0].of.specs) == 4
     # seen red: the winner run with the seed of the search
 
 

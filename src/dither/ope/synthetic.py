@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from scipy import special
 
 from dither import links
 from dither.base import arrays, errors, streams
@@ -212,9 +213,7 @@ class ScoreSoftmax:
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """X (n, K, d) -> (n, K)."""
-        s = X @ np.asarray(self.theta) / self.temperature
-        e = np.exp(s - np.max(s, axis=-1, keepdims=True))
-        return e / np.sum(e, axis=-1, keepdims=True)
+        return special.softmax(X @ np.asarray(self.theta) / self.temperature, axis=-1)
 
 
 @runtime_checkable

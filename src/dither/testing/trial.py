@@ -23,6 +23,7 @@ from dither.models import adapting
 from dither.models.model import Able, Model, begin
 from dither.simulation.simulate import simulate
 from dither.simulation.world import WorldOfRuns
+from dither.testing.checking import require
 
 ARMS = 5  # of a request, where the model has no slots
 
@@ -213,6 +214,12 @@ def differing(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> str |
         if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
             return name
     return None
+
+
+def alike(a: Bandit, b: Bandit, says: str, *, cure: str) -> None:
+    """Fail where two bandits do not know the same, to the bit; what is said ends with an array that differs."""
+    changed = differing(leaves(a.state), leaves(b.state))
+    require(changed is None, f"{says} ({changed})", cure=cure)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from dither.algorithms import Spec, grids
+from dither.algorithms import Spec
 from dither.cli import terminal
 from dither_bench import sweeps
 from dither_bench.commands import running
@@ -39,9 +39,9 @@ def show(
 
     how : jobs, block and accept, as `run.reproduce` takes them
     """
-    over = sweeps.widened(algorithms, grids.axes(trying.sweep or []))
     size: dict[str, Any] = dict(rounds=rounds, runs=runs)
-    figure = sweeps.searching(env, over, tries=trying.tries, seed=seed, fair=trying.fair, **size)
+    tries: dict[str, Any] = dict(tries=trying.tries, fair=trying.fair)
+    figure = sweeps.searching(env, algorithms, trying.sweep or (), seed=seed, **tries, **size)
     console = terminal.console()
     with running.watched(figure.name, out) as (telling, of_codes):
         search = sweeps.search(figure, out=out, seed=seed, runs=runs, **telling, **how)

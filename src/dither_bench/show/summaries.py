@@ -127,12 +127,8 @@ def _codes(summary: Summary, panel: Panel) -> dict[str, tuple[str, ...]]:
 
 
 def _curve(line: Mapping[str, Any]) -> pl.DataFrame:
-    """One line of the curves as rows."""
-    lists = [name for name in _CURVES if isinstance(line[name], list)]
-    rows = zip(*(line[name] for name in lists), strict=True)
-    frame = pl.DataFrame(list(rows), schema={name: _CURVES[name] for name in lists}, orient="row", strict=False)
-    same = {name: pl.lit(line[name], dtype=_CURVES[name]) for name in _CURVES if name not in lists}
-    return frame.with_columns(**same).select(list(_CURVES))
+    """One line of the curves as rows: what is no list is the same in all of them."""
+    return pl.DataFrame({name: line[name] for name in _CURVES}, schema=_CURVES, strict=False)
 
 
 def _narrowed(figure: Figure, there: set[tuple[str, str]]) -> Figure:
