@@ -150,9 +150,9 @@ def _panel(ax: Any, lines: Sequence[Line], *, bias: bool) -> None:
 
 
 def _height(line: Line, bias: bool) -> float:
-    """The height of a point: the error as measured, the bias without chance where there is a sum for it.
+    """The height of a point: the measured error; or the bias, which is computed exactly where there is a sum for it.
 
-    A measured bias within two standard errors of 0 is not shown.
+    Elsewhere the bias is measured. Within two standard errors of 0 it is not shown.
     """
     if not bias:
         return line.rmse

@@ -52,7 +52,7 @@ class TriedSettings:
 
 
 def tried(specs: Iterable[Spec], varied: Iterable[str] = ()) -> tuple[TriedSettings, ...]:
-    """The groups. varied : the settings that tell specs of one group apart; (): those that differ for one name."""
+    """The groups. varied : the settings that tell specs of one group apart; (): those that vary within an algorithm."""
     specs = tuple(specs)
     names = tuple(varied) or _differing(specs)
     groups: dict[Spec, list[Spec]] = {}
