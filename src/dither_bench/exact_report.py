@@ -16,6 +16,7 @@ import dither
 from dither import models, noise, policies, propensity
 from dither.base import drawing
 from dither_bench.exact import CASES, DRAWS, ESTIMATORS, LOGGERS, Line
+from dither_bench.show import strokes
 
 SIZES = ((10, 5), (100, 40))  # K, d of the timings
 LOOKS: dict[tuple[str, str], tuple[str, Any, str]] = {  # logger, rule -> colour, line style, words in the legend
@@ -28,6 +29,7 @@ EXACT = {
     "FP": (drawing.PALETTE[1], "FP's log"),
     "FP matched": (drawing.PALETTE[2], "FP's log, c as costly as TS"),
 }
+BLOCK = 40  # calls that are timed together, where a decision takes no draws
 DPI = 90  # dots an inch of the picture: small enough for a page
 SHAPES = {"IPS": "o", "DR": "s"}
 
@@ -42,7 +44,7 @@ class Cost(NamedTuple):
     kernel: float  # of scores, choice and probability alone, in plain NumPy
 
 
-def costs(*, seed: int = 0, draws: Sequence[int] = DRAWS, repeats: int = 15, block: int = 40) -> list[Cost]:
+def costs(*, seed: int = 0, repeats: int = 15) -> list[Cost]:
     """The costs of FP with exact propensities and of TS with Monte Carlo ones.
 
     They are measured in turns, in processor time, and the best block of calls counts.
@@ -53,7 +55,7 @@ def costs(*, seed: int = 0, draws: Sequence[int] = DRAWS, repeats: int = 15, blo
         X = rng.standard_normal((K, d))
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         calls: dict[int, tuple[Callable[[], Any], Callable[[], Any]]] = {}
-        for n in (0, *draws):
+        for n in (0, *DRAWS):
             policy = policies.ThompsonSampling() if n else policies.FeaturePerturbation()
             bandit = dither.Bandit(models.Ridge(1.0), policy, dim=d, seed=seed, monte_carlo=n)
             bandit.update(rng.standard_normal((4 * d, d)) / math.sqrt(d), rng.standard_normal(4 * d))
@@ -62,7 +64,7 @@ def costs(*, seed: int = 0, draws: Sequence[int] = DRAWS, repeats: int = 15, blo
         for _ in range(repeats):
             for n, pair in calls.items():
                 for i, call in enumerate(pair):
-                    times = max(2, block // (1 + n // 50))
+                    times = max(2, BLOCK // (1 + n // 50))
                     start = time.thread_time()
                     for _ in range(times):
                         call()
@@ -144,13 +146,13 @@ def _panel(ax: Any, lines: Sequence[Line], *, bias: bool) -> None:
         ax.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
         ax.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
-    ax.grid(alpha=0.25, linewidth=0.6)
+    strokes.grid(ax)
 
 
 def _height(line: Line, bias: bool) -> float:
-    """The height of a point: the error as measured, the bias without chance where there is a sum for it.
+    """The height of a point: the measured error; or the bias, which is computed exactly where there is a sum for it.
 
-    A measured bias within two standard errors of 0 is not shown.
+    Elsewhere the bias is measured. Within two standard errors of 0 it is not shown.
     """
     if not bias:
         return line.rmse

@@ -37,13 +37,13 @@ Settings = Mapping[str, Iterable[object]] | Iterable[str]
 class Sweep:
     """A search, and what the chosen settings do on the reported runs."""
 
-    found: SettingsSearch
+    search: SettingsSearch
     fresh: Comparison  # of the chosen settings
 
     @property
     def settings(self) -> pl.DataFrame:
         """Every setting on the runs of the search: a table as `tables.values` makes it."""
-        return tables.values(self.found.figure, self.found.curves)
+        return tables.values(self.search.figure, self.search.curves)
 
     @property
     def winners(self) -> pl.DataFrame:
@@ -51,13 +51,13 @@ class Sweep:
         return self.fresh.values()
 
     def __str__(self) -> str:
-        return "\n".join(sweep_words.all_of(self.found, self.winners, seed=self.fresh.seed))
+        return "\n".join(sweep_words.all_of(self.search, self.winners, seed=self.fresh.seed))
 
     def draw(self) -> Any:
         """The picture of the search, as a matplotlib figure: `.savefig(path)` writes it."""
         from dither_bench.show import plots
 
-        return plots.draw(self.found.figure, self.found.curves)
+        return plots.draw(self.search.figure, self.search.curves)
 
 
 def sweep(
@@ -89,8 +89,7 @@ def sweep(
     Raises ValueError or LookupError for a setting that no algorithm has, and where all settings of an algorithm fail.
     """
     data = environments.described(env)
-    over = widened(algorithms, grids.axes(settings))
-    figure = searching(data, over, rounds=rounds, runs=runs, tries=tries, seed=seed, fair=fair)
+    figure = searching(data, algorithms, settings, rounds=rounds, runs=runs, tries=tries, seed=seed, fair=fair)
     of_search = search(figure, out=Path(out), seed=seed, **how)
     fresh = figures.adhoc(data, of_search.winners, rounds=rounds, runs=runs, reference=reference)
     return Sweep(of_search, anew(fresh, out=Path(out), seed=seed, **how))
@@ -127,7 +126,8 @@ def widened(algorithms: Iterable[Any], axes: Iterable[tuple[str, grids.Values]])
 
 def searching(
     env: Mapping[str, Any],
-    over: Iterable[grids.Grid],
+    algorithms: Iterable[Any],
+    settings: Settings = (),
     *,
     rounds: int,
     runs: int,
@@ -136,11 +136,11 @@ def searching(
     varies: bool = True,
     fair: bool = False,
 ) -> Figure:
-    """The figure of the search.
+    """The figure of the search. env : as data; algorithms, settings : as for `sweep`
 
     varies : refuse it where each algorithm has one setting; fair : refuse it where some have more settings than others
     """
-    over = list(over)
+    over = widened(algorithms, grids.axes(settings))
     every = [_base(grid).also(text) for grid in over for text in _texts(grid, tries=tries, seed=seed)]
     varied = tuple(dict.fromkeys(name for grid in over for name, _ in grid.axes))
     if varies and not varied:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dither.algorithms import Spec, grids
+from dither.algorithms import Spec
 from dither.base import errors
 from dither_bench import sweeps
 from dither_bench.define import environments, figures
@@ -26,7 +26,7 @@ class ChosenSetting:
     tied: tuple[Spec, ...]  # `best`, and those that these runs cannot tell apart from it
     gaps: dict[Spec, Gap]  # of the others: how far each lies above `best`; the intervals hold for all pairs at once
     regret: Gap  # of `best` on the fresh runs: mean, and the ends of its 95 % interval
-    found: SettingsSearch  # all settings
+    search: SettingsSearch  # all settings
     fresh: Comparison  # the fresh runs of `best`
 
     def __str__(self) -> str:
@@ -35,10 +35,10 @@ class ChosenSetting:
     @property
     def says(self) -> list[str]:
         """What was found, in sentences."""
-        tried, runs = len(self.gaps) + 1, self.found.choices[0].runs
+        tried, runs = len(self.gaps) + 1, self.search.choices[0].runs
         sentences = [
             f"Of {tried} settings, {self.best} has the lowest regret on {words.over([runs])} of the search "
-            f"(seed {self.found.seed})."
+            f"(seed {self.search.seed})."
         ]
         if runs == 1:
             sentences.append(words.ONE_RUN)
@@ -51,7 +51,7 @@ class ChosenSetting:
             f"On fresh runs (seed {self.fresh.seed}), which had no part in the choice, its regret is "
             f"{words.number(self.regret[0])}{words.between(*self.regret[1:])}."
         )
-        return [*sentences, *sweep_words.failures(self.found)]
+        return [*sentences, *sweep_words.failures(self.search)]
 
 
 def tune(
@@ -77,8 +77,8 @@ def tune(
     if isinstance(algorithms, str):
         raise ValueError(f"algorithms must be a list of texts; got {algorithms!r}: write [{algorithms!r}]")
     data = environments.described(env)
-    over = sweeps.widened(algorithms, grids.axes(settings))
-    figure = sweeps.searching(data, over, rounds=rounds, runs=runs, tries=tries, seed=seed, varies=False)
+    size: dict[str, Any] = dict(rounds=rounds, runs=runs)
+    figure = sweeps.searching(data, algorithms, settings, tries=tries, seed=seed, varies=False, **size)
     if len(figure.algorithms) < 2:
         raise ValueError(
             f"tune needs at least two settings, as in LinFP:c=0.3|1; got {', '.join(map(str, figure.algorithms))}"
@@ -88,6 +88,6 @@ def tune(
     last = horizon(panel, search.curves, panel.algorithms, failed=search.failed)
     pairs = max(len(last) * (len(last) - 1) / 2, 1)
     best, gaps = lowest(last, level=1 - (1 - tables.LEVEL) / pairs)
-    fresh = sweeps.anew(figures.adhoc(data, [best], rounds=rounds, runs=runs), out=Path(out), seed=seed, **how)
+    fresh = sweeps.anew(figures.adhoc(data, [best], **size), out=Path(out), seed=seed, **how)
     regret = fresh.curves.filter(algorithm=str(best), round=rounds)["regret"].to_numpy()
     return ChosenSetting(best, (best, *alike(gaps)), gaps, tables.interval(regret), search, fresh)

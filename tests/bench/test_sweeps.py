@@ -21,8 +21,7 @@ SMALL = ("--dim", 3, "--arms", 5, "--contexts", 2, "--rounds", 40, "--runs", 3)
 
 
 def figure(*texts, settings=(), tries=None, rounds=40, runs=3, seed=0):
-    over = sweeps.widened(texts, sweeps.grids.axes(settings))
-    return sweeps.searching(ENV, over, rounds=rounds, runs=runs, tries=tries, seed=seed)
+    return sweeps.searching(ENV, texts, settings, rounds=rounds, runs=runs, tries=tries, seed=seed)
 
 
 def curves(of, last):
@@ -172,11 +171,11 @@ def test_the_words():
 def test_the_search_and_the_report_share_no_run(tmp_path):
     found = sweeps.sweep(["LinFP:c=0.1|1|3", "Greedy"], ENV, rounds=40, runs=3, seed=5, out=tmp_path)
     store = Store(tmp_path / "store")
-    cells = {seed: of_panel(found.found.figure.panels[0], seed=seed) for seed in (5, sweeps.search_seed(5))}
-    (winner, greedy) = map(str, found.found.winners)
+    cells = {seed: of_panel(found.search.figure.panels[0], seed=seed) for seed in (5, sweeps.search_seed(5))}
+    (winner, greedy) = map(str, found.search.winners)
     stored = {seed: {name for name, cell in of.items() if store.runs(cell)} for seed, of in cells.items()}
-    assert stored == {5: {winner, greedy}, 10**9 + 5: set(map(str, found.found.figure.algorithms))}
-    by_hand = found.found.curves.filter(round=40).group_by("algorithm").agg(pl.col("regret").mean())
+    assert stored == {5: {winner, greedy}, 10**9 + 5: set(map(str, found.search.figure.algorithms))}
+    by_hand = found.search.curves.filter(round=40).group_by("algorithm").agg(pl.col("regret").mean())
     assert winner == by_hand.filter(pl.col("algorithm") != "Greedy").sort("regret")["algorithm"][0]
     assert found.settings.height == 4
     assert found.winners["algorithm"].to_list() == [winner, greedy]
@@ -188,7 +187,7 @@ def test_the_search_and_the_report_share_no_run(tmp_path):
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
     again = sweeps.sweep(["LinFP"], ENV, settings={"c": [0.1, 1, 3, 9]}, rounds=40, runs=3, seed=5, out=tmp_path)
     assert files.items() <= {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}.items()  # kept
-    assert len(again.found.choices[0].of.specs) == 4
+    assert len(again.search.choices[0].of.specs) == 4
     # seen red: the winner run with the seed of the search
 
 
@@ -210,8 +209,8 @@ def fragile(monkeypatch):
 
 def test_a_setting_that_fails_is_left_out_and_said(tmp_path, fragile):
     found = sweeps.sweep(["LinFP:c=1|2|3", "Greedy"], ENV, rounds=20, runs=2, out=tmp_path)
-    assert found.found.failed == {"LinFP:c=3": "the estimate overflows at c=3"}
-    assert {str(spec) for spec in found.found.winners} <= {"LinFP:c=1", "LinFP:c=2", "Greedy"}
+    assert found.search.failed == {"LinFP:c=3": "the estimate overflows at c=3"}
+    assert {str(spec) for spec in found.search.winners} <= {"LinFP:c=1", "LinFP:c=2", "Greedy"}
     assert "LinFP:c=3 ended with an error and is left out: the estimate overflows at c=3" in str(found)
     assert found.draw().axes
 

@@ -86,7 +86,7 @@ def test_logged_probabilities_tell_what_is_not_supported(tmp_path):
     a, r = rng.integers(0, 2, 300), rng.random(300)
     path = log(tmp_path, a, r, np.full(300, 0.5), K=3, probabilities=[[0.5, 0.5, 0.0]] * 300)
     found, (said,) = judge(path, "uniform")
-    assert found.known["uniform"]
+    assert found.has_P["uniform"]
     assert found.estimates["uniform", "snips"].unsupported == pytest.approx(1 / 3)
     assert said.text.startswith("not supported by this log: 0.33 of what")
     # seen red: the mean weight asked alone

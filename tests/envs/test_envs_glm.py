@@ -271,7 +271,7 @@ class Large(Ridge):
 def test_runs_in_lockstep_are_as_many_as_memory_holds(rounds, sizes, monkeypatch):
     parts = []
 
-    def note(env, agents, runs, **settings):
+    def note(contest, runs, tell):
         parts.append(len(runs))
         return np.zeros((2, 3, len(runs), 1))
 

@@ -18,7 +18,8 @@ class Around:
     env: Any
 
     def __getattr__(self, name: str) -> Any:
-        if name == "env" or name.startswith("__"):  # while unpickling, env is not there yet; how to copy is its own
+        # While it is unpickled, env is not there yet. Python's own names, such as __copy__, are not asked of env.
+        if name == "env" or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.env, name)
 

@@ -9,6 +9,7 @@ Two constants say how hard an instance is (paper, equation (min derivative) in S
 feature perturbation is d √(κ* T) + d²/κ, up to logarithms.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -111,10 +112,15 @@ def kappas(env: Any, *, runs: int = 20, rounds: int = 100, seed: int = 0) -> Kap
     """
     errors.at_least("runs", runs, 2)
     errors.at_least("rounds", rounds, 1)
-    stars, least = np.empty(runs), np.empty(runs)
+    pairs = [(env.kappa_star(run, X), env.kappa(X)) for run, X in begun(env, runs=runs, rounds=rounds, seed=seed)]
+    stars, least = np.array(pairs).T
+    return Kappas(float(stars.mean()), float(stars.std(ddof=1) / np.sqrt(runs)), float(least.min()), runs, rounds)
+
+
+def begun(env: Any, *, runs: int, rounds: int, seed: int) -> Iterator[tuple[SphereRun, np.ndarray]]:
+    """Each of the first runs, and the contexts X (n, K, d) of its first rounds. X is written over by the next run."""
     X = np.empty((rounds, env.arms, env.dim))
     for i in range(runs):
         run = env.start(streams.stream(seed, i, "instance"))
         base.fill(env, run, streams.stream(seed, i, "contexts"), X, t=1)
-        stars[i], least[i] = env.kappa_star(run, X), env.kappa(X)
-    return Kappas(float(stars.mean()), float(stars.std(ddof=1) / np.sqrt(runs)), float(least.min()), runs, rounds)
+        yield run, X

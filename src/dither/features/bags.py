@@ -1,6 +1,7 @@
 """Fields that are texts: bags of words, hashed or with a vocabulary."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,12 +11,9 @@ import numpy as np
 from dither.features import hashing, kind, transformers, values
 
 
-def _bag(value: Any) -> dict[str, int]:
+def _bag(value: Any) -> Counter[str]:
     """How often each word comes."""
-    bag: dict[str, int] = {}
-    for word in values.words(value):
-        bag[word] = bag.get(word, 0) + 1
-    return bag
+    return Counter(values.words(value))
 
 
 @dataclass(frozen=True)

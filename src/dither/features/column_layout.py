@@ -53,7 +53,7 @@ def lay_out(
     names, pairs = [INTERCEPT] * intercept, [(0, 0)] * intercept
     for term in [*((name,) for name in columns_of), *crosses]:
         c, a = (tuple(name for name in term if (name,) in place) for place in (of_left, of_right))
-        names += _product_names([columns_of[name] for name in (*c, *a)])
+        names += map("*".join, itertools.product(*(columns_of[name] for name in (*c, *a))))
         pairs += [(i, j) for i in _range(of_left[c]) for j in _range(of_right[a])]
     if form == "hybrid":
         shared = intercept + context  # so many columns come first, which are of the context alone
@@ -96,10 +96,6 @@ def _side(fields: Fields, crosses: Sequence[Sequence[str]], *, slots: int) -> tu
         products.append((place[here], parts))
     names = tuple(name for name, _ in fields)
     return Side(names, tuple(place[name,] for name in names), tuple(products), of_slots, end), place
-
-
-def _product_names(blocks: Sequence[list[str]]) -> list[str]:
-    return ["*".join(parts) for parts in itertools.product(*blocks)]
 
 
 def _range(place: slice) -> range:

@@ -207,7 +207,8 @@ class Features:
     def check(self, other: "Features", *, what: str, whose: str) -> None:
         """Raise ValueError, naming what differs, unless the other Features make the same X.
 
-        what, whose : how the error calls the others and the owner of these, "features=" and "the bandit in b.npz"
+        what : how the error calls the other Features, such as "features="
+        whose : how it calls the owner of these, such as "the bandit in b.npz"
         """
         if other.fingerprint != self.fingerprint:
             raise ValueError(

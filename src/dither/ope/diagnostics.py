@@ -66,7 +66,7 @@ def complaints(estimate: Estimate, *, has_P: bool, certain: float) -> list[tuple
 
     has_P : whether P is known; certain : mean of `contributions.certain_gap`
     """
-    said: list[tuple[type[Warning], str]] = []
+    faults: list[tuple[type[Warning], str]] = []
     if certain > 1e-3 or thin(estimate, has_P=has_P):
         how = (
             "by P"
@@ -76,33 +76,33 @@ def complaints(estimate: Estimate, *, has_P: bool, certain: float) -> list[tuple
             else f"the mean weight is {estimate.weight_mean:.4g}, not 1"
         )
         rarely = "" if certain > 1e-3 else ", or shows too rarely"
-        said.append((warn.SupportWarning, (
+        faults.append((warn.SupportWarning, (
             f"missing support: about {estimate.unsupported:.3g} of the new policy is on arms that the log could not "
             f"show{rarely} ({how}); no weighting can tell their value. Log with floor=, or judge a policy closer to "
             f"the logging one"
         )))  # fmt: skip
     elif estimate.ess == 0:
-        said.append((warn.SupportWarning, (
+        faults.append((warn.SupportWarning, (
             "missing support: no row shows what the new policy would, all weights are 0. Log with floor=, or judge a "
             "policy closer to the logging one"
         )))  # fmt: skip
     elif estimate.weight_test < DOUBT and not few(estimate):
-        said.append((warn.SupportWarning, (
+        faults.append((warn.SupportWarning, (
             f"the weights do not average 1: {estimate.weight_mean:.4g} (P = {estimate.weight_test:.1g}). The logged "
             f"propensities are not those of the arms shown, or Q is of other rows: check both"
         )))  # fmt: skip
     if estimate.ess > 0 and few(estimate):
-        said.append((warn.WeightWarning, (
+        faults.append((warn.WeightWarning, (
             f"few rows carry it all: {estimate.ess:.1f} effective of {estimate.n}, largest weight "
             f"{estimate.weight_max:.3g}. Clip or shrink the weights (clipped_ips, switch_dr, dros), log with a larger "
             f"floor=, or gather more data"
         )))  # fmt: skip
     if estimate.drift < DOUBT:
-        said.append((warn.DriftWarning, (
+        faults.append((warn.DriftWarning, (
             f"the weighted rewards drift over time (P = {estimate.drift:.1g}): one value does not describe them. "
             f"Evaluate shorter periods, or the recent one, with mask="
         )))  # fmt: skip
-    return said
+    return faults
 
 
 def quiet(estimate: Estimate) -> list[tuple[type[Warning], str]]:
@@ -120,6 +120,6 @@ def quiet(estimate: Estimate) -> list[tuple[type[Warning], str]]:
 
 def warn_of(estimate: Estimate, evidence: Evidence, *, stacklevel: int, who: str = "") -> None:
     """Warn of what is wrong with an estimate. who : begins each message; stacklevel : of `warnings.warn`."""
-    said = complaints(estimate, has_P=evidence.has_P, certain=evidence.certain)
-    for category, message in said or quiet(estimate):
+    faults = complaints(estimate, has_P=evidence.has_P, certain=evidence.certain)
+    for category, message in faults or quiet(estimate):
         warnings.warn(who + message, category, stacklevel=stacklevel)

@@ -37,7 +37,7 @@ class EvaluationNumbers:
 
     estimates: dict[tuple[str, str], Estimate]  # (policy, estimator); the first is (LOGGING, "mean")
     gaps: tuple[Gap, ...]  # to the logging policy and to the first policy
-    known: dict[str, bool]  # policy -> whether every row says which arms could not be shown
+    has_P: dict[str, bool]  # policy -> whether every row says which arms could not be shown
     certain: dict[str, float]  # policy -> its mass on arms that, as the log says, could not be shown
     kinds: dict[str, frozenset[str]]  # of each policy's probabilities; LOGGING: of the logged propensities
     report: Report  # rows read, used, left out, findings

@@ -7,7 +7,6 @@ rows alone. The estimators for adaptive logs need this (`stabilised`): predictio
 The regressor sees a row and an arm as [x, one-hot of the arm], as [x, features of the arm], or as X[i, k] itself.
 """
 
-import importlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
@@ -160,10 +159,7 @@ def fitted(estimator: Any, x: np.ndarray, y: np.ndarray, s: np.ndarray | None = 
 
 def sklearn(module: str) -> Any:
     """A module of scikit-learn, imported where it is used. Raises ImportError, with the cure, where it is missing."""
-    try:
-        return importlib.import_module(f"sklearn.{module}")
-    except ImportError:
-        raise errors.missing_extra("scikit-learn", extra="ope") from None
+    return errors.imported(f"sklearn.{module}", "scikit-learn", extra="ope")
 
 
 def _checked(r: Any, a: Any, X: Any, arms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -26,6 +26,7 @@ from dither.ope.verdicts import Verdict
 
 AHEAD = "2 * n_jobs"  # pieces that are read before their answers are there, as joblib writes it
 INTERVALS = intervals.OF_LOGS
+ALONE = Workers()
 
 
 class Evaluation(EvaluationNumbers):
@@ -148,7 +149,7 @@ def evaluate(
         bounds = Option("reward_range", means="(low, high)")
         raise Refused("bounds for missing rewards need to know what they can be: ", bounds)
     errors.at_least("draws", draws, 1)
-    workers = None if (backend, jobs, scheduler) == ("loky", 1, None) else Workers(backend, jobs, scheduler)
+    workers = Workers(backend, jobs, scheduler)
     if model is not None and predictions is not None:
         raise Refused("give ", Option("predictions"), " or ", Option("model"), ", not both")
     column = fitting.COLUMN if model is not None else predictions
@@ -177,7 +178,7 @@ def _evaluated(
     reading: Reading,
     question: Question,
     how: IntervalSettings,
-    workers: Workers | None,
+    workers: Workers,
     on_progress: Callable[[int, int], object],
 ) -> Evaluation:
     """Read the log and judge it."""
@@ -190,7 +191,7 @@ def _evaluated(
     elif file is not None:
         pieces = file.pieces(question.columns, rows=rows)
     evaluation = judged(
-        pieces.each, question, how, workers=workers if pieces.rows > rows else None,
+        pieces.each, question, how, workers=workers if pieces.rows > rows else ALONE,
         on_progress=lambda done: on_progress(done, pieces.rows),
     )  # fmt: skip
     if file is not None and file.rules.streamed is not None:
@@ -223,10 +224,10 @@ def judged(
     question: Question,
     how: IntervalSettings | None = None,
     *,
-    workers: Workers | None = None,
+    workers: Workers = ALONE,
     on_progress: Callable[[int], object] = lambda rows: None,
 ) -> Evaluation:
-    """Sum the pieces, in order, and judge the sums. workers : None: this process alone.
+    """Sum the pieces, in order, and judge the sums.
 
     on_progress is called with the number of rows read. The same pieces give the same bits, whoever sums them up with
     the same BLAS and processor. Other pieces of the same log give the same numbers up to rounding. Raises ValueError
@@ -244,10 +245,10 @@ def judged(
 
 
 def _answers(
-    pieces: Iterable[Logged], question: Question, workers: Workers | None
+    pieces: Iterable[Logged], question: Question, workers: Workers
 ) -> Iterator[tuple[PieceSums | None, Report]]:
     """The answers, in the order of the pieces. Memory holds a few pieces for each worker."""
-    if workers is None or workers.alone:
+    if workers.alone:
         return (answer(piece, question) for piece in pieces)
     # NumPy lets threads run in parallel, without copies. The Python code of a bandit does not, so it needs processes
     threads = workers.backend == "loky" and not any(isinstance(policy, Saved) for policy in question.policies)
@@ -262,14 +263,14 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
     places: dict[str, int] = {}  # of each policy's first estimate
     for j, (who, _) in enumerate(sums.names):
         places.setdefault(who, j)
-    support = dict(zip(names, part.support, strict=True))
+    has_P = {who: facts.has_P for who, facts in part.facts.items()}
     certain = {who: sums.certain(places[who]) for who in names}
     draws = partial.resample(sums, seed=how.seed, times=how.resamples) if how.interval == "bootstrap" else None
     estimates = partial.estimates(sums, warn=False, draws=draws, **vars(how))
     tallies = {who: sums.tallies[j] for who, j in places.items()}
     events = _few(tallies, how) if sums.clusters is None else {}
     for (who, by), e in estimates.items():
-        lost = unsupported(e.weight_mean, certain.get(who, 0.0), has_P=support.get(who, True))
+        lost = unsupported(e.weight_mean, certain.get(who, 0.0), has_P=has_P.get(who, True))
         ends, method = e.interval, e.interval_method
         if who in events and events[who].held and e.method != "dm":
             ends = intervals.hull(ends, _unseen(who, tallies[who], how, how.level))
@@ -289,16 +290,16 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
     return Evaluation(
         estimates=estimates,
         gaps=tuple(gaps),
-        known=support,
+        has_P=has_P,
         certain=certain,
-        kinds=dict(zip([LOGGING, *names], part.kinds, strict=True)),
+        kinds={LOGGING: part.kinds} | {who: facts.kinds for who, facts in part.facts.items()},
         report=report,
         how=how,
         blocks=(len(sums.blocks.n), sums.blocks.width) if sums.blocks is not None else (0, 0),
         clusters=None if sums.clusters is None else len(sums.clusters.n),
         checked=part.checked,
-        rounding=dict(zip(names, part.rounding, strict=True)),
-        expected={who: sums.total**2 / x for who, x in zip(names, part.second, strict=True)},
+        rounding={who: facts.rounding for who, facts in part.facts.items()},
+        expected={who: sums.total**2 / facts.second for who, facts in part.facts.items()},
         saved=tuple(policy.name for policy in question.policies if isinstance(policy, Saved)),
         events=events,
     )

@@ -85,7 +85,7 @@ class Delays:
 def delays(decided: Any, came: Any, *, now: Any, weight: Any = None) -> Delays:
     """The estimate of Kaplan and Meier. A decision without a reward says only that its delay is more than its age.
 
-    Of decisions older than any, it cannot tell: beyond the largest age the share stands still.
+    It says nothing of delays above the largest age: there the share stands still.
     """
     _, delay, age, _ = _read(np.zeros(np.shape(decided)), decided, came, now, None)
     s, there = _weights(weight, len(age)), delay <= age

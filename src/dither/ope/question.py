@@ -78,17 +78,27 @@ class Question:
         return _counted(logged, self).usable(missing=self.missing, invalid=self.invalid, duplicates=self.duplicates)
 
 
+class PolicyFacts(NamedTuple):
+    """What some rows say of a policy besides its sums. The facts of parts of a log add up."""
+
+    has_P: bool  # whether every row says how much of it is on arms that could not be shown
+    kinds: frozenset[str]  # of its probabilities
+    rounding: float  # how far its weights may be off, as columns hold few digits
+    second: float  # Σs²φ (`diagnostics.expected_rows`); NaN where a row does not say it
+
+    def plus(self, other: "PolicyFacts") -> "PolicyFacts":
+        """The facts of the rows of both."""
+        rounding, second = max(self.rounding, other.rounding), self.second + other.second
+        return PolicyFacts(self.has_P and other.has_P, self.kinds | other.kinds, rounding, second)
+
+
 class PieceSums(NamedTuple):
     """The answer of some rows. The answers of parts of a log add up."""
 
     sums: partial.Sums  # its names: (policy, estimator)
     checked: int  # rows whose logged probabilities say what the propensity must be (`log.check`)
-    support: tuple[
-        bool, ...
-    ]  # of each policy: whether every row says how much of it is on arms that could not be shown
-    kinds: tuple[frozenset[str], ...]  # of the log's propensities, then of each policy's
-    rounding: tuple[float, ...]  # of each policy: how far its weights may be off, as columns hold few digits
-    second: tuple[float, ...]  # of each policy: Σs²φ (`diagnostics.expected_rows`); NaN where a row does not say it
+    kinds: frozenset[str]  # of the log's propensities
+    facts: dict[str, PolicyFacts]  # name of a policy -> what the rows say of it
 
 
 @np.errstate(all="ignore")
@@ -105,14 +115,8 @@ def add(a: PieceSums | None, b: PieceSums | None) -> PieceSums | None:
     """The answer of the rows of both. The rows of a come first."""
     if a is None or b is None:
         return a if b is None else b
-    return PieceSums(
-        partial.merge(a.sums, b.sums),
-        a.checked + b.checked,
-        tuple(x and y for x, y in zip(a.support, b.support, strict=True)),
-        tuple(x | y for x, y in zip(a.kinds, b.kinds, strict=True)),
-        tuple(map(max, a.rounding, b.rounding)),
-        tuple(x + y for x, y in zip(a.second, b.second, strict=True)),
-    )
+    facts = {name: mine.plus(b.facts[name]) for name, mine in a.facts.items()}
+    return PieceSums(partial.merge(a.sums, b.sums), a.checked + b.checked, a.kinds | b.kinds, facts)
 
 
 def _counted(logged: Logged, question: Question) -> Logged:
@@ -271,7 +275,7 @@ def _sums(piece: Piece) -> PieceSums:
     full = 0 if piece.P is None else int(np.count_nonzero(~piece.silent))
     base = find("ips")(piece.of_shown(PolicyRows(logged.p), LOGGING)._replace(p_se=None), None)
     terms = {BASE: replace(base, bounded=Bounded("weighted", 1.0))}
-    facts: list[tuple[bool, frozenset[str], float, float]] = []
+    facts: dict[str, PolicyFacts] = {}
     for policy in question.policies:
         shown = policy.shown(logged)
         rows = piece.of_shown(shown, policy.name)
@@ -279,15 +283,14 @@ def _sums(piece: Piece) -> PieceSums:
             every = piece.of_all(rows, shown, estimator, policy.name)
             terms[policy.name, estimator.name] = estimator.rule(every, estimator.setting)
         off = max(_rounding(logged.p, logged.p), _rounding(shown.q, logged.p))
-        facts.append((shown.Q is not None and full == len(logged), frozenset({shown.kind}), off, piece.second(shown)))
+        has_P = shown.Q is not None and full == len(logged)
+        facts[policy.name] = PolicyFacts(has_P, frozenset({shown.kind}), off, piece.second(shown))
     sums = partial.sums(terms, numbers=logged.numbers, cluster=piece.labels(), keep=question.keep)
     if not np.all(np.isfinite(sums.squares)):
         raise ValueError(
             "rewards times weights are too large for float64, their squares overflow: scale the rewards down"
         )
-    columns: Any = zip(*facts, strict=True) if facts else ((),) * 4
-    support, kinds, rounding, moments = columns
-    return PieceSums(sums, full if logged.kind == "exact" else 0, support, (piece.kinds, *kinds), rounding, moments)
+    return PieceSums(sums, full if logged.kind == "exact" else 0, piece.kinds, facts)
 
 
 def _rounding(x: np.ndarray, p: np.ndarray) -> float:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from scipy import special
 
 from dither import links
 from dither.base import arrays, errors, streams
@@ -212,9 +213,7 @@ class ScoreSoftmax:
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """X (n, K, d) -> (n, K)."""
-        s = X @ np.asarray(self.theta) / self.temperature
-        e = np.exp(s - np.max(s, axis=-1, keepdims=True))
-        return e / np.sum(e, axis=-1, keepdims=True)
+        return special.softmax(X @ np.asarray(self.theta) / self.temperature, axis=-1)
 
 
 @runtime_checkable
@@ -240,10 +239,10 @@ def uniform(X: np.ndarray) -> np.ndarray:
 
 def probabilities(policy: Any, X: np.ndarray) -> np.ndarray:
     """The choice probabilities of a policy, whatever it is: X (n, K, d) -> (n, K)."""
+    if isinstance(policy, Propensive):  # first: a bandit has both, and its `probabilities` takes a request
+        return checked(policy.propensities(X), X.shape[:-1])
     if isinstance(policy, TellsProbabilities):
         return checked(policy.probabilities(X), X.shape[:-1])
-    if isinstance(policy, Propensive):
-        return checked(policy.propensities(X), X.shape[:-1])
     if not callable(policy):
         raise TypeError(
             f"a policy must be a function of X, or have the method 'probabilities' or 'propensities', or be the table "

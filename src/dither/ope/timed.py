@@ -131,20 +131,20 @@ class Timed:
 
     def notes(self) -> list[str]:
         """What a reader must know of the values."""
-        said = []
+        texts = []
         if self.half_life is not None:
-            said.append(
+            texts.append(
                 f"Values are weighted means over time, half-life {_length(self.half_life)}: the intervals are for "
                 "these means, and do not hold for how far a value moves meanwhile."
             )
         if self.window is not None:
-            said.append(f"Values are means over the last {_length(self.window)}: the intervals are for these means.")
+            texts.append(f"Values are means over the last {_length(self.window)}: the intervals are for these means.")
         if self.horizon is not None and self.late == "weighted":
-            said.append(
+            texts.append(
                 f"Rewards count within {_length(self.horizon)}. One that came late counts for younger rows too, which "
                 "could not show it yet: right where the world stands still."
             )
-        return said
+        return texts
 
 
 def in_order(logged: Logged) -> None:

@@ -70,44 +70,44 @@ class Tuned:
     def says(self) -> list[str]:
         """What was found, in sentences."""
         _, judged, last = self.rows
-        said = [
+        texts = [
             f"Of {len(self.tried)} settings, {self.best} has the highest {self.value.method.upper()} estimate on "
             f"{judged:,} rows that chose."
         ]
         thin = [str(one.spec) for one in self.tried if one.unsupported]
         if len(thin) == len(self.tried) - 1:
-            said.append("It is the only one that the log can judge.")
+            texts.append("It is the only one that the log can judge.")
         elif len(self.tied) > 1:
             names = ", ".join(str(spec) for spec in self.tied if spec != self.best)
-            said.append(f"The log cannot tell it apart from {names}: the paired intervals hold 0.")
+            texts.append(f"The log cannot tell it apart from {names}: the paired intervals hold 0.")
         else:
-            said.append("It is above all others by more than the error of the paired comparisons.")
-        said += [f"{name} is left out, since it ended with an error: {why}" for name, why in self.failed.items()]
+            texts.append("It is above all others by more than the error of the paired comparisons.")
+        texts += [f"{name} is left out, since it ended with an error: {why}" for name, why in self.failed.items()]
         if len(thin) == len(self.tried):
-            said.append(
+            texts.append(
                 "The log has too little of what any setting would show, so no estimate is sure: log with a floor, or "
                 "log more."
             )
         elif thin:
-            said.append(f"Not judged, as the log has too little of what it would show: {', '.join(thin)}.")
+            texts.append(f"Not judged, as the log has too little of what it would show: {', '.join(thin)}.")
         few = next((tally for one in self.tried if intervals.few(tally := _tally(one.estimate))), None)
         if few is not None:
-            said.append(
+            texts.append(
                 f"Few rewards of the rows that chose differ from {few.values[int(np.argmax(few.mass))]:g}, so these "
                 "rows tell little: where all rewards are 0 and 1, or two values, the intervals hold for those that "
                 "were not seen."
             )
-        said.append(
+        texts.append(
             f"Chosen: {self.chosen}. Of the settings whose interval excludes a loss above {self.loss:.2g} a decision "
             "against the best, it explores most. What exploring teaches for later rounds is not in these numbers."
         )
         low, high = self.value.interval
-        said.append(
+        texts.append(
             f"On {last:,} later rows, which had no part in the choice, it earns {self.value.value:.4g} [{low:.4g}, "
             f"{high:.4g}] a decision; against what ran {self.gain.value:+.4g} [{self.gain.interval[0]:+.4g}, "
             f"{self.gain.interval[1]:+.4g}]: {self._verdict()}."
         )
-        return said
+        return texts
 
     def _verdict(self) -> str:
         if why := _why_not(self.value):

@@ -47,7 +47,7 @@ def _verdict(evaluation: EvaluationNumbers, policy: str) -> tuple[str, str]:
     rounding = evaluation.rounding[policy]
     if evaluation.certain[policy] <= SHARE and _off(estimate) <= rounding:
         return "same", f"the same as what ran, in every row of this log (by {by})."
-    has_P, certain = evaluation.known[policy], evaluation.certain[policy]
+    has_P, certain = evaluation.has_P[policy], evaluation.certain[policy]
     why = unsupported(estimate, has_P=has_P, certain=certain, rounding=rounding)
     if not why and estimate.method != "dm" and evaluation.expected[policy] < _enough(estimate.n):
         promised, there = (_effective(x) for x in (evaluation.expected[policy], estimate.ess))
@@ -68,11 +68,11 @@ def _verdict(evaluation: EvaluationNumbers, policy: str) -> tuple[str, str]:
     excludes = low > 0 or high < 0
     if not rare and (max(-low, high) <= least or (excludes and abs(gap.value) <= least)):
         return "same", f"the same as what ran, to the rounding of this log (by {by})."
-    said = f"{number(abs(gap.value), high - low)} {_ends(gap)}"
+    size = f"{number(abs(gap.value), high - low)} {_ends(gap)}"
     if low > 0:
-        return "better", f"better than what ran: {said} more reward a decision (by {by})."
+        return "better", f"better than what ran: {size} more reward a decision (by {by})."
     if high < 0:
-        return "worse", f"worse than what ran: {said} less reward a decision (by {by})."
+        return "worse", f"worse than what ran: {size} less reward a decision (by {by})."
     why = _rare(evaluation, rare) if rare else _wanted(gap)
     if evaluation.unknown:
         why = f"{evaluation.unknown:,} rewards are missing, and what they were can turn it"
@@ -124,60 +124,60 @@ def _enough(n: int) -> float:
 
 def notes(evaluation: EvaluationNumbers) -> list[str]:
     """What a reader must know besides: kinds of propensities, warnings, how intervals were made."""
-    said, how, events = [], evaluation.how, evaluation.events
+    texts, how, events = [], evaluation.how, evaluation.events
     kinds = evaluation.kinds[LOGGING]
     if kinds != {"exact"}:
         listed = errors.listed(sorted(kinds))
-        said.append(f"The logged propensities are {listed}; Monte Carlo errors widen the intervals.")
+        texts.append(f"The logged propensities are {listed}; Monte Carlo errors widen the intervals.")
     if "estimated" in kinds:
-        said.append("The intervals take estimated propensities as known: what that hides is not in them.")
+        texts.append("The intervals take estimated propensities as known: what that hides is not in them.")
     drawn = [policy for policy in evaluation.policies if "monte_carlo" in evaluation.kinds[policy]]
     if drawn:
         listed = errors.listed(drawn)
-        said.append(f"The probabilities of {listed} are Monte Carlo: unbiased, and their error is in the intervals.")
-    said += [_own_weights(evaluation), *_changed(evaluation)]
+        texts.append(f"The probabilities of {listed} are Monte Carlo: unbiased, and their error is in the intervals.")
+    texts += [_own_weights(evaluation), *_changed(evaluation)]
     if evaluation.unknown:
         missing = f"{evaluation.unknown:,} rewards are missing"
-        said.append(f"{missing}: the intervals hold whatever they were in the range that was given.")
-    said += [] if evaluation.timed is None else evaluation.timed.notes()
+        texts.append(f"{missing}: the intervals hold whatever they were in the range that was given.")
+    texts += [] if evaluation.timed is None else evaluation.timed.notes()
     if len(evaluation.periods) > 1:
-        said += [_moved(evaluation, policy) for policy in evaluation.policies]
-    said += [f"{policy}: {LEARNT}." for policy in evaluation.saved]
+        texts += [_moved(evaluation, policy) for policy in evaluation.policies]
+    texts += [f"{policy}: {LEARNT}." for policy in evaluation.saved]
     for policy in evaluation.policies:
-        said += [f"{policy}: {text}." for text in _complaints(evaluation, policy)]
+        texts += [f"{policy}: {text}." for text in _complaints(evaluation, policy)]
     if how.interval == "bootstrap":
         many, rows = evaluation.blocks
         units = f"{many:,} blocks of {rows:,} successive rows" if rows > 1 else "rows"
         units = f"{evaluation.clusters:,} clusters" if evaluation.clusters else units
-        said.append(f"The bootstrap draws {how.resamples:,} times, {units}.")
+        texts.append(f"The bootstrap draws {how.resamples:,} times, {units}.")
     elif evaluation.clusters:
-        said.append(f"The intervals allow for dependence within {evaluation.clusters:,} clusters.")
+        texts.append(f"The intervals allow for dependence within {evaluation.clusters:,} clusters.")
     if events:
         held = all(one.held for one in events.values())
-        said.append(
+        texts.append(
             f"Few rewards differ from the others for {errors.listed([named(who) for who in events])}: their intervals "
             f"are widened to hold for events that these rows do not show"
             + ("." if held else ", where --reward-range says what can come.")
         )
     came, gone = events.get(LOGGING), evaluation.report.left_out.get("no reward came", 0)
     if gone and came is not None and len(came.tally.values) == 1:
-        said.append(only(gone, evaluation.report.used, came.tally.values[0], cure="--missing 0"))
+        texts.append(only(gone, evaluation.report.used, came.tally.values[0], cure="--missing 0"))
     count = len(evaluation.policies)
     if count > 1 and how.level < 1:
-        said.append(
+        texts.append(
             f"{count} policies are judged, each by its own {how.level:.0%} interval: about "
             f"{count * (1 - how.level):.2g} of them are called better or worse by chance alone, and the best of them "
             "looks better than it is."
         )
     if how.interval in BOUNDED:
-        said.append(f"Paired differences have normal intervals; those of the values are {how.interval}.")
-    return said
+        texts.append(f"Paired differences have normal intervals; those of the values are {how.interval}.")
+    return texts
 
 
 def _complaints(evaluation: EvaluationNumbers, policy: str) -> list[str]:
     """What `dither.ope` would warn of, without what the verdict already says."""
     estimate = evaluation.estimates[policy, evaluation.estimators[0]]
-    has_P, certain = evaluation.known[policy], evaluation.certain[policy]
+    has_P, certain = evaluation.has_P[policy], evaluation.certain[policy]
     complaints = diagnostics.complaints(estimate, has_P=has_P, certain=certain)
     return [text.replace(", with mask=", "") for category, text in complaints if category is not SupportWarning]
 
@@ -310,9 +310,9 @@ def _rare(evaluation: EvaluationNumbers, rare: list[str]) -> str:
     rows = sum(tally.shown)
     others = rows - tally.shown[common]
     which = "rewards" if rare[0] == LOGGING else "rewards that it would have had"
-    said = f"{'none' if not others else f'only {others:,}'} of the {rows:,} {which} differ{'s' * (others <= 1)} from "
-    said += f"{tally.values[common]:g}"
+    text = f"{'none' if not others else f'only {others:,}'} of the {rows:,} {which} differ{'s' * (others <= 1)} from "
+    text += f"{tally.values[common]:g}"
     if not event.held:
-        return f"{said}, and nothing says what others there could have been: say it with --reward-range LOW HIGH"
+        return f"{text}, and nothing says what others there could have been: say it with --reward-range LOW HIGH"
     low, high = intervals.span(tally, evaluation.how.reward_range) or (0.0, 1.0)
-    return f"{said}; the interval holds for rewards from {low:g} to {high:g} that these rows do not show"
+    return f"{text}; the interval holds for rewards from {low:g} to {high:g} that these rows do not show"

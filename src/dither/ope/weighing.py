@@ -9,8 +9,8 @@
 φ_t and σ_t² ask for round t's policy at earlier contexts. Where that is passed (`policies`, one for each batch in which
 the policy stood still), they are means over the rows before the batch, for σ² with importance weights. Else φ_t is the
 mean over the last half of the rounds before t of what those rounds' own policies had: right where the policy changes
-slowly (σ_t² is not to be had so: the weights follow single large terms, and intervals came out twice as wide). Before
-anything is known φ = K.
+slowly. σ_t² cannot be had from such a mean: the weights follow single large terms, and intervals came out twice as
+wide. Before anything is known φ = K.
 
 Hadad, Hirshberg, Zhan, Wager, Athey 2021 ("Confidence intervals for policy evaluation in adaptive experiments") write
 h_t² φ_t = λ_t (1 - Σ_{s<t} h_s² φ_s). Their constant allocation, λ_t = 1/(1 + T - t), is stablevar. Their two-point

@@ -47,10 +47,7 @@ class Results:
 
     def table(self, *, realised: bool = False) -> Any:
         """A polars frame with columns algorithm, run, round, regret; and realised if asked (extra "experiments")."""
-        try:
-            import polars
-        except ImportError:
-            raise errors.missing_extra("polars", extra="experiments") from None
+        polars = errors.imported("polars", "polars", extra="experiments")
         A, R, P = self.regret.shape
         columns = {
             "algorithm": np.repeat(np.array(self.algorithms), R * P),

@@ -13,7 +13,7 @@ DRAWN = {"sample": 1, "perturb": 2, "gram_sample": 2, "hessian_sample": 1}  # ab
 RTOL = 1e-6  # of products of matrices that were inverted
 
 
-class _Asked(NamedTuple):
+class _Question(NamedTuple):
     """A model, what it knows and what it is asked."""
 
     model: Any
@@ -59,8 +59,8 @@ def scores(case: Trial) -> None:
     """The scores of θ̂ are the means, and the scores of any θ are x'θ."""
     if "scores" not in case.model.abilities:
         return
-    model, state, X = asked = _known(case, {"scores"})
-    theta = asked.theta
+    model, state, X = question = _question(case, {"scores"})
+    theta = question.theta
     answer, wanted = model.scores(theta, X), model.mean(state, X)
     require(
         close(answer, wanted, rtol=case.rtol, atol=case.rtol),
@@ -81,9 +81,9 @@ def scores(case: Trial) -> None:
 def sample(case: Trial) -> None:
     """What is drawn has its shape and no mean, and a sample of θ has the variance of the score, the squared width."""
     drawing = [name for name in DRAWN if name in case.model.abilities]
-    model, state, X = asked = _known(case, {*drawing, "scores", "width"})
+    model, state, X = question = _question(case, {*drawing, "scores", "width"})
     for name in drawing:
-        shape = asked.theta.shape if name in ("sample", "perturb") else (case.dim,)
+        shape = question.theta.shape if name in ("sample", "perturb") else (case.dim,)
         zero = np.asarray(methodcaller(name, state, np.zeros(DRAWN[name] * case.ambient))(model))
         require(
             zero.shape == shape and not zero.any(),
@@ -106,7 +106,7 @@ def logdet(case: Trial) -> None:
     if "logdet" not in case.model.abilities:
         return
     for learnt in (False, True):
-        model, state, _ = _known(case, {"logdet"}, learnt=learnt)
+        model, state, _ = _question(case, {"logdet"}, learnt=learnt)
         answer = np.asarray(model.logdet(state))
         require(
             answer.shape == () and (answer > case.rtol if learnt else np.abs(answer) <= case.rtol),
@@ -116,7 +116,7 @@ def logdet(case: Trial) -> None:
         )
 
 
-def _known(case: Trial, needs: set[str], *, learnt: bool = True) -> _Asked:
+def _question(case: Trial, needs: set[str], *, learnt: bool = True) -> _Question:
     """The model after some rewards, by its own methods, and arms; of a model on features of its own, what is beneath.
 
     needs : the abilities that are to be asked
@@ -125,5 +125,5 @@ def _known(case: Trial, needs: set[str], *, learnt: bool = True) -> _Asked:
     X, r = case.lesson()
     for i in range(len(X) if learnt else 0):
         state = case.taught(state, X[i], r[i], i, rng)
-    now = _Asked(case.model, state, case.asked(1)[0])
-    return _Asked(*case.model.beneath(state, now.X)) if "beneath" in case.model.abilities else now
+    now = _Question(case.model, state, case.asked(1)[0])
+    return _Question(*case.model.beneath(state, now.X)) if "beneath" in case.model.abilities else now

@@ -13,7 +13,7 @@ from dither.base import trees
 from dither.models import adapting
 from dither.testing.ability_checks import logdet, predict, sample, scores, width
 from dither.testing.checking import checker, close, farthest, require
-from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
+from dither.testing.trial import Trial, alike, differing, leaves, read_only, same, twin
 
 SPREADING = policies.EpsGreedy(decay=None, epsilon=0.5)  # asks for means alone, and shows every arm
 
@@ -178,12 +178,8 @@ def seed(case: Trial) -> None:
     for one in (a, b):
         for i in range(len(X)):
             one.update(X[i], r[i], **case.slot(i))
-    changed = differing(leaves(a.state), leaves(b.state))
-    require(
-        changed is None,
-        f"two bandits of one seed know different things ({changed})",
-        cure="Chance comes from the `rng` of `init` and from `chance=` of `update`, which `draw` made; from no other",
-    )
+    cure = "Chance comes from the `rng` of `init` and from `chance=` of `update`, which `draw` made; from no other"
+    alike(a, b, "two bandits of one seed know different things", cure=cure)
 
 
 def save_and_load(case: Trial) -> None:
@@ -199,8 +195,7 @@ def save_and_load(case: Trial) -> None:
             "a NamedTuple under that name",
         )
     b = case.again(a)
-    changed = differing(leaves(a.state), leaves(b.state))
-    require(changed is None, f"the file gives another state ({changed})", cure="The state must hold all that is learnt")
+    alike(a, b, "the file gives another state", cure="The state must hold all that is learnt")
     require(
         repr(a.model) == repr(b.model),
         f"the file gives {b.model!r} for {a.model!r}",
@@ -215,12 +210,8 @@ def save_and_load(case: Trial) -> None:
         )
         for one in (a, b):
             one.update(X[i], r[i], **case.slot(i))
-    changed = differing(leaves(a.state), leaves(b.state))
-    require(
-        changed is None,
-        f"what is learnt after loading differs ({changed})",
-        cure="Whatever `update` depends on is a field of the model or an array of the state",
-    )
+    cure = "Whatever `update` depends on is a field of the model or an array of the state"
+    alike(a, b, "what is learnt after loading differs", cure=cure)
 
 
 def slots(case: Trial) -> None:
@@ -302,7 +293,7 @@ def check_model(
     LookupError for a name of no check. `check_model.checks(...)`, with the same arguments, lists them one by one.
     """
     return Trial(
-        model, policies.Greedy(), type(model).__name__, dim=dim, requests=requests, seed=seed, rtol=rtol, known=known,
+        model, policies.Greedy(), type(model).__name__, dim=dim, requests=requests, seed=seed, rtol=rtol, classes=known,
         env=env, expected=dict(expected_failed_checks or {}),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from dither.deciding import decision
 from dither.deciding import policy as policy_contract
 from dither.testing import probability_checks as stated
 from dither.testing.checking import agree, checker, farthest, require
-from dither.testing.trial import Trial, differing, leaves, read_only, same, twin
+from dither.testing.trial import Trial, alike, differing, leaves, read_only, same, twin
 
 LEADING = "Compute with the last axis as the arms and `...` before it"
 FROM_RNG = "Draw from the `rng` that `draw` is given, and from nothing else"
@@ -169,8 +169,7 @@ def save_and_load(case: Trial) -> None:
         )
         for one in (a, b):
             one.update(lesson[i], r[i], **case.slot(i))
-    changed = differing(leaves(a.state), leaves(b.state))
-    require(changed is None, f"what is learnt after loading differs ({changed})", cure="The state must hold all of it")
+    alike(a, b, "what is learnt after loading differs", cure="The state must hold all of it")
 
 
 def streams(case: Trial) -> None:
@@ -230,7 +229,7 @@ def check_policy(
     """
     return Trial(
         models.Ridge() if model is None else model, policy, type(policy).__name__, dim=dim, draws=draws,
-        requests=requests, seed=seed, rtol=rtol, known=known, env=env, expected=dict(expected_failed_checks or {}),
+        requests=requests, seed=seed, rtol=rtol, classes=known, env=env, expected=dict(expected_failed_checks or {}),
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from dither.models import adapting
 from dither.models.model import Able, Model, begin
 from dither.simulation.simulate import simulate
 from dither.simulation.world import WorldOfRuns
+from dither.testing.checking import require
 
 ARMS = 5  # of a request, where the model has no slots
 
@@ -39,7 +40,7 @@ class Trial:
     requests: int = 40  # requests that differ, and rounds
     seed: int = 0
     rtol: float = 1e-9
-    known: tuple[type, ...] = ()
+    classes: tuple[type, ...] = ()  # that a saved bandit holds, besides those of the model and the policy
     env: Any = None
     expected: Mapping[str, str] = field(default_factory=dict)
 
@@ -157,9 +158,9 @@ class Trial:
     def again(self, bandit: Bandit) -> Bandit:
         """The bandit out of its file."""
         held = (type(value) for value in vars(self.model).values() if is_dataclass(value))  # as `Disjoint` holds one
-        known = (type(self.model), type(self.policy), *held, *self.known)
+        classes = (type(self.model), type(self.policy), *held, *self.classes)
         whole = self.whole.fingerprint() is None
-        return from_bytes(bandit.to_bytes(), known=known, model=None if whole else self.model)
+        return from_bytes(bandit.to_bytes(), known=classes, model=None if whole else self.model)
 
     def world(self) -> Any:
         """An environment whose rewards the model takes."""
@@ -213,6 +214,12 @@ def differing(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> str |
         if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
             return name
     return None
+
+
+def alike(a: Bandit, b: Bandit, says: str, *, cure: str) -> None:
+    """Fail where two bandits do not know the same, to the bit; what is said ends with an array that differs."""
+    changed = differing(leaves(a.state), leaves(b.state))
+    require(changed is None, f"{says} ({changed})", cure=cure)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

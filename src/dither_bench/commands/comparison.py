@@ -1,5 +1,6 @@
 """The command `compare`."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,72 @@ from dither_bench.define import environments, figures
 _LINEAR = environments.describe("linear")
 
 
+@dataclass(frozen=True)
+class EnvironmentChoice:
+    """The environment: its name, and its settings, which are those that are not None."""
+
+    env: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Environment: {errors.either(environments.ENVIRONMENTS)}; FILE.py:NAME for one of your own.",
+            show_default="linear",
+        ),
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="NAME=VALUE",
+            help="A setting of the environment that has no option of its own here; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    data: Annotated[
+        str | None, typer.Option(help="A table as the environment: a CSV or Parquet file, or openml:ID.")
+    ] = None
+    target: Annotated[
+        str | None, typer.Option(help="Column of labels (table).", show_default="openml:ID: the one stated there")
+    ] = None
+    missing: Annotated[
+        str | None, typer.Option(help="Missing values (table): refuse, impute or drop.", show_default="refuse")
+    ] = None
+    preprocessing: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Of the features (table and data sets): {errors.either(datasets.PREPROCESSING)}.",
+            show_default="standard",
+        ),
+    ] = None
+    dim: Annotated[int | None, typer.Option(help="Features d (no data set).", show_default=str(_LINEAR["dim"]))] = None
+    arms: Annotated[int | None, typer.Option(help="Arms K (no data set).", show_default=str(_LINEAR["arms"]))] = None
+    contexts: Annotated[
+        int | None, typer.Option(help="Fixed sets of arms (no data set).", show_default="new arms each round")
+    ] = None
+    norm: Annotated[
+        float | None, typer.Option(help="Length of θ* (no data set).", show_default=str(_LINEAR["norm"]))
+    ] = None
+    noise: Annotated[
+        float | None, typer.Option(help="Sd of the reward noise (linear).", show_default=str(_LINEAR["noise"]))
+    ] = None
+    scale: Annotated[
+        str | None, typer.Option(help="Scaling of the features (digits): standard or unit.", show_default="unit")
+    ] = None
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The environment as data."""
+        settings = {name: value for name, value in vars(self).items() if value is not None}
+        name, options = settings.pop("env", None), settings.pop("option", [])
+        for setting, value in spec.settings(",".join(options)).items():
+            if setting in settings:
+                raise ValueError(f"{setting} is given twice: by --{setting} and by --with")
+            settings[setting] = value
+        table = settings.get("data") is not None
+        if table and name not in (None, "table"):
+            raise ValueError(f"--data is an environment of its own: leave out --env {name}")
+        return environments.describe(name or ("table" if table else "linear"), **settings)
+
+
 @expanded
 def compare(
     *,
@@ -26,52 +93,7 @@ def compare(
             "NAME of one of your own.",
         ),
     ],
-    env: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Environment: {errors.either(environments.ENVIRONMENTS)}; FILE.py:NAME for one of your own.",
-            show_default="linear",
-        ),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="NAME=VALUE",
-            help="A setting of the environment that has no option of its own here; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="A table as the environment: a CSV or Parquet file, or openml:ID.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Column of labels (table).", show_default="openml:ID: the one stated there")
-    ] = None,
-    missing: Annotated[
-        str | None, typer.Option(help="Missing values (table): refuse, impute or drop.", show_default="refuse")
-    ] = None,
-    preprocessing: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Of the features (table and data sets): {errors.either(datasets.PREPROCESSING)}.",
-            show_default="standard",
-        ),
-    ] = None,
-    dim: Annotated[int | None, typer.Option(help="Features d (no data set).", show_default=str(_LINEAR["dim"]))] = None,
-    arms: Annotated[int | None, typer.Option(help="Arms K (no data set).", show_default=str(_LINEAR["arms"]))] = None,
-    contexts: Annotated[
-        int | None, typer.Option(help="Fixed sets of arms (no data set).", show_default="new arms each round")
-    ] = None,
-    norm: Annotated[
-        float | None, typer.Option(help="Length of θ* (no data set).", show_default=str(_LINEAR["norm"]))
-    ] = None,
-    noise: Annotated[
-        float | None, typer.Option(help="Sd of the reward noise (linear).", show_default=str(_LINEAR["noise"]))
-    ] = None,
-    scale: Annotated[
-        str | None, typer.Option(help="Scaling of the features (digits): standard or unit.", show_default="unit")
-    ] = None,
+    world: EnvironmentChoice,
     trying: Trying,
     reference: Reference = None,
     rounds: Annotated[int, typer.Option(help="Horizon.")] = 2000,
@@ -83,25 +105,10 @@ def compare(
     """Compare algorithms on the same contexts and rewards with a reference: LinFP or GLMFP, or else the first."""
     how: dict[str, Any] = dict(look=showing.look, earlier=showing.earlier, out=storing.out, seed=computing.seed)
     how |= computing.how | dict(runs=runs, block=storing.block, accept=showing.accept)
-    settings = {"dim": dim, "arms": arms, "contexts": contexts, "norm": norm, "noise": noise, "scale": scale}
-    settings |= {"data": data, "target": target, "missing": missing, "preprocessing": preprocessing}
-    described = _environment(env, option or [], {k: v for k, v in settings.items() if v is not None})
     swept = trying.sweep or trying.fair or trying.tries is not None
     if swept or any(grids.Grid.parse(text).axes for text in algorithms):
         from dither_bench.commands import sweeping  # SciPy's statistics take their time to import
 
-        sweeping.show(described, algorithms, trying, rounds=rounds, reference=reference, **how)
+        sweeping.show(world.described, algorithms, trying, rounds=rounds, reference=reference, **how)
         return
-    running.show(figures.adhoc(described, algorithms, rounds=rounds, runs=runs, reference=reference), **how)
-
-
-def _environment(name: str | None, options: list[str], settings: dict[str, Any]) -> dict[str, Any]:
-    """The environment as data. settings : those of the options that name them; options : those of --with"""
-    for setting, value in spec.settings(",".join(options)).items():
-        if setting in settings:
-            raise ValueError(f"{setting} is given twice: by --{setting} and by --with")
-        settings[setting] = value
-    table = settings.get("data") is not None
-    if table and name not in (None, "table"):
-        raise ValueError(f"--data is an environment of its own: leave out --env {name}")
-    return environments.describe(name or ("table" if table else "linear"), **settings)
+    running.show(figures.adhoc(world.described, algorithms, rounds=rounds, runs=runs, reference=reference), **how)

@@ -58,20 +58,16 @@ def compute(chosen: Sequence[Figure], *, out: Path, workers: Workers, stop: bool
     console, aside = terminal.console(), terminal.console(stderr=True)
     terminal.said(aside, (sentence for part in parts for sentence in part.of_codes))
     with terminal.interruptible(out / STORE):
-        speeds = _measured(parts, workers)
+        with terminal.progress("calibration") as tell:
+            speeds = calibration.measure((block for part in parts for block in part.blocks), workers, tell=tell)
         _show(console, parts, speeds, workers)
         if stop:
             return
         start = time.monotonic()
-        with terminal.progresses([part.figure.name for part in parts]) as tell:
-            blocks = run.compute(parts, out=out, workers=workers, seconds=speeds.seconds, on_progress=tell)
+        with terminal.progresses([part.figure.name for part in parts]) as show:
+            blocks = run.compute(parts, out=out, workers=workers, seconds=speeds.seconds, on_progress=show)
     if blocks:
         terminal.said(console, [f"Computed {blocks} blocks in {words.duration(time.monotonic() - start)}."])
-
-
-def _measured(parts: Sequence[FigurePlan], workers: Workers) -> Speeds:
-    with terminal.progress("calibration") as tell:
-        return calibration.measure((block for part in parts for block in part.blocks), workers, tell=tell)
 
 
 def _show(console: Console, parts: Sequence[FigurePlan], speeds: Speeds, workers: Workers) -> None:

@@ -57,7 +57,7 @@ def section(
             "rounds": panel.rounds,
             "reference": str(reference(panel)),
             "tables": [words.section(panel, t, values, differences) for t in published.ends(whole, asked_for)],
-            "found": list(_search(request, asked_for, curves, store, beside)),
+            "search": list(_search(request, asked_for, curves, store, beside)),
         }
         for asked_for, panel in zip(whole.panels, figure.panels, strict=True)
     ]
@@ -71,7 +71,7 @@ def section(
         "picture": None if sketch else template.embedded(plots.draw(whole, curves, look)),
         "says": {panel["name"]: panel["tables"][-1].verdict for panel in panels},
         "panels": panels,
-        "made": origin,
+        "origin": origin,
         "accepted": words.accepted(list(origin.accepted)),
     }
 

@@ -1,5 +1,6 @@
 """The commands of the figures that are known: `figures`, `reproduce`, `report`."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,12 +69,10 @@ def reproduce(
     chosen = [figures.select(of, panels=panel, algorithms=algorithm, rounds=rounds) for of in measured]
     if overall.ALL in names:
         chosen = overall.possible(chosen)
-    of_panels: dict[str, Any] = dict(panel=panel, algorithm=algorithm, rounds=rounds, runs=runs, block=storing.block)
-    of_panels |= dict(reference=reference, latex=look.latex, profile=look.profile)
-    if drawn and not chosen and (unread := [name for name, value in of_panels.items() if value]):
-        raise ValueError(
-            f"{errors.listed(drawn)} shows the analysis and has no panels of algorithms: leave out --{unread[0]}"
-        )
+    if drawn and not chosen:
+        of_panels: dict[str, Any] = dict(panel=panel, algorithm=algorithm, rounds=rounds, runs=runs)
+        of_panels |= dict(block=storing.block, reference=reference, latex=look.latex, profile=look.profile)
+        _refuse_options(drawn, of_panels)
     if reference is not None:
         chosen = [figures.against(figure, reference) for figure in chosen]
     out = storing.out
@@ -89,6 +88,14 @@ def reproduce(
         return
     for figure in chosen:
         running.show(figure, look=look, earlier=showing.earlier, **computing.how, **how)
+
+
+def _refuse_options(drawn: Sequence[str], of_panels: Mapping[str, Any]) -> None:
+    """Refuse options of panels where figures of the analysis alone are meant."""
+    if unread := [name for name, value in of_panels.items() if value]:
+        raise ValueError(
+            f"{errors.listed(drawn)} shows the analysis and has no panels of algorithms: leave out --{unread[0]}"
+        )
 
 
 def write_report(

@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from dither.algorithms import Spec, grids
+from dither.algorithms import Spec
 from dither.cli import terminal
 from dither_bench import sweeps
 from dither_bench.commands import running
 from dither_bench.commands.options import Trying
 from dither_bench.define import figures
 from dither_bench.judge import sweep_words, tables, words
-from dither_bench.judge.choices import Choice, SettingsSearch
+from dither_bench.judge.choices import BestSetting, SettingsSearch
 from dither_bench.keep import asked
 from dither_bench.show import outputs
 from dither_bench.show.pictures import PictureLook
@@ -39,9 +39,9 @@ def show(
 
     how : jobs, block and accept, as `run.reproduce` takes them
     """
-    over = sweeps.widened(algorithms, grids.axes(trying.sweep or []))
     size: dict[str, Any] = dict(rounds=rounds, runs=runs)
-    figure = sweeps.searching(env, over, tries=trying.tries, seed=seed, fair=trying.fair, **size)
+    tries: dict[str, Any] = dict(tries=trying.tries, fair=trying.fair)
+    figure = sweeps.searching(env, algorithms, trying.sweep or (), seed=seed, **tries, **size)
     console = terminal.console()
     with running.watched(figure.name, out) as (telling, of_codes):
         search = sweeps.search(figure, out=out, seed=seed, runs=runs, **telling, **how)
@@ -76,7 +76,7 @@ def _every(search: SettingsSearch, values: pl.DataFrame) -> Table:
     return table
 
 
-def _above(choice: Choice, spec: Spec) -> str:
+def _above(choice: BestSetting, spec: Spec) -> str:
     if not choice.gaps:
         return "–"
     if spec not in choice.gaps:

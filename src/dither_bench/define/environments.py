@@ -23,11 +23,7 @@ from dither.base import errors, parts
 
 def digits(scale: str | None = "unit") -> envs.Classification:
     """The handwritten digits that scikit-learn bundles: 1797 rows, 64 features, 10 arms in disjoint slots."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise errors.missing_extra("scikit-learn", extra="experiments") from None
-    X, y = load_digits(return_X_y=True)
+    X, y = errors.imported("sklearn.datasets", "scikit-learn", extra="experiments").load_digits(return_X_y=True)
     return envs.Classification(X, y, scale=scale, name="digits")
 
 

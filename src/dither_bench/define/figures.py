@@ -169,5 +169,5 @@ def _texts(algorithms: Iterable[Spec]) -> Any:
 
 
 def _specs(texts: Iterable[str]) -> tuple[Spec, ...]:
-    """Of what may be gone by now: a file of the user's is not looked at."""
+    """The algorithms of these texts. A file of the user's is not looked at: it may be gone by now."""
     return tuple(dict.fromkeys(map(Spec.shown, texts)))

@@ -52,7 +52,7 @@ class TriedSettings:
 
 
 def tried(specs: Iterable[Spec], varied: Iterable[str] = ()) -> tuple[TriedSettings, ...]:
-    """The groups. varied : the settings that tell specs of one group apart; (): those that differ for one name."""
+    """The groups. varied : the settings that tell specs of one group apart; (): those that vary within an algorithm."""
     specs = tuple(specs)
     names = tuple(varied) or _differing(specs)
     groups: dict[Spec, list[Spec]] = {}
@@ -101,7 +101,7 @@ Gap = tuple[float, float | None, float | None]  # mean, and the ends of its 95 %
 
 
 @dataclass(frozen=True)
-class Choice:
+class BestSetting:
     """The setting of one algorithm that the search found."""
 
     of: TriedSettings
@@ -129,7 +129,7 @@ class SettingsSearch:
     figure: Figure
     seed: int  # of the search
     curves: pl.DataFrame  # as of `tables.curves`
-    choices: tuple[Choice, ...]
+    choices: tuple[BestSetting, ...]
     failed: Mapping[str, str] = field(default_factory=dict)  # setting -> the error that it ended with
 
     @property
@@ -140,7 +140,7 @@ class SettingsSearch:
 
 def choose(
     figure: Figure, panel: Panel, curves: pl.DataFrame, *, failed: Mapping[str, str] | None = None
-) -> list[Choice]:
+) -> list[BestSetting]:
     """The setting of each algorithm with the lowest mean regret at the horizon, over the runs that all of them have.
 
     The first of several with the same mean is taken.
@@ -156,7 +156,7 @@ def choose(
         if not regret.size:
             raise ValueError(f"the settings of {of.base} share no run, so they cannot be compared: run them anew")
         mean, se = float(regret.mean()), tables.standard_error(regret)
-        choices.append(Choice(of, winner, mean, se, regret.size, gaps))
+        choices.append(BestSetting(of, winner, mean, se, regret.size, gaps))
     return choices
 
 

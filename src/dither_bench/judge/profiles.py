@@ -27,6 +27,7 @@ from scipy import stats
 
 from dither.algorithms import Spec
 from dither_bench.define.panels import Figure, reference
+from dither_bench.judge import tables
 from dither_bench.judge.choices import logarithmic
 
 TRIMMED = 0.25  # the share of the runs that an interquartile mean leaves out at each end
@@ -80,9 +81,8 @@ def scores(figure: Figure, curves: pl.DataFrame) -> ProfileScores:
         raise NoProfile(f"there are no results of {figure.name} to make a profile of")
     last: dict[tuple[str, Spec], dict[int, float]] = {}
     for panel in panels:
-        at = curves.filter(panel=panel.name, round=panel.rounds)
         for spec in panel.algorithms:
-            last[panel.name, spec] = dict(at.filter(algorithm=str(spec)).select("run", "regret").iter_rows())
+            last[panel.name, spec] = tables.at(curves, panel, panel.rounds, algorithm=str(spec))
     every = list(dict.fromkeys(spec for panel in panels for spec in panel.algorithms))
     whole = tuple(spec for spec in every if all(last.get((panel.name, spec)) for panel in panels))
     base = {panel.name: reference(panel) for panel in panels}

@@ -7,7 +7,7 @@ import polars as pl
 
 from dither.base import errors
 from dither_bench.judge import words
-from dither_bench.judge.choices import Choice, SettingsSearch
+from dither_bench.judge.choices import BestSetting, SettingsSearch
 
 CAUTION = "The lowest of several looks better than it is: its regret is the one on the fresh runs."
 
@@ -22,7 +22,7 @@ def all_of(search: SettingsSearch, winners: pl.DataFrame, *, seed: int) -> list[
     return [*sentences, *failures(search)]
 
 
-def chosen(choice: Choice, fresh: dict[str, Any] | None, of_search: int, seed: int) -> str:
+def chosen(choice: BestSetting, fresh: dict[str, Any] | None, of_search: int, seed: int) -> str:
     """What was chosen of one algorithm. fresh : its row of the fresh runs; of_search, seed : the two seeds."""
     of, winner = choice.of, choice.winner
     tried = words.with_error({"regret": choice.mean, "se": choice.se})
@@ -42,7 +42,7 @@ def failures(search: SettingsSearch) -> Iterator[str]:
         yield f"{name} ended with an error and is left out: {error}"
 
 
-def _doubts(choice: Choice) -> Iterator[str]:
+def _doubts(choice: BestSetting) -> Iterator[str]:
     of = choice.of
     unlike = [spec for spec in choice.alike if spec not in choice.equal]
     if choice.equal:

@@ -108,7 +108,7 @@ def accepted(names: list[str]) -> str:
 
 
 def earlier(figure: Figure, whole: Figure, *, shown: bool) -> str:
-    """A sentence on what was asked for earlier; empty where it was nothing more. shown : whether the files have it"""
+    """A sentence on what was asked for earlier and not now; empty where there is nothing. shown : in the files too"""
     now = {panel.name: panel.algorithms for panel in figure.panels}
     more = [panel.name for panel in whole.panels if panel.name not in now]
     for panel in whole.panels:

@@ -9,8 +9,8 @@ the fewest features, runs as it will run later, and stops after a small share of
 The algorithms of a block that have the same model are learnt together, which takes less for each. So as many copies of
 the cell run as the block has algorithms with that model, and each took its share of the time.
 
-The looks are after the first rounds, in which things are loaded and set up. A kind that takes less time than it
-is worth to measure is left as `costs` has it. The time is processor time: other programs on the machine do not count.
+The looks are after the first rounds, in which things are loaded and set up. A kind that takes little time is not worth
+a measurement: `costs` alone estimates it. The time is processor time: other programs on the machine do not count.
 """
 
 import collections

@@ -140,7 +140,7 @@ def _section(summary: Summary, reasons: dict[str, str]) -> dict[str, Any]:
         "seed": summary.seed,
         "versions": "; ".join(summary.versions),
         "processor": summary.processor,
-        "made": summary.made,
+        "day": summary.day,
     }
 
 

@@ -44,9 +44,10 @@ Paper = pl.DataFrame  # columns x, mean, se
 
 
 def sketch(figure: Figure, curves: pl.DataFrame, *, band: str = "se") -> dict[str, Any] | None:
-    """Axes, curves and panels, as JSON holds them. None for a figure that is a picture in the page.
+    """Axes, curves and panels, as JSON holds them. None for a figure that the page shows as a picture.
 
-    That is one over anything but rounds or a setting of the environment, such as the settings of the algorithms.
+    A page draws curves over rounds and over a setting of the environment. A figure over anything else, such as the
+    settings of the algorithms, is a picture.
     """
     if figure.x != "round" and not all(figure.x in panel.env for panel in figure.panels):
         return None

@@ -47,7 +47,7 @@ def looks(figure: Figure) -> dict[Spec, dict[str, Any]]:
 
 
 def _taken(wanted: Any, free: list) -> Any:
-    """What is wanted if it is free, or else the first that is free, which is taken then. If none is free: wanted."""
+    """Take what is wanted off the free ones, or else the first of them. Where none is free: what is wanted."""
     if not free:
         return wanted
     taken = wanted if wanted in free else free[0]

@@ -48,7 +48,7 @@ def draw(figure: Figure, scores: ProfileScores, rows: pl.DataFrame, look: Pictur
             says = f"{where(scores)}, {words.over([scores.runs])} of each; band: 95 % at each τ"
             wrapped = textwrap.fill(says, int(width * 72 / (0.55 * size)))
             canvas.suptitle(f"{figure.title}: performance profiles\n{wrapped}", fontsize=size)
-        columns = max(1, min(4, int(width / (0.7 + 0.075 * max(len(shown[spec]) for spec in scores.algorithms)))))
+        columns = strokes.columns([shown[spec] for spec in scores.algorithms], width=width, handle=0.7)
         canvas.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=size - 0.5)
     return canvas
 

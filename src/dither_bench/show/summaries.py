@@ -46,7 +46,7 @@ class Summary:
     code: Mapping[tuple[str, str], tuple[str, ...]]  # panel and algorithm -> fingerprints of the code that ran it
     versions: tuple[str, ...]
     processor: str
-    made: str  # the day of the newest run
+    day: str  # the day of the newest run
 
 
 def of_request(request: FigureRequest, store: Store, *, processor: str) -> Summary | None:
@@ -73,9 +73,8 @@ def of_request(request: FigureRequest, store: Store, *, processor: str) -> Summa
 def write(summary: Summary, folder: Path) -> Path:
     """Write it as NAME.json."""
     figure = summary.figure
-    head = {"figure": figure.name} | {
-        name: getattr(summary, name) for name in ("seed", "versions", "processor", "made")
-    }
+    head = {"figure": figure.name} | {name: getattr(summary, name) for name in ("seed", "versions", "processor")}
+    head["made"] = summary.day
     panels = [
         {"panel": panel.name, "rounds": panel.rounds, "env": dict(panel.env), "code": _codes(summary, panel)}
         for panel in figure.panels
@@ -128,12 +127,8 @@ def _codes(summary: Summary, panel: Panel) -> dict[str, tuple[str, ...]]:
 
 
 def _curve(line: Mapping[str, Any]) -> pl.DataFrame:
-    """One line of the curves as rows."""
-    lists = [name for name in _CURVES if isinstance(line[name], list)]
-    rows = zip(*(line[name] for name in lists), strict=True)
-    frame = pl.DataFrame(list(rows), schema={name: _CURVES[name] for name in lists}, orient="row", strict=False)
-    same = {name: pl.lit(line[name], dtype=_CURVES[name]) for name in _CURVES if name not in lists}
-    return frame.with_columns(**same).select(list(_CURVES))
+    """One line of the curves as rows: what is no list is the same in all of them."""
+    return pl.DataFrame({name: line[name] for name in _CURVES}, schema=_CURVES, strict=False)
 
 
 def _narrowed(figure: Figure, there: set[tuple[str, str]]) -> Figure:

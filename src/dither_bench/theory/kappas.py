@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dither import envs, theory
-from dither.base import streams
-from dither.envs import base
+from dither import envs
+from dither.envs.generalised import begun
 from dither.simulation import simulate
 from dither_bench.theory.part import Measurement, begin, coloured, legends
 from dither_bench.theory.play import Size, fp, setting
@@ -78,13 +77,8 @@ def _fitted(part: Measurement, ax: Any, name: str, size: Size, *, contexts: int 
 
 def kappa_stars(env: envs.Logistic, size: Size, *, seed: int) -> np.ndarray:
     """κ_* of every run, over the rounds that `simulate` shows it: (R,)."""
-    stars: list[Any] = []
-    X = np.empty((size.rounds, env.arms, env.dim))
-    for i in range(size.runs):
-        run = env.start(streams.stream(seed, i, "instance"))
-        base.fill(env, run, streams.stream(seed, i, "contexts"), X, t=1)
-        stars.append(theory.kappa_star(X, run.theta, env.link))
-    return np.array(stars)
+    rounds = begun(env, runs=size.runs, rounds=size.rounds, seed=seed)
+    return np.array([env.kappa_star(run, X) for run, X in rounds])
 
 
 def means_of(values: list[np.ndarray]) -> np.ndarray:
