@@ -16,7 +16,6 @@ import dither
 from dither import models, noise, policies, propensity
 from dither.base import drawing
 from dither_bench.exact import CASES, DRAWS, ESTIMATORS, LOGGERS, Line
-from dither_bench.show import strokes
 
 SIZES = ((10, 5), (100, 40))  # K, d of the timings
 LOOKS: dict[tuple[str, str], tuple[str, Any, str]] = {  # logger, rule -> colour, line style, words in the legend
@@ -146,7 +145,7 @@ def _panel(ax: Any, lines: Sequence[Line], *, bias: bool) -> None:
         ax.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
         ax.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
-    strokes.grid(ax)
+    ax.grid(alpha=0.25, linewidth=0.6)
 
 
 def _height(line: Line, bias: bool) -> float:

@@ -17,10 +17,9 @@ WORDS = {"found", "own", "given", "known", "made"}  # they say how a value came,
 
 CLASSES = {  # class name -> why it stands in several files
     "Log": "dither.log.Log writes a log; links.Log is the link that is called so in the table of links",
+    "Probit": "envs.Probit is the environment that has the link links.Probit",
 }
-LONG = {  # file:function -> why it is long
-    "dither/log/database/migrations/versions/0001_begin.py:upgrade": "a migration is a list of tables, in one piece",
-}
+LONG: dict[str, str] = {}  # file:function -> why it is long
 MANY = {  # file:function -> why it takes so much
     "dither/cli/evaluate.py:evaluate": "a command; its groups of options count as one each",
     "dither/live/serving.py:__init__": "the facade `dither.Live`: a keyword is a setting of the service",
@@ -29,7 +28,6 @@ MANY = {  # file:function -> why it takes so much
     "dither/ope/tuning.py:tune": "the facade `dither.tune`",
 }
 CONTRACTS = {  # (word, file or folder) -> the keyword that is so called there
-    ("known", "dither/base/errors.py"): "known= of `errors.unknown`: the names that would have been right",
     ("known", "dither/bandit/restoring.py"): "known= of `dither.load`: classes that a file may hold",
     ("known", "dither/bandit/saving.py"): "the same, handed on",
     ("known", "dither/live/serving.py"): "known= of `dither.Live`",
