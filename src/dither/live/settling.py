@@ -21,10 +21,10 @@ def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
     where = ledger.database.where
     with ledger.holding() as connection:
         lessons.hold(connection)
-        have = keeping.data(connection, BEGAN)
-        if have is not None:
+        first = keeping.data(connection, BEGAN)
+        if first is not None:
             if acting is not None:
-                _same(acting, have, where)
+                _same(acting, first, where)
             return False
         if acting is None:
             raise ValueError(f"the ledger in {where} has no bandit yet: Live(home, bandit=...)")
@@ -41,13 +41,13 @@ def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> None:
     """
     with ledger.holding() as connection:
         lessons.hold(connection)
-        have = shadow_of(connection)
-        if have.first is None:
+        facts = shadow_of(connection)
+        if facts.first is None:
             put_shadow(connection, judged, learns=learns)
             return
-        odd = _differs(judged, have.first)
-        if not odd and have.learns != learns:
-            odd = f"shadow_learns is {have.learns} there"
+        odd = _differs(judged, facts.first)
+        if not odd and facts.learns != learns:
+            odd = f"shadow_learns is {facts.learns} there"
         if odd:
             raise ValueError(
                 f"the ledger in {ledger.database.where} has another shadow: {odd}. Leave shadow= out, or put this one "

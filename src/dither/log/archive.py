@@ -69,7 +69,9 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
             new.add(row["id"])
             values.append(entering.IN_ORDER(record.stored(row, horizon=ledger.ticks, lesson=lesson)))
         ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
-    for frame in [*(storage.read_part(path) for _, _, path in received.parts), received.tail]:
+    frames = [storage.read_part(path) for _, _, path in received.parts]
+    frames += [] if received.tail is None else [received.tail]
+    for frame in frames:
         for at in range(0, frame.height, ROWS):
             events = [reward_rules.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
             mine = [event for event in events if event.id in new or not event.conflict]

@@ -147,7 +147,7 @@ class Ledger:
 
             with self.holding() as connection:
                 lessons.hold(connection)
-                self._facts[name] = tuple(keeping.settle(connection, **{name: list(value)})[name])
+                self._facts[name] = tuple(keeping.settle(connection, **{name: value})[name])
         return self._facts.get(name)
 
     def look(self) -> None:

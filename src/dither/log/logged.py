@@ -294,8 +294,7 @@ class Logged:
     def about(self) -> dict[str, Any]:
         """What a file must say besides the frame: the arms by position, and the names of the features."""
         lists = {"catalogue": self.catalogue, "names": self.names, "slots": self.slot_ids}
-        about = {name: None if texts is None else list(texts) for name, texts in lists.items()}
-        return about | {"shown_only": self.shown_only, "sparse": self.sparse, "encoded_by": self.encoded_by}
+        return lists | {"shown_only": self.shown_only, "sparse": self.sparse, "encoded_by": self.encoded_by}
 
     def aligned(self, bandit: Any) -> "Logged":
         """The log with its features in the order of the names that a bandit learnt.

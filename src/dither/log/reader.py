@@ -124,7 +124,7 @@ class _Piece:
         self.scan = self.decisions.empty.lazy()
         paths = [path for _, _, path in received.parts]
         scans = [schema.polars().scan_parquet(paths)] if paths else []
-        scans.append((received.tail if received.tail.height else storage.events([])).lazy())
+        scans.append((storage.events([]) if received.tail is None else received.tail).lazy())
         self.received = schema.polars().concat(scans)
 
     def slice(self, at: int, rows: int) -> Any:

@@ -44,14 +44,14 @@ class FolderRows(NamedTuple):
     """All rows of one kind in a folder."""
 
     parts: list[tuple[int, int, Path]]  # number of the first row, number after the last, path
-    tail: Any  # the rows after the parts, a frame; without columns where there are none
+    tail: Any  # the rows after the parts, a frame; None where there are none, so that polars is not used yet
     about: dict[str, Any]  # what the latest rows say of the log; the names of the features are the first ones
     journals: list[Path]
 
     @property
     def rows(self) -> int:
         """How many rows."""
-        return (self.parts[-1][1] if self.parts else 0) + self.tail.height
+        return (self.parts[-1][1] if self.parts else 0) + (0 if self.tail is None else self.tail.height)
 
 
 def folder_rows(folder: Path, what: str) -> FolderRows:
@@ -74,7 +74,7 @@ def folder_rows(folder: Path, what: str) -> FolderRows:
         columns = schema.agreed(columns, says.get("names"), where=folder)
         tail.append(schema.ordered(frame.slice(at - first), says.get("names"), columns))
         at, about = first + frame.height, _latest(about, says)
-    whole = _together(tail) if tail else schema.polars().DataFrame()
+    whole = _together(tail) if tail else None
     return FolderRows(listed, whole, _latest(about, {"names": columns}), [path for _, path in matches])
 
 
@@ -90,6 +90,7 @@ class FolderDecisions:
         pl, schemas = schema.polars(), {}
         self.stored = folder_rows(folder, "decisions")
         self.about, self.height = self.stored.about, self.stored.rows
+        self.tail = pl.DataFrame() if self.stored.tail is None else self.stored.tail
         self.columns_of: list[Sequence[str] | None] = []  # the names of the features of each part
         for _, _, path in self.stored.parts:
             with readable(path):
@@ -98,7 +99,7 @@ class FolderDecisions:
             self.columns_of.append(about_of(path).get("names"))
             schema.agreed(self.about.get("names"), self.columns_of[-1], where=path)
         empty = [pl.DataFrame(schema=parquet) for parquet in schemas.values()]
-        self.empty = pl.concat([*empty, self.stored.tail.clear()], how="diagonal_relaxed")
+        self.empty = pl.concat([*empty, self.tail.clear()], how="diagonal_relaxed")
 
     def slice(self, at: int, rows: int) -> Any:
         """The rows from `at` on, with the columns of all parts. Their features are in one order, that of the names."""
@@ -107,13 +108,13 @@ class FolderDecisions:
             if first < after and at < end:
                 frame = read_part(path)[max(at - first, 0) : after - first]
                 frames.append(schema.ordered(frame, names, self.about.get("names")))
-        first = self.height - self.stored.tail.height
-        frames.append(self.stored.tail[max(at - first, 0) : max(after - first, 0)])
+        first = self.height - self.tail.height
+        frames.append(self.tail[max(at - first, 0) : max(after - first, 0)])
         return pl.concat(frames, how="diagonal_relaxed")
 
     def columns(self, names: Collection[str]) -> Any:
         """A frame of all rows, with those of these columns that there are."""
-        pl, tail = schema.polars(), self.stored.tail
+        pl, tail = schema.polars(), self.tail
         frames = [self.empty.select(name for name in names if name in self.empty.columns)]
         for _, _, path in self.stored.parts:
             with readable(path):
@@ -129,7 +130,7 @@ class FolderAppender:
     def __init__(self, folder: Path, what: str, stored: FolderRows) -> None:
         """stored : the rows that are there. Those that an earlier writer left in journals become a part."""
         self.folder, self.what, self.at = folder, what, stored.rows
-        if stored.tail.height:
+        if stored.tail is not None:
             add_part(folder, what, self.at - stored.tail.height, stored.tail, stored.about)
         for path in stored.journals:
             path.unlink()

@@ -38,7 +38,7 @@ def wanted(
     }
 
 
-def settle(home: Any, asked: Mapping[str, Any]) -> Terms:
+def settle(home: Any, settings: Mapping[str, Any]) -> Terms:
     """Take the settings that the ledger has, or give it its settings.
 
     Raises ValueError where it has others than those that are asked for, and where two of them do not go together.
@@ -47,28 +47,28 @@ def settle(home: Any, asked: Mapping[str, Any]) -> Terms:
 
     with home.writing() as connection:
         lessons.hold(connection)  # of several processes that open a new ledger, one gives it its settings
-        have = keeping.settings(connection).get("ledger")
-        agreed = Terms()._asdict() | {name: value for name, value in (have or asked).items() if value is not None}
-        for name, value in asked.items():
-            if value is not None and value != agreed[name]:
-                raise ValueError(f"the ledger in {home.where} has {name}={agreed[name]!r}, not {value!r}")
-        _consistent(agreed)
-        if have is None:
-            keeping.put(connection, "ledger", agreed)
-    return Terms(**agreed)._replace(
-        horizon=None if agreed["horizon"] is None else timedelta(seconds=agreed["horizon"]),
-        parts=None if agreed["parts"] is None else tuple(agreed["parts"]),
+        stored = keeping.settings(connection).get("ledger")
+        terms = Terms()._asdict() | {name: value for name, value in (stored or settings).items() if value is not None}
+        for name, value in settings.items():
+            if value is not None and value != terms[name]:
+                raise ValueError(f"the ledger in {home.where} has {name}={terms[name]!r}, not {value!r}")
+        _consistent(terms)
+        if stored is None:
+            keeping.put(connection, "ledger", terms)
+    return Terms(**terms)._replace(
+        horizon=None if terms["horizon"] is None else timedelta(seconds=terms["horizon"]),
+        parts=None if terms["parts"] is None else tuple(terms["parts"]),
     )
 
 
-def _consistent(agreed: Mapping[str, Any]) -> None:
-    if agreed["default"] is not None and (agreed["horizon"] is None or agreed["late"] == "counts"):
+def _consistent(terms: Mapping[str, Any]) -> None:
+    if terms["default"] is not None and (terms["horizon"] is None or terms["late"] == "counts"):
         raise ValueError(
             "default= needs a horizon, after which it counts, and late='kept': a decision that has its default takes "
             "no other reward"
         )
-    if agreed["parts"] is not None and agreed["rewards"] != "sum":
-        raise ValueError(f"the parts of a reward are summed: parts= needs rewards='sum', not {agreed['rewards']!r}")
+    if terms["parts"] is not None and terms["rewards"] != "sum":
+        raise ValueError(f"the parts of a reward are summed: parts= needs rewards='sum', not {terms['rewards']!r}")
 
 
 def _seconds(horizon: Any) -> float | None:

@@ -276,9 +276,8 @@ class Log:
     @property
     def _about(self) -> dict[str, Any]:
         """What the files say of the log."""
-        slots = None if self._slots is None else list(self._slots)
-        names = None if self._columns is None else list(self._columns)
-        return {"rewards": self.rewards, "slots": slots, "names": names, "encoded_by": self._encoded_by}
+        facts = {"slots": self._slots, "names": self._columns, "encoded_by": self._encoded_by}
+        return {"rewards": self.rewards, **facts}
 
     @property
     def _encoded_by(self) -> str | None:

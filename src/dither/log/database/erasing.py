@@ -30,16 +30,14 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
     insert = erasures.insert().values(time=home.now(connection), by=by, decisions=len(numbers))
     event = connection.scalar(insert.returning(erasures.c.number))
     connection.execute(sa.update(sql_tables.lease).values(erased=event))
-    first: int | None = None
+    snapshots = sql_tables.snapshots
     for at in range(0, len(numbers), entering.TOGETHER):
         part = numbers[at : at + entering.TOGETHER]
         nothing = dict.fromkeys(GONE) | {"erased": event}
         connection.execute(sa.update(sql_tables.decisions).where(_DECISION.number.in_(part)).values(nothing))
         connection.execute(sa.update(sql_tables.rewards).where(_REWARD.decision.in_(part)).values(reward=None))
-        learnt = connection.scalar(sa.select(sa.func.min(_REWARD.batch)).where(_REWARD.decision.in_(part)))
-        first = learnt if first is None or (learnt is not None and learnt < first) else first
-    if first is not None:
-        connection.execute(sa.delete(sql_tables.snapshots).where(sql_tables.snapshots.c.batch >= first))
+        learnt = sa.select(sa.func.min(_REWARD.batch)).where(_REWARD.decision.in_(part)).scalar_subquery()
+        connection.execute(sa.delete(snapshots).where(snapshots.c.batch >= learnt))
     return len(numbers)
 
 

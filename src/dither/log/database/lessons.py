@@ -137,15 +137,17 @@ def batch(connection: sa.Connection, number: int, dim: int, slotted: bool) -> Ba
 
 
 def of_rows(number: int, rows: Iterable[Any], dim: int, slotted: bool, grown: int | None = None) -> Batch:
-    """A batch of rows of x, slot, reward and time. Rows without x are left out, and those that a log of others had."""
-    there = [row for row in rows if row[0] is not None]
-    held = [row for row in there if len(row[0]) == 8 * dim and (row[1] is not None) == slotted]
-    x = np.frombuffer(b"".join([bytes(row[0]) for row in held]), dtype="<f8").reshape(len(held), dim)
-    slots = np.array([row[1] for row in held], dtype=np.int64) if slotted else None
-    at = np.array([row[3] for row in held], dtype=np.float64) / 1e6
-    return Batch(
-        number, x, np.array([row[2] for row in held], dtype=np.float64), slots, at, grown, len(there) - len(held)
-    )
+    """A batch of rows of x, slot, reward and time.
+
+    Rows without x are left out. So are rows of another width, or with a slot where the bandit has none: they are `odd`.
+    """
+    lessons = [row for row in rows if row[0] is not None]
+    fitting = [row for row in lessons if len(row[0]) == 8 * dim and (row[1] is not None) == slotted]
+    x = np.frombuffer(b"".join([bytes(row[0]) for row in fitting]), dtype="<f8").reshape(len(fitting), dim)
+    r = np.array([row[2] for row in fitting], dtype=np.float64)
+    slots = np.array([row[1] for row in fitting], dtype=np.int64) if slotted else None
+    at = np.array([row[3] for row in fitting], dtype=np.float64) / 1e6
+    return Batch(number, x, r, slots, at, grown, len(lessons) - len(fitting))
 
 
 def snapshot(connection: sa.Connection, *, after: int) -> Any:
