@@ -14,7 +14,6 @@ from polars.testing import assert_frame_equal
 
 import dither
 from dither.algorithms import Algorithm
-from dither.deciding import policy as policy_contract
 from dither_bench.define import environments, figures
 from dither_bench.define.environments import describe
 from dither_bench.judge import tables
@@ -135,8 +134,8 @@ def test_what_is_accepted_is_taken_and_said(tmp_path, own):
 def test_what_says_the_same_is_the_same_code(tmp_path, own, what):
     edited = {
         "comment": POLICY + "# a remark\n",
-        "docstring": policy_contract.replace("of the user's own", "changed"),
-        "layout": policy_contract.replace("\n\n", "\n\n\n"),
+        "docstring": POLICY.replace("of the user's own", "changed"),
+        "layout": POLICY.replace("\n\n", "\n\n\n"),
     }[what]
     run.reproduce(figure("Mine"), out=tmp_path, runs=1)
     own.edit(policy=edited)
@@ -201,7 +200,7 @@ def test_settings_and_closures_of_an_algorithm_count(own):
 def test_what_has_no_source_is_computed_anew_each_time(tmp_path, own):
     module = types.ModuleType(f"{own.module}_typed")  # as typed at a prompt
     own.monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(textwrap.dedent(policy_contract.format(module=own.module, sign="")), module.__dict__)
+    exec(textwrap.dedent(POLICY.format(module=own.module, sign="")), module.__dict__)
     own.register(module.Mine)
     assert mine() is None
     said = []

@@ -287,11 +287,20 @@ def test_an_interrupt_of_the_thread_that_writes_is_an_error_for_the_others(monke
     # seen red: KeyboardInterrupt in a thread that nobody interrupted
 
 
-@pytest.mark.parametrize("other", [{"dim": 2}, {"dim": 3, "disjoint": 3}])
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_log_of_another_bandit_is_taken_over_and_not_learnt(tmp_path, other, turned):
-    settings = [{"dim": 3}, other]
-    own, theirs = [dither.LinFP(**one, seed=0, floor=0.1) for one in (settings[::-1] if turned else settings)]
+ARMS, NARROW, SLOTS = {"dim": 3}, {"dim": 2}, {"dim": 3, "disjoint": 3}
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs", "refused"),
+    [
+        (ARMS, NARROW, "x must have width 3"),
+        (NARROW, ARMS, "x must have width 2"),
+        (ARMS, SLOTS, "one context a row"),
+        (SLOTS, ARMS, None),  # the features of the arm shown are its context, as in a warm start
+    ],
+)
+def test_a_log_of_another_bandit_is_taken_over_where_a_warm_start_learns_it(tmp_path, own, theirs, refused):
+    own, theirs = (dither.LinFP(**settings, seed=0, floor=0.1) for settings in (own, theirs))
 
     def request(bandit):
         return np.ones(bandit.dim) if bandit.slots else np.eye(3)[:, : bandit.dim]
@@ -299,14 +308,24 @@ def test_a_log_of_another_bandit_is_taken_over_and_not_learnt(tmp_path, other, t
     donor, made = dither.Live(None, bandit=theirs), dither.Live(None, bandit=own)
     donor.reward([donor.choose(request(theirs)).id for _ in range(4)], [1.0, 0.0, 1.0, 0.0])
     donor.ledger.export(tmp_path / "days")
-    assert made.ledger.take_over(tmp_path / "days") == 4
-    made.learn()
-    assert made.refused == 4
+    learner = dither.from_bytes(own.to_bytes())
+    if refused is None:
+        assert made.ledger.take_over(tmp_path / "days") == 4
+        made.learn()
+        log.warm_start(learner, tmp_path / "days")
+        assert_array_equal(made.bandit.theta, learner.theta)
+    else:
+        with pytest.raises(ValueError, match=refused):
+            made.ledger.take_over(tmp_path / "days")
+        with pytest.raises(ValueError, match=refused):
+            log.warm_start(learner, tmp_path / "days")
+        assert len(made.ledger) == 0
+    assert made.refused == 0
     assert made.reward(made.choose(request(own)).id, 1.0) == "counted"
     made.learn()
-    assert made.bandit.observations == 1
+    assert made.bandit.observations == learner.observations + 1
     assert made.replay().to_bytes() == made.to_bytes()
-    # seen red: "cannot reshape array", in every transaction from then on
+    # seen red: "cannot reshape array", in every transaction from then on; a log entered of which nothing was learnt
 
 
 def test_ids_of_arms_are_a_list_of_texts_that_every_home_can_hold():
@@ -318,9 +337,9 @@ def test_ids_of_arms_are_a_list_of_texts_that_every_home_can_hold():
     assert shop.catalogue.ids == ("a",)
     with pytest.raises(ValueError, match=r"arms=\['a'\]"):
         shop.choose({}, arms="a")
-    with pytest.raises(ValueError, match="a text or a number"):
+    with pytest.raises(ValueError, match="an id must be a text that is not empty, or a whole number"):
         shop.choose({}, arms=[None])
-    with pytest.raises(ValueError, match="arms must be a list of ids"):
+    with pytest.raises(ValueError, match=r"arms must be a list of at least one id, got 'abc': arms=\['abc'\]"):
         live().choose(X, arms="abc")
     # seen red: "abc" was the arms 'a', 'b' and 'c'; NUL in a catalogue of a file, and no such arm in PostgreSQL
 

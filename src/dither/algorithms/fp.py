@@ -62,18 +62,18 @@ def _instance(model: Any) -> None:
         raise TypeError(f"a model is an instance: pass {model.__name__}() for {model.__name__}")
 
 
-def _kind(model: Any) -> Any:
+def _kind(estimator: Any) -> Any:
     """The class that makes a model of what stands for it; None where it is a model already."""
-    _instance(model)
-    if adapting.is_model(model):
+    _instance(estimator)
+    if adapting.is_model(estimator):
         return None
-    if hasattr(model, "predict") or hasattr(model, "fit"):
+    if hasattr(estimator, "predict") or hasattr(estimator, "fit"):
         return Regressor  # it says what an estimator lacks
-    if callable(model):
+    if callable(estimator):
         return Fixed
     raise TypeError(
         f"model must be an estimator with fit and predict, a function X (n, d) -> (n,), or a model of dither.models; "
-        f"got {model!r}"
+        f"got {estimator!r}"
     )
 
 

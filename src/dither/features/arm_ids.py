@@ -36,5 +36,6 @@ def id_list(arms: Any) -> Sequence[Any]:
             f"catalogue.change(id, record), and pass arms={list(arms)!r}"
         )
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence) or not len(arms):
-        raise ValueError(f"arms must be a list of at least one id, got {arms!r}")
+        cure = f": arms=[{arms!r}]" if isinstance(arms, str) else ""
+        raise ValueError(f"arms must be a list of at least one id, got {arms!r}{cure}")
     return arms
