@@ -17,7 +17,7 @@ from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import digits, forgetting
 from dither.models.forgetting import Forgetting
-from dither.models.linear import LinearModel, penalty
+from dither.models.linear_model import LinearModel, penalty
 from dither.models.model import of_one
 
 
