@@ -105,10 +105,8 @@ def _joblib() -> Any:
     return errors.imported("joblib", "joblib", extra="experiments")
 
 
-@contextmanager
-def _loky(workers: Workers) -> Iterator[None]:
-    with _joblib().parallel_config("loky", n_jobs=workers.jobs, inner_max_num_threads=1):
-        yield
+def _loky(workers: Workers) -> Any:
+    return _joblib().parallel_config("loky", n_jobs=workers.jobs, inner_max_num_threads=1)
 
 
 @contextmanager

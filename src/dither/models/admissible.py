@@ -26,7 +26,7 @@ from dither.models.glm import batched
 from dither.models.glm.batched import Aim, Curvature
 from dither.models.glm.objective import Problem
 from dither.models.history import History
-from dither.models.linear import LinearModel, penalty
+from dither.models.linear_model import LinearModel, penalty
 from dither.models.model import abilities_of
 
 LOGIT = links.LINKS["logit"]

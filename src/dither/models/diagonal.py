@@ -17,7 +17,7 @@ from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import digits, forgetting
 from dither.models.forgetting import Forgetting
-from dither.models.linear import LinearModel, penalty
+from dither.models.linear_model import LinearModel, penalty
 from dither.models.model import of_one
 
 
@@ -97,9 +97,9 @@ class Diagonal(Forgetting, LinearModel):
 
     def _faded(self, state: DiagonalState, left: Array | float, now: Array | None) -> DiagonalState:
         """The state with what was known left times as heavy, left (...)."""
-        left = left if isinstance(left, float) else left[..., None]
-        v, b, norms = self.lam + left * (state.v - self.lam), left * state.b, left * state.norms
+        v, b, norms = (forgetting.times(left, A) for A in (state.v - self.lam, state.b, state.norms))
         more = arrays.beside(np.array([0.0, 0.0, 0.0, 1.0]), norms)  # it rounds v as a row does
+        v = self.lam + v
         return DiagonalState(v, b, b / v, norms + more, now)
 
     def width(self, state: DiagonalState, X: Array) -> Array:

@@ -55,7 +55,7 @@ def grown(lost: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, thet
         terms = (math.sqrt(trace * before[1]), float(e) * math.sqrt(1 - 1 / s), float(r), _length(theta))
         return np.array(_after(before, trace, now, *terms, rules=(math.sqrt, min, math.hypot, math.hypot)))
     xp = arrays.namespace(x)
-    trace, now = lost[..., 0] + xp.vecdot(x, x), arrays.gram_trace(F)
+    trace, now = lost[..., 0] + xp.vecdot(x, x), xp.sum(xp.vecdot(F, F), axis=-1)
     return _stacked(lost, trace, now, xp.sqrt(trace * lost[..., 1]), e * xp.sqrt(1 - 1 / s), r, arrays.norms(theta))
 
 

@@ -165,8 +165,7 @@ class Disjoint(Model):
 
     def noise_logdet(self, state: Any) -> Array:
         """log(det Ṽ/det λI), (...): the sum of those of the slots."""
-        logdet = self.each.noise_logdet(state)
-        return arrays.namespace(logdet).sum(logdet, axis=-1)
+        return _summed(self.each.noise_logdet(state))
 
     def sample(self, state: Any, eta: Array) -> Array:
         """N(0, V⁻¹) from η ~ N(0, I): (..., K d) -> (..., K, d)."""
@@ -174,13 +173,11 @@ class Disjoint(Model):
 
     def logdet(self, state: Any) -> Array:
         """log(det V/det λI), (...)."""
-        logdet = self.each.logdet(state)
-        return arrays.namespace(logdet).sum(logdet, axis=-1)
+        return _summed(self.each.logdet(state))
 
     def lipschitz(self, state: Any, S: float) -> Array:
         """L_t for ‖θ‖ <= S, (...): the sum of those of the slots."""
-        L = self.each.lipschitz(state, S)
-        return arrays.namespace(L).sum(L, axis=-1)
+        return _summed(self.each.lipschitz(state, S))
 
     def bytes(self, dim: int, rounds: int) -> int:
         """About how much memory one run takes after so many rounds: each slot has room for the rows of the fullest."""
@@ -217,6 +214,10 @@ def _apart(model: Any, state: Any) -> Any:
     if not adapting.of_user(model):
         return state
     return trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), state)
+
+
+def _summed(of_slots: Array) -> Array:
+    return arrays.namespace(of_slots).sum(of_slots, axis=-1)
 
 
 def _slots(eta: Array, slots: int) -> Array:

@@ -135,8 +135,8 @@ def update_many(
     left, weight, now = forgetting.fade(model, r, weight=weight, at=at, now=state.now)
     Y = xp.concat([X, r[..., None]], axis=-1)
     if state.history is None:
-        A, steps = _times(left, state.A) + _gram(Y, weight), left * state.lost[..., 0] + n
-        norms = None if state.norms is None else _times(left, state.norms) + _norms(X, r, weight)
+        A, steps = forgetting.times(left, state.A) + _gram(Y, weight), left * state.lost[..., 0] + n
+        norms = None if state.norms is None else forgetting.times(left, state.norms) + _norms(X, r, weight)
         F, theta, lost = _factored(FadingSums(model.lam, A, steps, left, state.F, state.lost, None, X, weight))
         return FadingState(F, sound(theta), A, lost, norms, now, None, noise)
     A, rows, steps = window.slid(state.history, state.A, Y, weight, window=model.window, lam=model.lam, own=own)
@@ -180,7 +180,7 @@ def _root(model: Any, state: FadingState) -> Array:
 def _noisier(model: Any, state: FadingState, X: Array, r: Array, *, weight: Array | None, at: Array | None) -> Array:
     """Σ ω² xx' after n more observations: as Σ ω xx' where all fades twice as fast."""
     left, weight, _ = forgetting.fade(model.squared, r, weight=weight, at=at, now=state.now)
-    return _times(left, state.noise) + _gram(X, weight)
+    return forgetting.times(left, state.noise) + _gram(X, weight)
 
 
 def norms(state: FadingState) -> Array:
@@ -199,11 +199,6 @@ def check(state: FadingState) -> None:
         raise ValueError("its A is no sum of squares")
     if state.history is not None:
         window.check(state.history)
-
-
-def _times(left: Array | float, A: Array) -> Array:
-    """left A, for left (...) and any A of the same leading axes."""
-    return (left if isinstance(left, float) else arrays.over(left, A)) * A
 
 
 def _gram(Y: Array, weight: Array | None) -> Array:
@@ -272,8 +267,8 @@ def _by_rows(sums: FadingSums) -> tuple[Array, Array, Array]:
     eye = factor.identity(A[..., :-1, 0])
     if sums.rows is None:
         left, before = sums.left + xp.zeros_like(A[..., 0, 0]), sums.lost[..., 1]
-        earlier = _times(xp.sqrt(left), xp.linalg.solve(sums.F, eye))
-        fresh = _times(xp.sqrt((1 - left) * sums.lam), eye)
+        earlier = forgetting.times(xp.sqrt(left), xp.linalg.solve(sums.F, eye))
+        fresh = forgetting.times(xp.sqrt((1 - left) * sums.lam), eye)
         R = _triangle([earlier, fresh, X if sums.weight is None else xp.sqrt(sums.weight)[..., None] * X])
     else:
         root, before = sums.lam**0.5 * eye[(0,) * (eye.ndim - 2)], xp.zeros_like(A[..., 0, 0])

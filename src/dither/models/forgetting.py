@@ -92,6 +92,11 @@ def fade(model: Forgetting, r: Array, *, weight: Array | None, at: Array | None,
     return Fade(xp.exp(xp.sum(ones, axis=-1) * log_gamma), counts * xp.exp(later * log_gamma), None)
 
 
+def times(left: Array | float, A: Array) -> Array:
+    """left A, for left (...) and any A of the same leading axes."""
+    return (left if isinstance(left, float) else arrays.over(left, A)) * A
+
+
 def halved(model: Forgetting, age: Array) -> Array:
     """2^(-age/h): (...)."""
     return arrays.namespace(age).exp(-age * (math.log(2) / (model.half_life or math.inf)))

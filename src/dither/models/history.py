@@ -12,7 +12,7 @@ import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.models import buffers
+from dither.models import buffers, forgetting
 
 PAD = 128  # rows are read in whole blocks of this size, so that a run's sums round alike whatever rows other runs have
 SELDOM = 32  # rows between two looks for rows that count nothing
@@ -108,8 +108,7 @@ def roomier(state: History, least: int = 0) -> History:
 
 def faded(state: History, left: Array | float) -> History:
     """The history with counts and sums `left` (...) times as large: an equal array of rows, and new ones of sums."""
-    left = left if isinstance(left, float) else left[..., None]
-    return state._replace(count=left * state.count, total=left * state.total)
+    return state._replace(count=forgetting.times(left, state.count), total=forgetting.times(left, state.total))
 
 
 def windowed(state: History, window: Array | float) -> History:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from dither import links, theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models.linear import LinkedModel, penalty
+from dither.models.linear_model import LinkedModel, penalty
 from dither.models.ridge import Ridge, RidgeState
 
 CLOSE = 1e-12  # of a length to S, relative, where the projection is done

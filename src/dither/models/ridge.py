@@ -22,7 +22,7 @@ from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import digits, factor, fading, forgetting, statistics, window
 from dither.models.forgetting import Forgetting
-from dither.models.linear import LinearModel, penalty
+from dither.models.linear_model import LinearModel, penalty
 from dither.models.model import abilities_of
 
 BULK = 1e6  # x'V⁻¹x above which observations are taken one by one: QR keeps fewer digits than the recursion

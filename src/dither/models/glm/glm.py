@@ -33,7 +33,7 @@ from dither.models.forgetting import Forgetting
 from dither.models.glm import certificate, forgotten, lazy, learn, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
-from dither.models.linear import LinkedModel, penalty
+from dither.models.linear_model import LinkedModel, penalty
 from dither.models.model import abilities_of
 
 OF_ROWS = frozenset({"gram_width", "gram_sample", "lipschitz"})  # what a model that forgets reads off its rows

@@ -5,6 +5,7 @@
 The state has `theta` (..., d), `F` (..., d, d) and, where rounding is counted as `digits` does it, `lost`.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -74,12 +75,12 @@ class LinkedModel(LinearModel):
 
     link: links.Name
 
-    @property
+    @functools.cached_property
     def function(self) -> links.Link:
         """μ and its kin."""
         return links.find(self.link)
 
-    @property
+    @functools.cached_property
     def support(self) -> tuple[float, float]:
         """Between which the rewards lie."""
         return self.function.support
