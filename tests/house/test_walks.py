@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 
 MOST = {
-    "choose, LinFP": 12,
+    "choose, LinFP": 10,
     "update, LinFP": 7,
     "update, GLMFP": 13,
+    "Live.choose": 15,
+    "Live.choose, budget": 17,
+    "Live.reward": 17,
     "evaluate": 14,
-    "reproduce": 58,
+    "reproduce": 63,
 }
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import dither
 from dither import log
@@ -339,7 +340,7 @@ def test_ids_of_arms_are_a_list_of_texts_that_every_home_can_hold():
         shop.choose({}, arms="a")
     with pytest.raises(ValueError, match="an id must be a text that is not empty, or a whole number"):
         shop.choose({}, arms=[None])
-    with pytest.raises(ValueError, match=r"arms must be a list of at least one id, got 'abc': arms=\['abc'\]"):
+    with pytest.raises(ValueError, match="arms must be a list of ids"):
         live().choose(X, arms="abc")
     # seen red: "abc" was the arms 'a', 'b' and 'c'; NUL in a catalogue of a file, and no such arm in PostgreSQL
 

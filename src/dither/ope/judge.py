@@ -26,7 +26,6 @@ from dither.ope.verdicts import Verdict
 
 AHEAD = "2 * n_jobs"  # pieces that are read before their answers are there, as joblib writes it
 INTERVALS = intervals.OF_LOGS
-ALONE = Workers()
 
 
 class Evaluation(EvaluationNumbers):
@@ -149,7 +148,7 @@ def evaluate(
         bounds = Option("reward_range", means="(low, high)")
         raise Refused("bounds for missing rewards need to know what they can be: ", bounds)
     errors.at_least("draws", draws, 1)
-    workers = Workers(backend, jobs, scheduler)
+    workers = None if (backend, jobs, scheduler) == ("loky", 1, None) else Workers(backend, jobs, scheduler)
     if model is not None and predictions is not None:
         raise Refused("give ", Option("predictions"), " or ", Option("model"), ", not both")
     column = fitting.COLUMN if model is not None else predictions
@@ -178,7 +177,7 @@ def _evaluated(
     reading: Reading,
     question: Question,
     how: IntervalSettings,
-    workers: Workers,
+    workers: Workers | None,
     on_progress: Callable[[int, int], object],
 ) -> Evaluation:
     """Read the log and judge it."""
@@ -191,7 +190,7 @@ def _evaluated(
     elif file is not None:
         pieces = file.pieces(question.columns, rows=rows)
     evaluation = judged(
-        pieces.each, question, how, workers=workers if pieces.rows > rows else ALONE,
+        pieces.each, question, how, workers=workers if pieces.rows > rows else None,
         on_progress=lambda done: on_progress(done, pieces.rows),
     )  # fmt: skip
     if file is not None and file.rules.streamed is not None:
@@ -224,10 +223,10 @@ def judged(
     question: Question,
     how: IntervalSettings | None = None,
     *,
-    workers: Workers = ALONE,
+    workers: Workers | None = None,
     on_progress: Callable[[int], object] = lambda rows: None,
 ) -> Evaluation:
-    """Sum the pieces, in order, and judge the sums.
+    """Sum the pieces, in order, and judge the sums. workers : None: this process alone.
 
     on_progress is called with the number of rows read. The same pieces give the same bits, whoever sums them up with
     the same BLAS and processor. Other pieces of the same log give the same numbers up to rounding. Raises ValueError
@@ -245,10 +244,10 @@ def judged(
 
 
 def _answers(
-    pieces: Iterable[Logged], question: Question, workers: Workers
+    pieces: Iterable[Logged], question: Question, workers: Workers | None
 ) -> Iterator[tuple[PieceSums | None, Report]]:
     """The answers, in the order of the pieces. Memory holds a few pieces for each worker."""
-    if workers.alone:
+    if workers is None or workers.alone:
         return (answer(piece, question) for piece in pieces)
     # NumPy lets threads run in parallel, without copies. The Python code of a bandit does not, so it needs processes
     threads = workers.backend == "loky" and not any(isinstance(policy, Saved) for policy in question.policies)

@@ -151,6 +151,8 @@ def _passed(model: Any, state: Any, due: Array) -> Any:
 def _alone(model: Any, state: Any) -> Any:
     """The state of one run after a pass; None where the start is not good enough for `single`."""
     [first], [n] = _used(model, state.history)
+    if n == first:  # there are no rows
+        return None
     aim = _aim(model, n - first, n)
     sought = _sought(model, state, aim, ())
     if sought is None:
