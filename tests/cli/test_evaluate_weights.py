@@ -85,8 +85,8 @@ def test_vowpal_wabbits_pdrop(dither, tmp_path):
 
 @pytest.mark.parametrize("interval", ["normal", "bootstrap"])
 def test_intervals_cover_the_traffic(tmp_path, interval):
-    """200 thinned logs each, of "always arm 1" and of its paired difference; five binomial errors."""
-    covered, rates, logs = np.zeros(2), (0.05, 0.2), 200
+    """400 thinned logs each, of "always arm 1" and of its paired difference; five binomial errors."""
+    covered, rates, logs = np.zeros(2), (0.05, 0.2), 400
     for seed in range(logs):
         path = tmp_path / "log.parquet"
         table(*traffic(1500, seed, rates)).write_parquet(path)
