@@ -11,7 +11,7 @@ demo: .venv/demo
 	$(BIN)/dither report demo -o demo/report.html
 
 test: .venv/test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --dist worksteal -q
 
 # What depends on how products round: all but the commands, files, pages and laws of chance alone. For another kernel
 # of OpenBLAS: OPENBLAS_CORETYPE=Haswell make test-numerical (.ci/kernels lists those that the processor has).
@@ -20,7 +20,7 @@ NUMERICAL := tests/base/test_arrays.py tests/bandit tests/house/test_conformance
   tests/simulation/test_simulate.py tests/theory/test_theory.py
 
 test-numerical: .venv/test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(NUMERICAL)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --dist worksteal -q $(NUMERICAL)
 
 lint: .venv/test
 	$(BIN)/ruff check .

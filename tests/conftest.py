@@ -24,6 +24,16 @@ def one_blas_thread():
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def one_migration():
+    """The migrations of the ledger run once for each kind of database (`databases.migrate_once`)."""
+    from dither.log.database import home
+
+    before = databases.migrate_once(home)
+    yield
+    home._migrate = before
+
+
 @pytest.fixture
 def dither(monkeypatch, capsys):
     """Runs the command line in this process -> (exit code, stdout, stderr)."""

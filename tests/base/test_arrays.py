@@ -1,5 +1,7 @@
 """The tie rule, and one result on every array library: NumPy, read-only NumPy, array_api_strict, torch."""
 
+import functools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -166,19 +168,25 @@ SETTINGS = [
 OTHERS = pytest.mark.parametrize("lib", ["strict", "torch"], indirect=True)  # a simulation on NumPy is itself
 
 
-@OTHERS
-@pytest.mark.parametrize("algorithm", SETTINGS)
-def test_simulations_are_the_same(lib, algorithm):
+@functools.cache
+def simulated(algorithm, xp=None):
+    """Three short runs, with NumPy once for all other libraries."""
     name = algorithm.partition(":")[0]
     env, rounds = dither.envs.Linear(dim=3, arms=5), 40
     if bounded(name):
         env, rounds = dither.envs.Logistic(dim=3, arms=5), brief(*dither.ALGORITHMS[name].configure(3), 40)
+    return dither.simulate(env, [algorithm], runs=3, rounds=rounds, seed=0, xp=xp)
+
+
+@OTHERS
+@pytest.mark.parametrize("algorithm", SETTINGS)
+def test_simulations_are_the_same(lib, algorithm):
+    name = algorithm.partition(":")[0]
     if refused(lib, name):
         with pytest.raises(TypeError, match="NumPy arrays"):
-            dither.simulate(env, [algorithm], runs=3, rounds=rounds, seed=0, xp=lib.xp)
+            simulated(algorithm, lib.xp)
         return
-    ours = dither.simulate(env, [algorithm], runs=3, rounds=rounds, seed=0)
-    theirs = dither.simulate(env, [algorithm], runs=3, rounds=rounds, seed=0, xp=lib.xp)
+    ours, theirs = simulated(algorithm), simulated(algorithm, lib.xp)
     assert_allclose(theirs.regret, ours.regret, rtol=1e-9, atol=1e-9)
     assert_allclose(theirs.realised, ours.realised, rtol=1e-9, atol=1e-9)
 

@@ -65,9 +65,10 @@ POLICIES = [
 def test_what_is_drawn_is_what_is_said(link, policy):
     b, n = taught(link, policy, floor=0.1, monte_carlo=100), 20_000
     X = np.random.default_rng(1).normal(size=(5, 5)) / 2 + np.eye(5)
-    p, se, kind = b.propensities(X, values=PRICES, detail=True, draws=20_000)
+    p, se, kind = b.propensities(X, values=PRICES, detail=True, draws=2000)
     of_curves = link == "logit" and isinstance(policy, policies.FeaturePerturbation | policies.RandUCB)
-    many = 100 if kind == "monte_carlo" else 2000 if of_curves else n
+    of_integrals = not getattr(policy, "coupled", True)
+    many = 100 if kind == "monte_carlo" else 2000 if of_curves or of_integrals else n
     made = b.choose(np.broadcast_to(X, (many, 5, 5)), values=PRICES)
     share = np.bincount(made.arm, minlength=5) / many
     error = np.sqrt(p * (1 - p) / many) + (0 if se is None else se)

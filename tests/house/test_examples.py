@@ -1,23 +1,11 @@
 """The scripts of examples/: each runs small, and what it measures is what it says it measures."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither as library
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def script(name):
-    spec = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
+from example_scripts import script
 
 embeddings, sensitivity, scale = (script(name) for name in ("embeddings", "sensitivity", "scale_from_log"))
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from test_examples import script
 
 import dither
 from dither import log
+from example_scripts import script
 
 trial = script("two_bandits")
 pytestmark = pytest.mark.usefixtures("closing")

@@ -13,7 +13,7 @@ from test_ope import HAND
 from dither import ope
 from dither.ope import intervals
 
-LOGS = 2000
+LOGS = 1000
 RATES = np.array([0.0005, 0.004, 0.0005, 0.0005])
 
 

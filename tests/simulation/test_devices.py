@@ -43,10 +43,11 @@ def test_thousands_of_runs_are_those_of_numpy(env, names, rounds):
     ("env", "names"), [(ENV, FEW), (LOGISTIC, ["GLMFP:solver=online", "LogTS:solver=online"])], ids=["linear", "glm"]
 )
 def test_other_runs_have_the_same_law(env, names):
-    settings = dict(runs=1000, rounds=6, record=[6])
+    runs = 400
+    settings = dict(runs=runs, rounds=6, record=[6])
     there = torch_cpu(env, names, seed=1, **settings).regret[..., 0]
     here = dither.simulate(env, names, seed=2, **settings).regret[..., 0]
-    se = np.hypot(there.std(axis=1), here.std(axis=1)) / np.sqrt(1000)
+    se = np.hypot(there.std(axis=1), here.std(axis=1)) / np.sqrt(runs)
     assert np.all(np.abs(there.mean(axis=1) - here.mean(axis=1)) < 5 * se)
     # seen red: rewards of the device without their noise
 

@@ -32,7 +32,7 @@ def of(model):
     ids=lambda what: type(what).__name__,
 )
 def test_beside_others_of_its_model_an_algorithm_is_as_it_is_alone(env, algorithms):
-    how = dict(runs=3, rounds=150, seed=5)
+    how = dict(runs=3, rounds=80, seed=5)
     together = dither.simulate(env, algorithms, **how)
     for i, name in enumerate(together.algorithms):
         alone = dither.simulate(env, {name: algorithms[name]} if isinstance(algorithms, dict) else [name], **how)

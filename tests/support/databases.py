@@ -1,4 +1,7 @@
-"""A PostgreSQL server for the tests: its own folder, a socket in it, and no port. Each ledger gets a schema."""
+"""Databases of the tests. A PostgreSQL server: its own folder, a socket in it, and no port. Each ledger gets a schema.
+
+And tables without a migration each time: most tests begin with an empty ledger, of which migrations are the main cost.
+"""
 
 import itertools
 import os
@@ -69,3 +72,38 @@ class Server:
         Path(out.name).unlink()
         if done.returncode:
             raise RuntimeError(f"{program} failed: {said}")
+
+
+def migrate_once(home):
+    """Let the migrations run once for each kind of database. A new one is sent what they sent then.
+
+    home : the module that migrates. Returns its own function, to be set again.
+    """
+    import sqlalchemy as sa
+
+    migrate, sent = home._migrate, {}
+
+    def quickly(connection):
+        kind = connection.dialect.name, home.NEWEST
+        if home.VERSIONS in sa.inspect(connection).get_table_names():
+            return migrate(connection)
+        if kind in sent:
+            for statement, parameters in sent[kind]:
+                connection.exec_driver_sql(statement, parameters)
+            return None
+        statements = []
+
+        def note(connection, cursor, statement, parameters, context, many):
+            if not statement.lstrip().startswith(("SELECT", "PRAGMA")):
+                statements.append((statement, parameters))
+
+        sa.event.listen(connection, "before_cursor_execute", note)
+        try:
+            migrate(connection)
+        finally:
+            sa.event.remove(connection, "before_cursor_execute", note)
+        sent[kind] = statements
+        return None
+
+    home._migrate = quickly
+    return migrate
