@@ -360,3 +360,19 @@ def test_a_log_is_no_file_and_no_folder_of_days(tmp_path):
         log.Log(tmp_path / "days")
     assert [path.name for path in (tmp_path / "days").iterdir()] == ["2026-03-01"]
     # seen red: decisions beside the days, which no reader of the days finds
+
+
+@pytest.mark.parametrize("home", ["memory", "folder", "ledger"])
+def test_every_home_has_one_rule_for_parts_and_for_rules_of_rewards(home, tmp_path):
+    bandit, X = dither.LinFP(dim=2, seed=0), np.eye(2)
+    written = log.Ledger(None) if home == "ledger" else log.Log(tmp_path / "log" if home == "folder" else None)
+    with written:
+        id = written.record(bandit.choose(X), X=X).id
+        for part in ("", "a\0", "\ud800", 5, b"a"):
+            with pytest.raises(ValueError, match=r"part must (be|have|not)"):
+                written.reward(id, 1.0, part=part)
+        assert written.reward(id, 1.0, part="click") == "counted"
+        with pytest.raises(LookupError, match="rule for rewards 'summ'.*did you mean 'sum'"):
+            written.read(rewards="summ")
+        assert written.read(rewards="sum").r.tolist() == [1.0]
+    # seen red: a folder took b"a", which no file can hold; a log in memory was read by a rule that there is not

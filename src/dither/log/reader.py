@@ -88,8 +88,8 @@ class _Piece:
     """One file, folder or frame of a log."""
 
     def __init__(self, source: Any, rewards: str | None, require: tuple[str, ...]) -> None:
-        if rewards is not None and rewards not in reward_rules.RULES:
-            raise errors.unknown("rule for rewards", rewards, names=reward_rules.RULES)
+        if rewards is not None:
+            errors.among("rule for rewards", rewards, reward_rules.RULES)
         self.where, self.about, self.require = words(source), {}, require
         self.report: Any = None
         self.names: tuple[str, ...] | None = None  # names of the features in the whole log

@@ -240,8 +240,11 @@ class Log:
 
         part : which of several rewards of one decision this is, such as "click" and "purchase"; each counts once
 
-        Raises LookupError for an id that is not in the log, ValueError for a reward that is not a finite number.
+        Raises LookupError for an id that is not in the log, ValueError for a reward that is not a finite number and for
+        a part that is no text or is empty.
         """
+        if part is not None:
+            reward_rules.part(part)
         with self._lock:
             self._open()
             answer, event = self._ledger.reward(reward_rules.id_text(id), r, part=part, time=schema.moment(time))
@@ -286,9 +289,14 @@ class Log:
         return None if features is None else features.fingerprint
 
     def read(self, *, rewards: str | None = None) -> Logged:
-        """All decisions, with the rewards that have come, as `dither.log.read` gives them."""
+        """All decisions, with the rewards that have come, as `dither.log.read` gives them.
+
+        rewards : the rule for several rewards of a decision; None: that of the log. Raises LookupError for another one
+        """
         from dither.log import reader
 
+        if rewards is not None:
+            errors.among("rule for rewards", rewards, reward_rules.RULES)
         with self._lock:
             if self.path is not None:
                 self.flush()
