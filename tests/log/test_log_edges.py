@@ -372,7 +372,7 @@ def test_every_home_has_one_rule_for_parts_and_for_rules_of_rewards(home, tmp_pa
             with pytest.raises(ValueError, match=r"part must (be|have|not)"):
                 written.reward(id, 1.0, part=part)
         assert written.reward(id, 1.0, part="click") == "counted"
-        with pytest.raises(LookupError, match="rule for rewards 'summ'.*did you mean 'sum'"):
+        with pytest.raises(LookupError, match=r"rule for rewards 'summ'.*did you mean 'sum'"):
             written.read(rewards="summ")
         assert written.read(rewards="sum").r.tolist() == [1.0]
     # seen red: a folder took b"a", which no file can hold; a log in memory was read by a rule that there is not
