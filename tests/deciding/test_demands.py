@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
 from dither import log, models, ope, policies
+from dither.deciding import ranking
 from dither.deciding.demands import Demands
 
 X = np.eye(5) + 0.3 * np.random.default_rng(4).normal(size=(5, 5))
@@ -211,3 +212,20 @@ def test_a_log_with_minima_agrees_and_weights_are_unbiased(probabilities):
     assert abs(w.mean() - want) <= 5 * w.std() / np.sqrt(len(w))
     assert_allclose(ope.ips(seen.r, seen.a, seen.p, target).value, w.mean(), rtol=1e-9)
     # seen red: the propensity of the policy in place of that of the mixture
+
+
+def test_a_list_is_refused_what_it_cannot_keep_before_anything_is_drawn():
+    bandit = dither.LinFP(dim=3, seed=0, floor=0.1)
+    kept = dither.LinFP(dim=3, seed=0, baseline=dither.Baseline(0, loss=0.3, sigma=0.1))
+    X = np.eye(3)
+    for one, request, error, words in (
+        (bandit, bandit.request(X), ValueError, r"\.batched\(\)"),
+        (bandit, bandit.request(X[None], minimum=[0.9, 0.0, 0.0]), ValueError, r"leave minimum= out"),
+        (bandit, bandit.request(X[None], mask=[[True, False, False]]), ValueError, "k must be at most 1"),
+        (kept, kept.request(X[None]), TypeError, "a list knows no baseline"),
+    ):
+        before = one.to_bytes()
+        with pytest.raises(error, match=words):
+            one.decide(request, ranking.RankedList(2))
+        assert one.to_bytes() == before
+    # seen red: one arm for a list of two; 0.9 asked, and the arm on half of the lists

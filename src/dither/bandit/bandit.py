@@ -191,11 +191,15 @@ class Bandit:
     def decide(self, request: Request, outcome: decision.Outcome = one_arm.ONE) -> Choice:
         """Choose for a request that was checked. With a baseline, a request of a batch comes after those before it.
 
-        outcome : what is chosen, an arm or a list
+        outcome : what is chosen, an arm or a list. A list is decided for a batch, without a minimum or a baseline
 
         If a decision fails where scores ask the model, or where a baseline is kept, nothing was drawn.
         """
         with self._lock:
+            if outcome is not one_arm.ONE:
+                if self.baseline is not None:
+                    raise baselines.unknown_to("a list")
+                ranking.check(outcome, request)
             marks = self._marks() if self._gives_back else None
             try:
                 if request.baseline is not None and len(request.shape) > 1:
@@ -258,9 +262,8 @@ class Bandit:
         """
         with self._lock:
             request = self._plain("choose_list", X, mask)
-            ranking.fits(k, request)
             many = request.batched() if request.single else request
-            chosen = self.decide(many, ranking.RankedList(int(k)))
+            chosen = self.decide(many, ranking.RankedList(k))
             return ranking.answer(chosen, single=request.single)
 
     def list_propensities(

@@ -59,6 +59,9 @@ class Basis(NamedTuple):
 class Outcome(Protocol):
     """What is shown: one arm (`one_arm.ONE`), or a list of k arms (`ranking.RankedList`)."""
 
+    def fits(self, request: Request) -> None:
+        """Raise ValueError where this cannot be shown for a batch of requests. Nothing is drawn yet."""
+
     @property
     def uniforms(self) -> int:
         """How many a request spends."""

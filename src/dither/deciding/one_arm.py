@@ -17,6 +17,9 @@ class OneArm:
 
     uniforms = decision.UNIFORMS
 
+    def fits(self, request: Request) -> None:
+        """Every request that was checked has an arm."""
+
     def shown(self, view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> np.ndarray:
         """The arm, (...)."""
         return demands.drawn(decision.best(view, chance, u[..., 0], mask=demands.mask), u)

@@ -51,10 +51,23 @@ def fits(k: Any, request: Request) -> None:
         raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")
 
 
+def check(outcome: decision.Outcome, request: Request) -> None:
+    """Refuse a request for which a list is not decided, before anything is drawn."""
+    if request.single:
+        raise ValueError("a list is decided for a batch, and X is one request: pass bandit.request(X).batched()")
+    if request.minimum is not None:
+        raise ValueError("minimum is the least probability of one arm, and a list knows none: leave minimum= out")
+    outcome.fits(request)
+
+
 class RankedList(NamedTuple):
     """What is shown is a list of the k best arms in order. The floor is the share of lists that are uniform."""
 
     k: int
+
+    def fits(self, request: Request) -> None:
+        """Refuse lists longer than what is on offer."""
+        fits(self.k, request)
 
     @property
     def uniforms(self) -> int:
