@@ -107,3 +107,57 @@ def test_one_arm_is_certain_in_every_log(name, draws, batched, tmp_path):
             assert rows.frame["propensity_se"][0] is None
     ledger.close()
     # seen red: kind none and no propensity, in a batch
+
+
+EMPTY = np.zeros((0, 3, 3))
+
+
+@pytest.mark.parametrize("name", ["LinFP", "LinTS", "Greedy"])
+def test_a_batch_without_requests_is_decided_on_every_road(name):
+    b = bandit(name, 20, floor=0.1)
+    before = b.decisions
+    for d in (b.choose(EMPTY), b.choose(EMPTY, minimum=[0.1, 0.2, 0.0])):
+        assert d.arm.shape == d.propensity.shape == (0,)
+    assert b.choose_list(EMPTY, k=2).arms.shape == (0, 2)
+    assert b.propensities(EMPTY).shape == (0, 3)
+    alone = b.choose(np.zeros((0, 1, 3)))
+    assert (alone.propensity.shape, alone.propensity_kind) == ((0,), "exact")
+    kept = dither.ALGORITHMS[name](dim=3, seed=0, monte_carlo=20, baseline=dither.Baseline(0, loss=0.3, sigma=0.1))
+    assert kept.choose(EMPTY).arm.shape == (0,)
+    assert kept.propensities(EMPTY).shape == (0, 3)
+    assert (b.decisions, kept.kept.rounds) == (before, 0)
+    with dither.log.Log(None, bandit=b, probabilities=True) as log:
+        assert log.decide(EMPTY).arm.shape == (0,)
+        assert log.record(b.choose(EMPTY), X=EMPTY).arm.shape == (0,)
+    # seen red: "zero-size array to reduction operation minimum", "need at least one array to stack"
+
+
+@pytest.mark.parametrize("name", ["Greedy", "EpsGreedy", "LinUCB", "LinFP", "LinTS", "UCB-GLM", "LogGreedy"])
+@pytest.mark.parametrize("settings", [{}, {"disjoint": 1}])
+def test_a_list_of_the_only_arm_is_certain(name, settings):
+    b = dither.ALGORITHMS[name](dim=3, seed=0, **settings)
+    x = X[0] if settings else X[:1]
+    for lists in (True, False):
+        every = b.list_propensities(x, k=1, draws=10, lists=lists)
+        assert (every.membership.tolist(), every.kind) == ([1.0], "exact")
+        assert every.lists.tolist() == ([[0]] if lists else [])
+        assert every.propensity.tolist() == ([1.0] if lists else [])
+    # seen red: "object of too small depth for desired array"
+
+
+def test_the_kind_of_a_batch_is_that_of_its_weakest_request():
+    b = bandit("LinTS", 0, baseline=dither.Baseline(0, loss=0.3, sigma=0.1))
+    for i in range(60):
+        b.choose(X)
+        b.update(X[i % 3], [0.0, 0.9, 1.0][i % 3])
+    both, masks = np.stack([X, X]), [ALONE, ALL]
+    with dither.log.Log(None, bandit=b, probabilities=True) as log:
+        log.decide(both, mask=masks)
+        first, second = log.read().P
+    assert first.tolist() == [1, 0, 0]
+    assert second.sum() == pytest.approx(1)
+    chosen = b.decide(b.request(both, masks))
+    p, se, kind = chosen.probabilities(draws=200)
+    assert (p[0].tolist(), se[0].tolist(), kind) == ([1, 0, 0], [0, 0, 0], "monte_carlo")
+    assert np.all(se[1] > 0) or np.count_nonzero(p[1]) == 1
+    # seen red: "truth value of an array is ambiguous"; "exact", as the first request is

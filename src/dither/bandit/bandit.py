@@ -202,7 +202,7 @@ class Bandit:
                 ranking.check(outcome, request)
             marks = self._marks() if self._gives_back else None
             try:
-                if request.baseline is not None and len(request.shape) > 1:
+                if request.baseline is not None and len(request.shape) > 1 and request.size:
                     rows = [self.decide(request.row(i)) for i in range(request.shape[0])]
                     return one_arm.joined(rows, request)
                 chosen = decision.decide(
@@ -215,7 +215,7 @@ class Bandit:
                     aside=self._aside,
                     draws=self.monte_carlo,
                 )
-                if self.baseline is not None and self.kept is not None:
+                if self.baseline is not None and self.kept is not None and request.size:
                     self.kept = self.baseline.after(self.kept, request, chosen.arm)
             except BaseException:
                 if marks is not None:

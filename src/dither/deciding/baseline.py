@@ -105,7 +105,8 @@ class Baseline:
         """Which arms of each request are safe, (..., K) bool."""
         if request.single:
             return self.look(model, state, sums, request).safe
-        return np.stack([self.look(model, state, sums, request.row(i)).safe for i in range(request.size)])
+        rows = [self.look(model, state, sums, request.row(i)).safe for i in range(request.size)]
+        return np.reshape(rows, request.shape).astype(bool)
 
     def look(self, model: Any, state: Any, sums: RoundSums, request: Request) -> Safety:
         """What is known of one request, before chance enters."""

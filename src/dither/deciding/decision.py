@@ -10,7 +10,7 @@ for many. It answers all that is asked about the choice. What is shown is an `Ou
 (`ranking`). A `Choice` is what was decided, with all that its row in a log needs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -128,11 +128,19 @@ class Choice:
         """Of all arms, from the view that chose: p (..., K), their standard errors or None, and their kind."""
         if self.parts:
             p, se, kinds = zip(*(part.probabilities(draws=draws) for part in self.parts), strict=True)
-            return np.stack(p), None if None in se else np.stack(se), kinds[0]
+            sure = all(error is None for error in se)
+            errors = [np.zeros(self.request.shape[-1]) if error is None else error for error in se]
+            return np.stack(p), None if sure else np.stack(errors), weakest(kinds)
         if self.basis is None:
             raise TypeError("the probabilities of a decision that was made elsewhere are not known here")
         now, view, outcome, aside = self.basis
         return outcome.probabilities(now, view, self.request, self.demands, aside, draws)
+
+
+def weakest(kinds: Iterable[Kind]) -> Kind:
+    """The kind of the propensities of a batch, from those of its requests."""
+    each = {*kinds}
+    return "none" if "none" in each else "monte_carlo" if "monte_carlo" in each else "exact"
 
 
 def decide(

@@ -149,8 +149,8 @@ class Demands(NamedTuple):
     @property
     def alone(self) -> np.ndarray | None:
         """In which requests one arm alone can be shown, so that it is certain: (...) bool; None: in none."""
-        if self.mask is None and self.safe is None and self.shape[-1] > 1:
-            return None
+        if self.mask is None and self.safe is None:
+            return None if self.shape[-1] > 1 else np.ones(self.shape[:-1], dtype=bool)
         alone = np.count_nonzero(self.possible, axis=-1) == 1
         return alone if np.any(alone) else None
 

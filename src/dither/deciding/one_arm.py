@@ -72,8 +72,7 @@ ONE = OneArm()
 
 def joined(choices: list[Choice], request: Request) -> Choice:
     """The choices of single requests, which came one after the other, as those of a batch."""
-    kinds = {one.kind for one in choices}
-    kind = "exact" if kinds == {"exact"} else "none" if "none" in kinds else "monte_carlo"
+    kind = decision.weakest(one.kind for one in choices)
     p = np.array([one.p for one in choices], dtype=np.float64)
     se = np.array([one.se or 0.0 for one in choices]) if kind == "monte_carlo" else None
     z = None if choices[0].z is None else np.array([one.z for one in choices])

@@ -46,7 +46,7 @@ class ListPropensities:
 def fits(k: Any, request: Request) -> None:
     """Refuse lists longer than what is on offer."""
     errors.at_least("k", k, 1)
-    most = int(np.min(request.offered))
+    most = int(np.min(request.offered, initial=request.shape[-1]))
     if k > most:
         raise ValueError(f"k must be at most {most}, the number of arms on offer; got {k}")
 
@@ -197,9 +197,10 @@ def propensities(
     """All lists of one request; n of them are drawn from rng where they are not known."""
     K, view, alone = request.shape[-1], now.view(request), demands.alone
     if alone is not None:
-        monte_carlo.counts(now, view, rng, request, None, n=1)  # what the model refuses is refused here too
-        arms = np.flatnonzero(demands.possible)[None]
-        return ListPropensities(demands.possible * 1.0, arms, np.ones(1), 0.0, "exact", None, None)
+        if not decision.exact(view):
+            monte_carlo.counts(now, view, rng, request, None, n=1)  # what the model refuses is refused here too
+        arms = np.flatnonzero(demands.possible)[None][: int(lists)]
+        return ListPropensities(demands.possible * 1.0, arms, np.ones(len(arms)), 0.0, "exact", None, None)
     if not decision.knowable(now.policy):
         return ListPropensities(np.full(K, np.nan), np.empty((0, k), int), np.empty(0), np.nan, "none", None, None)
     if exact(view, monte_carlo.sample(now, arms=K)):

@@ -117,7 +117,7 @@ def minimum(numbers: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) ->
         fits=lambda p: (p >= 0) & (p <= 1),
         rule="hold probabilities from 0 to 1",
     )
-    total = float(np.max(np.sum(least, axis=-1)))
+    total = float(np.max(np.sum(least, axis=-1), initial=0.0))
     if total > 1 + EXACT:
         raise ValueError(f"minimum must sum to at most 1 over the arms on offer, got {total:.6g}: lower some of them")
     return least

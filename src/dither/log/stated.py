@@ -62,7 +62,7 @@ def agreed(choice: Choice, P: np.ndarray) -> None:
     """Raise ValueError if the bandit gives the arm another probability than the decision has: X is another one then."""
     if choice.kind != "exact":
         return
-    P = np.reshape(P, (choice.request.size, -1))
+    P = np.reshape(P, (choice.request.size, np.shape(P)[-1]))
     arm, p = np.atleast_1d(np.asarray(choice.arm)), np.atleast_1d(np.asarray(choice.p, dtype=float))
     inside = (arm >= 0) & (arm < P.shape[1])  # the others are refused with their row
     now = P[np.arange(len(P)), np.where(inside, arm, 0)]

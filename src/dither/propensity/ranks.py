@@ -28,6 +28,8 @@ def listed_at(
     m, w, mask (..., K), z (...), u (..., k) -> (..., k) integers
     """
     shape, K, k = m.shape, m.shape[-1], u.shape[-1]
+    if not m.size:  # there are no requests
+        return np.empty((*shape[:-1], k), dtype=np.int64)
     slack = settled.rows(slack or settled.rounded(m, w, mask), slice(None), shape)
     m, w, z, u = np.reshape(m, (-1, K)), np.reshape(w, (-1, K)), np.reshape(z, -1), np.reshape(u, (-1, k))
     mask = None if mask is None else np.broadcast_to(mask, shape).reshape(-1, K)

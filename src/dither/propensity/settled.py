@@ -84,6 +84,8 @@ class Sets(NamedTuple):
 def settle(m: np.ndarray, w: np.ndarray, *, slack: Slack, mask: np.ndarray | None = None) -> Sets:
     """The sets of lines of B requests. m, w, mask (B, K)"""
     B, K = m.shape
+    if not B:
+        return Sets(m, w, np.empty((0, K), dtype=np.int64), np.empty(0, dtype=np.int64))
     offered = np.ones((B, K), dtype=bool) if mask is None else mask
     height = np.broadcast_to(slack.m, (B, K))
     omega = np.max(np.broadcast_to(slack.omega, (B, K)), axis=-1, where=offered, initial=0.0)
