@@ -18,13 +18,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dither import noise
 from dither.base import errors
 from dither.base.arrays import Array
 from dither.models import adapting
 from dither.models.model import PAGE as MODEL_PAGE
+from dither.policies.views import Lines
 
 PAGE = "docs/adding-a-policy.md"
 REQUIRED = ("needs", "draw", "view")
+METHODS = {  # of `Settings`: what each is, and what to call a setting of the user's in its place
+    "eps": ("eps(t), the share of uniform choices", "epsilon"),
+    "refuse": ("refuse(model, dim=), why it does not run on a model", "refusal"),
+}
 
 
 class Policy(Protocol):
@@ -125,6 +131,12 @@ def faults(policy: Any) -> list[str]:
         reasons.append(f"{name} is no policy: it lacks {', '.join(lacking)}")
     if not isinstance(getattr(policy, "needs", frozenset()), (frozenset, set)):
         reasons.append(f'{name}.needs must be a frozenset of names, as in frozenset({{"mean"}}); got {policy.needs!r}')
+    for part, (says, other) in METHODS.items():
+        if hasattr(policy, part) and not callable(getattr(policy, part)):
+            reasons.append(
+                f"`{part}` of a policy is its method {says}; {name} has {getattr(policy, part)!r} there: call the "
+                f"setting `{other}`"
+            )
     return reasons
 
 
@@ -137,11 +149,16 @@ def _needs(policy: Any) -> frozenset[str]:
 def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: int) -> None:
     """Refuse a policy of the user's that does not score every arm of the requests (*lead,). Those of the library do.
 
-    Scores that lack leading axes are the same for all requests.
+    Scores that lack leading axes are the same for all requests. Raises TypeError for what is no view, and for lines
+    whose law is none; ValueError for scores of another shape.
     """
     if type(policy).__module__.partition(".")[0] == "dither":
         return
     name, wanted = type(policy).__name__, (*lead, arms)
+    if not hasattr(view, "scores"):
+        raise scoreless(view)
+    if isinstance(view, Lines):
+        _look_at_law(view.law)
     cause: ValueError | None = None
     try:
         shape = tuple(view.scores(*chance).shape)
@@ -155,6 +172,25 @@ def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: 
         said = f"got shape {shape}"
     drawn = ", ".join(str(tuple(kind.shape)) for kind in chance)
     cure = f": draw gave chance of the shapes {drawn}. One number a request is of shape (n,), as rng.random(n)"
+    if isinstance(view, Lines) and view.coupled:
+        cure += ", or pass coupled=False to Lines if each arm has a number of its own"
     raise ValueError(
         f"{name} must score each of the {arms} arms: scores {wanted}, {said}{cure if chance else ''} ({PAGE})"
     ) from cause
+
+
+def scoreless(view: Any) -> TypeError:
+    """The refusal of what a policy gave as a view and is none."""
+    return TypeError(f"a view must have scores(*chance), and {type(view).__name__} has not ({PAGE})")
+
+
+def _look_at_law(law: Any) -> None:
+    """Refuse, with TypeError, what is no law of z: without it the first probability would raise an AttributeError."""
+    if isinstance(law, noise.Points) or hasattr(law, "symmetric"):
+        return
+    if hasattr(law, "marginal"):
+        raise TypeError(f"law must be that of the scalar z: pass {law!r}.marginal(dim) ({PAGE})")
+    raise TypeError(
+        f"law must be a law of dither.noise, got {type(law).__name__}; one of SciPy is wrapped: "
+        f"Custom.of(stats.laplace()) ({PAGE})"
+    )
