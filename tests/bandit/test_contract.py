@@ -385,10 +385,10 @@ def test_what_is_no_model_or_no_policy_is_refused(model, policy, says):
         dither.Bandit(model, policy, dim=2)  # seen red: a class taken for a model
 
 
-@pytest.mark.parametrize("part", ["eps", "refuse"])
-def test_a_setting_under_the_name_of_a_method_is_refused(part):
+@pytest.mark.parametrize("part", ["eps", "refuse", "asks", "spent"])
+def test_a_setting_under_a_name_that_is_taken_is_refused(part):
     mine = type("Mine", (Softmax,), {part: 0.1})()
-    says = rf"`{part}` of a policy is its method {part}\(.*; Mine has 0\.1 there: call the setting `"
+    says = rf"`{part}` of a policy (is its method|says) .*; Mine has 0\.1 there: (call the setting|give)"
     with pytest.raises(TypeError, match=says):
         dither.Bandit(models.Ridge(), mine, dim=2)  # seen red: 'float' object is not callable
     with pytest.raises(TypeError, match=says):

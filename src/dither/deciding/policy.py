@@ -31,6 +31,7 @@ METHODS = {  # of `Settings`: what each is, and what to call a setting of the us
     "eps": ("eps(t), the share of uniform choices", "epsilon"),
     "refuse": ("refuse(model, dim=), why it does not run on a model", "refusal"),
 }
+FLAGS = {"asks": "whether its scores ask the model", "spent": "whether its chance is spent in training"}
 
 
 class Policy(Protocol):
@@ -136,6 +137,12 @@ def faults(policy: Any) -> list[str]:
             reasons.append(
                 f"`{part}` of a policy is its method {says}; {name} has {getattr(policy, part)!r} there: call the "
                 f"setting `{other}`"
+            )
+    for part, says in FLAGS.items():
+        if not isinstance(flag := getattr(policy, part, False), (bool, np.bool_)):
+            reasons.append(
+                f"`{part}` of a policy says {says}, True or False; {name} has {flag!r} there: give the setting "
+                "another name"
             )
     return reasons
 
