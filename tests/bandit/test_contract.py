@@ -388,7 +388,7 @@ def test_what_is_no_model_or_no_policy_is_refused(model, policy, says):
 @pytest.mark.parametrize("part", ["eps", "refuse", "asks", "spent"])
 def test_a_setting_under_a_name_that_is_taken_is_refused(part):
     mine = type("Mine", (Softmax,), {part: 0.1})()
-    says = rf"`{part}` of a policy (is its method|says) .*; Mine has 0\.1 there: (call the setting|give)"
+    says = rf"`{part}` of a policy (is its method|says) .*; Mine has 0\.1 there: call the setting `"
     with pytest.raises(TypeError, match=says):
         dither.Bandit(models.Ridge(), mine, dim=2)  # seen red: 'float' object is not callable
     with pytest.raises(TypeError, match=says):
@@ -409,7 +409,10 @@ def test_simulate_refuses_lines_whose_law_is_none():
     class OfBall(Unwrapped):
         law = noise.Ball()
 
-    for policy, says in ((Unwrapped(), r"Custom\.of\(stats\.laplace"), (OfBall(), r"pass Ball\(.*\)\.marginal\(dim\)")):
+    for policy, says in (
+        (Unwrapped(), r"Custom\.of\(stats\.laplace"),
+        (OfBall(), r"as its marginal\(dim\) gives it, and got Ball"),
+    ):
         with pytest.raises(TypeError, match=says):  # seen red: no attribute 'symmetric'
             dither.simulate(dither.envs.Linear(dim=2, arms=3), {"mine": (models.Ridge(), policy)}, runs=2, rounds=5)
 

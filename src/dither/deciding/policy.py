@@ -14,11 +14,11 @@ the only place that looks whether an optional part is there, and each function s
 does not fit, before anything is drawn or learnt.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-from dither import noise
 from dither.base import errors
 from dither.base.arrays import Array
 from dither.models import adapting
@@ -27,11 +27,13 @@ from dither.policies.views import Lines
 
 PAGE = "docs/adding-a-policy.md"
 REQUIRED = ("needs", "draw", "view")
-METHODS = {  # of `Settings`: what each is, and what to call a setting of the user's in its place
-    "eps": ("eps(t), the share of uniform choices", "epsilon"),
-    "refuse": ("refuse(model, dim=), why it does not run on a model", "refusal"),
+# Names that `Settings` takes: what each is, whether a value can be that, and what to call a setting of the user's
+TAKEN: dict[str, tuple[str, Callable[[Any], bool], str]] = {
+    "eps": ("is its method eps(t), the share of uniform choices", callable, "epsilon"),
+    "refuse": ("is its method refuse(model, dim=), why it does not run on a model", callable, "refusal"),
+    "asks": ("says whether its scores ask the model, True or False", (False, True).__contains__, "asking"),
+    "spent": ("says whether its chance is spent in training, True or False", (False, True).__contains__, "used"),
 }
-FLAGS = {"asks": "whether its scores ask the model", "spent": "whether its chance is spent in training"}
 
 
 class Policy(Protocol):
@@ -132,18 +134,9 @@ def faults(policy: Any) -> list[str]:
         reasons.append(f"{name} is no policy: it lacks {', '.join(lacking)}")
     if not isinstance(getattr(policy, "needs", frozenset()), (frozenset, set)):
         reasons.append(f'{name}.needs must be a frozenset of names, as in frozenset({{"mean"}}); got {policy.needs!r}')
-    for part, (says, other) in METHODS.items():
-        if hasattr(policy, part) and not callable(getattr(policy, part)):
-            reasons.append(
-                f"`{part}` of a policy is its method {says}; {name} has {getattr(policy, part)!r} there: call the "
-                f"setting `{other}`"
-            )
-    for part, says in FLAGS.items():
-        if not isinstance(flag := getattr(policy, part, False), (bool, np.bool_)):
-            reasons.append(
-                f"`{part}` of a policy says {says}, True or False; {name} has {flag!r} there: give the setting "
-                "another name"
-            )
+    for part, (says, fits, other) in TAKEN.items():
+        if hasattr(policy, part) and not fits(value := getattr(policy, part)):
+            reasons.append(f"`{part}` of a policy {says}; {name} has {value!r} there: call the setting `{other}`")
     return reasons
 
 
@@ -164,8 +157,11 @@ def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: 
     name, wanted = type(policy).__name__, (*lead, arms)
     if not hasattr(view, "scores"):
         raise scoreless(view)
-    if isinstance(view, Lines):
-        _look_at_law(view.law)
+    if isinstance(view, Lines) and not (hasattr(view.law, "symmetric") or hasattr(view.law, "points")):
+        raise TypeError(
+            f"law must be a law of dither.noise, as its marginal(dim) gives it, and got {type(view.law).__name__}; one "
+            f"of SciPy is wrapped: Custom.of(stats.laplace()) ({PAGE})"
+        )
     cause: ValueError | None = None
     try:
         shape = tuple(view.scores(*chance).shape)
@@ -189,15 +185,3 @@ def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: 
 def scoreless(view: Any) -> TypeError:
     """The refusal of what a policy gave as a view and is none."""
     return TypeError(f"a view must have scores(*chance), and {type(view).__name__} has not ({PAGE})")
-
-
-def _look_at_law(law: Any) -> None:
-    """Refuse, with TypeError, what is no law of z: without it the first probability would raise an AttributeError."""
-    if isinstance(law, noise.Points) or hasattr(law, "symmetric"):
-        return
-    if hasattr(law, "marginal"):
-        raise TypeError(f"law must be that of the scalar z: pass {law!r}.marginal(dim) ({PAGE})")
-    raise TypeError(
-        f"law must be a law of dither.noise, got {type(law).__name__}; one of SciPy is wrapped: "
-        f"Custom.of(stats.laplace()) ({PAGE})"
-    )
