@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 import dither
@@ -17,7 +18,7 @@ from dither import models, noise, policies
 from dither.deciding import policy as policy_contract
 from dither.models import adapting
 from dither.models import model as contract
-from dither.policies.views import Drawn
+from dither.policies.views import Drawn, Lines
 
 ROOT = Path(__file__).parents[2]
 PROBING = [  # what may look for a part
@@ -382,6 +383,38 @@ def test_all_that_is_missing_is_said_at_once():
 def test_what_is_no_model_or_no_policy_is_refused(model, policy, says):
     with pytest.raises(TypeError, match=says):
         dither.Bandit(model, policy, dim=2)  # seen red: a class taken for a model
+
+
+@pytest.mark.parametrize("part", ["eps", "refuse", "asks", "spent"])
+def test_a_setting_under_a_name_that_is_taken_is_refused(part):
+    mine = type("Mine", (Softmax,), {part: 0.1})()
+    says = rf"`{part}` of a policy (is its method|says) .*; Mine has 0\.1 there: call the setting `"
+    with pytest.raises(TypeError, match=says):
+        dither.Bandit(models.Ridge(), mine, dim=2)  # seen red: 'float' object is not callable
+    with pytest.raises(TypeError, match=says):
+        dither.simulate(dither.envs.Linear(dim=2, arms=3), {"mine": (models.Ridge(), mine)}, runs=1, rounds=5)
+
+
+def test_simulate_refuses_lines_whose_law_is_none():
+    class Unwrapped(Softmax):
+        needs = frozenset({"mean", "width"})
+        law = stats.laplace()
+
+        def draw(self, rng, n, *, arms, dim):
+            return (rng.laplace(size=n),)
+
+        def view(self, model, state, X, *, t):
+            return Lines(model.mean(state, X), model.width(state, X), law=self.law)
+
+    class OfBall(Unwrapped):
+        law = noise.Ball()
+
+    for policy, says in (
+        (Unwrapped(), r"Custom\.of\(stats\.laplace"),
+        (OfBall(), r"as its marginal\(dim\) gives it, and got Ball"),
+    ):
+        with pytest.raises(TypeError, match=says):  # seen red: no attribute 'symmetric'
+            dither.simulate(dither.envs.Linear(dim=2, arms=3), {"mine": (models.Ridge(), policy)}, runs=2, rounds=5)
 
 
 def test_a_view_without_scores_is_named():

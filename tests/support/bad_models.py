@@ -195,6 +195,85 @@ class Views(OneArray):
         return Averages(whole[..., 0], whole[..., :1][..., 0])
 
 
+class FeaturesAlone(NamedTuple):
+    theta: Any  # (..., d)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Right, and on no base class: but for the one method that a subclass has."""
+
+    abilities = frozenset({"mean"})
+
+    def init(self, dim, *, batch=(), **_):
+        return FeaturesAlone(np.zeros((*batch, dim)))
+
+    def update(self, state, x, r):
+        return FeaturesAlone(state.theta + r[..., None] * x)
+
+    def mean(self, state, X):
+        return (X @ state.theta[..., None])[..., 0]
+
+
+class CountsInSelf(Steps):
+    count: ClassVar[int] = 0
+
+    def update(self, state, x, r):
+        object.__setattr__(self, "count", self.count + 1)
+        return super().update(state, x, r)
+
+    def mean(self, state, X):
+        return super().mean(state, X) / (1 + self.count)
+
+
+class CountsInClass(Steps):
+    rewards: ClassVar[list[Any]] = []
+
+    def update(self, state, x, r):
+        self.rewards.append(r)
+        return super().update(state, x, r)
+
+    def mean(self, state, X):
+        return super().mean(state, X) / (1 + len(self.rewards))
+
+
+class StepsInClass(CountsInClass):
+    mean = Steps.mean
+
+    def update(self, state, x, r):
+        return super().update(state, x, r / (1 + len(self.rewards)))
+
+
+class DrawsFromSelf(Mine):
+    count: ClassVar[int] = 0
+
+    def sample(self, state, eta):
+        return super().sample(state, eta) / (1 + self.count)
+
+    def update(self, state, x, r, *, weight=None):
+        object.__setattr__(self, "count", self.count + 1)
+        return super().update(state, x, r, weight=weight)
+
+    def update_many(self, state, X, r, **settings):
+        object.__setattr__(self, "count", self.count + 1)
+        return super().update_many(state, X, r, **settings)
+
+
+class NoDecorator:  # no dataclass
+    abilities = frozenset({"mean"})
+    init, update, mean = Steps.init, Steps.update, Steps.mean
+
+
+class IgnoresBatch(Steps):
+    def init(self, dim, **_):
+        return FeaturesAlone(np.zeros(dim))
+
+
+class OneRun(Steps):
+    def mean(self, state, X):
+        return X @ state.theta
+
+
 class Two(Mine):
     def mean(self, state, X):
         return super().mean(state, X)[..., :2]
@@ -253,7 +332,14 @@ BAD_MODELS = [
     ("shapes", NoTupleState(), "init returns a dict"),
     ("shapes", OneArray(), r"one array under two names: state\.theta and state\.n"),
     ("shapes", Views(), "one array under two names"),
+    ("shapes", IgnoresBatch(), r"every array of init begins with `batch`, as in np\.zeros\(\(\*batch, dim\)\)"),
+    ("shapes", OneRun(), r"core dimension .* for X @ theta write \(X @ theta\[\.\.\., None\]\)\[\.\.\., 0\]"),
     ("purity", InPlace(), "writes into the state"),
+    ("purity", CountsInSelf(), "`mean` of one state and one X is another after an update.* Keep no counter"),
+    ("purity", CountsInClass(), "`mean` of one state and one X is another"),
+    ("purity", StepsInClass(), r"learns one observation twice, and state\.theta differs"),
+    ("purity", DrawsFromSelf(), "`sample` of one state"),
+    ("purity", NoDecorator(), r"Write @dataclass\(frozen=True\) above the class"),
     ("update_many", FirstAlone(), "n observations at once"),
     ("order", Forgets(), "another order"),
     ("weights", NoWeight(), "a weight of 3"),
@@ -272,6 +358,8 @@ BAD_MODELS = [
     ("learning", Deaf(), "after 20 rewards"),
     ("seed", Restless(), "know different things"),
     ("save_and_load", Unloadable(), "never"),
+    ("save_and_load", CountsInSelf(), "`mean` of the loaded model is another"),
+    ("save_and_load", DrawsFromSelf(), "`sample` of the loaded model is another"),
     ("save_and_load", Rows(), r"state\.rows\.x is float64\(0, 3\) in `init` and .* only in a field named history"),
     ("slots", Deeper(), "slot 1 of Disjoint"),
     ("slots", Nearby(), "rows of zeros: keep a count or a weight"),

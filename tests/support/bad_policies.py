@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
+
+from dither.policies.views import Lines
 
 
 class Seen(NamedTuple):
@@ -157,6 +159,43 @@ class Wide(NamedTuple):
         return self.m + z[..., None]
 
 
+class Moved(Softmax):
+    """Lines that one z moves. Right, but for the one method that a subclass has."""
+
+    needs = frozenset({"mean", "width"})
+    law: ClassVar[dict[str, Any]] = {}
+
+    def draw(self, rng, n, *, arms, dim):
+        return (rng.normal(size=n),)
+
+    def view(self, model, state, X, *, t):
+        return Lines(model.mean(state, X), self.temperature * model.width(state, X), **self.law)
+
+
+class OtherLaw(Moved):
+    def draw(self, rng, n, *, arms, dim):
+        return (rng.laplace(size=n),)
+
+
+class Unwrapped(OtherLaw):
+    law: ClassVar[dict[str, Any]] = {"law": stats.laplace()}
+
+
+class OneEach(Moved):
+    def draw(self, rng, n, *, arms, dim):
+        return (rng.normal(size=(n, arms)),)
+
+
+class Blind(Softmax):
+    def view(self, model, state, X, *, t):
+        return model.mean(state, X)
+
+
+@dataclass(frozen=True)
+class WidthEps(Softmax):
+    eps: float = 0.1
+
+
 class Global(Softmax):
     def draw(self, rng, n, *, arms, dim):
         return (np.random.default_rng().gumbel(size=(n, arms)),)
@@ -183,7 +222,13 @@ BAD_POLICIES = [
         Column(),
         r"score each of the 5 arms: scores \(6, 5\), got shape \(6, 6, 5\): draw gave .* shapes \(6, 1\)",
     ),
+    ("draw", WidthEps(), r"method eps\(t\), .*; WidthEps has 0\.1 there: call the setting `epsilon`"),
+    ("draw", Unwrapped(), r"got rv_continuous_frozen; one of SciPy is wrapped: Custom\.of\(stats\.laplace\(\)\)"),
+    ("draw", OneEach(), "or pass coupled=False to Lines if each arm has a number of its own"),
+    ("draw", Blind(), r"a view must have scores\(\*chance\), and ndarray has not"),
     ("probabilities", seeing(propensities=drawn_again)(), "two answers"),
+    ("frequencies", OtherLaw(), "The law of Lines must be the one that `draw` draws from: same family, same scale"),
+    ("lists", OtherLaw(), "The law of Lines must be the one that `draw` draws from"),
     ("probabilities", seeing(propensities=lambda self, mask=None: self.m * np.nan)(), "sum|NaN"),
     ("frequencies", seeing(propensities=hotter)(), r"arm \d was chosen \d+ of 20000 times .* propensities says 0\.\d+"),
     ("logged_propensity", seeing(chosen=lambda self, arm, mask=None: 0.5 + 0.0 * self.m[..., 0])(), "another probab"),
@@ -200,6 +245,7 @@ BAD_POLICIES = [
     ("purity", Remembers(), "choosing changes the policy"),
     ("purity", Counts(), "choosing changes seen of the class Counts"),
     ("purity", CountsBeside(), "other scores after some choices, though nothing was learnt"),
+    ("purity", Plain(), r"Write @dataclass\(frozen=True\) above the class"),
     ("seed", Global(), "one seed choose differently"),
     ("save_and_load", Plain(), "TypeError"),
     ("streams", seeing(scores=by_batch)(), "what runs beside it"),

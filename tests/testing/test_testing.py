@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge as Penalised
 import dither
 from bad_estimators import BAD_ESTIMATORS, estimator
 from bad_models import BAD_MODELS, Forgets, Mine, OneRequest, Two
-from bad_policies import BAD_POLICIES, Softmax, hotter, seeing
+from bad_policies import BAD_POLICIES, Softmax, WidthEps, hotter, seeing
 from bad_worlds import BAD_WORLDS, OneRun
 from dither import envs, models, ope, testing
 from properties import ALL, EXCUSED, NETWORKS, brief, exactly, few, integrates
@@ -232,6 +232,13 @@ def test_a_method_that_raises_is_named_with_its_promise_and_nothing_else_is_run(
     assert "It was given X (4, 5, 3). The rule is: All arrays of a state have the leading axes" in said
     assert "What `mean` promises: The score m_i of each arm: X (..., K, d) -> (..., K)." in said
     assert re.search(r"The other \d+ checks are not run before shapes passes", said)
+
+
+def test_a_policy_that_cannot_draw_is_told_so_once():
+    with pytest.raises(testing.CheckFailed) as failed:
+        testing.check_policy(WidthEps())
+    assert list(failed.value.failures) == ["draw"]  # seen red: no gate, 17 lines of one mistake
+    assert re.search(r"The other \d+ checks are not run before draw passes", str(failed.value))
 
 
 def test_a_gate_that_is_expected_to_fail_stops_nothing():

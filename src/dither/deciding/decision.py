@@ -20,7 +20,7 @@ from dither.base.arrays import Array
 from dither.deciding import inputs
 from dither.deciding.answers import Decision, Decisions, Kind
 from dither.deciding.demands import Demands
-from dither.deciding.policy import PAGE
+from dither.deciding.policy import PAGE, scoreless
 from dither.deciding.request import Request
 from dither.models.adapting import adapted
 from dither.models.model import link
@@ -258,7 +258,7 @@ def scores(view: Any, chance: tuple) -> Array:
     """The scores, (..., K)."""
     rule = getattr(view, "scores", None)
     if rule is None:
-        raise TypeError(f"a view must have scores(*chance), and {type(view).__name__} has not ({PAGE})")
+        raise scoreless(view)
     return rule(*chance)
 
 

@@ -14,6 +14,7 @@ the only place that looks whether an optional part is there, and each function s
 does not fit, before anything is drawn or learnt.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,9 +23,17 @@ from dither.base import errors
 from dither.base.arrays import Array
 from dither.models import adapting
 from dither.models.model import PAGE as MODEL_PAGE
+from dither.policies.views import Lines
 
 PAGE = "docs/adding-a-policy.md"
 REQUIRED = ("needs", "draw", "view")
+# Names that `Settings` takes: what each is, whether a value can be that, and what to call a setting of the user's
+TAKEN: dict[str, tuple[str, Callable[[Any], bool], str]] = {
+    "eps": ("is its method eps(t), the share of uniform choices", callable, "epsilon"),
+    "refuse": ("is its method refuse(model, dim=), why it does not run on a model", callable, "refusal"),
+    "asks": ("says whether its scores ask the model, True or False", (False, True).__contains__, "asking"),
+    "spent": ("says whether its chance is spent in training, True or False", (False, True).__contains__, "used"),
+}
 
 
 class Policy(Protocol):
@@ -125,6 +134,9 @@ def faults(policy: Any) -> list[str]:
         reasons.append(f"{name} is no policy: it lacks {', '.join(lacking)}")
     if not isinstance(getattr(policy, "needs", frozenset()), (frozenset, set)):
         reasons.append(f'{name}.needs must be a frozenset of names, as in frozenset({{"mean"}}); got {policy.needs!r}')
+    for part, (says, fits, other) in TAKEN.items():
+        if hasattr(policy, part) and not fits(value := getattr(policy, part)):
+            reasons.append(f"`{part}` of a policy {says}; {name} has {value!r} there: call the setting `{other}`")
     return reasons
 
 
@@ -137,11 +149,19 @@ def _needs(policy: Any) -> frozenset[str]:
 def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: int) -> None:
     """Refuse a policy of the user's that does not score every arm of the requests (*lead,). Those of the library do.
 
-    Scores that lack leading axes are the same for all requests.
+    Scores that lack leading axes are the same for all requests. Raises TypeError for what is no view, and for lines
+    whose law is none; ValueError for scores of another shape.
     """
     if type(policy).__module__.partition(".")[0] == "dither":
         return
     name, wanted = type(policy).__name__, (*lead, arms)
+    if not hasattr(view, "scores"):
+        raise scoreless(view)
+    if isinstance(view, Lines) and not (hasattr(view.law, "symmetric") or hasattr(view.law, "points")):
+        raise TypeError(
+            f"law must be a law of dither.noise, as its marginal(dim) gives it, and got {type(view.law).__name__}; one "
+            f"of SciPy is wrapped: Custom.of(stats.laplace()) ({PAGE})"
+        )
     cause: ValueError | None = None
     try:
         shape = tuple(view.scores(*chance).shape)
@@ -155,6 +175,13 @@ def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: 
         said = f"got shape {shape}"
     drawn = ", ".join(str(tuple(kind.shape)) for kind in chance)
     cure = f": draw gave chance of the shapes {drawn}. One number a request is of shape (n,), as rng.random(n)"
+    if isinstance(view, Lines) and view.coupled:
+        cure += ", or pass coupled=False to Lines if each arm has a number of its own"
     raise ValueError(
         f"{name} must score each of the {arms} arms: scores {wanted}, {said}{cure if chance else ''} ({PAGE})"
     ) from cause
+
+
+def scoreless(view: Any) -> TypeError:
+    """The refusal of what a policy gave as a view and is none."""
+    return TypeError(f"a view must have scores(*chance), and {type(view).__name__} has not ({PAGE})")

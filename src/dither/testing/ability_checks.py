@@ -9,6 +9,7 @@ from dither.models.model import estimate
 from dither.testing.checking import close, farthest, require
 from dither.testing.trial import Trial
 
+OF_ARMS = ("mean", "width", "predict")  # ability(state, X)
 DRAWN = {"sample": 1, "perturb": 2, "gram_sample": 2, "hessian_sample": 1}  # ability -> normals for each number of θ
 RTOL = 1e-6  # of products of matrices that were inverted
 
@@ -116,6 +117,23 @@ def logdet(case: Trial) -> None:
         )
 
 
+def fresh(case: Trial) -> Any:
+    """A first state that can answer all that `all_answers` asks."""
+    return case.fresh(needs=frozenset({*OF_ARMS, "logdet", *DRAWN} & case.model.abilities))
+
+
+def all_answers(case: Trial, state: Any) -> dict[str, np.ndarray]:
+    """Copies of all arrays that the model gives for a state that began with `fresh`, by the ability."""
+    X, names, rng = case.asked(1)[0], case.model.abilities, np.random.default_rng(7)
+    answer = {name: methodcaller(name, state, X)(case.whole) for name in OF_ARMS if name in names}
+    model, state, _ = _beneath(case, state, X)
+    if "logdet" in names:
+        answer["logdet"] = model.logdet(state)
+    for name in (name for name in DRAWN if name in names):
+        answer[name] = methodcaller(name, state, rng.normal(size=DRAWN[name] * case.ambient))(model)
+    return {name: np.array(A) for name, A in answer.items()}
+
+
 def _question(case: Trial, needs: set[str], *, learnt: bool = True) -> _Question:
     """The model after some rewards, by its own methods, and arms; of a model on features of its own, what is beneath.
 
@@ -125,5 +143,10 @@ def _question(case: Trial, needs: set[str], *, learnt: bool = True) -> _Question
     X, r = case.lesson()
     for i in range(len(X) if learnt else 0):
         state = case.taught(state, X[i], r[i], i, rng)
-    now = _Question(case.model, state, case.asked(1)[0])
-    return _Question(*case.model.beneath(state, now.X)) if "beneath" in case.model.abilities else now
+    return _beneath(case, state, case.asked(1)[0])
+
+
+def _beneath(case: Trial, state: Any, X: np.ndarray) -> _Question:
+    if "beneath" in case.model.abilities:
+        return _Question(*case.model.beneath(state, X))
+    return _Question(case.model, state, X)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,14 @@ from dither.bandit import saving
 from dither.bandit.bandit import Bandit
 from dither.base import trees
 from dither.models import adapting
-from dither.testing.ability_checks import logdet, predict, sample, scores, width
+from dither.testing.ability_checks import all_answers, fresh, logdet, predict, sample, scores, width
 from dither.testing.checking import checker, close, farthest, require
-from dither.testing.trial import Trial, alike, differing, leaves, read_only, same, twin
+from dither.testing.trial import Trial, alike, configured, differing, leaves, read_only, same, twin
 
+OUTSIDE = (
+    "Whatever `update` and the abilities depend on is a field of the dataclass or an array of the state. Keep no "
+    "counter and no list in `self`, in the class or in the module: no file holds it, and runs in lockstep share it"
+)
 SPREADING = policies.EpsGreedy(decay=None, epsilon=0.5)  # asks for means alone, and shows every arm
 
 
@@ -24,7 +29,8 @@ def shapes(case: Trial) -> None:
     lacking = [name for name in kept if not adapting.takes(case.whole.init, name)]
     require(not lacking, f"init takes no {', '.join(lacking)}", cure="Write init(self, dim, *, batch=(), **_): the "
             "arguments that your model does not need go into **_")  # fmt: skip
-    for batch in ((), (3,)):
+    runs = case.dim + case.K + 1  # a number that no other axis has
+    for batch in ((), (runs,)):
         state = case.fresh(batch)
         require(hasattr(state, "_fields"), f"init returns a {type(state).__name__}", cure="A state is a NamedTuple of "
                 "arrays, or of such tuples")  # fmt: skip
@@ -35,7 +41,8 @@ def shapes(case: Trial) -> None:
         require(
             not wrong,
             f"init(batch={batch}) gives arrays of shapes {wrong}",
-            cure=f"Every array of the state begins with the axes {batch}: one entry for each run in lockstep",
+            cure=f"Every array of the state begins with the axes {batch}, one entry for each run in lockstep: every "
+            "array of init begins with `batch`, as in np.zeros((*batch, dim))",
         )
         pairs = itertools.combinations(trees.leaves(state, "state").items(), 2)
         one = [f"{a} and {b}" for (a, A), (b, B) in pairs if np.shares_memory(A, B)]
@@ -60,16 +67,16 @@ def shapes(case: Trial) -> None:
             f"{name} of four requests at once is not that of each: {farthest(answer, single)}",
             cure="Compute with `...` leading axes: X is (..., K, d), with slots (..., d), and the answer (..., K)",
         )
+    _means_in_lockstep(case, runs)
 
 
 def purity(case: Trial) -> None:
     """`update`, `mean` and what else is asked leave the state, the arrays passed in and the model as they were."""
     X, r = case.lesson()
-    model, rng = twin(case.model), np.random.default_rng(5)
-    state = case.fresh()
+    model, state = twin(case.model), fresh(case)
     for i in range(3):
-        before = leaves(state)
-        new = case.taught(state, read_only(X[i]), r[i], i, rng)
+        before, answer = leaves(state), all_answers(case, state)
+        new, again = (case.taught(state, read_only(X[i]), r[i], i, np.random.default_rng(i)) for _ in range(2))
         changed = differing(before, leaves(state))
         require(
             changed is None,
@@ -77,6 +84,10 @@ def purity(case: Trial) -> None:
             cure="Return a new state: a refused call must have changed nothing. Only a model with `owns = True` may "
             "overwrite, and only if it is passed own=True",
         )
+        other = differing(answer, all_answers(case, state))
+        require(other is None, f"`{other}` of one state and one X is another after an update", cure=OUTSIDE)
+        changed = differing(leaves(new), leaves(again))
+        require(changed is None, f"one state learns one observation twice, and {changed} differs", cure=OUTSIDE)
         state = new
     before, b = leaves(state), case.bandit(learnt=False)
     b.state = state
@@ -87,6 +98,7 @@ def purity(case: Trial) -> None:
     b.update(read_only(X[:3]), read_only(r[:3]), **case.slot(np.arange(3)))
     if _weighs(case):
         b.update(read_only(X[:3]), read_only(r[:3]), weight=weights, **case.slot(np.arange(3)))
+    configured(case.model)
     require(
         model is None or repr(case.model) == repr(model),
         "learning changes the model",
@@ -201,6 +213,7 @@ def save_and_load(case: Trial) -> None:
         f"the file gives {b.model!r} for {a.model!r}",
         cure="Settings of a model are the fields of its dataclass: numbers, texts, tuples or dataclasses",
     )
+    _answers_alike(case, a, b)
     X, r = case.lesson()
     for i in range(2, len(X)):
         require(
@@ -212,6 +225,7 @@ def save_and_load(case: Trial) -> None:
             one.update(X[i], r[i], **case.slot(i))
     cure = "Whatever `update` depends on is a field of the model or an array of the state"
     alike(a, b, "what is learnt after loading differs", cure=cure)
+    _answers_alike(case, a, b)
 
 
 def slots(case: Trial) -> None:
@@ -298,6 +312,21 @@ def check_model(
     )  # fmt: skip
 
 
+def _means_in_lockstep(case: Trial, runs: int) -> None:
+    """A first state of many runs has a mean for each arm of each of them."""
+    X, wanted = np.broadcast_to(case.request(), (runs, *case.request().shape)), (runs, case.K)
+    try:
+        shape = np.shape(case.whole.mean(case.fresh((runs,)), X))
+        says = f"has shape {shape}"
+    except ValueError as error:
+        shape, says = None, f"raised {str(error).strip()!r}"
+    require(
+        shape == wanted,
+        f"mean of {runs} runs in lockstep, each with X {X.shape[1:]}, {says} in place of shape {wanted}",
+        cure="Compute with `...` leading axes: for X @ theta write (X @ theta[..., None])[..., 0]",
+    )
+
+
 def _same_states(case: Trial) -> None:
     """What run 0 of three in lockstep learns is what it learns alone, and what a live bandit learns."""
     three = _in_lockstep(case, 3)
@@ -338,6 +367,23 @@ def _weighs(case: Trial) -> bool:
 def _answers(b: Bandit, X: np.ndarray) -> dict[str, np.ndarray]:
     """All that a bandit answers about arms, by name."""
     return {name: getattr(b, name)(X) for name in ("mean", "width", "predict") if name in b.model.abilities}
+
+
+def _answers_alike(case: Trial, a: Bandit, b: Bandit) -> None:
+    """A model and the one out of its file answer the same: of the bandits' states, and of one state.
+
+    Not to the bit: a file holds no strides, and a product of the same numbers in another layout may round otherwise.
+    """
+    pairs = [(_answers(a, case.asked(8)), _answers(b, case.asked(8)))]
+    state = fresh(case)
+    pairs += [(all_answers(case, state), all_answers(replace(case, model=b.model), state))]
+    for one, other in pairs:
+        for name in one:
+            require(
+                close(other[name], one[name], rtol=case.rtol, atol=case.rtol),
+                f"`{name}` of the loaded model is another: {farthest(other[name], one[name])}",
+                cure=OUTSIDE,
+            )
 
 
 def _refuses(case: Trial, what: str, x: np.ndarray, r: float) -> bool:

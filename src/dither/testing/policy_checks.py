@@ -10,15 +10,17 @@ from dither.deciding import decision
 from dither.deciding import policy as policy_contract
 from dither.testing import probability_checks as stated
 from dither.testing.checking import agree, checker, farthest, require
-from dither.testing.trial import Trial, alike, differing, leaves, read_only, same, twin
+from dither.testing.trial import Trial, alike, configured, differing, leaves, read_only, same, twin
 
+SCORED = "Let `scores` take what `draw` gives: n requests, then what one request draws"
 LEADING = "Compute with the last axis as the arms and `...` before it"
 FROM_RNG = "Draw from the `rng` that `draw` is given, and from nothing else"
 
 
 def draw(case: Trial) -> None:
     """`draw` gives arrays whose first axis is n, and n draws at once are n draws in turn. With them arms are scored."""
-    n, rule = 6, case.policy.draw
+    n = 6
+    view, rule = _view(case, case.asked(n)), case.policy.draw
     whole = rule(np.random.default_rng(3), n, arms=case.K, dim=case.ambient)
     name = type(case.policy).__name__
     require(
@@ -37,9 +39,9 @@ def draw(case: Trial) -> None:
             "calls come in another order when n is 1",
         )
     try:
-        policy_contract.look(case.policy, _view(case, case.asked(n)), whole, lead=(n,), arms=case.K)
+        policy_contract.look(case.policy, view, whole, lead=(n,), arms=case.K)
     except ValueError as error:
-        require(False, str(error), cure="Let `scores` take what `draw` gives: n requests, then what one request draws")
+        require(False, str(error), cure=SCORED)
 
 
 def batch(case: Trial) -> None:
@@ -121,6 +123,7 @@ def purity(case: Trial) -> None:
         f"choosing changes the state ({changed or 'it is another'})",
         cure="`view` and the methods of the view compute new arrays and write into none that they are given",
     )
+    configured(case.policy)
     require(
         policy is None or _as_text(case.policy) == _as_text(policy),
         "choosing changes the policy",
@@ -193,9 +196,9 @@ def lockstep(case: Trial) -> None:
 
 
 @checker(
-    draw, stated.probabilities, stated.frequencies, stated.logged_propensity, stated.monte_carlo, stated.masked_arms,
+    stated.probabilities, stated.frequencies, stated.logged_propensity, stated.monte_carlo, stated.masked_arms,
     stated.permuted_arms, stated.ties, stated.logarithms, stated.lists, stated.floor, batch, shapes, purity, seed,
-    save_and_load, streams, lockstep,
+    save_and_load, streams, lockstep, gate=draw,
 )  # fmt: skip
 def check_policy(
     policy: Any,

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 from dither.bandit.bandit import Bandit
+from dither.deciding import decision
+from dither.policies.views import Lines
 from dither.testing import chance
 from dither.testing.checking import agree, close, farthest, require
 from dither.testing.trial import Trial
@@ -12,6 +14,10 @@ from dither.testing.trial import Trial
 ABOUT = 1e-12  # how far the sum of probabilities may be from 1
 LISTS = 4000  # lists of one request that are drawn
 LISTED = 8  # requests whose probabilities are compared
+OF_LINES = (
+    "The law of Lines must be the one that `draw` draws from: same family, same scale (law= is Gaussian() unless it is "
+    "given)"
+)
 
 
 def probabilities(case: Trial) -> None:
@@ -179,7 +185,9 @@ def lists(case: Trial) -> None:
     require(
         kind == "none" or not chance.apart(hits, n, p, se, tests=case.K).any(),
         f"lists of one arm show {np.round(hits / n, 4).tolist()}, and propensities says {np.round(p, 4).tolist()}",
-        cure="Let the first place of `in_turn` be what `best` shows, or leave `in_turn` out",
+        cure=OF_LINES
+        if _in_lines(case, b, X)
+        else "Let the first place of `in_turn` be what `best` shows, or leave `in_turn` out",
     )
     two = b.choose_list(many[:200], k=2, mask=masks[:200]).arms
     require(
@@ -235,6 +243,11 @@ def _unknown(case: Trial, b: Bandit, p: np.ndarray) -> bool:
     return True
 
 
+def _in_lines(case: Trial, b: Bandit, X: np.ndarray) -> bool:
+    """Whether the view computes its probabilities from lines and a law, and no method of the user's does."""
+    return isinstance(decision.view(case.policy, case.whole, b.state, X, t=b.t), Lines)
+
+
 def _compare(case: Trial, b: Bandit, X: np.ndarray, *, tests: int, mask: np.ndarray | None = None) -> None:
     """Choose many times for one request, and compare how often with what is said."""
     p, se, kind = _detail(case, b, X, mask=mask)
@@ -246,9 +259,10 @@ def _compare(case: Trial, b: Bandit, X: np.ndarray, *, tests: int, mask: np.ndar
     if not wrong.any():
         return
     arm = int(np.argmax(np.where(wrong, np.abs(hits / n - p), -1.0)))
+    mend = "Mend `propensities` of the view, or leave it out: then they are estimated by Monte Carlo"
     cure = {
-        "exact": "They are logged as exact, so estimates from the log would be wrong. Mend `propensities` of the view, "
-        "or leave it out: then they are estimated by Monte Carlo",
+        "exact": "They are logged as exact, so estimates from the log would be wrong. "
+        + (OF_LINES if _in_lines(case, b, X) else mend),
         "monte_carlo": "Draw in `draw` alone: a choice that is drawn again must have the same law",
     }[kind]
     require(

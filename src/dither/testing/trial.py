@@ -237,6 +237,16 @@ def same(a: Decision | Decisions, b: Decision | Decisions) -> bool:
     )
 
 
+def configured(part: Any) -> None:
+    """Fail for a class that is no dataclass: its settings are not known, so it cannot be compared or saved."""
+    kind = type(part)
+    require(
+        kind.__repr__ is not object.__repr__,
+        f"{kind.__name__} does not say what its settings are",
+        cure="Write @dataclass(frozen=True) above the class: its fields are its settings",
+    )
+
+
 def twin(part: Any) -> Any:
     """A copy of a configuration, to see whether it was changed; None where it cannot be copied."""
     try:
