@@ -272,7 +272,7 @@ def best(view: Any, chance: tuple, u: Array, *, mask: Array | None) -> Array:
 def moved_by(view: Any, chance: tuple) -> Any:
     """The scalar that moved the arms, a float or (...); (..., K) where each arm has one. Default: None."""
     z = view.z(*chance) if hasattr(view, "z") else None
-    return float(z) if z is not None and np.ndim(z) == 0 else z
+    return float(z) if isinstance(z, float) or (z is not None and np.ndim(z) == 0) else z
 
 
 def lines(view: Any) -> Any:
