@@ -148,3 +148,33 @@ def test_an_id_that_comes_again_in_a_later_chunk_is_refused_whatever_form_the_lo
             warm_start(learner, log, chunk=1)
         assert learner.observations == 2
     # seen red: a log in memory, whose chunks did not know the ids of those before
+
+
+def test_a_ledger_of_slots_may_hold_rows_with_features_of_each_arm(tmp_path):
+    """Each row gives the features that it has: the context, or those of the arm shown."""
+    arms, learner = ["a", "b", "c"], dither.LinFP(dim=D, disjoint=3, lam=1.0, seed=0)
+    rng, X = np.random.default_rng(0), np.ones((21, D))
+    with Log(tmp_path / "log", bandit=bandit(False)) as log:
+        for i in range(20):
+            offer = rng.normal(size=(3, D))
+            d = log.decide(offer, arms=arms, id=str(i))
+            log.reward(d.id, 1.0)
+            X[i + 1] = offer[d.arm]
+    with dither.Live(tmp_path / "a.db", bandit=learner) as live:
+        live.reward(live.choose(X[0], arms=arms).id, 1.0)
+        live.ledger.take_over(tmp_path / "log")
+        live.learn()
+        rows = live.read()
+        assert_allclose(rows.x, X)
+        assert not rows.slots
+        warm = dither.LinFP(dim=D, disjoint=3, lam=1.0, seed=0)
+        warm_start(warm, rows)
+        assert_allclose(warm.theta, live.bandit.theta, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="one context a row"):
+        warm_start(bandit(False), rows)
+    with pytest.raises(ValueError, match="1 rows of features for 3 arms"):
+        rows.X  # noqa: B018
+    # seen red: x of 61 rows for 21 decisions, and lessons of other rows
+    with pytest.raises(ValueError, match="features of their own, and the bandit has 3 disjoint slots"):
+        Log(tmp_path / "log", bandit=dither.LinFP(dim=D, disjoint=3, seed=0))
+    # seen red: the folder took both

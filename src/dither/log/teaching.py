@@ -41,7 +41,7 @@ def of_bandit(bandit: Any, slots: Mapping[str, int] | None = None) -> Pupil:
 
 def lessons(rows: Logged, pupil: Pupil) -> Lessons:
     """What rows teach a pupil. Raises ValueError for what would mean something else to it."""
-    if not pupil.slotted and "features" in rows.frame.columns and rows.slots:
+    if not pupil.slotted and "features" in rows.frame.columns and rows.contexts.any():
         raise ValueError(
             f"the log has one context a row for {rows.K.max()} arms, which says nothing of the arm shown: one context "
             "a row needs a bandit with disjoint=K, a model for each arm"

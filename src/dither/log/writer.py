@@ -376,6 +376,11 @@ class Log:
                     f"the decisions in {folder} are of {len(self._slots)} disjoint slots, and the bandit has "
                     f"{self.bandit.slots or 'none'}: give it a folder of its own"
                 )
+        elif folders["decisions"].rows and self.bandit is not None and self.bandit.slots is not None:
+            raise ValueError(
+                f"the decisions in {folder} are of arms with features of their own, and the bandit has "
+                f"{self.bandit.slots} disjoint slots: give it a folder of its own"
+            )
         before, now = about.get("encoded_by"), self._encoded_by
         if before is not None and now is not None and before != now:
             raise ValueError(
