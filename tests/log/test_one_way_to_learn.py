@@ -178,3 +178,45 @@ def test_a_ledger_of_slots_may_hold_rows_with_features_of_each_arm(tmp_path):
     with pytest.raises(ValueError, match="features of their own, and the bandit has 3 disjoint slots"):
         Log(tmp_path / "log", bandit=dither.LinFP(dim=D, disjoint=3, seed=0))
     # seen red: the folder took both
+
+
+@pytest.mark.parametrize("names", [None, ["a", "b", "c"]])
+def test_slots_that_come_later_have_their_positions_as_ids(tmp_path, names):
+    """Of a bandit that grows while it logs, and of one with more slots than the log that its ledger took over."""
+    x, rng = np.ones(D), np.random.default_rng(0)
+    grown = dither.LinFP(dim=D, disjoint=3, lam=1.0, floor=1.0, seed=0)
+    by_hand, folder = bandit(True), tmp_path / "log"
+    with Log(None, bandit=grown) as log, Log(folder, bandit=dither.LinFP(dim=D, disjoint=3, seed=0)) as small:
+        small.decide(x, arms=names)
+        log.decide(x, arms=names, id="first")
+        grown.grow(4)
+        for i in range(40):
+            X, r = rng.normal(size=D), float(rng.normal())
+            d = log.decide(X, id=str(i))
+            log.reward(d.id, r)
+            by_hand.update(X, r, arm=d.arm)
+        rows, warm = log.read().usable(missing="leave out"), bandit(True)
+    warm_start(warm, rows)
+    assert_allclose(warm.theta, by_hand.theta, rtol=1e-9, atol=1e-12)
+    assert rows.arm_ids()[-1] == [*(names or "012"), "3"]
+    with dither.Live(tmp_path / "a.db", bandit=bandit(True, floor=1.0)) as live:
+        live.ledger.take_over(folder)
+        shown = [live.choose(x) for _ in range(40)]
+        assert {one.arm for one in shown} == {*(names or "012"), "3"}
+        live.reward([one.id for one in shown], np.arange(40.0))
+        live.learn()
+        rows, warm = live.read().usable(missing="leave out"), bandit(True)
+        warm_start(warm, rows)
+        assert_allclose(warm.theta, live.bandit.theta, rtol=1e-9, atol=1e-12)
+    # seen red: rows with ids of three arms, of which the fourth was shown; IndexError
+
+
+@pytest.mark.parametrize("names", [["a", "3", "c"], list("abcde")])
+def test_ids_that_do_not_fit_the_slots_are_refused_before_anything_is_stored(tmp_path, names):
+    with Log(tmp_path / "log", bandit=dither.LinFP(dim=D, disjoint=len(names), seed=0)) as log:
+        log.decide(np.ones(D), arms=names)
+    with dither.Live(tmp_path / "a.db", bandit=bandit(True)) as live:
+        live.ledger.take_over(tmp_path / "log")
+        with pytest.raises(ValueError, match="'3' is the id of slot 1" if len(names) == 3 else "names 5 slots"):
+            live.choose(np.ones(D))
+        assert len(live.read()) == 1

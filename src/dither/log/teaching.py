@@ -69,7 +69,8 @@ def _slots(rows: Logged, slots: Mapping[str, int] | None) -> np.ndarray:
     a = rows.a
     ids = [offered[i] for offered, i in zip(rows.arm_ids(), a.tolist(), strict=True)]
     if slots is None and rows.slot_ids is not None:
-        slots = {id: slot for slot, id in enumerate(rows.slot_ids)}
+        later = [id for id in set(ids) - set(rows.slot_ids) if id.isdecimal() and int(id) >= len(rows.slot_ids)]
+        slots = {id: slot for slot, id in enumerate(rows.slot_ids)} | {id: int(id) for id in later}
     if slots is not None:
         unknown = sorted(set(ids) - slots.keys())
         if unknown:

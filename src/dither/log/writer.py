@@ -352,9 +352,10 @@ class Log:
             return None
         positions = tuple(map(str, range(slots)))
         if arms is None:
-            return None if self._slots in (None, positions) else self._slots
+            names = positions if self._slots is None else record.slot_names(self._slots, slots)
+            return None if names == positions else names
         names = record.ids(arms, slots)
-        for i, (old, new) in enumerate(zip(self._slots or names, names, strict=True)):
+        for i, (old, new) in enumerate(zip(self._slots or (), names, strict=False)):  # more may have come since
             if old != new:
                 raise ValueError(
                     f"slot {i} is {old!r} in this log, and arms= calls it {new!r}. A slot keeps its id, since what it "
