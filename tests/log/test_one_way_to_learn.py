@@ -220,3 +220,21 @@ def test_ids_that_do_not_fit_the_slots_are_refused_before_anything_is_stored(tmp
         with pytest.raises(ValueError, match="'3' is the id of slot 1" if len(names) == 3 else "names 5 slots"):
             live.choose(np.ones(D))
         assert len(live.read()) == 1
+
+
+def test_a_second_log_must_say_which_slots_its_names_are(tmp_path):
+    """The slots of two logs may have another order, and what they teach goes to the arm, not to the position."""
+    first, second, slots = tmp_path / "one", tmp_path / "two", {id: slot for slot, id in enumerate(IDS)}
+    by_hand, warm = filled(first, True, "two", arms=IDS), bandit(True)
+    filled(second, True, "two", arms=IDS[::-1])
+    warm_start(warm, first, missing="leave out", chunk=7)
+    for log in (second, read(second)):
+        with pytest.raises(ValueError, match="give slots="):
+            warm_start(warm, log, missing="leave out")
+    assert_allclose(warm.theta, by_hand.theta, rtol=1e-9, atol=1e-12)
+    # seen red: learnt by position, 'a' as if it were 'd'
+    warm_start(warm, second, missing="leave out", slots=slots)
+    fresh = bandit(True)
+    warm_start(fresh, second, missing="leave out", slots=slots)
+    warm_start(fresh, first, missing="leave out", slots=slots)
+    assert_allclose(warm.theta, fresh.theta, rtol=1e-9, atol=1e-12)

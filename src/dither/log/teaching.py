@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.deciding import inputs
+from dither.log import schema
 from dither.log.logged import Logged
 
 
@@ -23,6 +24,7 @@ class Pupil(NamedTuple):
     slotted: bool  # whether its arms are disjoint slots
     slots: Mapping[str, int] | None = None  # id of an arm -> its slot; None: as the log says
     dim: int | None = None  # d; None: not known
+    learnt: bool = False  # whether its slots stand for arms already, so that a log cannot say which they are
 
 
 class Lessons(NamedTuple):
@@ -36,7 +38,7 @@ class Lessons(NamedTuple):
 def of_bandit(bandit: Any, slots: Mapping[str, int] | None = None) -> Pupil:
     """A bandit as a pupil; slots : id -> slot, where the log does not say it."""
     features = None if bandit.features is None else bandit.features.fingerprint
-    return Pupil(bandit.columns, features, bandit.slots is not None, slots, bandit.dim)
+    return Pupil(bandit.columns, features, bandit.slots is not None, slots, bandit.dim, bandit.observations > 0)
 
 
 def lessons(rows: Logged, pupil: Pupil) -> Lessons:
@@ -46,7 +48,7 @@ def lessons(rows: Logged, pupil: Pupil) -> Lessons:
             f"the log has one context a row for {rows.K.max()} arms, which says nothing of the arm shown: one context "
             "a row needs a bandit with disjoint=K, a model for each arm"
         )
-    slots = _slots(rows, pupil.slots) if pupil.slotted else None
+    slots = _slots(rows, pupil) if pupil.slotted else None
     rows = rows.placed(pupil.columns, pupil.encoded_by)
     x = rows.x
     if pupil.dim is not None and x.shape[-1] != pupil.dim:
@@ -64,9 +66,14 @@ def teach(bandit: Any, part: Lessons, r: Any, *, at: Any = None, weight: Any = N
     bandit.update(x, r, arm=part.slots, at=time, weight=weight)
 
 
-def _slots(rows: Logged, slots: Mapping[str, int] | None) -> np.ndarray:
-    """The slots of the arms shown, (n,)."""
-    a = rows.a
+def _slots(rows: Logged, pupil: Pupil) -> np.ndarray:
+    """The slots of the arms shown, (n,). Raises ValueError where neither the log nor the pupil says which they are."""
+    a, slots, order = rows.a, pupil.slots, rows.slot_ids or rows.catalogue
+    if slots is None and pupil.learnt and order is not None and order != tuple(map(str, range(len(order)))):
+        raise ValueError(
+            f"the slots have learnt of arms already, which the order of this log, {schema.some(order)}, need not be: "
+            "give slots={name: number of the slot}"
+        )
     ids = [offered[i] for offered, i in zip(rows.arm_ids(), a.tolist(), strict=True)]
     if slots is None and rows.slot_ids is not None:
         later = [id for id in set(ids) - set(rows.slot_ids) if id.isdecimal() and int(id) >= len(rows.slot_ids)]
