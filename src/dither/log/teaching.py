@@ -66,15 +66,39 @@ def teach(bandit: Any, part: Lessons, r: Any, *, at: Any = None, weight: Any = N
     bandit.update(x, r, arm=part.slots, at=time, weight=weight)
 
 
+def offered(rows: Logged, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of K slots was shown in each row, (n,), and which were on offer, (n, K), to one that has learnt nothing.
+
+    Raises ValueError as `lessons` does, and for a slot that there is not.
+    """
+    each = rows.arm_ids()
+    counts = [len(ids) for ids in each]
+    places = np.concatenate([np.arange(n) for n in counts])
+    slots = _numbers(rows, Pupil(None, None, True), [id for ids in each for id in ids], places)
+    if slots.max() >= K:
+        raise ValueError(f"the log has slot {slots.max()}, and the bandit has {K} slots: disjoint={slots.max() + 1}")
+    mask = np.zeros((len(rows), K), dtype=bool)
+    mask[np.repeat(np.arange(len(rows)), counts), slots] = True
+    return slots[np.cumsum(counts) - counts + rows.a], mask
+
+
 def _slots(rows: Logged, pupil: Pupil) -> np.ndarray:
-    """The slots of the arms shown, (n,). Raises ValueError where neither the log nor the pupil says which they are."""
-    a, slots, order = rows.a, pupil.slots, rows.slot_ids or rows.catalogue
+    """The slots of the arms shown, (n,)."""
+    a = rows.a
+    return _numbers(rows, pupil, [ids[i] for ids, i in zip(rows.arm_ids(), a.tolist(), strict=True)], a)
+
+
+def _numbers(rows: Logged, pupil: Pupil, ids: list[str], places: np.ndarray) -> np.ndarray:
+    """The slots of arms, which have these ids and places in their rows.
+
+    Raises ValueError where neither the log nor the pupil says which they are.
+    """
+    slots, order = pupil.slots, rows.slot_ids or rows.catalogue
     if slots is None and pupil.learnt and order is not None and order != tuple(map(str, range(len(order)))):
         raise ValueError(
             f"the slots have learnt of arms already, which the order of this log, {schema.some(order)}, need not be: "
             "give slots={name: number of the slot}"
         )
-    ids = [offered[i] for offered, i in zip(rows.arm_ids(), a.tolist(), strict=True)]
     if slots is None and rows.slot_ids is not None:
         later = [id for id in set(ids) - set(rows.slot_ids) if id.isdecimal() and int(id) >= len(rows.slot_ids)]
         slots = {id: slot for slot, id in enumerate(rows.slot_ids)} | {id: int(id) for id in later}
@@ -85,7 +109,7 @@ def _slots(rows: Logged, pupil: Pupil) -> np.ndarray:
         return np.array([slots[id] for id in ids])
     if rows.catalogue is not None:
         place = {id: i for i, id in enumerate(rows.catalogue)}
-        return np.array([place.get(id, position) for id, position in zip(ids, a.tolist(), strict=True)])
+        return np.array([place.get(id, position) for id, position in zip(ids, places.tolist(), strict=True)])
     if not all(id.isdecimal() for id in ids):
         raise ValueError(f"the arms have names, such as {ids[0]!r}: give slots={{name: number of the slot}}")
     return np.array([int(id) for id in ids])
