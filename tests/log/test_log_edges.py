@@ -376,3 +376,16 @@ def test_every_home_has_one_rule_for_parts_and_for_rules_of_rewards(home, tmp_pa
             written.read(rewards="summ")
         assert written.read(rewards="sum").r.tolist() == [1.0]
     # seen red: a folder took b"a", which no file can hold; a log in memory was read by a rule that there is not
+
+
+# A decision that was made elsewhere
+
+
+@pytest.mark.parametrize("arm", [0, "a"])
+def test_the_baseline_of_a_decision_is_not_asked_for_again(arm):
+    bandit, X = dither.LinFP(dim=3, seed=0, baseline=dither.Baseline(arm=arm, loss=0.5)), np.eye(3)
+    written = log.Log(bandit=bandit, lines=True)
+    written.record(bandit.choose(X, baseline=2, mask=[0, 1, 1]), X=X, mask=[0, 1, 1])
+    read = written.read()
+    assert (read.p[0], read.K[0], read.floor[0], read.a[0]) == (1.0, 2, 0.0, 1)
+    # seen red: "the baseline must be on offer", and a TypeError for an id

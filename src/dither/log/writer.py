@@ -187,7 +187,7 @@ class Log:
         if bandit is None or X is None:
             request = stated.request(decision, X=X, mask=mask, slots=slots, columns=self._columns, **more)
             return stated.choice(decision, request, floor=floor)
-        return bandit.restated(stated.choice(decision, bandit.request(X, mask), floor=floor))
+        return bandit.restated(stated.choice(decision, bandit.read(X, mask), floor=floor))
 
     def _agreed(self, chosen: Choice) -> Any:
         """The probabilities that the bandit gives now. Raises ValueError where they are not those of the decision."""
