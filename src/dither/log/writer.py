@@ -159,7 +159,7 @@ class Log:
 
         X, id, time, mask, arms, extra : as for `decide`; X is not needed if neither features nor lines are logged
         probabilities : (K,) or (B, K) of all arms; None: if the log holds them, the bandit is asked
-        floor : share of uniform choices; None: the floor of the bandit
+        floor : share of uniform choices; None: that of the bandit, with the policy's own
 
         Raises ValueError for an id that an earlier decision has, an arm that is not on offer, shapes that do not fit,
         another id for a slot, and an exact propensity that differs from the probability the bandit gives. Raises
@@ -182,12 +182,14 @@ class Log:
     def _stated(self, decision: Decision | Decisions, floor: float | None, *, X: Any, mask: Any, **more: Any) -> Choice:
         """A decision that was made elsewhere; with a bandit, what it knows now."""
         bandit, slots = self.bandit, None if self.bandit is None else self.bandit.slots
-        if floor is None and bandit is not None:
-            floor = bandit.floor if bandit.baseline is None else 0.0  # what is not safe has no floor
+        if floor is None and bandit is not None and bandit.baseline is not None:
+            floor = 0.0  # what is not safe has no floor
         if bandit is None or X is None:
             request = stated.request(decision, X=X, mask=mask, slots=slots, columns=self._columns, **more)
-            return stated.choice(decision, request, floor=floor)
-        return bandit.restated(stated.choice(decision, bandit.read(X, mask), floor=floor))
+        else:
+            request = bandit.read(X, mask)
+        chosen = stated.choice(decision, request, floor=floor)
+        return chosen if bandit is None else bandit.restated(chosen)
 
     def _agreed(self, chosen: Choice) -> Any:
         """The probabilities that the bandit gives now. Raises ValueError where they are not those of the decision."""
