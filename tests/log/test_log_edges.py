@@ -389,3 +389,13 @@ def test_the_baseline_of_a_decision_is_not_asked_for_again(arm):
     read = written.read()
     assert (read.p[0], read.K[0], read.floor[0], read.a[0]) == (1.0, 2, 0.0, 1)
     # seen red: "the baseline must be on offer", and a TypeError for an id
+
+
+def test_a_batch_with_a_baseline_has_lines():
+    bandit, X = dither.LinFP(dim=3, seed=0, baseline=dither.Baseline(arm=0, loss=0.5)), np.stack([np.eye(3)] * 2)
+    bandit.update(np.eye(3), [1.0, 2.0, 3.0])
+    written = log.Log(bandit=bandit, lines=True)
+    written.decide(X)
+    assert_allclose(written.read().matrix("m"), bandit.mean(X))
+    assert_allclose(written.read().matrix("w"), bandit.width(X))
+    # seen red: "lines=True needs the bandit"

@@ -162,9 +162,10 @@ class Recorder:
         elif self.probabilities:
             lists["probabilities"] = np.reshape(choice.probabilities()[0], shape)
         if self.lines and choice.request.X is not None:
-            if choice.basis is None:
+            basis = choice.parts[0].basis if choice.parts else choice.basis  # nothing is learnt between parts
+            if basis is None:
                 raise needs_bandit("lines")
-            now = choice.basis.now
+            now = basis.now
             lists["m"] = np.reshape(now.model.mean(now.state, choice.request.X), shape)
             if "width" in now.model.abilities:
                 lists["w"] = np.reshape(now.model.width(now.state, choice.request.X), shape)
