@@ -78,9 +78,10 @@ def test_one_context_a_row_needs_a_model_for_each_arm(tmp_path):
 # The writer
 
 
-def test_lists_are_no_decisions():
+@pytest.mark.parametrize("kind", [log.Log, log.Ledger])
+def test_lists_are_no_decisions(kind):
     bandit = dither.LinFP(dim=2, seed=0)
-    written = log.Log(bandit=bandit)
+    written = kind(None)
     with pytest.raises(TypeError, match="single decisions, of choose, and not lists"):  # seen red: AttributeError
         written.record(bandit.choose_list(np.eye(2), k=1), X=np.eye(2))
     assert len(written) == 0

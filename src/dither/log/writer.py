@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
-from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, ListDecision, ListDecisions, Vector
+from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, Vector
 from dither.deciding.decision import Choice
 from dither.log import claim, record, reward_rules, schema, stated, storage
 from dither.log.logged import Logged
@@ -165,11 +165,7 @@ class Log:
         another id for a slot, and an exact propensity that differs from the probability the bandit gives. Raises
         ValueError also in the child of a fork. After an error nothing is recorded.
         """
-        if isinstance(decision, (ListDecision, ListDecisions)):
-            raise TypeError(
-                "a log takes single decisions, of choose, and not lists: the propensity of a ListDecision is that "
-                "of the whole list; keep lists in a table of your own"
-            )
+        stated.no_list(decision)
         if X is None and (self._recorder.features or self._recorder.lines):
             raise ValueError("X must be given where features or lines are logged: Log(..., features=False)")
         with self._lock:
