@@ -400,3 +400,12 @@ def test_a_batch_with_a_baseline_has_lines():
     assert_allclose(written.read().matrix("m"), bandit.mean(X))
     assert_allclose(written.read().matrix("w"), bandit.width(X))
     # seen red: "lines=True needs the bandit"
+
+
+def test_a_bandit_that_is_asked_for_probabilities_needs_x():
+    bandit = dither.LinFP(dim=3, seed=0)
+    written = log.Log(bandit=bandit, features=False, probabilities=True)
+    with pytest.raises(ValueError, match="X must be given where the bandit is asked"):  # seen red: an error of matmul
+        written.record(bandit.choose(np.eye(3)), mask=[1, 1, 1])
+    written.record(bandit.choose(np.eye(3)), probabilities=np.full(3, 1 / 3))
+    assert len(written) == 1

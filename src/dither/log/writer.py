@@ -157,7 +157,8 @@ class Log:
     ) -> Recorded | RecordedMany:
         """Record a decision that was made elsewhere, before it is shown, and before the bandit learns anything more.
 
-        X, id, time, mask, arms, extra : as for `decide`; X is not needed if neither features nor lines are logged
+        X, id, time, mask, arms, extra : as for `decide`; X is not needed if neither features nor lines are logged,
+            and the bandit is not asked for probabilities
         probabilities : (K,) or (B, K) of all arms; None: if the log holds them, the bandit is asked
         floor : share of uniform choices; None: that of the bandit, with the policy's own
 
@@ -166,8 +167,11 @@ class Log:
         ValueError also in the child of a fork. After an error nothing is recorded.
         """
         stated.no_list(decision)
-        if X is None and (self._recorder.features or self._recorder.lines):
+        recorder = self._recorder
+        if X is None and (recorder.features or recorder.lines):
             raise ValueError("X must be given where features or lines are logged: Log(..., features=False)")
+        if X is None and recorder.probabilities and probabilities is None and self.bandit is not None:
+            raise ValueError("X must be given where the bandit is asked for probabilities, or pass probabilities=")
         with self._lock:
             self._open()
             chosen = self._stated(decision, floor, X=X, mask=mask, arms=arms, probabilities=probabilities)
