@@ -148,6 +148,10 @@ def test_the_floor_of_a_row_holds_the_policys_own_uniform_choices():
     written = log.Log(bandit=bandit)
     written.decide([[1, 0], [0, 1]])
     assert written.read().floor == pytest.approx(eps + 0.1 * (1 - eps))
+    for X, rest in ((None, {"mask": [1, 1]}), (np.eye(2), {}), (np.eye(2), {"floor": 0.25})):
+        written = log.Log(bandit=bandit, features=X is not None)
+        written.record(bandit.choose(np.eye(2)), X=X, **rest)
+        assert written.read().floor == pytest.approx(rest.get("floor", eps + 0.1 * (1 - eps)))  # seen red: 0.1
 
 
 def test_disjoint_slots_have_one_context():

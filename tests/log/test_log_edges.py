@@ -78,9 +78,10 @@ def test_one_context_a_row_needs_a_model_for_each_arm(tmp_path):
 # The writer
 
 
-def test_lists_are_no_decisions():
+@pytest.mark.parametrize("kind", [log.Log, log.Ledger])
+def test_lists_are_no_decisions(kind):
     bandit = dither.LinFP(dim=2, seed=0)
-    written = log.Log(bandit=bandit)
+    written = kind(None)
     with pytest.raises(TypeError, match="single decisions, of choose, and not lists"):  # seen red: AttributeError
         written.record(bandit.choose_list(np.eye(2), k=1), X=np.eye(2))
     assert len(written) == 0
@@ -376,3 +377,35 @@ def test_every_home_has_one_rule_for_parts_and_for_rules_of_rewards(home, tmp_pa
             written.read(rewards="summ")
         assert written.read(rewards="sum").r.tolist() == [1.0]
     # seen red: a folder took b"a", which no file can hold; a log in memory was read by a rule that there is not
+
+
+# A decision that was made elsewhere
+
+
+@pytest.mark.parametrize("arm", [0, "a"])
+def test_the_baseline_of_a_decision_is_not_asked_for_again(arm):
+    bandit, X = dither.LinFP(dim=3, seed=0, baseline=dither.Baseline(arm=arm, loss=0.5)), np.eye(3)
+    written = log.Log(bandit=bandit, lines=True)
+    written.record(bandit.choose(X, baseline=2, mask=[0, 1, 1]), X=X, mask=[0, 1, 1])
+    read = written.read()
+    assert (read.p[0], read.K[0], read.floor[0], read.a[0]) == (1.0, 2, 0.0, 1)
+    # seen red: "the baseline must be on offer", and a TypeError for an id
+
+
+def test_a_batch_with_a_baseline_has_lines():
+    bandit, X = dither.LinFP(dim=3, seed=0, baseline=dither.Baseline(arm=0, loss=0.5)), np.stack([np.eye(3)] * 2)
+    bandit.update(np.eye(3), [1.0, 2.0, 3.0])
+    written = log.Log(bandit=bandit, lines=True)
+    written.decide(X)
+    assert_allclose(written.read().matrix("m"), bandit.mean(X))
+    assert_allclose(written.read().matrix("w"), bandit.width(X))
+    # seen red: "lines=True needs the bandit"
+
+
+def test_a_bandit_that_is_asked_for_probabilities_needs_x():
+    bandit = dither.LinFP(dim=3, seed=0)
+    written = log.Log(bandit=bandit, features=False, probabilities=True)
+    with pytest.raises(ValueError, match="X must be given where the bandit is asked"):  # seen red: an error of matmul
+        written.record(bandit.choose(np.eye(3)), mask=[1, 1, 1])
+    written.record(bandit.choose(np.eye(3)), probabilities=np.full(3, 1 / 3))
+    assert len(written) == 1

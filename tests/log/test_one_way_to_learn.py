@@ -148,3 +148,93 @@ def test_an_id_that_comes_again_in_a_later_chunk_is_refused_whatever_form_the_lo
             warm_start(learner, log, chunk=1)
         assert learner.observations == 2
     # seen red: a log in memory, whose chunks did not know the ids of those before
+
+
+def test_a_ledger_of_slots_may_hold_rows_with_features_of_each_arm(tmp_path):
+    """Each row gives the features that it has: the context, or those of the arm shown."""
+    arms, learner = ["a", "b", "c"], dither.LinFP(dim=D, disjoint=3, lam=1.0, seed=0)
+    rng, X = np.random.default_rng(0), np.ones((21, D))
+    with Log(tmp_path / "log", bandit=bandit(False)) as log:
+        for i in range(20):
+            offer = rng.normal(size=(3, D))
+            d = log.decide(offer, arms=arms, id=str(i))
+            log.reward(d.id, 1.0)
+            X[i + 1] = offer[d.arm]
+    with dither.Live(tmp_path / "a.db", bandit=learner) as live:
+        live.reward(live.choose(X[0], arms=arms).id, 1.0)
+        live.ledger.take_over(tmp_path / "log")
+        live.learn()
+        rows = live.read()
+        assert_allclose(rows.x, X)
+        assert not rows.slots
+        warm = dither.LinFP(dim=D, disjoint=3, lam=1.0, seed=0)
+        warm_start(warm, rows)
+        assert_allclose(warm.theta, live.bandit.theta, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="one context a row"):
+        warm_start(bandit(False), rows)
+    with pytest.raises(ValueError, match="1 rows of features for 3 arms"):
+        rows.X  # noqa: B018
+    # seen red: x of 61 rows for 21 decisions, and lessons of other rows
+    with pytest.raises(ValueError, match="features of their own, and the bandit has 3 disjoint slots"):
+        Log(tmp_path / "log", bandit=dither.LinFP(dim=D, disjoint=3, seed=0))
+    # seen red: the folder took both
+
+
+@pytest.mark.parametrize("names", [None, ["a", "b", "c"]])
+def test_slots_that_come_later_have_their_positions_as_ids(tmp_path, names):
+    """Of a bandit that grows while it logs, and of one with more slots than the log that its ledger took over."""
+    x, rng = np.ones(D), np.random.default_rng(0)
+    grown = dither.LinFP(dim=D, disjoint=3, lam=1.0, floor=1.0, seed=0)
+    by_hand, folder = bandit(True), tmp_path / "log"
+    with Log(None, bandit=grown) as log, Log(folder, bandit=dither.LinFP(dim=D, disjoint=3, seed=0)) as small:
+        small.decide(x, arms=names)
+        log.decide(x, arms=names, id="first")
+        grown.grow(4)
+        for i in range(40):
+            X, r = rng.normal(size=D), float(rng.normal())
+            d = log.decide(X, id=str(i))
+            log.reward(d.id, r)
+            by_hand.update(X, r, arm=d.arm)
+        rows, warm = log.read().usable(missing="leave out"), bandit(True)
+    warm_start(warm, rows)
+    assert_allclose(warm.theta, by_hand.theta, rtol=1e-9, atol=1e-12)
+    assert rows.arm_ids()[-1] == [*(names or "012"), "3"]
+    with dither.Live(tmp_path / "a.db", bandit=bandit(True, floor=1.0)) as live:
+        live.ledger.take_over(folder)
+        shown = [live.choose(x) for _ in range(40)]
+        assert {one.arm for one in shown} == {*(names or "012"), "3"}
+        live.reward([one.id for one in shown], np.arange(40.0))
+        live.learn()
+        rows, warm = live.read().usable(missing="leave out"), bandit(True)
+        warm_start(warm, rows)
+        assert_allclose(warm.theta, live.bandit.theta, rtol=1e-9, atol=1e-12)
+    # seen red: rows with ids of three arms, of which the fourth was shown; IndexError
+
+
+@pytest.mark.parametrize("names", [["a", "3", "c"], list("abcde")])
+def test_ids_that_do_not_fit_the_slots_are_refused_before_anything_is_stored(tmp_path, names):
+    with Log(tmp_path / "log", bandit=dither.LinFP(dim=D, disjoint=len(names), seed=0)) as log:
+        log.decide(np.ones(D), arms=names)
+    with dither.Live(tmp_path / "a.db", bandit=bandit(True)) as live:
+        live.ledger.take_over(tmp_path / "log")
+        with pytest.raises(ValueError, match="'3' is the id of slot 1" if len(names) == 3 else "names 5 slots"):
+            live.choose(np.ones(D))
+        assert len(live.read()) == 1
+
+
+def test_a_second_log_must_say_which_slots_its_names_are(tmp_path):
+    """The slots of two logs may have another order, and what they teach goes to the arm, not to the position."""
+    first, second, slots = tmp_path / "one", tmp_path / "two", {id: slot for slot, id in enumerate(IDS)}
+    by_hand, warm = filled(first, True, "two", arms=IDS), bandit(True)
+    filled(second, True, "two", arms=IDS[::-1])
+    warm_start(warm, first, missing="leave out", chunk=7)
+    for log in (second, read(second)):
+        with pytest.raises(ValueError, match="give slots="):
+            warm_start(warm, log, missing="leave out")
+    assert_allclose(warm.theta, by_hand.theta, rtol=1e-9, atol=1e-12)
+    # seen red: learnt by position, 'a' as if it were 'd'
+    warm_start(warm, second, missing="leave out", slots=slots)
+    fresh = bandit(True)
+    warm_start(fresh, second, missing="leave out", slots=slots)
+    warm_start(fresh, first, missing="leave out", slots=slots)
+    assert_allclose(warm.theta, fresh.theta, rtol=1e-9, atol=1e-12)

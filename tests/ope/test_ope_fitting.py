@@ -306,3 +306,29 @@ def test_adaptive_with_rows_left_out_keeps_the_batches():
     whole = ope.adaptive(r, a, P, Q, policies=G, batch=batch, mask=keep)
     cut = ope.adaptive(r[keep], a[keep], P[keep], Q[keep], policies=G[:, keep], batch=batch[keep])
     assert (whole.value, whole.se, whole.left_out) == (cut.value, cut.se, {"mask": 86})
+
+
+@pytest.mark.parametrize("names", [None, list("dcba")])
+@pytest.mark.parametrize("way", ["log", "live"])
+def test_a_replay_offers_the_slots_that_were_on_offer(way, names):
+    """A log has places among the arms on offer, and the bandit has slots: the same row of both is the same arm."""
+    rng = np.random.default_rng(0)
+
+    def fresh(seed, **more):
+        return dither.Greedy(dim=2, disjoint=4, seed=seed, **more)
+
+    source = dither.log.Log(bandit=fresh(0, floor=1.0)) if way == "log" else dither.Live(bandit=fresh(0, floor=1.0))
+    X, A, masks = np.zeros((200, 2)), np.zeros(200, dtype=int), np.zeros((200, 4), dtype=bool)
+    for i in range(200):
+        X[i], on = rng.normal(size=2), rng.permutation(4) < 2 + i % 2
+        d = (source.decide if way == "log" else source.choose)(X[i], mask=on, arms=names)
+        A[i], masks[i] = (d.arm if way == "log" else d.place), on
+        source.reward(d.id, float(A[i] == 3))
+    rows, bandit, by_hand = source.read(), fresh(3), fresh(3)
+    of_log = ope.replay(bandit, rows, least=1 / 3, seed=1)
+    of_arrays = ope.replay(by_hand, X, A, (A == 3) * 1.0, rows.p, least=1 / 3, seed=1, mask=masks)
+    assert of_log.value == of_arrays.value
+    assert_allclose(bandit.theta, by_hand.theta, rtol=1e-12)
+    # seen red: places for slots, and all four slots chose
+    with pytest.raises(ValueError, match="the bandit has 3 slots"):
+        ope.replay(dither.Greedy(dim=2, disjoint=3, seed=0), rows)

@@ -226,11 +226,15 @@ class Bandit:
             return chosen
 
     def restated(self, chosen: Choice) -> Choice:
-        """A decision that was made earlier, with what this bandit knows now: its lines and its probabilities."""
-        now = self._now()
-        chosen.basis = decision.Basis(now, now.view(chosen.request), one_arm.ONE, self._aside)
-        floor = chosen.demands.uniform
-        chosen.demands = self._demands(chosen.request)._replace(uniform=floor)
+        """A decision that was made earlier, with what this bandit knows now: lines, probabilities, the uniform share.
+
+        A share that is a number stays. Without X there are no lines and no probabilities.
+        """
+        now, share = self._now(), chosen.demands.uniform
+        if chosen.request.X is not None:
+            chosen.basis = decision.Basis(now, now.view(chosen.request), one_arm.ONE, self._aside)
+        demands = self._demands(chosen.request)
+        chosen.demands = demands if np.isnan(share) else demands._replace(uniform=share)
         return chosen
 
     def _demands(self, request: Request) -> Demands:

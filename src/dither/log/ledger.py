@@ -119,6 +119,7 @@ class Ledger:
 
         Raises what `Log.record` raises, and OSError where the database refuses. Nothing is recorded then.
         """
+        stated.no_list(decision)
         recorder = Recorder(X is not None, False, False, X is None, record.constants(None))
         names = self.columns(None)
         request = stated.request(decision, X=X, mask=mask, arms=arms, probabilities=probabilities, columns=names)

@@ -164,11 +164,9 @@ class Logged:
 
     @property
     def x(self) -> np.ndarray:
-        """Features of the shown arms (n, d). With disjoint slots: the contexts."""
+        """Features of the shown arms (n, d); the context of a row that has one."""
         rows, counts = self._rows()
-        a = self.a
-        if self.slots:
-            return rows
+        a = np.where(self.contexts, 0, self.a)
         wrong = (a < 0) | (a >= counts)
         self._refuse(wrong, lambda i: f"has no features for its arm {a[i]}: {counts[i]} rows of features")
         return rows[np.cumsum(counts) - counts + a]
@@ -176,10 +174,15 @@ class Logged:
     @property
     def slots(self) -> bool:
         """Whether each row has one context for all arms on offer, instead of features for each."""
+        return bool(np.all(self.contexts)) and (self.slot_ids is not None or len(self) > 0)
+
+    @property
+    def contexts(self) -> np.ndarray:
+        """Which rows have one context for all arms on offer (n,); a log that slots decided may hold other rows too."""
+        single = self._column("features").list.len().to_numpy() == 1
         if self.slot_ids is not None:
-            return True
-        counts = self._column("features").list.len().to_numpy()
-        return bool(np.all(counts == 1) and np.any(self.K > 1))
+            return single
+        return np.full(len(self), bool(np.all(single) and np.any(self.K > 1)))
 
     @property
     def id(self) -> np.ndarray:

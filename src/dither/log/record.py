@@ -117,8 +117,10 @@ class Recorder:
         columns : (d,) names of the features in the order that the log has; None: in that of the request
         id, extra, probabilities, floor : as for `Log.record`; None: those of the choice
         """
-        request, single = choice.request, choice.request.single
-        B, K = request.size, request.shape[-1]
+        request = choice.request
+        if request.ids is not None and len(request.ids) != request.shape[-1]:  # slots came since they were named
+            request = choice.request = request._replace(ids=slot_names(request.ids, request.shape[-1]))
+        single, B, K = request.single, request.size, request.shape[-1]
         X = None if request.X is None else placed(request, columns)
         X = X[None] if X is not None and single else X
         mask = None if request.mask is None else np.reshape(request.mask, (B, K))
@@ -160,9 +162,10 @@ class Recorder:
         elif self.probabilities:
             lists["probabilities"] = np.reshape(choice.probabilities()[0], shape)
         if self.lines and choice.request.X is not None:
-            if choice.basis is None:
+            basis = choice.parts[0].basis if choice.parts else choice.basis  # nothing is learnt between parts
+            if basis is None:
                 raise needs_bandit("lines")
-            now = choice.basis.now
+            now = basis.now
             lists["m"] = np.reshape(now.model.mean(now.state, choice.request.X), shape)
             if "width" in now.model.abilities:
                 lists["w"] = np.reshape(now.model.width(now.state, choice.request.X), shape)
@@ -303,6 +306,25 @@ def ids(arms: Any, K: int) -> tuple[str, ...]:
             f"arms must be {K} different ids, one for each arm, got {len(names)} ({len(set(names))} different)"
         )
     return names
+
+
+def slot_names(names: tuple[str, ...], K: int) -> tuple[str, ...]:
+    """The ids of K disjoint slots, of which the first have names: each further one has its position.
+
+    Raises ValueError where that is the id of another slot, and where there are more names than slots.
+    """
+    if len(names) > K:
+        raise ValueError(
+            f"the log names {len(names)} slots, {list(names)}, and the bandit has {K}: let it learn from the log first"
+        )
+    rest = tuple(map(str, range(len(names), K)))
+    taken = [position for position in rest if position in names]
+    if taken:
+        raise ValueError(
+            f"slot {taken[0]} has no id, and {taken[0]!r} is the id of slot {names.index(taken[0])}: "
+            f"name all {K} slots with arms="
+        )
+    return names + rest
 
 
 def _arms(arm: Any) -> list[Any]:

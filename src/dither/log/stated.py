@@ -5,11 +5,20 @@ from typing import Any
 import numpy as np
 
 from dither.deciding import inputs
-from dither.deciding.answers import Decision, Decisions
+from dither.deciding.answers import Decision, Decisions, ListDecision, ListDecisions
 from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 from dither.log.check import ROUNDING
+
+
+def no_list(decision: Any) -> None:
+    """Raise TypeError for a list, which a log cannot hold."""
+    if isinstance(decision, (ListDecision, ListDecisions)):
+        raise TypeError(
+            "a log takes single decisions, of choose, and not lists: the propensity of a ListDecision is that "
+            "of the whole list; keep lists in a table of your own"
+        )
 
 
 def choice(decision: Decision | Decisions, request: Request, *, floor: float | None) -> Choice:

@@ -42,7 +42,8 @@ def warm_start(
     weights : None: each row counts once; "ips": each row counts 1/p times, as if all arms had been shown equally often
     missing : rows without a reward: "error", "leave out", or the number to take for the reward. If rewards are left out
         and all others are the same number, a `RewardWarning` says so first
-    slots : for a bandit with disjoint slots, arm id -> slot. None: the ids are numbers of slots, or else positions
+    slots : for a bandit with disjoint slots, arm id -> slot. None: the ids are numbers of slots, or else positions in
+        the order of the log, which a bandit takes that has learnt nothing yet
 
     A log may be thinned (column weight: a row stands for s decisions). Then each row counts s Σs/Σs² times, and all
     rows together (Σs)²/Σs² times: equally weighted rows of that number would say as much. So the bandit learns what the
@@ -61,14 +62,14 @@ def warm_start(
         for part in _parts(log, chunk, require):
             yield (part.usable(missing=missing) if weights else _rewarded(part, missing)).standing()
 
-    scale = _looked(parts(), missing)
+    scale, pupil = _looked(parts(), missing), teaching.of_bandit(bandit, slots)  # before it learns the first chunk
     total = Report(0, 0)
     for use in parts():
         if len(use):
             settings: dict[str, Any] = {"weight": 1 / use.p} if weights else {}
             if scale is not None:
                 settings["weight"] = _stands(use) * scale * settings.get("weight", 1.0)
-            part = teaching.lessons(use, teaching.of_bandit(bandit, slots))
+            part = teaching.lessons(use, pupil)
             at = use.seconds if bandit.clocked else None
             teaching.teach(bandit, part, use.r, at=at, **settings)
         total += use.report or Report(len(use), len(use))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
-from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, ListDecision, ListDecisions, Vector
+from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, Vector
 from dither.deciding.decision import Choice
 from dither.log import claim, record, reward_rules, schema, stated, storage
 from dither.log.logged import Logged
@@ -157,21 +157,21 @@ class Log:
     ) -> Recorded | RecordedMany:
         """Record a decision that was made elsewhere, before it is shown, and before the bandit learns anything more.
 
-        X, id, time, mask, arms, extra : as for `decide`; X is not needed if neither features nor lines are logged
+        X, id, time, mask, arms, extra : as for `decide`; X is not needed if neither features nor lines are logged,
+            and the bandit is not asked for probabilities
         probabilities : (K,) or (B, K) of all arms; None: if the log holds them, the bandit is asked
-        floor : share of uniform choices; None: the floor of the bandit
+        floor : share of uniform choices; None: that of the bandit, with the policy's own
 
         Raises ValueError for an id that an earlier decision has, an arm that is not on offer, shapes that do not fit,
         another id for a slot, and an exact propensity that differs from the probability the bandit gives. Raises
         ValueError also in the child of a fork. After an error nothing is recorded.
         """
-        if isinstance(decision, (ListDecision, ListDecisions)):
-            raise TypeError(
-                "a log takes single decisions, of choose, and not lists: the propensity of a ListDecision is that "
-                "of the whole list; keep lists in a table of your own"
-            )
-        if X is None and (self._recorder.features or self._recorder.lines):
+        stated.no_list(decision)
+        recorder = self._recorder
+        if X is None and (recorder.features or recorder.lines):
             raise ValueError("X must be given where features or lines are logged: Log(..., features=False)")
+        if X is None and recorder.probabilities and probabilities is None and self.bandit is not None:
+            raise ValueError("X must be given where the bandit is asked for probabilities, or pass probabilities=")
         with self._lock:
             self._open()
             chosen = self._stated(decision, floor, X=X, mask=mask, arms=arms, probabilities=probabilities)
@@ -182,12 +182,14 @@ class Log:
     def _stated(self, decision: Decision | Decisions, floor: float | None, *, X: Any, mask: Any, **more: Any) -> Choice:
         """A decision that was made elsewhere; with a bandit, what it knows now."""
         bandit, slots = self.bandit, None if self.bandit is None else self.bandit.slots
-        if floor is None and bandit is not None:
-            floor = bandit.floor if bandit.baseline is None else 0.0  # what is not safe has no floor
+        if floor is None and bandit is not None and bandit.baseline is not None:
+            floor = 0.0  # what is not safe has no floor
         if bandit is None or X is None:
             request = stated.request(decision, X=X, mask=mask, slots=slots, columns=self._columns, **more)
-            return stated.choice(decision, request, floor=floor)
-        return bandit.restated(stated.choice(decision, bandit.request(X, mask), floor=floor))
+        else:
+            request = bandit.read(X, mask)
+        chosen = stated.choice(decision, request, floor=floor)
+        return chosen if bandit is None else bandit.restated(chosen)
 
     def _agreed(self, chosen: Choice) -> Any:
         """The probabilities that the bandit gives now. Raises ValueError where they are not those of the decision."""
@@ -352,9 +354,10 @@ class Log:
             return None
         positions = tuple(map(str, range(slots)))
         if arms is None:
-            return None if self._slots in (None, positions) else self._slots
+            names = positions if self._slots is None else record.slot_names(self._slots, slots)
+            return None if names == positions else names
         names = record.ids(arms, slots)
-        for i, (old, new) in enumerate(zip(self._slots or names, names, strict=True)):
+        for i, (old, new) in enumerate(zip(self._slots or (), names, strict=False)):  # more may have come since
             if old != new:
                 raise ValueError(
                     f"slot {i} is {old!r} in this log, and arms= calls it {new!r}. A slot keeps its id, since what it "
@@ -376,6 +379,11 @@ class Log:
                     f"the decisions in {folder} are of {len(self._slots)} disjoint slots, and the bandit has "
                     f"{self.bandit.slots or 'none'}: give it a folder of its own"
                 )
+        elif folders["decisions"].rows and self.bandit is not None and self.bandit.slots is not None:
+            raise ValueError(
+                f"the decisions in {folder} are of arms with features of their own, and the bandit has "
+                f"{self.bandit.slots} disjoint slots: give it a folder of its own"
+            )
         before, now = about.get("encoded_by"), self._encoded_by
         if before is not None and now is not None and before != now:
             raise ValueError(

@@ -14,6 +14,7 @@ import numpy as np
 from dither.bandit.bandit import Bandit
 from dither.base import errors
 from dither.deciding import observation
+from dither.log import teaching
 from dither.log.logged import Logged
 from dither.log.schema import KINDS
 from dither.models import adapting
@@ -36,7 +37,8 @@ def replay(
     bandit : has `choose(X_i).arm` and `update(x, r)`, as `dither.Bandit` has. It learns, so pass a fresh one
     X (n, K, d) arms on offer in each row, or (n, d) contexts for a bandit of disjoint slots; a (n,), r (n,), p (n,).
         Or a `dither.log.Logged` in place of the four, which has its own weights and masks. Its features must have the
-        names that the bandit learnt, and its rows must be usable (`Logged.usable`)
+        names that the bandit learnt, and its rows must be usable (`Logged.usable`). Its slots are those that a warm
+        start would teach
     least : the smallest probability with which the log shows any arm, such as floor/K. None: the smallest p S/s in the
         log, which is near the true value only in a long log
     weight (n,) : s, how many rows of the traffic each row stands for; None: 1
@@ -50,17 +52,21 @@ def replay(
     Raises ValueError for rows that break a rule (it names the first), and if no row counts.
     """
     clocked = isinstance(bandit, Bandit) and bandit.clocked  # what it has learnt fades by the clock
+    slots = adapting.adapted(bandit).slots
     if isinstance(X, Logged):
         if not all(argument is None for argument in (a, r, p, weight, mask, at)):
             raise ValueError("a log in memory has its own a, r, p, weight, mask and at: leave them out")
         logged = X.usable().standing()
         X = (logged.aligned(bandit) if isinstance(bandit, Bandit) and bandit.columns is not None else logged).X
         a, r, weight, mask = logged.a, logged.r, logged.weight, logged.mask
-        mask = None if logged.slots or mask.all() else mask
+        if logged.slots and slots is not None:
+            each = logged.arm_ids()
+            alike = all(len(ids) == slots and ids == each[0] for ids in each)  # then a position is a slot
+            a, mask = (a, np.ones((len(each), slots), dtype=bool)) if alike else teaching.offered(logged, slots)
+        mask = None if mask.all() else mask
         p = Propensities(logged.p, np.empty((0, 0)), max(set(logged.kinds), key=KINDS.index), 0)
         at = logged.seconds if clocked else None
     kind, p = (p.kind, p.p) if isinstance(p, Propensities) else ("exact", p)
-    slots = adapting.adapted(bandit).slots
     played = with_arms(r, a, p, X, mask, weight, slots=slots)
     s, n = played.s, len(played.r)
     if clocked:
