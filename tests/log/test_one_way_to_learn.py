@@ -148,3 +148,48 @@ def test_an_id_that_comes_again_in_a_later_chunk_is_refused_whatever_form_the_lo
             warm_start(learner, log, chunk=1)
         assert learner.observations == 2
     # seen red: a log in memory, whose chunks did not know the ids of those before
+
+
+def named(columns):
+    """A bandit that has seen these names once."""
+    one = dither.LinFP(dim=2, lam=1.0, seed=0)
+    one.choose(pl.DataFrame(dict.fromkeys(columns, [0.0, 0.0])))
+    return one
+
+
+def test_a_bandit_that_comes_after_the_log_has_the_names_of_the_log(tmp_path):
+    """The ledger took the log over before it had a bandit. What "good" taught must not go to "bad"."""
+    rng = np.random.default_rng(0)
+    with Log(tmp_path / "log", bandit=named(["bad", "good"])) as log:
+        for i in range(20):
+            d = log.decide(X := pl.DataFrame(rng.normal(size=(3, 2)), schema=["bad", "good"]), id=str(i))
+            log.reward(d.id, X["good"][int(d.arm)])
+    with dither.log.Ledger(tmp_path / "a.db") as ledger:
+        ledger.take_over(tmp_path / "log")
+        ledger.export(tmp_path / "days")
+    for columns in (["good", "bad"], ["x", "y"]):
+        with pytest.raises(ValueError, match=r"\['bad', 'good'\], in this order.*export"):
+            dither.Live(tmp_path / "a.db", bandit=named(columns))
+    with dither.Live(tmp_path / "a.db", bandit=named(["bad", "good"])) as live:  # nothing changed
+        live.learn()
+        want = live.bandit.theta
+    with dither.Live(tmp_path / "b.db", bandit=named(["good", "bad"])) as live:  # the cure
+        live.ledger.take_over(tmp_path / "days")
+        live.learn()
+        assert_allclose(live.bandit.theta, want[::-1])
+    # seen red: learnt by place
+
+
+def test_a_bandit_that_comes_after_the_log_has_its_features(tmp_path):
+    numeric = dither.features.Numeric
+    of_log, of_bandit = (dither.Features(arm={"u": numeric(mean=0, scale=scale)}) for scale in (1, 2))
+    with Log(tmp_path / "log", bandit=dither.LinFP(features=of_log, seed=0)) as log:
+        log.reward(log.decide(of_log.encode({}, [{"u": 1.0}]), id="a").id, 1.0)
+    with dither.log.Ledger(tmp_path / "a.db") as ledger:
+        ledger.take_over(tmp_path / "log")
+    with pytest.raises(ValueError, match="other Features"):
+        dither.Live(tmp_path / "a.db", bandit=dither.LinFP(features=of_bandit, seed=0))
+    with dither.Live(tmp_path / "a.db", bandit=dither.LinFP(features=of_log, seed=0)) as live:
+        live.learn()
+        assert live.bandit.observations == 1
+    # seen red: learnt, in other units

@@ -1,6 +1,7 @@
 """The bandit and the shadow that a ledger began with, and whether those passed to `Live` are the same."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from dither.bandit import saving
@@ -29,9 +30,29 @@ def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
         if acting is None:
             raise ValueError(f"the ledger in {where} has no bandit yet: Live(home, bandit=...)")
         keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
-        if acting.features is not None:  # so that nobody learns the log with other Features
-            keeping.settle(connection, encoded_by=acting.features.fingerprint)
+        encoder = None if acting.features is None else acting.features.fingerprint
+        facts = keeping.settle(connection, names=acting.columns, encoded_by=encoder)
+        _takes(acting, encoder, facts, where)
         return True
+
+
+def _takes(acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError where rows that the ledger has already would mean something else to a bandit that is new there.
+
+    encoder : fingerprint of its `Features`; facts : what the ledger says of itself
+    """
+    cure = "Open a new ledger with this bandit, and let it take over what this one exports (`export`, `take_over`)"
+    if encoder is not None and facts["encoded_by"] != encoder:
+        raise ValueError(
+            f"other Features made the features in {where} ({facts['encoded_by']}) than the bandit has ({encoder}): "
+            f"pass a bandit with the Features of the log"
+        )
+    names = tuple(facts.get("names") or ())
+    if acting.columns is not None and acting.columns != names:
+        raise ValueError(
+            f"the ledger in {where} has the features {list(names)}, in this order, and the bandit has "
+            f"{list(acting.columns)}. {cure}"
+        )
 
 
 def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> None:
