@@ -153,7 +153,7 @@ def test_an_id_that_comes_again_in_a_later_chunk_is_refused_whatever_form_the_lo
 def named(columns):
     """A bandit that has seen these names once."""
     one = dither.LinFP(dim=2, lam=1.0, seed=0)
-    one.choose(pl.DataFrame(dict.fromkeys(columns, [0.0, 0.0])))
+    one.choose(pl.DataFrame(np.zeros((2, 2)), schema=columns))
     return one
 
 
@@ -193,3 +193,15 @@ def test_a_bandit_that_comes_after_the_log_has_its_features(tmp_path):
         live.learn()
         assert live.bandit.observations == 1
     # seen red: learnt, in other units
+
+
+def test_a_bandit_that_comes_after_the_log_has_its_slots(tmp_path):
+    filled(tmp_path / "log", True, "two", arms=IDS)
+    with dither.log.Ledger(tmp_path / "a.db") as ledger:
+        ledger.take_over(tmp_path / "log")
+    for disjoint in (None, K - 1, K + 1):
+        with pytest.raises(ValueError, match="are of 4 disjoint slots"):
+            dither.Live(tmp_path / "a.db", bandit=dither.LinFP(dim=D, disjoint=disjoint, seed=0))
+    with dither.Live(tmp_path / "a.db", bandit=bandit(True)) as live:
+        assert live.choose(np.ones(D)).arm in IDS
+    # seen red: three slots grow to four, a bandit without slots refuses every reward without a word

@@ -69,7 +69,7 @@ def opened(
 
     Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and none is passed.
     """
-    created = settling.bandit(ledger, acting)
+    created = settling.bandit(ledger, acting, grows=catalogue is not None)
     learner = Learner(ledger, pace, load)
     if others.shadow is not None:
         settling.fits(others.shadow, learner)

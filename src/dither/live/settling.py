@@ -14,8 +14,10 @@ from dither.log.database import keeping, lessons
 _SAME = ("model", "policy", "features", "dim", "floor", "monte_carlo", "baseline")  # in headers of two equal bandits
 
 
-def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
+def bandit(ledger: Ledger, acting: Bandit | None, *, grows: bool) -> bool:
     """Give a new ledger its bandit, or compare the one that it has with this one; -> whether the ledger was new.
+
+    grows : whether there is a catalogue, with which the slots of the bandit grow
 
     Raises ValueError where it has another one, or none and none is passed.
     """
@@ -32,11 +34,11 @@ def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
         keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
         encoder = None if acting.features is None else acting.features.fingerprint
         facts = keeping.settle(connection, names=acting.columns, encoded_by=encoder)
-        _takes(acting, encoder, facts, where)
+        _takes(acting, encoder, facts, where, grows=grows)
         return True
 
 
-def _takes(acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where: str) -> None:
+def _takes(acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where: str, *, grows: bool) -> None:
     """Raise ValueError where rows that the ledger has already would mean something else to a bandit that is new there.
 
     encoder : fingerprint of its `Features`; facts : what the ledger says of itself
@@ -52,6 +54,12 @@ def _takes(acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where:
         raise ValueError(
             f"the ledger in {where} has the features {list(names)}, in this order, and the bandit has "
             f"{list(acting.columns)}. {cure}"
+        )
+    slots = len(facts.get("slots") or ())
+    if slots and (acting.slots is None or (slots != acting.slots and not grows)):
+        raise ValueError(
+            f"the decisions in {where} are of {slots} disjoint slots, and the bandit has {acting.slots or 'none'}: "
+            f"pass a bandit with disjoint={slots}"
         )
 
 
