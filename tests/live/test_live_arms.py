@@ -235,6 +235,17 @@ def live_bytes(bandit):
     return bandit.to_bytes()
 
 
+def test_a_request_without_a_catalogue_has_the_slots_that_were_learnt(shared):
+    """Another process has given the ledger a catalogue, so the bandit has grown since this one decided."""
+    with dither.Live(shared, bandit=slots(2), shadow=slots(2), probabilities=True) as old:
+        shop = dither.Catalogue(disjoint(), {"a": {}, "b": {}, "c": {}})
+        with dither.Live(shared, catalogue=shop):
+            old.learn()
+            assert old.choose(np.ones(2)).place in range(3)
+            assert old.read().matrix("judged").shape == (1, 3)
+    # seen red: the request of two slots, decided by a bandit of three
+
+
 def test_a_model_that_cannot_grow_takes_no_further_arm(home):
     bandit = dither.Bandit(
         dither.models.Disjoint(dither.models.Ridge(), 2), dither.policies.Greedy(), dim=2, features=disjoint()

@@ -205,3 +205,21 @@ def test_a_bandit_that_comes_after_the_log_has_its_slots(tmp_path):
     with dither.Live(tmp_path / "a.db", bandit=bandit(True)) as live:
         assert live.choose(np.ones(D)).arm in IDS
     # seen red: three slots grow to four, a bandit without slots refuses every reward without a word
+
+
+def test_a_log_of_more_slots_than_the_bandit_has_is_refused(tmp_path):
+    filled(tmp_path / "log", True, "two")
+    with dither.Live(tmp_path / "a.db", bandit=dither.LinFP(dim=D, disjoint=K - 1, seed=0)) as live:
+        with pytest.raises(ValueError, match="are of 4 disjoint slots, and the bandit of the ledger has 3"):
+            live.ledger.take_over(tmp_path / "log")
+        assert (len(live.ledger), live.ledger.slot_ids(None)) == (0, None)
+    # seen red: the bandit grows to four slots, without a catalogue
+
+
+def test_a_log_of_fewer_slots_leaves_the_others_their_positions(tmp_path):
+    filled(tmp_path / "log", True, "two", arms=IDS)
+    with dither.Live(None, bandit=dither.LinFP(dim=D, disjoint=K + 1, seed=0)) as live:
+        live.ledger.take_over(tmp_path / "log")
+        mask = np.arange(K + 1) == K
+        assert live.choose(np.ones(D), mask=mask).arm == "4"
+    # seen red: IndexError, as four ids were there for five slots

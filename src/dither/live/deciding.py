@@ -119,6 +119,8 @@ class Decider:
         """The request, before any lock, as the ledger may be asked for names; None where there is a catalogue."""
         if self.catalogue is not None:
             return None
+        if self.bandit.slots is not None:
+            self.follow()  # it may have more slots by now, if another process has given the ledger a catalogue
         request = self._read(call)
         if request.columns is not None:
             columns = self._ledger.columns(request.columns)

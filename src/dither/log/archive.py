@@ -89,7 +89,15 @@ def _pupil(connection: Any, about: Mapping[str, Any], folder: Path) -> teaching.
     began = keeping.data(connection, "bandit")
     header = None if began is None else saving.from_bytes(began).header
     slots = about.get("slots")
-    slotted = slots is not None if header is None else header["model"].get("slots") is not None
+    most = None if header is None else header["model"].get("slots")
+    slotted = slots is not None if header is None else most is not None
+    if most is not None and slots is not None and not keeping.facts(connection).get("slots"):
+        if len(slots) > most:
+            raise ValueError(
+                f"the decisions in {folder} are of {len(slots)} disjoint slots, and the bandit of the ledger has "
+                f"{most}: take them over into a ledger of its own, Live(home, bandit=...) with disjoint={len(slots)}"
+            )
+        slots = [*slots, *map(str, range(len(slots), most))]  # every slot has an id
     facts = keeping.settle(
         connection,
         names=about.get("names"),
