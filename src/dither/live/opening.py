@@ -74,6 +74,7 @@ def opened(
     if others.shadow is not None:
         settling.fits(others.shadow, learner)
         settling.shadow(ledger, others.shadow, learns=others.learns)
+        ledger.look()  # its features have the names of the shadow, where they had none
         learner.follow(replay=True)
     keeper = _catalogue(ledger, learner, catalogue)
     if acting is None:

@@ -82,10 +82,22 @@ def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> None:
                 f"the ledger in {ledger.database.where} has another shadow: {odd}. Leave shadow= out, or put this one "
                 f"in its place: dither.Live(home).replace_shadow(shadow)"
             )
+        keeping.settle(connection, names=judged.columns)
 
 
 def put_shadow(connection: Any, judged: Bandit | None, *, learns: bool) -> None:
-    """The shadow of the ledger from now on; None: there is none. The lease is locked."""
+    """The shadow of the ledger from now on; None: there is none. The lease is locked.
+
+    Raises ValueError unless it has the features in the order of the ledger's rows, as it is judged by these. Where the
+    ledger has no names yet, it has those of the shadow from now on.
+    """
+    if judged is not None and judged.columns is not None:
+        names = tuple(keeping.settle(connection, names=judged.columns)["names"])
+        if judged.columns != names:
+            raise ValueError(
+                f"the ledger has the features {list(names)}, in this order, and the shadow has {list(judged.columns)}: "
+                f"pass a shadow that has seen no names, or these, as it learns from all rows of the ledger anyway"
+            )
     number = shadow_of(connection).number + 1
     about = {"number": number, "learns": learns, "model": None if judged is None else repr(judged.model)}
     keeping.put(connection, SHADOW, about, None if judged is None else judged.to_bytes())
