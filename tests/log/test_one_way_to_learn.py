@@ -223,3 +223,25 @@ def test_a_log_of_fewer_slots_leaves_the_others_their_positions(tmp_path):
         mask = np.arange(K + 1) == K
         assert live.choose(np.ones(D), mask=mask).arm == "4"
     # seen red: IndexError, as four ids were there for five slots
+
+
+def test_live_says_that_its_rows_are_contexts_as_a_log_does(tmp_path):
+    """One arm is on offer in every row, so that a context looks like the features of that arm."""
+    rng = np.random.default_rng(0)
+    with dither.Live(tmp_path / "a.db", bandit=bandit(True)) as live:
+        for i in range(8):
+            d = live.choose(rng.normal(size=D), mask=np.arange(K) == i % K)
+            assert (d.arm, d.place) == (i % K, i % K)
+            live.reward(d.id, 1.0)
+        rows, learnt = live.read(), live.bandit.theta
+        assert (rows.slots, rows.slot_ids, rows.X.shape) == (True, ("0", "1", "2", "3"), (8, D))
+        with pytest.raises(ValueError, match="A slot keeps its id"):
+            live.choose(np.ones(D), arms=IDS)
+        live.ledger.export(tmp_path / "days")
+    with pytest.raises(ValueError, match="one context a row"):
+        warm_start(bandit(False), rows)
+    for log in (rows, tmp_path / "days"):
+        warm = bandit(True)
+        warm_start(warm, log)
+        assert_allclose(warm.theta, learnt)
+    # seen red: learnt by a bandit without slots, without a word
