@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dither
 from dither import log
 from dither.features import Category, Numeric
+from dither.live import stock
 from dither.log.database import arm_events, sql_tables
 from dither.models import adapting
 
@@ -233,6 +234,31 @@ def live_bytes(bandit):
     bandit.decisions = 0
     bandit.reseed(0)
     return bandit.to_bytes()
+
+
+def test_a_request_without_a_catalogue_has_the_slots_that_were_learnt(shared):
+    """Another process has given the ledger a catalogue, so the bandit has grown since this one decided."""
+    with dither.Live(shared, bandit=slots(2), shadow=slots(2), probabilities=True) as old:
+        shop = dither.Catalogue(disjoint(), {"a": {}, "b": {}, "c": {}})
+        with dither.Live(shared, catalogue=shop):
+            old.learn()
+            assert old.choose(np.ones(2)).place in range(3)
+            assert old.read().matrix("judged").shape == (1, 3)
+    # seen red: the request of two slots, decided by a bandit of three
+
+
+def test_a_catalogue_has_the_slots_that_have_learnt(home):
+    """What an arm has taught before there was a catalogue stays with that arm."""
+    with dither.Live(home, bandit=slots(2)) as live:
+        live.choose(np.ones(2), arms=["x", "y"])
+        store = live.ledger
+        for ids in ("yx", "x", "ab"):
+            shop = dither.Catalogue(disjoint(), {id: {} for id in ids})
+            with pytest.raises(ValueError, match=r"are \['x', 'y'\].*A slot keeps its id"):
+                stock.opened(store, live._learner, shop)
+        assert stock.opened(store, live._learner, None) is None  # nothing changed
+        assert stock.opened(store, live._learner, dither.Catalogue(disjoint(), {id: {} for id in "xyz"})).slots == 3
+    # seen red: slot 0 becomes that of y
 
 
 def test_a_model_that_cannot_grow_takes_no_further_arm(home):

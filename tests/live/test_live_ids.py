@@ -52,3 +52,12 @@ def test_an_unknown_id_says_what_is_there(live, shop):
     for call in (live.choose, shop.encode):
         with pytest.raises(LookupError, match="no arm 'a4' in the catalogue"):
             call({}, ["a4"])
+
+
+@pytest.mark.parametrize("arms", [["a1", "a1", "2"], [2, "2"]])
+def test_an_id_that_comes_twice_is_refused(live, arms):
+    """It would be two arms of one name, each with a probability, and the log would say the half of it."""
+    with pytest.raises(ValueError, match="must be different ids"):
+        live.choose({}, arms)
+    assert len(live.ledger) == 0
+    # seen red: 'a1' with half of its probability

@@ -150,3 +150,17 @@ def test_parts_of_a_folder_are_taken_over(shared, tmp_path):
     live.learn()
     assert live.bandit.observations == 2
     assert live.read().r.tolist() == [1.0, 2.0, 1.0, 4.0]
+
+
+@pytest.mark.parametrize(("parts", "words"), [(None, "'click', 'sale'"), (["click", "visit"], "'sale'")])
+def test_parts_that_would_never_be_learnt_are_not_taken_over(home, tmp_path, parts, words):
+    with log.Log(tmp_path / "folder", bandit=begin()) as out:
+        d = out.decide(X)
+        out.reward(d.id, 1.0, part="click")
+        out.reward(d.id, 2.0, part="sale")
+    live = dither.Live(home, bandit=begin(), parts=parts)
+    with pytest.raises(ValueError, match=rf"parts {words} of.*parts=\['click', 'sale'\]"):
+        live.ledger.take_over(tmp_path / "folder")
+    assert len(live.ledger) == 0
+    assert log.Ledger(None).take_over(tmp_path / "folder") == 1  # where nobody learns, parts have any names
+    # seen red: taken over, no reward learnt and none refused

@@ -1,6 +1,7 @@
 """A shadow that learns beside the bandit that acts: logged as it was, kept in snapshots, replayed to the same bytes."""
 
 import numpy as np
+import polars as pl
 import pytest
 import sqlalchemy as sa
 from numpy.testing import assert_array_equal
@@ -155,3 +156,40 @@ def test_a_model_that_draws_learns_to_the_same_bytes(home):
     play(live, 4)
     assert live.replay(of="shadow").to_bytes() == live.to_bytes("shadow")
     assert live.replay().to_bytes() == live.to_bytes()
+
+
+def named(columns, **settings):
+    """A bandit that has seen these names once."""
+    one = dither.LinFP(dim=2, lam=1.0, seed=0, **settings)
+    one.choose(pl.DataFrame(np.eye(2), schema=columns))
+    return one
+
+
+@pytest.mark.parametrize("columns", [["bad", "good"], ["x", "y"]])
+def test_a_shadow_with_names_in_another_order_is_refused(home, columns):
+    with pytest.raises(ValueError, match=r"features \['good', 'bad'\], in this order, and the shadow has"):
+        dither.Live(home, bandit=named(["good", "bad"]), shadow=named(columns))
+    with dither.Live(home, bandit=named(["good", "bad"])) as live:
+        with pytest.raises(ValueError, match=r"features \['good', 'bad'\], in this order, and the shadow has"):
+            live.replace_shadow(named(columns))
+        assert live.shadow is None
+        live.replace_shadow(named(["good", "bad"]))
+        assert live.shadow.columns == ("good", "bad")
+    # seen red: judged, and taught, by place
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_names_of_a_shadow_are_those_of_a_ledger_without_names(home, late):
+    shadow = named(["bad", "good"])
+    for x in np.random.default_rng(0).normal(size=(20, 2)):
+        shadow.update(x, x[1])  # it goes for "good"
+    with dither.Live(home, bandit=dither.LinFP(dim=2, floor=0.5, seed=1), shadow=None if late else shadow) as live:
+        if late:
+            live.replace_shadow(shadow)
+        X = pl.DataFrame({"good": [1.0, 0.0], "bad": [0.0, 1.0]})
+        want = live.shadow.propensities(X)
+        live.choose(X)
+        assert live.bandit.columns == live.read().names == ("bad", "good")
+        assert_array_equal(live.read().matrix("judged")[0], want)
+        assert want[0] > 0.9
+    # seen red: judged by place

@@ -238,3 +238,100 @@ def test_a_second_log_must_say_which_slots_its_names_are(tmp_path):
     warm_start(fresh, second, missing="leave out", slots=slots)
     warm_start(fresh, first, missing="leave out", slots=slots)
     assert_allclose(warm.theta, fresh.theta, rtol=1e-9, atol=1e-12)
+
+
+def named(columns):
+    """A bandit that has seen these names once."""
+    one = dither.LinFP(dim=2, lam=1.0, seed=0)
+    one.choose(pl.DataFrame(np.zeros((2, 2)), schema=columns))
+    return one
+
+
+def test_a_bandit_that_comes_after_the_log_has_the_names_of_the_log(tmp_path):
+    """The ledger took the log over before it had a bandit. What "good" taught must not go to "bad"."""
+    rng = np.random.default_rng(0)
+    with Log(tmp_path / "log", bandit=named(["bad", "good"])) as log:
+        for i in range(20):
+            d = log.decide(X := pl.DataFrame(rng.normal(size=(3, 2)), schema=["bad", "good"]), id=str(i))
+            log.reward(d.id, X["good"][int(d.arm)])
+    with dither.log.Ledger(tmp_path / "a.db") as ledger:
+        ledger.take_over(tmp_path / "log")
+        ledger.export(tmp_path / "days")
+    for columns in (["good", "bad"], ["x", "y"]):
+        with pytest.raises(ValueError, match=r"\['bad', 'good'\], in this order.*export"):
+            dither.Live(tmp_path / "a.db", bandit=named(columns))
+    with dither.Live(tmp_path / "a.db", bandit=named(["bad", "good"])) as live:  # nothing changed
+        live.learn()
+        want = live.bandit.theta
+    with dither.Live(tmp_path / "b.db", bandit=named(["good", "bad"])) as live:  # the cure
+        live.ledger.take_over(tmp_path / "days")
+        live.learn()
+        assert_allclose(live.bandit.theta, want[::-1])
+    # seen red: learnt by place
+
+
+def test_a_bandit_that_comes_after_the_log_has_its_features(tmp_path):
+    numeric = dither.features.Numeric
+    of_log, of_bandit = (dither.Features(arm={"u": numeric(mean=0, scale=scale)}) for scale in (1, 2))
+    with Log(tmp_path / "log", bandit=dither.LinFP(features=of_log, seed=0)) as log:
+        log.reward(log.decide(of_log.encode({}, [{"u": 1.0}]), id="a").id, 1.0)
+    with dither.log.Ledger(tmp_path / "a.db") as ledger:
+        ledger.take_over(tmp_path / "log")
+    with pytest.raises(ValueError, match="other Features"):
+        dither.Live(tmp_path / "a.db", bandit=dither.LinFP(features=of_bandit, seed=0))
+    with dither.Live(tmp_path / "a.db", bandit=dither.LinFP(features=of_log, seed=0)) as live:
+        live.learn()
+        assert live.bandit.observations == 1
+    # seen red: learnt, in other units
+
+
+def test_a_bandit_that_comes_after_the_log_has_its_slots(tmp_path):
+    filled(tmp_path / "log", True, "two", arms=IDS)
+    with dither.log.Ledger(tmp_path / "a.db") as ledger:
+        ledger.take_over(tmp_path / "log")
+    for disjoint in (None, K - 1, K + 1):
+        with pytest.raises(ValueError, match="are of 4 disjoint slots"):
+            dither.Live(tmp_path / "a.db", bandit=dither.LinFP(dim=D, disjoint=disjoint, seed=0))
+    with dither.Live(tmp_path / "a.db", bandit=bandit(True)) as live:
+        assert live.choose(np.ones(D)).arm in IDS
+    # seen red: three slots grow to four, a bandit without slots refuses every reward without a word
+
+
+def test_a_log_of_more_slots_than_the_bandit_has_is_refused(tmp_path):
+    filled(tmp_path / "log", True, "two")
+    with dither.Live(tmp_path / "a.db", bandit=dither.LinFP(dim=D, disjoint=K - 1, seed=0)) as live:
+        with pytest.raises(ValueError, match="are of 4 disjoint slots, and the bandit of the ledger has 3"):
+            live.ledger.take_over(tmp_path / "log")
+        assert (len(live.ledger), live.ledger.slot_ids(None)) == (0, None)
+    # seen red: the bandit grows to four slots, without a catalogue
+
+
+def test_a_log_of_fewer_slots_leaves_the_others_their_positions(tmp_path):
+    filled(tmp_path / "log", True, "two", arms=IDS)
+    with dither.Live(None, bandit=dither.LinFP(dim=D, disjoint=K + 1, seed=0)) as live:
+        live.ledger.take_over(tmp_path / "log")
+        mask = np.arange(K + 1) == K
+        assert live.choose(np.ones(D), mask=mask).arm == "4"
+    # seen red: IndexError, as four ids were there for five slots
+
+
+def test_live_says_that_its_rows_are_contexts_as_a_log_does(tmp_path):
+    """One arm is on offer in every row, so that a context looks like the features of that arm."""
+    rng = np.random.default_rng(0)
+    with dither.Live(tmp_path / "a.db", bandit=bandit(True)) as live:
+        for i in range(8):
+            d = live.choose(rng.normal(size=D), mask=np.arange(K) == i % K)
+            assert (d.arm, d.place) == (i % K, i % K)
+            live.reward(d.id, 1.0)
+        rows, learnt = live.read(), live.bandit.theta
+        assert (rows.slots, rows.slot_ids, rows.X.shape) == (True, ("0", "1", "2", "3"), (8, D))
+        with pytest.raises(ValueError, match="A slot keeps its id"):
+            live.choose(np.ones(D), arms=IDS)
+        live.ledger.export(tmp_path / "days")
+    with pytest.raises(ValueError, match="one context a row"):
+        warm_start(bandit(False), rows)
+    for log in (rows, tmp_path / "days"):
+        warm = bandit(True)
+        warm_start(warm, log)
+        assert_allclose(warm.theta, learnt)
+    # seen red: learnt by a bandit without slots, without a word

@@ -19,9 +19,12 @@ def id_text(id: Any) -> str:
 def id_texts(arms: Any) -> tuple[str, ...]:
     """The ids of the arms of a request as texts, (K,). arms : as a user passes them, see `id_list`
 
-    Raises ValueError as `id_list` and `id_text` do.
+    Raises ValueError as `id_list` and `id_text` do, and for an id that comes twice: it would have two probabilities.
     """
-    return tuple(map(id_text, id_list(arms)))
+    texts = tuple(map(id_text, id_list(arms)))
+    if len(set(texts)) != len(texts):
+        raise ValueError(f"arms must be different ids, got {len(texts)} ({len(set(texts))} different): {list(texts)}")
+    return texts
 
 
 def id_list(arms: Any) -> Sequence[Any]:

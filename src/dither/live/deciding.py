@@ -5,6 +5,7 @@ So the state is `replay(batch)`, grown to the slots of the row, and `advance(tim
 """
 
 import copy
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -119,6 +120,8 @@ class Decider:
         """The request, before any lock, as the ledger may be asked for names; None where there is a catalogue."""
         if self.catalogue is not None:
             return None
+        if self.bandit.slots is not None:
+            self.follow()  # it may have more slots by now, if another process has given the ledger a catalogue
         request = self._read(call)
         if request.columns is not None:
             columns = self._ledger.columns(request.columns)
@@ -170,14 +173,26 @@ class Decider:
         return dict(extra or {}) | columns if columns else extra
 
     def _slot_ids(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """The ids of the arms. A disjoint slot keeps its id, since what it learnt is of that arm."""
-        slots = self._ledger.slot_ids(names)
-        if names is not None and names != slots:
+        """The ids of the arms; None: they have only positions. A disjoint slot keeps its id, whose rewards it learnt.
+
+        The first request settles them, so that a log of one arm on offer says that its rows are contexts.
+        """
+        positions = _positions(self.bandit.slots or 0)
+        slots = self._ledger.slot_ids(names or positions) or positions
+        slots += positions[len(slots) :]  # where the bandit has grown since
+        if names is None:
+            return None if slots == positions else slots
+        if names != slots:
             raise ValueError(
-                f"the slots of this ledger are {list(slots or ())}, and arms= calls them {list(names)}. A slot keeps "
+                f"the slots of this ledger are {list(slots)}, and arms= calls them {list(names)}. A slot keeps "
                 f"its id, since what it learnt is of that arm: pass them in this order, with mask= for those on offer"
             )
         return slots
+
+
+@functools.cache
+def _positions(slots: int) -> tuple[str, ...]:
+    return tuple(map(str, range(slots)))
 
 
 def _columns(choice: Choice) -> dict[str, Any]:

@@ -69,11 +69,12 @@ def opened(
 
     Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and none is passed.
     """
-    created = settling.bandit(ledger, acting)
+    created = settling.bandit(ledger, acting, grows=catalogue is not None)
     learner = Learner(ledger, pace, load)
     if others.shadow is not None:
         settling.fits(others.shadow, learner)
         settling.shadow(ledger, others.shadow, learns=others.learns)
+        ledger.look()  # its features have the names of the shadow, where they had none
         learner.follow(replay=True)
     keeper = _catalogue(ledger, learner, catalogue)
     if acting is None:

@@ -305,6 +305,7 @@ class Live:
         with self.ledger.holding() as connection:
             lessons.hold(connection)
             settling.put_shadow(connection, shadow, learns=learns)
+        self.ledger.look()  # its features have the names of the shadow, where they had none
         self._anew()
 
     def read(self, *, rewards: str | None = None) -> Logged:

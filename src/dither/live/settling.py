@@ -1,6 +1,7 @@
 """The bandit and the shadow that a ledger began with, and whether those passed to `Live` are the same."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from dither.bandit import saving
@@ -13,8 +14,10 @@ from dither.log.database import keeping, lessons
 _SAME = ("model", "policy", "features", "dim", "floor", "monte_carlo", "baseline")  # in headers of two equal bandits
 
 
-def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
+def bandit(ledger: Ledger, acting: Bandit | None, *, grows: bool) -> bool:
     """Give a new ledger its bandit, or compare the one that it has with this one; -> whether the ledger was new.
+
+    grows : whether there is a catalogue, with which the slots of the bandit grow
 
     Raises ValueError where it has another one, or none and none is passed.
     """
@@ -29,9 +32,35 @@ def bandit(ledger: Ledger, acting: Bandit | None) -> bool:
         if acting is None:
             raise ValueError(f"the ledger in {where} has no bandit yet: Live(home, bandit=...)")
         keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
-        if acting.features is not None:  # so that nobody learns the log with other Features
-            keeping.settle(connection, encoded_by=acting.features.fingerprint)
+        encoder = None if acting.features is None else acting.features.fingerprint
+        facts = keeping.settle(connection, names=acting.columns, encoded_by=encoder)
+        _takes(acting, encoder, facts, where, grows=grows)
         return True
+
+
+def _takes(acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where: str, *, grows: bool) -> None:
+    """Raise ValueError where rows that the ledger has already would mean something else to a bandit that is new there.
+
+    encoder : fingerprint of its `Features`; facts : what the ledger says of itself
+    """
+    cure = "Open a new ledger with this bandit, and let it take over what this one exports (`export`, `take_over`)"
+    if encoder is not None and facts["encoded_by"] != encoder:
+        raise ValueError(
+            f"other Features made the features in {where} ({facts['encoded_by']}) than the bandit has ({encoder}): "
+            f"pass a bandit with the Features of the log"
+        )
+    names = tuple(facts.get("names") or ())
+    if acting.columns is not None and acting.columns != names:
+        raise ValueError(
+            f"the ledger in {where} has the features {list(names)}, in this order, and the bandit has "
+            f"{list(acting.columns)}. {cure}"
+        )
+    slots = len(facts.get("slots") or ())
+    if slots and (acting.slots is None or (slots != acting.slots and not grows)):
+        raise ValueError(
+            f"the decisions in {where} are of {slots} disjoint slots, and the bandit has {acting.slots or 'none'}: "
+            f"pass a bandit with disjoint={slots}"
+        )
 
 
 def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> None:
@@ -53,10 +82,22 @@ def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> None:
                 f"the ledger in {ledger.database.where} has another shadow: {odd}. Leave shadow= out, or put this one "
                 f"in its place: dither.Live(home).replace_shadow(shadow)"
             )
+        keeping.settle(connection, names=judged.columns)
 
 
 def put_shadow(connection: Any, judged: Bandit | None, *, learns: bool) -> None:
-    """The shadow of the ledger from now on; None: there is none. The lease is locked."""
+    """The shadow of the ledger from now on; None: there is none. The lease is locked.
+
+    Raises ValueError unless it has the features in the order of the ledger's rows, as it is judged by these. Where the
+    ledger has no names yet, it has those of the shadow from now on.
+    """
+    if judged is not None and judged.columns is not None:
+        names = tuple(keeping.settle(connection, names=judged.columns)["names"])
+        if judged.columns != names:
+            raise ValueError(
+                f"the ledger has the features {list(names)}, in this order, and the shadow has {list(judged.columns)}: "
+                f"pass a shadow that has seen no names, or these, as it learns from all rows of the ledger anyway"
+            )
     number = shadow_of(connection).number + 1
     about = {"number": number, "learns": learns, "model": None if judged is None else repr(judged.model)}
     keeping.put(connection, SHADOW, about, None if judged is None else judged.to_bytes())

@@ -31,6 +31,17 @@ class CatalogueKeeper:
                 f"Catalogue.from_bytes(catalogue.to_bytes())"
             )
 
+    def check(self, ids: Sequence[str]) -> None:
+        """Raise ValueError where slots that have learnt would be those of other arms. ids : of the slots so far"""
+        arms = self.catalogue.everything
+        named = [slot for slot, id in enumerate(ids) if id != str(slot)]  # a slot that has no id yet may get one
+        if self.slots and any(arms[slot : slot + 1] != (ids[slot],) for slot in named):
+            raise ValueError(
+                f"the slots of the ledger in {self.ledger.database.where} are {list(ids)}, and those of the catalogue "
+                f"{list(arms)}. A slot keeps its id, since what it learnt is of that arm: pass a catalogue whose first "
+                f"arms are these, in this order"
+            )
+
     def attach(self) -> None:
         """From now on the catalogue is changed in the ledger."""
         self.catalogue._keeper = weakref.ref(self)
@@ -99,6 +110,7 @@ def opened(ledger: Ledger, learner: Learner, new: Catalogue | None) -> Catalogue
         catalogue = new if new is not None else Catalogue(features, id=stored["id"])  # type: ignore[arg-type, index]
         keeper = CatalogueKeeper(ledger, catalogue, learner)
         if features is None:
+            keeper.check(keeping.facts(connection).get("slots") or [])
             keeping.put(connection, KEPT, {"features": catalogue.features.described, "id": catalogue._field})
         elif new is not None:
             features.check(new.features, what="the features of catalogue=", whose=f"the ledger in {where}")

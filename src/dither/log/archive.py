@@ -58,6 +58,9 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
 
     received, decisions = storage.folder_rows(folder, "rewards"), storage.FolderDecisions(folder)
     new, pupil = set(), _pupil(connection, decisions.about, folder)
+    frames = [storage.read_part(path) for _, _, path in received.parts]
+    frames += [] if received.tail is None else [received.tail]
+    _learnable(ledger, connection, {part for frame in frames for part in frame["part"].drop_nulls()}, folder)
     for at in range(0, decisions.height, ROWS):
         frame = decisions.slice(at, ROWS)
         there = entering.taken(connection, frame["id"].to_list())
@@ -69,8 +72,6 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
             new.add(row["id"])
             values.append(entering.IN_ORDER(record.stored(row, horizon=ledger.ticks, lesson=lesson)))
         ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
-    frames = [storage.read_part(path) for _, _, path in received.parts]
-    frames += [] if received.tail is None else [received.tail]
     for frame in frames:
         for at in range(0, frame.height, ROWS):
             events = [reward_rules.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
@@ -82,6 +83,18 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
     return len(new)
 
 
+def _learnable(ledger: Any, connection: Any, parts: set[str], folder: Path) -> None:
+    """Raise ValueError for parts of rewards that the bandit of the ledger would never learn."""
+    from dither.log.database import keeping
+
+    odd = sorted(parts - set(ledger.parts or ()))
+    if odd and keeping.data(connection, "bandit") is not None:
+        raise ValueError(
+            f"the bandit of this ledger would never learn the parts {schema.some(odd)} of the rewards in {folder}: "
+            f"take it over into a ledger that was told of all of them, Live(home, bandit=..., parts={sorted(parts)})"
+        )
+
+
 def _pupil(connection: Any, about: Mapping[str, Any], folder: Path) -> teaching.Pupil:
     """Who learns from the ledger: its bandit, where it has one. What the ledger does not say yet, the folder says."""
     from dither.log.database import keeping
@@ -89,7 +102,15 @@ def _pupil(connection: Any, about: Mapping[str, Any], folder: Path) -> teaching.
     began = keeping.data(connection, "bandit")
     header = None if began is None else saving.from_bytes(began).header
     slots = about.get("slots")
-    slotted = slots is not None if header is None else header["model"].get("slots") is not None
+    most = None if header is None else header["model"].get("slots")
+    slotted = slots is not None if header is None else most is not None
+    if most is not None and slots is not None and not keeping.facts(connection).get("slots"):
+        if len(slots) > most:
+            raise ValueError(
+                f"the decisions in {folder} are of {len(slots)} disjoint slots, and the bandit of the ledger has "
+                f"{most}: take them over into a ledger of its own, Live(home, bandit=...) with disjoint={len(slots)}"
+            )
+        slots = [*slots, *map(str, range(len(slots), most))]  # every slot has an id
     facts = keeping.settle(
         connection,
         names=about.get("names"),
