@@ -137,8 +137,7 @@ def test_tasks_of_asyncio_share_one(home):
 def test_the_first_names_of_slots_do_not_wait_for_a_learner(home):
     """Who asks the ledger for the names must not hold the bandit, since the learner needs it to show what it learnt."""
     live = dither.Live(home, bandit=dither.LinFP(dim=2, disjoint=2, lam=1.0, seed=0))
-    d = live.choose([1.0, 0.0])
-    decider = live._decider
+    decider, shown = live._decider, []
     asked = threading.Event()
     named = decider._slot_ids
 
@@ -148,7 +147,7 @@ def test_the_first_names_of_slots_do_not_wait_for_a_learner(home):
 
     decider._slot_ids = slow
     with live.ledger.turn:  # a learner is at work
-        other = threading.Thread(target=lambda: live.choose([1.0, 0.0], ["a", "b"]), daemon=True)
+        other = threading.Thread(target=lambda: shown.append(live.choose([1.0, 0.0], ["a", "b"])), daemon=True)
         other.start()
         assert asked.wait(30)
         free = decider.bandit._lock.acquire(timeout=30)
@@ -156,5 +155,5 @@ def test_the_first_names_of_slots_do_not_wait_for_a_learner(home):
         decider.bandit._lock.release()
     other.join(60)
     assert not other.is_alive()
-    assert live.reward(d.id, 1.0) == "counted"
+    assert live.reward(shown[0].id, 1.0) == "counted"
     # seen red: `_named` called in the lock of the bandit
