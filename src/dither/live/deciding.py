@@ -178,8 +178,7 @@ class Decider:
         The first request settles them, so that a log of one arm on offer says that its rows are contexts.
         """
         positions = _positions(self.bandit.slots or 0)
-        slots = self._ledger.slot_ids(names or positions) or positions
-        slots += positions[len(slots) :]  # where the bandit has grown since
+        slots = record.slot_names(self._ledger.slot_ids(names or positions) or positions, len(positions))
         if names is None:
             return None if slots == positions else slots
         if names != slots:

@@ -110,7 +110,7 @@ def _pupil(connection: Any, about: Mapping[str, Any], folder: Path) -> teaching.
                 f"the decisions in {folder} are of {len(slots)} disjoint slots, and the bandit of the ledger has "
                 f"{most}: take them over into a ledger of its own, Live(home, bandit=...) with disjoint={len(slots)}"
             )
-        slots = [*slots, *map(str, range(len(slots), most))]  # every slot has an id
+        slots = record.slot_names(tuple(slots), most)
     facts = keeping.settle(
         connection,
         names=about.get("names"),
