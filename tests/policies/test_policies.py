@@ -206,6 +206,9 @@ def test_settings_that_make_no_sense_are_refused(settings):
         (lambda: dither.LinFP(dim=2, lamb=1.0), "'lam'"),
         (lambda: dither.LinFP(dim=2, sgima=1.0), "'sigma'"),
         (lambda: dither.LinUCB(dim=2, radious="oful"), "'radius'"),
+        (lambda: dither.LinFP(dim=2, flor=0.1), "'floor'"),  # seen red: 'form'
+        (lambda: dither.LinFP(dim=2, monte_carlos=9), "'monte_carlo'"),
+        (lambda: dither.ALGORITHMS["LinFP"].configure(2, flor=0.1), "'form'"),  # which takes no floor
         (lambda: dither.simulate(dither.envs.Linear(), ["LinFB"]), "'LinFP'"),
         (lambda: dither.simulate(dither.envs.Linear(), ["LinFP:cc=1"]), "'c'"),
     ],

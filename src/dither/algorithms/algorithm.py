@@ -15,6 +15,7 @@ from dither.features.encoder import checked
 
 PRESETS = ("default", "as_run", "own_paper")
 UNSTATED = "not stated"
+OF_BANDIT = ("dim", "seed", "floor", "monte_carlo", "features", "baseline")  # what an algorithm passes on to its bandit
 CHANCE: dict[Any, tuple[str, str]] = {  # policy -> where chance enters, and what is known of the choice probabilities
     policies.FeaturePerturbation: ("feature", "exact"),
     policies.Sensitivity: ("feature", "exact"),
@@ -139,7 +140,8 @@ class Algorithm:
         if dim is None:
             raise TypeError(f"{self.name} needs dim, the number of features: {self.name}(dim=5); or features=")
         errors.at_least("dim", dim, 1)
-        model, policy = self.configure(dim, preset=preset, disjoint=disjoint, diagonal=diagonal, **settings)
+        kind: dict[str, Any] = dict(preset=preset, disjoint=disjoint, diagonal=diagonal)
+        model, policy = self._configured(dim, settings, of_bandit=OF_BANDIT, **kind)
         more: dict[str, Any] = dict(floor=floor, monte_carlo=monte_carlo, features=features, baseline=baseline)
         return Bandit(model, policy, dim=dim, seed=seed, **more)
 
@@ -165,6 +167,19 @@ class Algorithm:
         Raises TypeError for a setting that neither has; LookupError for an unknown preset; ValueError for a value that
         makes no sense.
         """
+        return self._configured(dim, settings, preset=preset, disjoint=disjoint, diagonal=diagonal)
+
+    def _configured(
+        self,
+        dim: int,
+        settings: dict[str, Any],
+        *,
+        preset: str,
+        disjoint: int | None,
+        diagonal: bool,
+        of_bandit: tuple[str, ...] = (),
+    ) -> tuple[Any, Any]:
+        """`configure`. of_bandit : what the caller takes besides, which may be what a misspelt setting means"""
         errors.among("preset", preset, self.presets)
         errors.at_least("disjoint, the number of slots,", disjoint, 1, or_none=True)
         errors.true_or_false("diagonal", diagonal)
@@ -177,7 +192,7 @@ class Algorithm:
         kinds = recipe.settings | of_policy
         for name, value in settings.items():
             if name not in kinds:
-                names = [*of_policy, *recipe.settings, "disjoint", "diagonal", "preset"]
+                names = [*of_policy, *recipe.settings, "disjoint", "diagonal", "preset", *of_bandit]
                 raise errors.unknown_setting(f"setting of {self.name}{recipe.words}", name, names=names)
             if kinds[name] is bool:
                 errors.true_or_false(name, value)
