@@ -31,7 +31,8 @@ from dither.models.model import abilities_of
 
 LOGIT = links.LINKS["logit"]
 BEND = 1 / (6 * 3**0.5)  # sup |μ''|
-TOLERANCE = 1e-10  # of SLSQP
+TOLERANCE = 1e-10  # of SLSQP, in the square of the gap
+LOOSE = TOLERANCE**0.5  # so θ_t, where SLSQP has found it, is off by a share of this in the norm of H
 
 
 class AdmissibleState(NamedTuple):
@@ -114,8 +115,9 @@ class Admissible(LinearModel):
         used = History(rows.X[..., :n, :], rows.count[..., :n], rows.total[..., :n], rows.rows)
         solved = _solved(used, state.estimate, lam)
         theta, F, gap = self._admissible(solved[0], solved[1], used, limits[..., :n], lam)
+        error = xp.where(gap[..., None] > 0, solved[2] + LOOSE, solved[2])
         V = arrays.gram(used.X, used.count, lam / self.slope)
-        return AdmissibleState(theta, F, _inverse_factor(V), solved[0], gap, solved[2], rows, limits)
+        return AdmissibleState(theta, F, _inverse_factor(V), solved[0], gap, error, rows, limits)
 
     def bonus(self, state: AdmissibleState, X: Array) -> Array:
         """What makes μ(x_i'θ_t) an upper bound of μ(x_i'θ*), at level 1 - δ: X (..., K, d) -> (..., K)."""
@@ -128,7 +130,7 @@ class Admissible(LinearModel):
         return arrays.norms(X @ state.G)
 
     def rounding(self, state: AdmissibleState) -> digits.Rounding:
-        """What rounding may have done to means and widths; SciPy's tolerance, where θ_t is not θ̂_t, comes on top."""
+        """What rounding may have done to means and widths, and SciPy's tolerance where θ_t is not θ̂_t."""
         return digits.shaped(state.error[..., 0], state.error[..., 1])
 
     def bytes(self, dim: int, rounds: int) -> int:
