@@ -182,7 +182,7 @@ class Diagonal(Forgetting, MeasuringModel):
     def perturb(self, state: DiagonalState, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I), of which the first half is used: (..., 2d) -> (..., d)."""
         eta = eta[..., : state.v.shape[-1]]
-        return eta * arrays.namespace(eta).sqrt(state.v - self.lam) / state.v
+        return eta * arrays.namespace(eta).sqrt(state.v - _row(self.lam_of(state))) / state.v
 
 
 def _row(x: Any) -> Any:

@@ -115,6 +115,10 @@ class Model(abc.ABC):
         model: Any = self
         return model.lam
 
+    def shares(self, state: Any) -> bool:
+        """Whether slots of it share something. Then each learns by `announced`, `absorbed` and `agreed`."""
+        return False
+
     def announced(self, state: Any, X: Array, r: Array, weight: Array | None = None, *, slots: bool = False) -> Any:
         """The state that knows which rows come next, before it learns them: what all slots share may be of them.
 
@@ -122,7 +126,7 @@ class Model(abc.ABC):
         """
         return state
 
-    def announced_to(self, state: Any) -> Any:
+    def joined(self, state: Any) -> Any:
         """The state of slots of which the last are new: they know what all slots share."""
         return state
 

@@ -98,6 +98,10 @@ class MeasuringModel(LinearModel):
         state = self.announced(state, X, r, settings.get("weight"))
         return self.agreed(self.absorbed_many(state, X, r, **settings))
 
+    def shares(self, state: Any) -> bool:
+        """Whether units are kept: then they are one for all slots."""
+        return state.units is not None
+
     def announced(self, state: Any, X: Array, r: Array, weight: Array | None = None, *, slots: bool = False) -> Any:
         """The state that knows which rows come next, in this order: λ, r₁ and the constant columns are of them too.
 
@@ -114,7 +118,7 @@ class MeasuringModel(LinearModel):
             return state._replace(units=units)
         return self.rescaled(state._replace(units=units), before)
 
-    def announced_to(self, state: Any) -> Any:
+    def joined(self, state: Any) -> Any:
         """The state of slots (..., K, *) of which the last are new: they know what the first one knows of all."""
         if state.units is None:
             return state
