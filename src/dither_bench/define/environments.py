@@ -19,6 +19,7 @@ import numpy as np
 
 from dither import datasets, envs
 from dither.base import errors, parts
+from dither_bench.define import bake_sets
 
 
 def digits(scale: str | None = "unit") -> envs.Classification:
@@ -104,7 +105,9 @@ ENVIRONMENTS: dict[str, Callable[..., Any]] = {
     "digits": digits,
     **{name: _data_set(name) for name in datasets.SOURCES},
     "table": table,
+    bake_sets.NAME: bake_sets.bandit,
 }
+CHECKSUMS = {"table": datasets.fingerprint, bake_sets.NAME: bake_sets.fingerprint}  # of what the setting `data` names
 LOOKED_AT = dict(runs=50, rounds=50)  # what κ* and κ are computed from
 
 
@@ -147,7 +150,7 @@ def describe(name: str, **settings: Any) -> dict[str, Any]:
             raise ValueError(f"{short} has a setting called name, which its description has too: call it otherwise")
         settings = {"name": in_file[0].text} | {k: v for k, v in usual.items() if plain(v)} | settings
     if settings.get("data") is not None and settings.get("checksum", "") is None:
-        settings["checksum"] = datasets.fingerprint(settings["data"])
+        settings["checksum"] = CHECKSUMS[name](settings["data"])
     return settings
 
 
@@ -215,8 +218,9 @@ def called(env: Any) -> dict[str, Any]:
 
 
 def identity(env: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells it from other environments: all but the folder of a file of the user's."""
-    return dict(env) | {"name": parts.short(env["name"])}
+    """What tells it from other environments: all but the folder of a file of the user's, or of a bake-off's set."""
+    name = {"name": parts.short(env["name"])}
+    return dict(env) | name | ({"data": bake_sets.called(env["data"])} if env["name"] == bake_sets.NAME else {})
 
 
 def described(env: Any) -> dict[str, Any]:
