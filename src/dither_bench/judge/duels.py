@@ -20,6 +20,16 @@ from dither_bench.judge.set_losses import SetLosses
 SIGNIFICANT = 0.05
 
 
+class PairedSizes(NamedTuple):
+    """What the paired t over the shuffles says of two algorithms, over all sets."""
+
+    lower: int  # sets whose 95 % interval lies below 0: the first loses less
+    higher: int
+    median: float  # of the relative differences of the losses
+    least: float  # the most negative of those
+    most: float
+
+
 class WinLoss(NamedTuple):
     """On how many sets one algorithm is significantly better, and worse, than another."""
 
@@ -84,3 +94,20 @@ def paired(losses: SetLosses, a: str, b: str) -> pl.DataFrame:
     columns |= {"relative": relative, "z": z(losses, a, b)}
     columns |= {"won": won(losses, a, b), "lost": won(losses, b, a)}
     return pl.DataFrame(columns, schema_overrides=dict.fromkeys(("low", "high", "p"), pl.Float64))
+
+
+def sizes(losses: SetLosses, a: str, b: str) -> PairedSizes:
+    """The paired t-intervals of all sets in five numbers; with one shuffle there are none, and no set is told apart."""
+    rows = paired(losses, a, b)
+    relative = rows["relative"].drop_nans()
+    median, least, most = (float(of) for of in (np.median(relative), relative.min(), relative.max()))  # type: ignore[arg-type]
+    return PairedSizes(int((rows["high"] < 0).sum() or 0), int((rows["low"] > 0).sum() or 0), median, least, most)
+
+
+def every(losses: SetLosses) -> pl.DataFrame:
+    """The rows of `paired` for all pairs of algorithms; columns algorithm and other before them."""
+    pairs = [(a, b) for a in losses.algorithms for b in losses.algorithms if a != b]
+    frames = [
+        paired(losses, a, b).select(pl.lit(a).alias("algorithm"), pl.lit(b).alias("other"), pl.all()) for a, b in pairs
+    ]
+    return pl.concat(frames) if frames else pl.DataFrame()

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from dither.base import errors
+from dither_bench.define import bake_sets
 from dither_bench.define.bake_sets import SetFacts
 from dither_bench.define.environments import build
 from dither_bench.define.panels import Figure
@@ -71,6 +72,17 @@ class SetLosses:
         at = [self.index(name) for name in algorithms]
         return SetLosses(self.loss[:, :, at], self.rounds, self.sets, tuple(algorithms))
 
+    def each(self) -> pl.DataFrame:
+        """A row a set and algorithm: its loss, normalised and as a ratio, and the sd over the shuffles."""
+        sd = self.loss.std(axis=1, ddof=1) if self.shuffles > 1 else np.full_like(self.mean, np.nan)
+        normalised, ratios, rows = self.normalised, self.ratios(), []
+        for s, of in enumerate(self.sets):
+            for a, name in enumerate(self.algorithms):
+                numbers = (float(kind[s, a]) for kind in (self.mean, sd, normalised, ratios))
+                rows.append((of.name, int(self.rounds[s]), of.arms, of.dim, name, *numbers))
+        names = ["set", "rounds", "arms", "dim", "algorithm", "loss", "sd", "normalised", "ratio"]
+        return pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("sd").fill_nan(None))
+
     def table(self, to: Sequence[str] | None = None) -> pl.DataFrame:
         """A row an algorithm: loss, normalised, ratio (geometric mean over the sets), largest (ratio)."""
         ratios = self.ratios(to)
@@ -80,11 +92,12 @@ class SetLosses:
 
 
 def of_curves(figure: Figure, curves: pl.DataFrame) -> SetLosses:
-    """Of the rows of `tables.curves`: the sets are the panels, and each has the runs that all algorithms have.
+    """Of the rows of `tables.curves`: the sets are the panels, and the shuffles are the runs that were asked for.
 
     Every set counts alike: as many shuffles of each are taken as every algorithm has on every set.
     """
     names, panels = tuple(map(str, figure.algorithms)), figure.panels
+    curves = curves.filter(pl.col("run") < figure.runs)
     ends = [[tables.at(curves, panel, panel.rounds, algorithm=name) for name in names] for panel in panels]
     common = [sorted(set.intersection(*map(set, of_set))) for of_set in ends]
     n = min(map(len, common), default=0)
@@ -100,6 +113,4 @@ def of_curves(figure: Figure, curves: pl.DataFrame) -> SetLosses:
 
 def facts_of(env: Any) -> SetFacts:
     """The facts of the set that an environment as data describes."""
-    from dither_bench.define import bake_sets
-
     return bake_sets.facts(build(env))
