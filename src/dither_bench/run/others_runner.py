@@ -21,6 +21,7 @@ import numpy as np
 
 RATES = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0)  # that a tuned Vowpal Wabbit tries
 TYPES = ("mtr", "dr")
+BY_REGRESSION = ("squarecb", "regcb")  # explorations that know the first type alone
 
 
 class Player(Protocol):
@@ -197,7 +198,8 @@ def arms_of(request: dict[str, Any], X: np.ndarray, reward: np.ndarray, rng: np.
             arms = play(tried, X[rows], reward[rows])
             return float(reward[rows][np.arange(len(rows)), arms].sum())
 
-        rate, cb_type = max(itertools.product(RATES, TYPES), key=lambda pair: total(*pair))
+        types = TYPES[:1] if settings["explore"] in BY_REGRESSION else TYPES
+        rate, cb_type = max(itertools.product(RATES, types), key=lambda pair: total(*pair))
         settings |= {"learning_rate": rate, "cb_type": cb_type}
     return play(kind(rng=rng, **size, **settings), X, reward)
 
