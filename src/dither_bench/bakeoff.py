@@ -61,6 +61,7 @@ def play(
         return set_losses.of_curves(figure, Comparison.stored(Path(out), figure, seed=seed).curves)
     if how:
         raise TypeError(f"{', '.join(how)} is for results that are kept: name a folder, as in out='results'")
+    errors.at_least("shuffles", shuffles, 1)
     agents = entries(algorithms if isinstance(algorithms, (str, Mapping)) else specs(*algorithms))
     panels = panels_of(sets, (), **of_sets)
     facts = tuple(set_losses.facts_of(panel.env) for panel in panels)

@@ -10,6 +10,7 @@ floats are numbers. Constant columns are dropped. A table of the Open Bandit Dat
 
 import csv
 import importlib.util
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,11 +158,11 @@ def read(data: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             X, y = arrays["X"], arrays["y"]
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, EOFError) as reason:
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as reason:
         raise ValueError(f"{path} holds no set ({reason}): a set is an .npz file with X (N, d) and y (N,)") from None
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise ValueError(f"{path} must hold X (N, d) and y (N,), got {X.shape} and {y.shape}")
