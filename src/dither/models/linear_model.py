@@ -13,7 +13,8 @@ import numpy as np
 from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models.digits import LOST, MOST, WORST, Rounding
+from dither.models import digits
+from dither.models.digits import LOST, WORST, Rounding
 from dither.models.model import Model
 
 
@@ -55,15 +56,16 @@ class LinearModel(Model):
     def rounding(self, state: Any) -> Rounding:
         """What rounding may have done to means and widths: numbers for one bandit, (..., 1) with leading axes.
 
-        `lost` is (..., 6) of a factor that is updated, (..., 3) of one that is made anew from sums (`fading`).
+        `lost` is (..., 3) of a factor that is made anew from sums (`fading`), else as of `digits`.
         """
         lost = state.lost
-        D, q, most = (2, 4, MOST) if lost.shape[-1] == 6 else (1, 2, WORST)
+        if lost.shape[-1] != 3:
+            return digits.rounding(lost)
         if lost.ndim == 1 and type(lost) is np.ndarray:
-            return Rounding(LOST * lost.item(q), min(LOST * lost.item(D), most))
+            return Rounding(LOST * lost.item(2), min(LOST * lost.item(1), WORST))
         xp = arrays.namespace(lost)
-        omega = LOST * lost[..., D : D + 1]
-        return Rounding(LOST * lost[..., q : q + 1], xp.where(omega < most, omega, xp.full_like(omega, most)))
+        omega = LOST * lost[..., 1:2]
+        return Rounding(LOST * lost[..., 2:3], xp.where(omega < WORST, omega, xp.full_like(omega, WORST)))
 
     def reach(self, state: Any) -> Array:
         """No width is larger than this times ‖x‖, (...)."""
