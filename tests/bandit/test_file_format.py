@@ -100,7 +100,7 @@ def test_what_rounding_had_done_by_the_traces_of_format_2_is_still_certain(case)
         old = next(file[name] for name in file.files if name.rpartition(".")[2] == "lost")
     bandit = dither.load(path(2, case))
     state = bandit.state.ridge if hasattr(bandit.state, "ridge") else bandit.state
-    shown = digits.rounding(state.lost)
+    shown = getattr(bandit.model, "ridge", bandit.model).rounding(state)
     assert_allclose(np.ravel(shown.rho), digits.LOST * np.ravel(old[..., 4]), rtol=1e-12)
     assert_allclose(np.ravel(shown.omega), digits.LOST * np.ravel(old[..., 2]), rtol=1e-12)
     v, c = (

@@ -59,17 +59,14 @@ def grown(lost: Array, *, x: Array, s: Array, e: Array, r: Array, F: Array, thet
     """After one more x (..., d): F (..., d, d) and θ̂ after it; before it s = 1 + x'V⁻¹x and e = r - x'θ̂, r (...)."""
     if lost.ndim == 1 and type(lost) is np.ndarray:
         return _quickly(lost, x, float(s), float(e), float(r), F, theta)
-    xp = arrays.namespace(x)
-    (D, P, q, Q, n), v, c, A, B = _parts(lost, x.shape[-1])
-    v = v + x * x
-    P, n = P + xp.vecdot(v, c), n + 1
-    Q = Q + (D + P) * e * e * (1 - 1 / s) + r * r + xp.vecdot(v * theta, theta)
-    c, each, none = xp.vecdot(F, F), xp.full_like(n, float(EACH)), xp.zeros_like(n)
-    due = (xp.remainder(n, each) == 0) | (xp.remainder(each, n) == 0)
-    weighed = ((_left(D, c, A) + P, D), (none, P), (_left_of_theta(q, c, B) + Q, q), (none, Q))
-    D_P_q_Q = (xp.where(due, new, old) for new, old in weighed)
-    A_B = (xp.where(due[..., None], new, old) for new, old in ((_more(A, P, v), A), (_more(B, Q, xp.sqrt(v)), B)))
-    return _whole([*D_P_q_Q, n], v, c, *A_B)
+    xp, d = arrays.namespace(x), x.shape[-1]
+    v, before, n = lost[..., SCALARS : SCALARS + d] + x * x, lost[..., SCALARS + d : SCALARS + 2 * d], lost[..., 4] + 1
+    P = lost[..., 1] + xp.vecdot(v, before)
+    Q = lost[..., 3] + (lost[..., 0] + P) * e * e * (1 - 1 / s) + r * r + xp.vecdot(v * theta, theta)
+    scalars = xp.stack([lost[..., 0], P, lost[..., 2], Q, n], axis=-1)
+    new = xp.concat([scalars, v, xp.vecdot(F, F), lost[..., SCALARS + 2 * d :]], axis=-1)
+    due = (n % EACH == 0) | (EACH % n == 0)
+    return xp.where(due[..., None], _weighed(new, d), new) if arrays.some(due) else new
 
 
 def _quickly(lost: np.ndarray, x: np.ndarray, s: float, e: float, r: float, F: np.ndarray, theta: np.ndarray):
@@ -98,44 +95,24 @@ def grown_many(lost: Array, *, X: Array, e: Array, r: Array, F: Array, theta: Ar
     xp, n, d = arrays.namespace(X), X.shape[-2], X.shape[-1]
     if not n:
         return lost
-    (D, P, q, Q, count), v, c, A, B = _parts(lost, d)
-    v = v + xp.sum(X * X, axis=-2)
-    P, c = P + n * d * xp.vecdot(v, c), xp.vecdot(F, F)
-    D = _left(D, c, A) + P
-    Q = Q + n * (D * xp.vecdot(e, e) + xp.vecdot(r, r) + xp.vecdot(v * theta, theta))
-    q, none = _left_of_theta(q, c, B) + Q, xp.zeros_like(D)
-    return _whole([D, none, q, none, count + n], v, c, _more(A, P, v), _more(B, Q, xp.sqrt(v)))
+    v, c = lost[..., SCALARS : SCALARS + d] + xp.sum(X * X, axis=-2), xp.vecdot(F, F)
+    P = lost[..., 1] + n * d * xp.vecdot(v, lost[..., SCALARS + d : SCALARS + 2 * d])
+    paid = n * (xp.vecdot(r, r) + xp.vecdot(v * theta, theta))
+    scalars = xp.stack([lost[..., 0], P, lost[..., 2], lost[..., 3] + paid, lost[..., 4] + n], axis=-1)
+    return _weighed(xp.concat([scalars, v, c, lost[..., SCALARS + 2 * d :]], axis=-1), d, e=n * xp.vecdot(e, e))
 
 
-def _parts(lost: Array, d: int) -> tuple[list[Array], Array, Array, Array, Array]:
-    """The scalars (...), and V_ii, (V⁻¹)_ii, A and B, (..., d) each."""
+def _weighed(lost: Array, d: int, *, e: Array | float = 0.0) -> Array:
+    """The same with A and B up to date. e (...): Σ e², of which D² times is not yet among the squares of θ̂."""
+    xp = arrays.namespace(lost)
     v, c, A, B = (lost[..., SCALARS + k * d : SCALARS + (k + 1) * d] for k in range(4))
-    return [lost[..., k] for k in range(SCALARS)], v, c, A, B
-
-
-def _whole(scalars: list[Array], *columns: Array) -> Array:
-    xp = arrays.namespace(columns[0])
-    return xp.concat([xp.stack(scalars, axis=-1), *columns], axis=-1)
-
-
-def _left(D: Array, c: Array, A: Array) -> Array:
-    """What is left of D² (...), given (V⁻¹)_ii and A (..., d)."""
-    xp = arrays.namespace(c)
-    left = xp.sum(xp.sqrt(c * A), axis=-1)
-    return xp.minimum(D, left * left * left * left)
-
-
-def _left_of_theta(q: Array, c: Array, B: Array) -> Array:
-    """What is left of q² (...), given (V⁻¹)_ii and B (..., d)."""
-    xp = arrays.namespace(c)
-    left = xp.vecdot(xp.sqrt(c), B)
-    return xp.minimum(q, left * left)
-
-
-def _more(A: Array, square: Array, size: Array) -> Array:
-    """A or B (..., d) with new roundings of this square (...), each of which has the size (..., d)."""
-    xp = arrays.namespace(A)
-    return xp.hypot(A, xp.sqrt(square)[..., None] * size)
+    D, P, q, Q, n = (lost[..., k] for k in range(SCALARS))
+    some, other = xp.sum(xp.sqrt(c * A), axis=-1), xp.vecdot(xp.sqrt(c), B)
+    D = xp.minimum(D, some * some * some * some) + P
+    Q = Q + D * e
+    q, none = xp.minimum(q, other * other) + Q, xp.zeros_like(n)
+    A, B = xp.hypot(A, xp.sqrt(P)[..., None] * v), xp.hypot(B, xp.sqrt(Q)[..., None] * xp.sqrt(v))
+    return xp.concat([xp.stack([D, none, q, none, n], axis=-1), v, c, A, B], axis=-1)
 
 
 def factored(*, v: Array, paid: Any, n: Any, F: Array, theta: Array) -> Array:
@@ -148,7 +125,8 @@ def factored(*, v: Array, paid: Any, n: Any, F: Array, theta: Array) -> Array:
     count, none = xp.zeros_like(kappa) + n, xp.zeros_like(kappa)
     D = (count + 1) * kappa * kappa
     q = D * paid + (count + 1) * length
-    return _whole([D, none, q, none, count], v, c, xp.sqrt(D)[..., None] * v, xp.sqrt(q)[..., None] * xp.sqrt(v))
+    A, B = xp.sqrt(D)[..., None] * v, xp.sqrt(q)[..., None] * xp.sqrt(v)
+    return xp.concat([xp.stack([D, none, q, none, count], axis=-1), v, c, A, B], axis=-1)
 
 
 def of_traces(lost: np.ndarray, F: np.ndarray) -> np.ndarray:
@@ -161,16 +139,6 @@ def of_traces(lost: np.ndarray, F: np.ndarray) -> np.ndarray:
     v = np.sum(np.linalg.inv(F / np.sqrt(c)[..., None]) ** 2, axis=-2) / c  # V = (F⁻¹)'F⁻¹
     zero = np.zeros_like(D)
     return np.concatenate([D * D, zero, q * q, zero, zero, v, c, D * v, q * np.sqrt(v)], axis=-1)
-
-
-def rounding(lost: Array) -> Rounding:
-    """ρ and ω: numbers for one bandit, (..., 1) with leading axes."""
-    if lost.ndim == 1 and type(lost) is np.ndarray:
-        D, P, q, Q = lost[: SCALARS - 1].tolist()
-        return Rounding(LOST * math.sqrt(q + Q), min(LOST * math.sqrt(D + P), MOST))
-    xp = arrays.namespace(lost)
-    rho, omega = (LOST * xp.sqrt(lost[..., k : k + 1] + lost[..., k + 1 : k + 2]) for k in (2, 0))
-    return Rounding(rho, xp.where(omega < MOST, omega, xp.full_like(omega, MOST)))
 
 
 def shaped(rho: Array, omega: Array) -> Rounding:

@@ -6,6 +6,7 @@ The state has `theta` (..., d), `F` (..., d, d) and, where rounding is counted a
 """
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ import numpy as np
 from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import digits
-from dither.models.digits import LOST, WORST, Rounding
+from dither.models.digits import LOST, MOST, WORST, Rounding
 from dither.models.model import Model
 
 
@@ -59,13 +59,19 @@ class LinearModel(Model):
         `lost` is (..., 3) of a factor that is made anew from sums (`fading`), else as of `digits`.
         """
         lost = state.lost
-        if lost.shape[-1] != 3:
-            return digits.rounding(lost)
+        sums = lost.shape[-1] == 3
         if lost.ndim == 1 and type(lost) is np.ndarray:
-            return Rounding(LOST * lost.item(2), min(LOST * lost.item(1), WORST))
-        xp = arrays.namespace(lost)
-        omega = LOST * lost[..., 1:2]
-        return Rounding(LOST * lost[..., 2:3], xp.where(omega < WORST, omega, xp.full_like(omega, WORST)))
+            if sums:
+                return Rounding(LOST * lost.item(2), min(LOST * lost.item(1), WORST))
+            D, P, q, Q = lost[:4].tolist()
+            return Rounding(LOST * math.sqrt(q + Q), min(LOST * math.sqrt(D + P), MOST))
+        xp, most = arrays.namespace(lost), WORST if sums else MOST
+        if sums:
+            q, D = lost[..., 2:3], lost[..., 1:2]
+        else:
+            q, D = xp.sqrt(lost[..., 2:3] + lost[..., 3:4]), xp.sqrt(lost[..., 0:1] + lost[..., 1:2])
+        omega = LOST * D
+        return Rounding(LOST * q, xp.where(omega < most, omega, xp.full_like(omega, most)))
 
     def reach(self, state: Any) -> Array:
         """No width is larger than this times ‖x‖, (...)."""
