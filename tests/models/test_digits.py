@@ -179,7 +179,7 @@ def test_a_factor_made_anew_has_lost_what_fading_says(xp):
     v = 1e-3 + np.sum(X * X, axis=1)
     parts = [xp.asarray(part) for part in (v, np.sum(r * r, axis=1), states.F, states.theta)]
     lost = digits.factored(v=parts[0], paid=parts[1], n=n - 1, F=parts[2], theta=parts[3])
-    known, fading = Ridge().rounding(SimpleNamespace(lost=lost)), model.rounding(states)
+    known, fading = Ridge().rounding(SimpleNamespace(lost=lost, units=None)), model.rounding(states)
     assert_allclose(np.asarray(known.omega), fading.omega, rtol=1e-6)
     kappa = np.sum(v * np.vecdot(states.F, states.F), axis=-1, keepdims=True)
     assert np.all(np.asarray(known.rho) <= fading.rho * np.sqrt(kappa) * (1 + 1e-6))
