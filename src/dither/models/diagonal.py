@@ -153,12 +153,15 @@ class Diagonal(Forgetting, MeasuringModel):
         return arrays.norms(X / arrays.namespace(X).sqrt(state.v)[..., None, :])
 
     def rounding_of(self, state: DiagonalState) -> digits.Rounding:
-        """What rounding may have done to means and widths: v, b and their ratio are sums of n and of d terms."""
+        """What rounding may have done to means and widths: v, b and their ratio are sums of n and of d terms.
+
+        θ̂_i is off by a share of Σ |r x_i|/v_i and of itself, so that x'θ̂ is off by a share of w √(Σ v θ̂²).
+        """
         xp, d = arrays.namespace(state.v), state.v.shape[-1]
-        square, _, paid, n = (state.norms[..., k : k + 1] for k in range(4))
-        length = xp.linalg.vector_norm(state.theta, axis=-1, keepdims=True)
+        paid, n = state.norms[..., 2:3], state.norms[..., 3:4]
+        length = xp.linalg.vector_norm(xp.sqrt(state.v) * state.theta, axis=-1, keepdims=True)
         root = digits.SAFETY * digits.UNIT * xp.sqrt(n + d)
-        rho = root * (xp.sqrt(d * paid) + xp.sqrt(d * _row(self.lam_of(state)) + square) * length)
+        rho = root * (xp.sqrt(d * paid) + length)
         return digits.Rounding(rho, root)
 
     def reach(self, state: DiagonalState) -> Array:

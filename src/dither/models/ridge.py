@@ -37,7 +37,7 @@ class RidgeState(NamedTuple):
     theta: Array  # (..., d)  θ̂; reward per feature
     logdet: Array | None  # (...)  log(det V/det λI), where a policy asked for it
     extra: statistics.Extra | None  # what a policy asked for besides
-    lost: Array  # (..., 6)  what rounding has done: `digits.grown`
+    lost: Array  # (..., 5 + 4d)  what rounding has done: `digits.grown`
     units: Any = None  # `Units`, where a setting or a policy asked for them
 
 

@@ -295,15 +295,10 @@ def root(V: Array) -> Array:
 
 
 def lost_again(units: Units, V: Array, F: Array) -> Array:
-    """What rounding has done where F was made anew from V, as of `digits.grown`: (..., 6)."""
-    xp = arrays.namespace(V)
-    steps = units.Y[..., 1, 1] + 1
-    c = value(units, CENTRE)
-    paid, theta = units.Y[..., 0, 0] + c * c * units.Y[..., 1, 1], provisional(units)
-    trace, inverse = xp.sum(xp.linalg.diagonal(V), axis=-1), arrays.gram_trace(F)
-    D = xp.sqrt(steps) * trace * inverse
-    q = xp.hypot(D * xp.sqrt(paid), xp.sqrt(steps * trace) * arrays.norms(theta))
-    return xp.stack([trace, inverse, D, D * trace, q, q * xp.sqrt(trace)], axis=-1)
+    """What rounding has done where F was made anew from V, as of `digits.grown`: (..., 5 + 4d)."""
+    c, n = value(units, CENTRE), units.Y[..., 1, 1]
+    paid, v = units.Y[..., 0, 0] + c * c * n, arrays.namespace(V).linalg.diagonal(V)
+    return digits.factored(v=v, paid=paid, n=n, F=F, theta=provisional(units))
 
 
 def over_matrix(x: Any) -> Any:
