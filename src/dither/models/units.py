@@ -36,7 +36,7 @@ LAM, ROWS, SQUARE, FIRST, BEGUN, CENTRE, SHIFT, OVER = range(8)  # the places in
 ASKED = frozenset({"error_width", "error_sample"})  # the abilities that need σ̂ and τ̂
 POOLED = "pooled"  # asked of `init` for slots that are centred
 TINY = 1e-300  # is added to ‖x‖², which something is divided by
-FAR = 4.0  # σ̂² over λτ̂² above which the rounding of a width depends on its ρ
+FAR = 1e3  # σ̂² over λτ̂² above which the rounding of each width is told by itself
 
 
 class Units(NamedTuple):
@@ -190,28 +190,19 @@ def _widths(A: Array, size: Array, *, lam: Any, noise: Any, prior: Any) -> Width
     """√(A (σ̂² (1 - ρ) + λτ̂² ρ)) for A and ‖x‖² (..., K), and bounds of rounding; prior: λτ̂²."""
     xp = arrays.namespace(A)
     if isinstance(noise, float):
-        least, far = min(noise, prior), noise > FAR * prior
-        square = A / size
-        square *= lam * (prior - noise)
-        square += noise
-        slope = square * 1.0 if far else square
-        square = square * A
-        if far:  # a little of ρ is rounded off, and much of σ̂² (1 - ρ) with it
-            square = xp.where(square < prior * A, prior * A, square)
-        w = xp.sqrt(square)
-        if least <= 0:
-            return Widths(w, xp.sqrt(A), 1.0, 2.0)
-        return Widths(
-            w,
-            w,
-            1 / math.sqrt(least),
-            1 + xp.where(slope > prior, noise / xp.where(slope > prior, slope, 1.0), noise / prior) if far else 2.0,
-        )
+        least = min(noise, prior)
+        if least > 0 and noise <= FAR * prior:
+            square = A / size
+            square *= lam * (prior - noise)
+            square += noise
+            square *= A
+            w = xp.sqrt(square)
+            return Widths(w, w, 1 / math.sqrt(least), 1 + max(1.0, noise / prior))
     slope = noise + lam * (prior - noise) * (A / size)
-    low = xp.where(noise < prior, noise, prior) + 0.0 * A
-    slope = xp.where(slope < low, low, slope)
+    low = (min(noise, prior) if isinstance(noise, float) else xp.where(noise < prior, noise, prior)) + 0.0 * A
+    slope = xp.where(slope < low, low, slope)  # rounding may take more of σ̂² (1 - ρ) than there is
     safe = xp.where(slope > 0, slope, xp.ones_like(slope))
-    share = 1 + xp.where(noise > prior, noise / safe, xp.ones_like(slope))
+    share = 1 + xp.where(noise > slope, noise / safe, xp.ones_like(slope))
     return Widths(xp.sqrt(slope * A), xp.sqrt(A), 1.0, share)
 
 
