@@ -1,7 +1,8 @@
 """`ALGORITHMS`: one dict, name -> constructor. The CLI, the docs, the tests and the errors' near matches all read it.
 
-There are three presets: the default, the code that the paper's curves follow ("as_run"), and the method's own paper
-("own_paper"). A preset has only the settings that differ. All others are the defaults of the policy or of the model.
+There are four presets: the default; this library's runs of the paper's figures ("paper"); the code that the paper's
+curves follow ("as_run"); and the method's own paper ("own_paper"). A preset has only the settings that differ. All
+others are the defaults of the policy or of the model.
 Bounds are those of the paper's Table A.1; for linear models, those of its text.
 """
 
