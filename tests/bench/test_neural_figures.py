@@ -238,7 +238,7 @@ def test_reproduce(dither, data, tmp_path):
         "the number behind ± is the standard error of the mean",
         'ours ± <abbr title="standard error of the mean over the runs">se</abbr>',
         ">sd</abbr></th>",
-        "<td>default</td>",
+        "<td>paper</td>",
         "preprocessing paper",
     ):
         assert text in html
