@@ -62,7 +62,8 @@ def test_the_call_that_made_a_ledger_opens_it_and_goes_on_with_its_settings(home
         assert live.reward(d.id, 1.0) == "counted"
         assert live.replay().to_bytes() == live.to_bytes()
         theta = live.bandit.theta
-    # seen red: without `formerly`, under another default; acting with what was passed
+    # seen red: without `formerly`, under another default; acting with what was passed; fields that
+    # are newer than the ledger compared with nothing
     file = dither.load(FILES / "LinFP.npz")
     file.update(X[d.arm], 1.0)
     assert_array_equal(file.theta, theta)
