@@ -250,6 +250,12 @@ def fields(configuration: Any) -> dict[str, Any]:
     return {field.name: field.type for field in of}
 
 
+def defaults(configuration: Any) -> dict[str, Any]:
+    """The names of the settings of a dataclass, and their defaults; {} for anything else."""
+    of = dataclasses.fields(configuration) if dataclasses.is_dataclass(configuration) else ()
+    return {field.name: field.default for field in of}
+
+
 def _slotted(model: Any, disjoint: int | None) -> Any:
     """The model for K slots: the model with its own slots, if it can have them, or else K copies of it."""
     if disjoint is None:

@@ -3,13 +3,12 @@
 import ast
 import dataclasses
 from collections.abc import Hashable, Mapping
-from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from dither.algorithms import alone, grids
-from dither.algorithms.algorithm import Algorithm, fields, of_any_dim
+from dither.algorithms.algorithm import Algorithm, defaults, fields, of_any_dim
 from dither.algorithms.table import BUILT_IN, find
 from dither.base import errors, parts
 from dither.base.parts import UserPart
@@ -30,7 +29,7 @@ class Spec:
     settings: tuple[tuple[str, Any], ...] = ()  # in sorted order
     preset: str = "default"
     # Of the user's own: where it is, or the algorithm itself.
-    origin: UserPart | Algorithm | None = field(default=None, compare=False, repr=False)
+    origin: UserPart | Algorithm | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> "Spec":
@@ -117,9 +116,12 @@ class Spec:
         """Its value of a setting: the one that is set, or else that of its preset, or else the default."""
         if setting == "preset":
             return self.preset
-        parameter, settings = self.algorithm.__signature__.parameters.get(setting), dict(self.settings)
-        of_preset = of_any_dim(self.algorithm.presets.get(self.preset, {}), settings)
-        return settings.get(setting, of_preset.get(setting, parameter.default if parameter else None))
+        algorithm, settings = self.algorithm, dict(self.settings)
+        every: dict[str, Any] = {name: shown.default for name, shown in algorithm.__signature__.parameters.items()}
+        for kind in (algorithm.model, algorithm.policy_of.get(self.preset, algorithm.policy)):
+            every |= defaults(kind)
+        every |= dict(of_any_dim(algorithm.presets.get(self.preset, {}), settings)) | settings
+        return every.get(setting)
 
     def told(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Its settings, and those facts of the environment that the algorithm is told and that are not set."""
