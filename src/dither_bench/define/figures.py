@@ -38,8 +38,8 @@ def _figure(name: str, row: dict[str, Any], texts: Mapping[str, str]) -> Figure:
         return Note(of["text"], algorithms(of["algorithms"]), tuple(of.get("panels", ())))
 
     shared = row.get("shared", "")
-    run = algorithms(row.pop("algorithms"), shared)
-    panels = tuple(panel for line in row.pop("panels") for panel in _panels(algorithms=run, **line))
+    how: Any = dict(algorithms=algorithms(row.pop("algorithms"), shared), preset=row.pop("preset", PAPER))
+    panels = tuple(panel for line in row.pop("panels") for panel in _panels(**how, **line))
     notes, extra = tuple(map(note, row.pop("notes", ()))), algorithms(row.pop("extra", ()), shared)
     return Figure(name, panels=panels, notes=notes, extra=extra, **row)
 
@@ -49,6 +49,7 @@ def _panels(
     env: str,
     rounds: int,
     algorithms: tuple[Spec, ...],
+    preset: str,
     name: str = "",
     prefix: str = "",
     drawn: str = "",
@@ -57,12 +58,12 @@ def _panels(
     """The panels of a line: one for each number of features, where `dim` has several. more : settings of env"""
     dims = more.get("dim")
     if not isinstance(dims, list):
-        yield Panel(name, describe(env, **more), rounds, algorithms, drawn, preset=PAPER)
+        yield Panel(name, describe(env, **more), rounds, algorithms, drawn, preset=preset)
         return
     for dim in dims:
         paper = f"d={dim}"
         here = describe(env, **more | {"dim": dim})
-        yield Panel(prefix + paper, here, rounds, algorithms, drawn or (paper if prefix else ""), preset=PAPER)
+        yield Panel(prefix + paper, here, rounds, algorithms, drawn or (paper if prefix else ""), preset=preset)
 
 
 FIGURES: dict[str, Figure] = _read()
