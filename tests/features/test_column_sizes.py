@@ -1,13 +1,10 @@
 """The warning for raw columns of very different sizes: its sizes by loops, when it comes, and what it says."""
 
-import warnings
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from dither.features import ColumnSizeWarning
 from dither.features.column_sizes import ColumnSizes
 
 
@@ -17,19 +14,12 @@ def rows(n, *, seed=0, scales=(1.0, 1.0)):
 
 def told(X, columns=None, *, batches=()):
     """The message, and after how many rows it came; None where there is none."""
-    sizes, done = ColumnSizes(X.shape[1]), False
+    sizes = ColumnSizes(X.shape[1])
     for part in np.split(X, np.cumsum(batches)[np.cumsum(batches) < len(X)] if len(batches) else range(1, len(X))):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            assert not done
-            done = sizes.learnt(part[0] if len(part) == 1 else part, columns)
-        if caught:
-            assert done
-            assert [each.category for each in caught] == [ColumnSizeWarning]
-            return str(caught[0].message), sizes.rows
-        if done:
-            assert sizes.rows == 128
-            return None
+        words = sizes.learnt(part[0] if len(part) == 1 else part, columns)
+        assert sizes.done == (words is not None or sizes.rows == 128)
+        if sizes.done:
+            return words and (words, sizes.rows)
     return None
 
 
@@ -79,16 +69,15 @@ def test_batches_change_nothing(seed, batches):
     X = rng.normal(size=(200, 4)) * 10 ** rng.uniform(-1, 1, size=4) * (rng.random((200, 4)) < rng.uniform(0, 1, 4))
     one, many = ColumnSizes(4), told(X, batches=batches)
     for n, x in enumerate(X, 1):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            done = one.learnt(x, None)
+        words = one.learnt(x, None)
         entries = [[value for value in X[:n, j] if value != 0] for j in range(4)]
         sizes = [np.sqrt(np.mean(np.square(column))) if len(column) >= 4 else np.nan for column in entries]
         assert_allclose(one.sizes, sizes, rtol=1e-12)
         there = [size for size in sizes if not np.isnan(size)]
         differ = len(there) > 1 and max(there) >= 30 * min(there)
-        assert done == ((n in (32, 64, 128) and differ) or n == 128)
-        if done:
+        assert (words is not None) == (n in (32, 64, 128) and differ)
+        assert one.done == ((n in (32, 64, 128) and differ) or n == 128)
+        if one.done:
             break
     assert (many is not None) == differ
     assert many is None or many[1] == n

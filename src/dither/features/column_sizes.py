@@ -6,8 +6,6 @@ So a rare category has the size 1, as a frequent one. A column that is hardly ev
 size, and is left out. It is looked at 32, 64 and 128 rows, whatever the batches, and never again.
 """
 
-import warnings
-
 import numpy as np
 
 from dither.base import errors
@@ -27,11 +25,12 @@ class ColumnSizes:
 
     def __init__(self, dim: int) -> None:
         self.rows = 0
+        self.done = False  # whether there is nothing more to look at
         self.entries = np.zeros(dim)  # (d,) that are not 0
         self.squares = np.zeros(dim)  # (d,) Σ x²
 
-    def learnt(self, X: np.ndarray, columns: tuple[str, ...] | None, *, stacklevel: int = 3) -> bool:
-        """Take in rows X (d,) or (n, d); -> whether there is nothing more to look at. It warns at most once.
+    def learnt(self, X: np.ndarray, columns: tuple[str, ...] | None) -> str | None:
+        """Take in rows X (d,) or (n, d); -> the words of a `ColumnSizeWarning`, which come at most once.
 
         columns : the names of the columns; None: they go by place
         """
@@ -42,11 +41,12 @@ class ColumnSizes:
             self.entries += np.count_nonzero(part, axis=0)
             self.squares += np.sum(part * part, axis=0)
             if self.rows < moment:
-                return False
-            if len(part) and (words := self.told(columns)):
-                warnings.warn(words, ColumnSizeWarning, stacklevel=stacklevel)
-                return True
-        return True
+                return None
+            words = self.told(columns) if len(part) else None
+            self.done = words is not None or moment == MOMENTS[-1]
+            if self.done:
+                return words
+        return None
 
     @property
     def sizes(self) -> np.ndarray:
@@ -55,7 +55,7 @@ class ColumnSizes:
         return np.sqrt(np.divide(self.squares, self.entries, out=np.full_like(self.squares, np.nan), where=enough))
 
     def told(self, columns: tuple[str, ...] | None) -> str | None:
-        """The words of the warning; None where sizes are alike."""
+        """The words of the warning, of the rows so far; None where sizes are alike."""
         sizes = self.sizes
         order = np.argsort(sizes)[: np.count_nonzero(~np.isnan(sizes))]  # NaN comes last
         if len(order) < 2 or sizes[order[-1]] < RATIO * sizes[order[0]]:
