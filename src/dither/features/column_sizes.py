@@ -34,15 +34,17 @@ class ColumnSizes:
 
         columns : the names of the columns; None: they go by place
         """
-        X = np.atleast_2d(X)
+        X = X.reshape(-1, X.shape[-1])
         for moment in MOMENTS:
-            part, X = np.split(X, [max(0, moment - self.rows)])
+            part, X = X[: max(0, moment - self.rows)], X[max(0, moment - self.rows) :]
+            if not len(part):
+                continue
             self.rows += len(part)
-            self.entries += np.count_nonzero(part, axis=0)
-            self.squares += np.sum(part * part, axis=0)
+            self.entries += (part != 0).sum(axis=0)
+            self.squares += (part * part).sum(axis=0)
             if self.rows < moment:
                 return None
-            words = self.told(columns) if len(part) else None
+            words = self.told(columns)
             self.done = words is not None or moment == MOMENTS[-1]
             if self.done:
                 return words
