@@ -19,6 +19,7 @@ import numpy as np
 
 from dither import datasets, envs
 from dither.base import errors, parts
+from dither_bench.define import bake_sets, replayed
 
 
 def digits(scale: str | None = "unit", intercept: bool | None = None) -> envs.Classification:
@@ -105,8 +106,16 @@ ENVIRONMENTS: dict[str, Callable[..., Any]] = {
     "digits": digits,
     **{name: _data_set(name) for name in datasets.SOURCES},
     "table": table,
+    bake_sets.NAME: bake_sets.bandit,
+    replayed.NAME: replayed.log,
 }
 CLASSES = ("digits", *datasets.SOURCES, "table")  # those with `intercept`, which earlier descriptions do not have
+CHECKSUMS: dict[str, Callable[[Any], str | None]] = {  # of what the setting `data` names
+    "table": datasets.fingerprint,
+    bake_sets.NAME: bake_sets.fingerprint,
+    replayed.NAME: replayed.fingerprint,
+}
+BY_NAME = (bake_sets.NAME, replayed.NAME)  # where a file is known by its name and content, and not by its folder
 LOOKED_AT = dict(runs=50, rounds=50)  # what κ* and κ are computed from
 
 
@@ -150,7 +159,7 @@ def describe(name: str, **settings: Any) -> dict[str, Any]:
             raise ValueError(f"{short} has a setting called name, which its description has too: call it otherwise")
         settings = {"name": in_file[0].text} | {k: v for k, v in usual.items() if plain(v)} | settings
     if settings.get("data") is not None and settings.get("checksum", "") is None:
-        settings["checksum"] = datasets.fingerprint(settings["data"])
+        settings["checksum"] = CHECKSUMS[name](settings["data"])
     return settings
 
 
@@ -232,8 +241,9 @@ def called(env: Any) -> dict[str, Any]:
 
 
 def identity(env: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells it from other environments: all but the folder of a file of the user's."""
-    return dict(env) | {"name": parts.short(env["name"])}
+    """What tells it from other environments: all but the folder of a file of the user's, or of a bake-off's set."""
+    name = {"name": parts.short(env["name"])}
+    return dict(env) | name | ({"data": bake_sets.called(env["data"])} if env["name"] in BY_NAME else {})
 
 
 def described(env: Any) -> dict[str, Any]:
