@@ -113,12 +113,11 @@ def check(figure: Figure) -> None:
 
 
 def _check_others(panel: Panel, env: Any) -> None:
-    """Raise what an algorithm of another library would raise later, and ValueError where it cannot play."""
+    """Raise ValueError for an algorithm of another library where it cannot play."""
     for spec in filter(is_other, panel.algorithms):
         if not env.disjoint or isinstance(env, ReplayedLog):
             kind = "is a log" if env.disjoint else "has arms with features of their own"
             raise ValueError(f"{spec} plays data sets alone, and {panel.name} {kind}: leave out one of them")
-        configured(spec, env, rounds=panel.rounds)
 
 
 def _model(spec: Spec, env: Any, *, rounds: int) -> Any:
