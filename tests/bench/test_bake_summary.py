@@ -70,7 +70,7 @@ def test_the_command_makes_the_page_and_the_pictures(results, tmp_path):
 
 
 def test_what_is_no_summary(tmp_path):
-    """Seen red without the check of the shape."""
+    """Seen red with the errors as they come."""
     (tmp_path / "bakeoff.json").write_text('{"sets": []}')
     with pytest.raises(ValueError, match="is no bake-off"):
         gallery.read_bake(tmp_path)
