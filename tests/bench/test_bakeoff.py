@@ -157,9 +157,9 @@ def test_a_greedy_run_by_hand(folder):
     with np.load(folder / "lopsided.npz") as arrays:
         X, y = arrays["X"], arrays["y"]
     X = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))])
-    for run in range(6):
-        order = streams.stream(0, run, "instance").permutation(len(X))
-        assert round(some.loss[0, run, 0] * len(X)) in _greedy_errors(X[order], y[order])
+    for shuffle in range(6):
+        order = streams.stream(0, shuffle, "instance").permutation(len(X))
+        assert round(some.loss[0, shuffle, 0] * len(X)) in _greedy_errors(X[order], y[order])
 
 
 def _greedy_errors(X, y, learnt=((), ())):
