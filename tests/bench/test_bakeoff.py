@@ -254,3 +254,13 @@ def test_the_command_knows_another_reference(folder, tmp_path):
     words = ["LinFP", "Greedy", "--sets", "signs", "--folder", folder, "--rounds", 20, "--shuffles", 2]
     done = bake(*words, "--reference", "Greedy", "--out", tmp_path / "out", "--format", "png")
     assert "against Greedy" in done.output
+
+
+def test_a_set_is_an_environment_of_the_other_commands(tmp_path):
+    """Seen red with --data for tables alone."""
+    words = ["Greedy", "--env", "bakeoff", "--with", "data=wine", "--rounds", 9, "--runs", 2, "--format", "png"]
+    done = CliRunner().invoke(
+        app.build("compare"), ["compare", *map(str, words), "--out", str(tmp_path)], catch_exceptions=False
+    )
+    assert done.exit_code == 0
+    assert "data=wine" in done.output
