@@ -153,7 +153,7 @@ def test_a_greedy_run_by_hand(folder):
 
     Seen red with another column in the place of the intercept.
     """
-    some = bakeoff.play(["Greedy:lam=0.5"], ["lopsided"], folder=folder, shuffles=6)
+    some = bakeoff.play(["Greedy:preset=paper,lam=0.5"], ["lopsided"], folder=folder, shuffles=6)
     with np.load(folder / "lopsided.npz") as arrays:
         X, y = arrays["X"], arrays["y"]
     X = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))])
