@@ -97,23 +97,29 @@ class Disjoint(Model):
         settings = self._of_each(settings)
         if "at" in settings:
             state = self.advanced(state, settings["at"])
+        weight = settings.get("weight")
+        state = self.each.announced(
+            state, x[..., None, :], r[..., None], None if weight is None else weight[..., None], slots=True
+        )
         slot, more = _slot(state, arm, batch=r.ndim), given_up(self.each) if own else {}
-        slot = self.each.update(slot, x, r, **settings, **more)
+        slot = self.each.absorbed(slot, x, r, **settings, **more)
         if own and not finite(slot):
             raise errors.overflow()  # before the old state is written to
-        return _filled(state, arm, slot, batch=r.ndim, own=own)
+        return self.each.agreed(_filled(state, arm, slot, batch=r.ndim, own=own), slots=True)
 
     def update_many(self, state: Any, X: Array, r: Array, *, arm: Array, own: bool = False, **settings: Any) -> Any:
         """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,), at (n,); no leading axes."""
         xp, settings = arrays.namespace(X), self._of_each(settings)
         if "at" in settings and X.shape[0]:
             state = self.advanced(state, xp.max(settings["at"], axis=-1))
+        if X.shape[0]:
+            state = self.each.announced(state, X, r, settings.get("weight"), slots=True)
         for k in xp.unique_values(arm):
             rows = xp.nonzero(arm == k)[0]
             slot, of_slot = _slot(state, k, batch=0), {name: xp.take(A, rows, axis=0) for name, A in settings.items()}
-            slot = self.each.update_many(slot, xp.take(X, rows, axis=0), xp.take(r, rows, axis=0), **of_slot)
+            slot = self.each.absorbed_many(slot, xp.take(X, rows, axis=0), xp.take(r, rows, axis=0), **of_slot)
             state = _filled(state, k, slot, batch=0)
-        return state
+        return self.each.agreed(state, slots=True)
 
     def _of_each(self, settings: dict[str, Array | None]) -> dict[str, Array]:
         """What each slot is told besides. Raises TypeError for a weight that its model does not take."""
@@ -163,6 +169,10 @@ class Disjoint(Model):
         """‖x‖ in the norm of V⁻¹ṼV⁻¹ of slot k: x (..., d) -> (..., K)."""
         return self._each(self.each.noise_width, state, x)
 
+    def lam_of(self, state: Any) -> Any:
+        """λ in force, the same in all slots: a number, or (...)."""
+        return _one(self.each.lam_of(state))
+
     def noise_logdet(self, state: Any) -> Array:
         """log(det Ṽ/det λI), (...): the sum of those of the slots."""
         return _summed(self.each.noise_logdet(state))
@@ -185,7 +195,7 @@ class Disjoint(Model):
 
     def grown(self, state: Any, fresh: Any) -> Any:
         """The state of this model that goes on from one with fewer slots; fresh : what `init` gives this model."""
-        return trees.map_arrays(_joined, state, fresh)
+        return self.each.agreed(trees.map_arrays(_joined, state, fresh), slots=True)
 
     def bound(self, state: Any) -> Array:
         """Those of the slots, (..., K, 2)."""
@@ -214,6 +224,13 @@ def _apart(model: Any, state: Any) -> Any:
     if not adapting.of_user(model):
         return state
     return trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), state)
+
+
+def _one(of_slots: Any) -> Any:
+    """A number that all slots share: a float for one bandit, or (...)."""
+    if not getattr(of_slots, "ndim", 0):
+        return of_slots
+    return float(of_slots[0]) if of_slots.ndim == 1 else of_slots[..., 0]
 
 
 def _summed(of_slots: Array) -> Array:

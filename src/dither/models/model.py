@@ -108,6 +108,30 @@ class Model(abc.ABC):
         """The state out of a file with all that is derived from its arrays."""
         return state
 
+    def lam_of(self, state: Any) -> Any:
+        """λ in force, for a model that has one: a number, or (...) where each run has found its own."""
+        model: Any = self
+        return model.lam
+
+    def announced(self, state: Any, X: Array, r: Array, weight: Array | None = None, *, slots: bool = False) -> Any:
+        """The state that knows which rows come next, before it learns them: what all slots share may be of them.
+
+        X (..., n, d), r, weight (..., n); with slots=True the state has an axis of slots more.
+        """
+        return state
+
+    def absorbed(self, state: Any, x: Array, r: Array, **settings: Any) -> Any:
+        """`update` of one of several slots, between `announced` and `agreed`."""
+        return self.update(state, x, r, **settings)
+
+    def absorbed_many(self, state: Any, X: Array, r: Array, **settings: Any) -> Any:
+        """`update_many` of one of several slots, between `announced` and `agreed`."""
+        return self.update_many(state, X, r, **settings)
+
+    def agreed(self, state: Any, *, slots: bool = False) -> Any:
+        """The state with what all slots share made of what each has learnt."""
+        return state
+
     def refitted(self, state: Any) -> Any:
         """The state fitted on all that was learnt, for models that are fitted on a schedule; TypeError for others."""
         raise TypeError(f"{type(self).__name__} learns every reward as it comes: there is nothing to refit")
