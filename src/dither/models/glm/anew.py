@@ -20,14 +20,13 @@ from dither.models.penalty import Rule
 
 def announced(model: Any, state: Any, rule: Rule) -> Any:
     """The state whose λ is that of the rule."""
-    xp, before = arrays.namespace(state.theta), state.rule
-    moved = rule.lam != before.lam
-    state = state._replace(rule=rule)
+    xp, before = arrays.namespace(state.theta), state
+    moved, state = rule.lam != before.rule.lam, state._replace(rule=rule)
     if not arrays.some(moved):
         return state
     extra = state.extra
     if extra is not None and extra.gram_width is not None:
-        V = _shifted(extra.gram_width, rule, before)
+        V = _shifted(extra.gram_width, model, state, before)
         extra = extra._replace(gram_width=xp.where(moved[..., None, None], V[1], extra.gram_width))
         state = state._replace(extra=extra)
     if model.solver == "online" and arrays.some(full := moved & (state.history.rows >= learn.WARM)):
@@ -39,19 +38,20 @@ def announced(model: Any, state: Any, rule: Rule) -> Any:
     return state
 
 
-def _moved(model: Any, state: Any, before: Rule, runs: Array) -> Any:
+def _moved(model: Any, state: Any, before: Any, runs: Array) -> Any:
     """The state with the new λ in these runs (...), without a look at the rows."""
-    xp, rule, kept, d = arrays.namespace(state.theta), state.rule, state.lazy, state.theta.shape[-1]
+    xp, kept, d = arrays.namespace(state.theta), state.lazy, state.theta.shape[-1]
+    lam, old = model.lam_of(state), model.lam_of(before)
     wide = runs[..., None, None]
-    H, F = _shifted(state.F, rule, before)
+    H, F = _shifted(state.F, model, state, before)
     new = state._replace(F=xp.where(wide, F, state.F), H=None if state.H is None else xp.where(wide, H, state.H))
     if state.G is not None and model.ridge is not None:  # the objective has a λ of its own
-        longer = xp.sqrt(xp.maximum(rule.lam / before.lam, xp.ones_like(rule.lam)))
+        longer = xp.sqrt(xp.maximum(lam / old, xp.ones_like(lam)))
         return new._replace(lazy=kept._replace(stretch=xp.where(runs, longer * kept.stretch, kept.stretch)))
     if state.G is not None:
-        H, F = _shifted(state.G, rule, before)
+        H, F = _shifted(state.G, model, state, before)
         new = new._replace(G=xp.where(wide, F, state.G))
-    half = arrays.dot(F.mT, (rule.lam - before.lam)[..., None] * state.theta)
+    half = arrays.dot(F.mT, (lam - old)[..., None] * state.theta)
     theta = state.theta - arrays.dot(F, half)
     trace, inverse = xp.linalg.trace(H), arrays.gram_trace(F)
     kappa = d * rounding.UNIT * trace * inverse  # what the factor has lost
@@ -62,12 +62,13 @@ def _moved(model: Any, state: Any, before: Rule, runs: Array) -> Any:
     return new._replace(theta=xp.where(runs[..., None], theta, state.theta), lazy=kept._replace(**parts))
 
 
-def _shifted(F: Array, rule: Rule, before: Rule) -> tuple[Array, Array]:
-    """H with the λ of the rule and a factor of its inverse, for H⁻¹ = FF' with the λ before: (..., d, d) each."""
+def _shifted(F: Array, model: Any, state: Any, before: Any) -> tuple[Array, Array]:
+    """H with the λ of the state and a factor of its inverse, for H⁻¹ = FF' with the λ before: (..., d, d) each."""
     xp = arrays.namespace(F)
     eye, R = factor.identity(F[..., 0]), xp.linalg.inv(F)
-    H = R.mT @ R + (rule.lam - before.lam)[..., None, None] * eye
-    H = xp.where((before.square > 0)[..., None, None], H, rule.lam[..., None, None] * eye)
+    lam, old = model.lam_of(state), model.lam_of(before)
+    H = R.mT @ R + (lam - old)[..., None, None] * eye
+    H = xp.where((before.rule.square > 0)[..., None, None], H, lam[..., None, None] * eye)
     root = arrays.root_of_inverse(H)
     if root is None:
         raise errors.overflow()

@@ -25,6 +25,8 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
+
 from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
@@ -61,7 +63,8 @@ class GLM(Forgetting, LinkedModel):
     """For X (..., K, d) shared by all arms.
 
     link : "logit", "log" (Poisson), "probit" or "identity" (`dither.links`); rewards must lie in its support
-    lam : λ; feature²; "auto": of the first rows, by the rule of `models/penalty.py`
+    lam : λ; feature²; "auto": μ'(0) times that of the first rows (`models/penalty.py`), which is what a row of average
+        length adds to H at θ = 0, shared out among d directions
     solver, tol : as above; tol is in units of one width, from 1e-8 to 1
     min_derivative : Ĥ takes max(μ', this) for μ' (the paper's 0.25 makes it λI + Σ xx'/4 for logit); θ̂ is the same
     constrain : S, for θ̂ over ‖θ‖ <= S; None: over all θ
@@ -103,7 +106,12 @@ class GLM(Forgetting, LinkedModel):
 
     def lam_of(self, state: GLMState) -> Any:
         """λ: a number, or (...) where it is of the first rows."""
-        return self.lam if state.rule is None else state.rule.lam
+        return self.lam if state.rule is None else self.share * state.rule.lam
+
+    @functools.cached_property
+    def share(self) -> float:
+        """μ'(0): 1/4 for logit."""
+        return float(self.function.slopes(np.float64(0.0))[1])
 
     def rho_of(self, state: GLMState) -> Any:
         """The λ of the objective, likewise."""
@@ -130,7 +138,7 @@ class GLM(Forgetting, LinkedModel):
         """Ĥ = λI, θ̂ = 0, with leading axes `batch`."""
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
         rule = penalty.init(zeros) if self.lam == penalty.AUTO else None
-        lam: Any = self.lam if rule is None else penalty.FIRST
+        lam: Any = self.lam if rule is None else self.share * penalty.FIRST
         rho = lam if self.ridge is None else self.ridge
         G = factor.identity(zeros, 1 / rho**0.5) if self.apart else None
         extra = None if self.forgets else statistics.init(needs, zeros, lam=lam)
