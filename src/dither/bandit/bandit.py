@@ -498,6 +498,24 @@ class Bandit:
         """θ̂, (d,); with disjoint slots (K, d). Raises TypeError for a model without a θ."""
         return estimate(self._model, self.state).copy()
 
+    @property
+    def lam(self) -> float:
+        """λ in force: that of the setting, or of `lam="auto"`. Raises TypeError for a model without a λ."""
+        if not hasattr(self._model, "lam"):
+            raise TypeError(f"{type(self.model).__name__} has no penalty λ")
+        return float(self._model.lam_of(self.state))
+
+    @property
+    def sigma(self) -> float:
+        """The sd of the reward noise that exploration goes by: the setting, or σ̂ of what was learnt for sigma="auto".
+
+        Raises TypeError for a policy without a sigma.
+        """
+        sigma = getattr(self.policy, "sigma", None)
+        if sigma is None:
+            raise TypeError(f"{type(self.policy).__name__} goes by no sd of the rewards: it has no setting sigma")
+        return float(self._model.noise_sd(self.state) if isinstance(sigma, str) else sigma)
+
     def mean(self, X: Any) -> np.ndarray:
         """m_i = x_i'θ̂, before the link where there is one: X as for `choose` -> (K,) or (B, K)."""
         return self._ask("mean", X)

@@ -135,7 +135,7 @@ class Baseline:
     def beta(self, model: Any, state: Any) -> float:
         """β: with probability 1 - δ, ‖θ̂ - θ*‖_V is at most this in all rounds."""
         logdet = arrays.numpy(model.logdet(state))
-        return float(theory.self_normalised(logdet, lam=model.lam, S=self.S, R=self.sigma, delta=self.delta))
+        return float(theory.self_normalised(logdet, lam=model.lam_of(state), S=self.S, R=self.sigma, delta=self.delta))
 
     def after(self, sums: RoundSums, request: Request, arm: int) -> RoundSums:
         """After a round that has answered one request with `arm`."""

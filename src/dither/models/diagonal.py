@@ -9,16 +9,17 @@ do all sums.
 
 import functools
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.models import digits, forgetting
+from dither.models import digits, forgetting, penalty, units
 from dither.models.forgetting import Forgetting
-from dither.models.linear_model import LinearModel, penalty
 from dither.models.model import of_one
+from dither.models.penalty import Penalty
+from dither.models.units import MeasuringModel
 
 
 class DiagonalState(NamedTuple):
@@ -29,25 +30,29 @@ class DiagonalState(NamedTuple):
     theta: Array  # (..., d)  θ̂ = b/v
     norms: Array  # (..., 4)  Σ ‖x‖², Σ ‖x‖ |r|, Σ r², the number of observations
     now: Array | None  # (...)  the time, where there is a clock
+    units: Any = None  # `Units`, where a setting or a policy asked for them; E is Σ ee'/s in the order of the rows
 
 
 @dataclass(frozen=True)
-class Diagonal(Forgetting, LinearModel):
+class Diagonal(Forgetting, MeasuringModel):
     """Linear regression with penalty λ‖θ‖² and a diagonal V, for X (..., K, d).
 
-    lam : λ; feature²
+    lam, centre, reward_range : as of `Ridge`
     discount, half_life : how older observations count (`models/forgetting.py`). A window would keep rows of d numbers,
         and is refused
     """
 
-    lam: float = 1e-4
+    lam: Penalty = 1e-4
     discount: float = 1.0
     window: int | None = None
     half_life: float | None = None
+    centre: bool = False
+    reward_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        penalty("lam", self.lam)
+        penalty.check("lam", self.lam)
         forgetting.check(self)
+        units.check(self)
         if self.window is not None:
             raise ValueError(
                 f"a diagonal model keeps no rows, and window={self.window} needs them: "
@@ -64,55 +69,96 @@ class Diagonal(Forgetting, LinearModel):
         v, b, theta = (xp.zeros((*batch, dim), dtype=xp.float64, device=device) for _ in range(3))
         norms = xp.zeros((*batch, 4), dtype=xp.float64, device=device)
         now = None if self.half_life is None else norms[..., 0] + forgetting.BEFORE
-        return DiagonalState(v + float(self.lam), b, theta, norms, now)
+        lam = 1.0 if self.lam == penalty.AUTO else float(self.lam)
+        return DiagonalState(
+            v + lam, b, theta, norms, now, units.init(self, theta, needs=needs) if self.measures(needs) else None
+        )
 
-    def update(
-        self, state: DiagonalState, x: Array, r: Array, *, weight: Array | None = None, at: Array | None = None
-    ) -> DiagonalState:
-        """One more observation: x (..., d), r (...), weight (...); at (...), with `half_life`, is its time."""
-        return of_one(functools.partial(self.update_many, state), x, r, {"weight": weight, "at": at})
+    def absorbed(self, state: DiagonalState, x: Array, r: Array, **settings: Any) -> DiagonalState:
+        """`update` without what slots share."""
+        return of_one(functools.partial(self.absorbed_many, state), x, r, settings)
 
-    def update_many(
+    def absorbed_many(  # type: ignore[override]  # a state of another kind is none of its own
         self, state: DiagonalState, X: Array, r: Array, *, weight: Array | None = None, at: Array | None = None
     ) -> DiagonalState:
-        """n observations at once: X (..., n, d), r, weight, at (..., n)."""
+        """`update_many` without what slots share."""
         xp = arrays.namespace(X)
         if self.forgets and X.shape[-2]:
             left, weight, now = forgetting.fade(self, r, weight=weight, at=at, now=state.now)
             state = self._faded(state, left, now)
+        y = None if state.units is None else units.targets(self, state.units, r)
         if weight is not None:
-            X, r = X * xp.sqrt(weight)[..., None], r * xp.sqrt(weight)
-        v = state.v + xp.sum(X * X, axis=-2)
-        b = state.b + xp.sum(X * r[..., None], axis=-2)
+            root = xp.sqrt(weight)
+            X, r, y = X * root[..., None], r * root, None if y is None else y * root[..., None]
         square = xp.vecdot(X, X)
         paid, n = xp.sum(xp.sqrt(square) * xp.abs(r), axis=-1), float(X.shape[-2])
         sums = [xp.sum(square, axis=-1), paid, xp.vecdot(r, r), xp.full_like(paid, n)]
-        norms = xp.stack(sums, axis=-1)
-        return DiagonalState(v, b, b / v, state.norms + norms, state.now)
+        norms = state.norms + xp.stack(sums, axis=-1)
+        if y is not None:
+            return self._measured(state, X, y, norms)
+        v = state.v + xp.sum(X * X, axis=-2)
+        b = state.b + xp.sum(X * r[..., None], axis=-2)
+        return DiagonalState(v, b, b / v, norms, state.now)
+
+    def _measured(self, state: DiagonalState, X: Array, y: Array, norms: Array) -> DiagonalState:
+        """After the rows X (..., n, d) in turn, with targets y (..., n, J): the errors ahead depend on their order."""
+        v, of_units = state.v, state.units
+        for k in range(X.shape[-2]):
+            x, u = X[..., k, :], X[..., k, :] / v
+            s = 1 + arrays.inner(x, u)
+            grown, _ = units.learnt(of_units, y[..., k, :], x=x, u=u, s=s)
+            before, v = v, v + x * x
+            B = of_units.Theta * before[..., None, :] + arrays.outer(y[..., k, :], x)
+            of_units = grown._replace(Theta=B / v[..., None, :])
+        theta = units.provisional(of_units)
+        return DiagonalState(v, theta * v, theta, norms, state.now, of_units)
+
+    def rescaled(self, state: DiagonalState, before: Any) -> DiagonalState:
+        """The state with the λ of its units in place of the one before."""
+        of_units, lam = state.units, _row(self.lam_of(state))
+        v = state.v - _row(before) + lam
+        v = arrays.namespace(v).where(v < lam, lam, v)
+        of_units = of_units._replace(Theta=of_units.Theta * (state.v / v)[..., None, :])
+        theta = units.provisional(of_units)
+        return state._replace(v=v, b=theta * v, theta=theta, units=of_units)
+
+    def inverted(self, state: DiagonalState, b: Array) -> Array:
+        """V⁻¹b, (..., d)."""
+        return b / state.v
+
+    def forms(self, state: DiagonalState, X: Array) -> tuple[Array, Array]:
+        """‖x‖²_{V⁻¹} and ‖V⁻¹x‖²: X (..., K, d) -> (..., K) each."""
+        xp, U = arrays.namespace(X), X / state.v[..., None, :]
+        return xp.vecdot(X, U), xp.vecdot(U, U)
 
     def advanced(self, state: DiagonalState, at: Array) -> DiagonalState:
         """The state at the time at (...), without an observation (`half_life` alone)."""
         now = arrays.namespace(state.v).maximum(state.now, at)
-        return self._faded(state, forgetting.halved(self, now - state.now), now)
+        return self.agreed(self._faded(state, forgetting.halved(self, now - state.now), now))
 
     def _faded(self, state: DiagonalState, left: Array | float, now: Array | None) -> DiagonalState:
         """The state with what was known left times as heavy, left (...)."""
-        v, b, norms = (forgetting.times(left, A) for A in (state.v - self.lam, state.b, state.norms))
+        lam, of_units = _row(self.lam_of(state)), state.units
+        v, b, norms = (forgetting.times(left, A) for A in (state.v - lam, state.b, state.norms))
         more = arrays.beside(np.array([0.0, 0.0, 0.0, 1.0]), norms)  # it rounds v as a row does
-        v = self.lam + v
-        return DiagonalState(v, b, b / v, norms + more, now)
+        v = lam + v
+        if of_units is not None:
+            B = forgetting.times(left, of_units.Theta * state.v[..., None, :])
+            Y, E, square = (forgetting.times(left, A) for A in (of_units.Y, of_units.E, of_units.square))
+            of_units = of_units._replace(Theta=B / v[..., None, :], Y=Y, E=E, square=square)
+        return DiagonalState(v, b, b / v, norms + more, now, of_units)
 
     def width(self, state: DiagonalState, X: Array) -> Array:
         """w_i = √(Σ x_i²/v): X (..., K, d) -> (..., K)."""
         return arrays.norms(X / arrays.namespace(X).sqrt(state.v)[..., None, :])
 
-    def rounding(self, state: DiagonalState) -> digits.Rounding:
+    def rounding_of(self, state: DiagonalState) -> digits.Rounding:
         """What rounding may have done to means and widths: v, b and their ratio are sums of n and of d terms."""
         xp, d = arrays.namespace(state.v), state.v.shape[-1]
         square, _, paid, n = (state.norms[..., k : k + 1] for k in range(4))
         length = xp.linalg.vector_norm(state.theta, axis=-1, keepdims=True)
         root = digits.SAFETY * digits.UNIT * xp.sqrt(n + d)
-        rho = root * (xp.sqrt(d * paid) + xp.sqrt(d * self.lam + square) * length)
+        rho = root * (xp.sqrt(d * paid) + xp.sqrt(d * _row(self.lam_of(state)) + square) * length)
         return digits.Rounding(rho, root)
 
     def reach(self, state: DiagonalState) -> Array:
@@ -127,7 +173,7 @@ class Diagonal(Forgetting, LinearModel):
     def logdet(self, state: DiagonalState) -> Array:
         """log(det V/det λI), (...)."""
         xp = arrays.namespace(state.v)
-        return xp.sum(xp.log(state.v / self.lam), axis=-1)
+        return xp.sum(xp.log(state.v / _row(self.lam_of(state))), axis=-1)
 
     def lipschitz(self, state: DiagonalState, S: float) -> Array:
         """L_t = Σ ‖x‖ (S‖x‖ + |r|) for ‖θ‖ <= S, (...)."""
@@ -136,4 +182,9 @@ class Diagonal(Forgetting, LinearModel):
     def perturb(self, state: DiagonalState, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I), of which the first half is used: (..., 2d) -> (..., d)."""
         eta = eta[..., : state.v.shape[-1]]
-        return eta * arrays.namespace(eta).sqrt(state.v - self.lam) / state.v
+        return eta * arrays.namespace(eta).sqrt(state.v - _row(self.lam_of(state))) / state.v
+
+
+def _row(x: Any) -> Any:
+    """x, a number or (...), as it meets rows (..., d)."""
+    return x[..., None] if getattr(x, "ndim", 0) else x

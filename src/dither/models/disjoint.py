@@ -19,6 +19,7 @@ from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import adapting, buffers, digits
 from dither.models.model import PAGE, Model, abilities_of, finite, given_up
+from dither.models.units import POOLED
 
 
 def _inner(name: str) -> Any:
@@ -86,6 +87,7 @@ class Disjoint(Model):
 
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> Any:
         """V = λI, θ̂ = 0 in all slots, with leading axes `batch`."""
+        needs = needs | {POOLED} if self.each.centre else needs
         return _apart(self.each, self.each.init(dim, batch=(*batch, self.slots), needs=needs, xp=xp, device=device))
 
     def update(self, state: Any, x: Array, r: Array, *, arm: Array, own: bool = False, **settings: Any) -> Any:
@@ -97,29 +99,33 @@ class Disjoint(Model):
         settings = self._of_each(settings)
         if "at" in settings:
             state = self.advanced(state, settings["at"])
-        weight = settings.get("weight")
-        state = self.each.announced(
-            state, x[..., None, :], r[..., None], None if weight is None else weight[..., None], slots=True
-        )
+        learn, shares = self.each.update, self.each.shares(state)
+        if shares:
+            weight, learn = settings.get("weight"), self.each.absorbed
+            weights = None if weight is None else weight[..., None]
+            state = self.each.announced(state, x[..., None, :], r[..., None], weights, slots=True)
         slot, more = _slot(state, arm, batch=r.ndim), given_up(self.each) if own else {}
-        slot = self.each.absorbed(slot, x, r, **settings, **more)
+        slot = learn(slot, x, r, **settings, **more)
         if own and not finite(slot):
             raise errors.overflow()  # before the old state is written to
-        return self.each.agreed(_filled(state, arm, slot, batch=r.ndim, own=own), slots=True)
+        state = _filled(state, arm, slot, batch=r.ndim, own=own)
+        return self.each.agreed(state, slots=True) if shares else state
 
     def update_many(self, state: Any, X: Array, r: Array, *, arm: Array, own: bool = False, **settings: Any) -> Any:
         """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,), at (n,); no leading axes."""
         xp, settings = arrays.namespace(X), self._of_each(settings)
         if "at" in settings and X.shape[0]:
             state = self.advanced(state, xp.max(settings["at"], axis=-1))
-        if X.shape[0]:
+        learn, shares = self.each.update_many, X.shape[0] > 0 and self.each.shares(state)
+        if shares:
+            learn = self.each.absorbed_many
             state = self.each.announced(state, X, r, settings.get("weight"), slots=True)
         for k in xp.unique_values(arm):
             rows = xp.nonzero(arm == k)[0]
             slot, of_slot = _slot(state, k, batch=0), {name: xp.take(A, rows, axis=0) for name, A in settings.items()}
-            slot = self.each.absorbed_many(slot, xp.take(X, rows, axis=0), xp.take(r, rows, axis=0), **of_slot)
+            slot = learn(slot, xp.take(X, rows, axis=0), xp.take(r, rows, axis=0), **of_slot)
             state = _filled(state, k, slot, batch=0)
-        return self.each.agreed(state, slots=True)
+        return self.each.agreed(state, slots=True) if shares else state
 
     def _of_each(self, settings: dict[str, Array | None]) -> dict[str, Array]:
         """What each slot is told besides. Raises TypeError for a weight that its model does not take."""
@@ -129,7 +135,7 @@ class Disjoint(Model):
 
     def advanced(self, state: Any, at: Array) -> Any:
         """All slots at the time at (...), without an observation."""
-        return _apart(self.each, self.each.advanced(state, at[..., None]))
+        return self.each.agreed(_apart(self.each, self.each.advanced(state, at[..., None])), slots=True)
 
     def scores(self, theta: Array, x: Array) -> Array:
         """x'θ_k: theta (..., K, d), x (..., d) -> (..., K)."""
@@ -169,9 +175,22 @@ class Disjoint(Model):
         """‖x‖ in the norm of V⁻¹ṼV⁻¹ of slot k: x (..., d) -> (..., K)."""
         return self._each(self.each.noise_width, state, x)
 
+    def error_width(self, state: Any, x: Array) -> Any:
+        """The root mean squared error of m_k, with σ̂ and τ̂ of all slots: x (..., d) -> `Widths` of (..., K)."""
+        widths = self.each.error_width(state, x[..., None, None, :])
+        return type(widths)(*(part[..., 0] for part in widths))
+
+    def error_sample(self, state: Any, eta: Array) -> Array:
+        """θ̃ - θ̂ whose x' has the sd `error_width` in each slot: (..., 3 K d) -> (..., K, d)."""
+        return self.each.error_sample(state, _slots(eta, self.slots))
+
     def lam_of(self, state: Any) -> Any:
         """λ in force, the same in all slots: a number, or (...)."""
         return _one(self.each.lam_of(state))
+
+    def noise_sd(self, state: Any) -> Any:
+        """σ̂, the same for all slots: a number, or (...)."""
+        return _one(self.each.noise_sd(state))
 
     def noise_logdet(self, state: Any) -> Array:
         """log(det Ṽ/det λI), (...): the sum of those of the slots."""
@@ -195,7 +214,7 @@ class Disjoint(Model):
 
     def grown(self, state: Any, fresh: Any) -> Any:
         """The state of this model that goes on from one with fewer slots; fresh : what `init` gives this model."""
-        return self.each.agreed(trees.map_arrays(_joined, state, fresh), slots=True)
+        return self.each.joined(trees.map_arrays(_joined, state, fresh))
 
     def bound(self, state: Any) -> Array:
         """Those of the slots, (..., K, 2)."""

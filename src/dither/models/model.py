@@ -108,16 +108,26 @@ class Model(abc.ABC):
         """The state out of a file with all that is derived from its arrays."""
         return state
 
+    centre: Any = False  # whether slots are to learn rewards about a mean of all slots
+
     def lam_of(self, state: Any) -> Any:
         """λ in force, for a model that has one: a number, or (...) where each run has found its own."""
         model: Any = self
         return model.lam
+
+    def shares(self, state: Any) -> bool:
+        """Whether slots of it share something. Then each learns by `announced`, `absorbed` and `agreed`."""
+        return False
 
     def announced(self, state: Any, X: Array, r: Array, weight: Array | None = None, *, slots: bool = False) -> Any:
         """The state that knows which rows come next, before it learns them: what all slots share may be of them.
 
         X (..., n, d), r, weight (..., n); with slots=True the state has an axis of slots more.
         """
+        return state
+
+    def joined(self, state: Any) -> Any:
+        """The state of slots of which the last are new: they know what all slots share."""
         return state
 
     def absorbed(self, state: Any, x: Array, r: Array, **settings: Any) -> Any:
@@ -168,6 +178,15 @@ class Able(Protocol):
 
     def noise_logdet(self, state: Any) -> Array:
         """log(det Ṽ/det λI), (...)."""
+
+    def error_width(self, state: Any, X: Array) -> Any:
+        """The root mean squared error of m_i where rewards have the variance σ̂²: `models.units.Widths` of (..., K)."""
+
+    def error_sample(self, state: Any, eta: Array) -> Array:
+        """θ̃ - θ̂ whose x_i' has the sd `error_width`, in the shape of θ̂, from η ~ N(0, I) (..., 3 ambient(d))."""
+
+    def noise_sd(self, state: Any) -> Any:
+        """σ̂, a number or (...)."""
 
     def rounding(self, state: Any) -> Any:
         """What rounding may have done to means and widths: `models.digits.Rounding`. It decides which arms tie."""

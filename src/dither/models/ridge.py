@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.models import digits, factor, fading, forgetting, statistics, window
+from dither.models import digits, factor, fading, forgetting, penalty, statistics, units, window
 from dither.models.forgetting import Forgetting
-from dither.models.linear_model import LinearModel, penalty
 from dither.models.model import abilities_of
+from dither.models.penalty import Penalty
+from dither.models.units import MeasuringModel
 
 BULK = 1e6  # x'V⁻¹x above which observations are taken one by one: QR keeps fewer digits than the recursion
 MEMORY = 2**28  # bytes that F may take
@@ -37,16 +38,18 @@ class RidgeState(NamedTuple):
     logdet: Array | None  # (...)  log(det V/det λI), where a policy asked for it
     extra: statistics.Extra | None  # what a policy asked for besides
     lost: Array  # (..., 6)  what rounding has done: `digits.grown`
+    units: Any = None  # `Units`, where a setting or a policy asked for them
 
 
 class Recursion:
     """How `Ridge` learns where nothing is forgotten."""
 
-    def init(self, model: Any, zeros: Array, F: Array, *, needs: frozenset[str]) -> RidgeState:
+    def init(self, model: Any, zeros: Array, F: Array, *, lam: float, needs: frozenset[str]) -> RidgeState:
         """Before the first observation, for θ̂ = zeros (..., d) and F = I/√λ."""
         logdet = arrays.namespace(zeros).zeros_like(zeros[..., 0]) if "logdet" in needs else None
-        extra = statistics.init(needs - {"gram_width"}, zeros, lam=model.lam)
-        return RidgeState(F, zeros, logdet, extra, digits.init(zeros, lam=model.lam))
+        extra = statistics.init(needs - {"gram_width"}, zeros, lam=lam)
+        of_units = units.init(model, zeros, needs=needs) if model.measures(needs) else None
+        return RidgeState(F, zeros, logdet, extra, digits.init(zeros, lam=lam), of_units)
 
     def check(self, state: RidgeState) -> None:
         """Refuse a state that no data can lead to, as of a file that something else wrote."""
@@ -58,23 +61,29 @@ class Recursion:
     ) -> RidgeState:
         """One more observation: x (..., d), r (...), weight (...). Nothing is overwritten, whoever owns the state."""
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
+        y = None if state.units is None else statistics.weighted(units.targets(model, state.units, r), weight)
         if weight is not None:
             x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
         p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
         s = 1 + arrays.inner(p, p)
-        e = r - arrays.inner(x, state.theta)
-        F = factor.grown(state.F, x, p=p, u=u, s=s, lam=model.lam)
-        theta = state.theta + u * (e / s)[..., None]
+        F = factor.grown(state.F, x, p=p, u=u, s=s, lam=model.lam_of(state))
+        if y is None:
+            of_units, e = None, r - arrays.inner(x, state.theta)
+            theta = state.theta + u * (e / s)[..., None]
+        else:
+            of_units, each = units.learnt(state.units, y, x=x, u=u, s=s)
+            theta, e, r = units.provisional(of_units), units.magnitude(of_units, each), units.magnitude(of_units, y)
         logdet = None if state.logdet is None else state.logdet + arrays.namespace(x).log(s)
-        return RidgeState(F, theta, logdet, extra, digits.grown(state.lost, x=x, s=s, e=e, r=r, F=F, theta=theta))
+        lost = digits.grown(state.lost, x=x, s=s, e=e, r=r, F=F, theta=theta)
+        return RidgeState(F, theta, logdet, extra, lost, of_units)
 
     def update_many(
         self, model: Any, state: RidgeState, X: Array, r: Array, *, weight: Array | None = None, own: bool = False
     ) -> RidgeState:
         """n observations at once: X (..., n, d), r, weight (..., n).
 
-        With P = X F and QR of [[I, 0], [P, r - Xθ̂]] = Q [[R, z], [0, ·]]: F ← F R⁻¹, θ̂ ← θ̂ + F R⁻¹ z.
+        With P = X F and QR of [[I, 0], [P, y - Xθ̂]] = Q [[R, z], [0, T]]: F ← F R⁻¹, θ̂ ← θ̂ + F R⁻¹ z, E ← E + T'T.
         """
         xp, done, n = arrays.namespace(X), 0, X.shape[-2]
         P, step = statistics.weighted(X, weight) @ state.F, 2 * X.shape[-1]
@@ -87,49 +96,83 @@ class Recursion:
             P = statistics.weighted(X[..., done:, :], rest) @ state.F
         X, r, weight = X[..., done:, :], r[..., done:], None if weight is None else weight[..., done:]
         extra = None if state.extra is None else statistics.update_many(state.extra, X, r, weight=weight)
+        y = None if state.units is None else statistics.weighted(units.targets(model, state.units, r), weight)
         X, r = statistics.weighted(X, weight), statistics.weighted(r, weight, last=False)
-        d, e = X.shape[-1], r - arrays.dot(X, state.theta)
-        data = xp.concat([P, e[..., None]], axis=-1)
-        top = xp.zeros((*data.shape[:-2], d, d + 1), dtype=xp.float64, device=arrays.device(X))
-        top = top + xp.eye(d, d + 1, dtype=xp.float64, device=arrays.device(X))
+        d = X.shape[-1]
+        e = (r - arrays.dot(X, state.theta))[..., None] if y is None else y - X @ state.units.Theta.mT
+        data = xp.concat([P, e], axis=-1)
+        top = xp.zeros((*data.shape[:-2], d, data.shape[-1]), dtype=xp.float64, device=arrays.device(X))
+        top = top + xp.eye(d, data.shape[-1], dtype=xp.float64, device=arrays.device(X))
         R = xp.linalg.qr(xp.concat([top, data], axis=-2), mode="reduced")[1]
-        z, R = R[..., :d, d], R[..., :d, :d]
+        T, z, R = R[..., d:, d:], R[..., :d, d:], R[..., :d, :d]
         turned = xp.sign(xp.linalg.diagonal(R))  # QR leaves the signs open: no data must mean R = I
-        z, R = z * turned, R * turned[..., None]
-        theta = state.theta + arrays.dot(state.F, xp.linalg.solve(R, z[..., None])[..., 0])
+        z, R = z * turned[..., None], R * turned[..., None]
+        step = state.F @ xp.linalg.solve(R, z)
+        if y is None:
+            of_units, theta, e = None, state.theta + step[..., 0], e[..., 0]
+        else:
+            of_units = units.learnt_many(state.units, y, X=X, step=step, T=T)
+            theta, e, r = units.provisional(of_units), units.magnitude(of_units, e), units.magnitude(of_units, y)
         F = xp.linalg.solve(R.mT, state.F.mT).mT
         logdet = state.logdet
         if logdet is not None:
             logdet = logdet + 2 * xp.sum(xp.log(xp.linalg.diagonal(R)), axis=-1)
-        return RidgeState(F, theta, logdet, extra, digits.grown_many(state.lost, X=X, e=e, r=r, F=F, theta=theta))
+        lost = digits.grown_many(state.lost, X=X, e=e, r=r, F=F, theta=theta)
+        return RidgeState(F, theta, logdet, extra, lost, of_units)
+
+    def rescaled(self, model: Any, state: RidgeState, before: Any) -> RidgeState:
+        """With the λ of its units in place of the one before (...): what was learnt stays."""
+        xp, lam = arrays.namespace(state.F), model.lam_of(state)
+        eye, of_units = factor.identity(state.theta), state.units
+        R = xp.linalg.inv(state.F)
+        V = R.mT @ R
+        B = of_units.Theta @ V
+        V = V + units.over_matrix(lam - before) * eye
+        F = units.root(V)
+        Theta = (B @ F) @ F.mT
+        of_units = of_units._replace(Theta=Theta, E=of_units.Y - B @ Theta.mT)
+        state = state._replace(F=F, theta=units.provisional(of_units), units=of_units)
+        if state.logdet is not None:
+            state = state._replace(logdet=_logdet(state, lam))
+        return state._replace(lost=units.lost_again(of_units, V, F))
 
     def logdet(self, model: Any, state: RidgeState) -> Array:
         """log(det V/det λI), (...). Where no policy had asked for it, it is computed from F, in O(d³)."""
-        if state.logdet is not None:
-            return state.logdet
-        return -2 * arrays.namespace(state.F).linalg.slogdet(state.F)[1] - state.F.shape[-1] * math.log(model.lam)
+        return _logdet(state, model.lam_of(state)) if state.logdet is None else state.logdet
+
+
+def _logdet(state: RidgeState, lam: Any) -> Array:
+    """log(det V/det λI) from F."""
+    xp = arrays.namespace(state.F)
+    log_lam = math.log(lam) if isinstance(lam, float | int) else xp.log(lam)
+    return -2 * xp.linalg.slogdet(state.F)[1] - state.F.shape[-1] * log_lam
 
 
 RECURSION = Recursion()
 
 
 @dataclass(frozen=True)
-class Ridge(Forgetting, LinearModel):
+class Ridge(Forgetting, MeasuringModel):
     """Linear regression with penalty λ‖θ‖², for X (..., K, d) shared by all arms.
 
-    lam : λ; feature²
+    lam : λ; feature². "auto": mean ‖x‖²/d of the first rows (`models/penalty.py`)
+    centre : whether slots that share a constant column learn rewards about their mean (`models/units.py`)
+    reward_range : (low, high), to which rewards are clipped where they scale what sigma="auto" explores; None: none
     discount, window, half_life : how older observations count (`models/forgetting.py`); at most one of them is set
     """
 
-    lam: float = 1e-4
+    lam: Penalty = 1e-4
     memory: int = field(default=MEMORY, repr=False)
     discount: float = 1.0
     window: int | None = None
     half_life: float | None = None
+    centre: bool = False
+    reward_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        penalty("lam", self.lam)
+        penalty.check("lam", self.lam)
         forgetting.check(self)
+        units.check(self)
 
     @property
     def learning(self) -> Any:
@@ -167,24 +210,24 @@ class Ridge(Forgetting, LinearModel):
                 f"{self.memory / 2**30:.2f} GiB: pass diagonal=True, fewer runs at once, or models.Ridge(memory=...)"
             )
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
-        return self.learning.init(self, zeros, factor.identity(zeros, 1 / float(self.lam) ** 0.5), needs=needs)
+        lam = 1.0 if self.lam == penalty.AUTO else float(self.lam)
+        return self.learning.init(self, zeros, factor.identity(zeros, 1 / lam**0.5), lam=lam, needs=needs)
 
-    def update(self, state: Any, x: Array, r: Array, **settings: Any) -> Any:
-        """One more observation: x (..., d), r (...).
-
-        weight=None (...) : a weight of 0 changes nothing
-        at=None (...) : with `half_life`, the time of the observation
-        own=False : as of `owns`
-        """
+    def absorbed(self, state: Any, x: Array, r: Array, **settings: Any) -> Any:
+        """`update` without what slots share."""
         return self.learning.update(self, state, x, r, **settings)
 
-    def update_many(self, state: Any, X: Array, r: Array, **settings: Any) -> Any:
-        """n observations at once: X (..., n, d), r, weight, at (..., n); the same as n updates."""
+    def absorbed_many(self, state: Any, X: Array, r: Array, **settings: Any) -> Any:
+        """`update_many` without what slots share."""
         return self.learning.update_many(self, state, X, r, **settings)
+
+    def rescaled(self, state: Any, before: Any) -> Any:
+        """The state with the λ of its units in place of the one before."""
+        return self.learning.rescaled(self, state, before)
 
     def advanced(self, state: Any, at: Array) -> Any:
         """The state at the time at (...), without an observation (`half_life` alone)."""
-        return fading.advanced(self, state, at)
+        return self.agreed(fading.advanced(self, state, at))
 
     def logdet(self, state: Any) -> Array:
         """log(det V/det λI), (...)."""
@@ -209,11 +252,14 @@ class Ridge(Forgetting, LinearModel):
     def perturb(self, state: Any, eta: Array) -> Array:
         """V⁻¹ N(0, Σ xx') from η ~ N(0, I): (..., 2d) -> (..., d). A row that counts ω has ω xx' in the sum."""
         if self.forgets:
-            noise = statistics.matrix_sample(state.A[..., :-1, :-1], eta)
+            d = state.theta.shape[-1]
+            noise = statistics.matrix_sample(state.A[..., :d, :d], eta)
         else:
             noise = statistics.gram_sample(state.extra.gram, eta)
         return arrays.dot(state.F, arrays.dot(state.F.mT, noise))
 
     def history(self, state: Any) -> Any:
         """Every distinct x with its count and its sum of rewards: `history.History`. In a window, of its rows."""
-        return state.extra.history if self.window is None else window.distinct(state.history)
+        if self.window is None:
+            return state.extra.history
+        return window.distinct(state.history, state.theta.shape[-1], fading.first(state))

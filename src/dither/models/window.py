@@ -1,14 +1,16 @@
 """The rows of a window, and their sum without those that have left it.
 
-A row is y = (x, r) with its weight. The rows that count lie one after the other, in an array that has room for more.
-New rows are written behind them, so an earlier state goes on to hold its own. The oldest row may count in part: a
-window holds W observations, and a row of weight 3 is three.
+A row is y = (x, r) with its weight, or y = (x, targets) for the targets of `units`, of which r is the first. The rows
+that count lie one after the other, in an array that has room for more. New rows are written behind them, so an earlier
+state goes on to hold its own. The oldest row may count in part: a window holds W observations, and a row of weight 3 is
+three.
 
 Every row that enters the sum or leaves it rounds it by a share of its size then. So what a large row has left behind
 is bounded by the largest diagonal since the sum was made from the rows. The sum is made anew after W rows, and at once
 where that bound would be more than `SHOWN` roundings of the diagonal at hand.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -26,11 +28,11 @@ SHOWN = 1e3
 class WindowRows(NamedTuple):
     """Rows in the order in which they came."""
 
-    Y: Array  # (..., N, d+1)
+    Y: Array  # (..., N, d+J)
     count: Array  # (..., N)  the weight of each
     places: Array  # (..., 2)  where the oldest row that counts is, and where the next row goes; int64
     books: Array  # (..., 3)  weight that the oldest row has lost, weight of all, rows since the sum was made from them
-    peak: Array  # (..., d+1)  the largest diagonal of the sum since then
+    peak: Array  # (..., d+J)  the largest diagonal of the sum since then
 
 
 def init(zeros: Array) -> WindowRows:
@@ -71,7 +73,7 @@ def one(
 
 
 def slid(
-    rows: WindowRows, A: Array, Y: Array, weight: Array | None, *, window: int, lam: float, own: bool
+    rows: WindowRows, A: Array, Y: Array, weight: Array | None, *, window: int, lam: Any, own: bool, d: int
 ) -> tuple[Array, WindowRows, Array]:
     """After rows Y (..., n, d+1), weight (..., n): the sum, the rows, and the roundings that the sum stands for (...).
 
@@ -85,11 +87,12 @@ def slid(
         rows = rows._replace(Y=xp.asarray(rows.Y, copy=True), count=xp.asarray(rows.count, copy=True))
     batch = rows.places.shape[:-1]
     if not batch:
-        return _slid(rows, A, Y, weight, window=window, lam=lam)
+        return _slid(rows, A, Y, weight, window=window, lam=lam, d=d)
     parts = []
     for i in np.ndindex(tuple(batch)):
         of_run = None if weight is None else weight[(*i, ...)]
-        parts.append(_slid(run(rows, i), A[(*i, ...)], Y[(*i, ...)], of_run, window=window, lam=lam))
+        lam_i = lam[i] if getattr(lam, "ndim", 0) else lam
+        parts.append(_slid(run(rows, i), A[(*i, ...)], Y[(*i, ...)], of_run, window=window, lam=lam_i, d=d))
     sums, each, steps = zip(*parts, strict=True)
 
     def whole(values: Any) -> Array:
@@ -112,11 +115,18 @@ def each(rows: WindowRows) -> Iterator[tuple[Array, Array]]:
         yield one.Y[first:end, :], counts
 
 
-def distinct(rows: WindowRows) -> History:
+def observed(rows: WindowRows, d: int, first: Array | None) -> Iterator[tuple[Array, Array, Array]]:
+    """The rows that count of each run: X (m, d), r (m,) and weights (m,); first (...): what the rows leave of r."""
+    origin = [0.0] * math.prod(rows.places.shape[:-1]) if first is None else arrays.numpy(first).reshape(-1).tolist()
+    for start, (Y, count) in zip(origin, each(rows), strict=True):
+        yield Y[:, :d], Y[:, d] + start if start else Y[:, d], count
+
+
+def distinct(rows: WindowRows, d: int, first: Array | None) -> History:
     """Every distinct x of the rows that count, with its count and its sum of rewards, sorted by x."""
     batch, parts = rows.places.shape[:-1], []
-    for Y, count in each(rows):
-        X, r, weight = arrays.numpy(Y[:, :-1]), arrays.numpy(Y[:, -1]), arrays.numpy(count)
+    for of_run in observed(rows, d, first):
+        X, r, weight = map(arrays.numpy, of_run)
         once, place = np.unique(X, axis=0, return_inverse=True)
         parts.append([once, *(np.bincount(place.ravel(), w, minlength=len(once)) for w in (weight, weight * r))])
     used = np.array([len(once) for once, *_ in parts], dtype=np.int64)
@@ -154,7 +164,7 @@ def check(rows: WindowRows) -> None:
 
 
 def _slid(
-    rows: WindowRows, A: Array, Y: Array, weight: Array | None, *, window: int, lam: float
+    rows: WindowRows, A: Array, Y: Array, weight: Array | None, *, window: int, lam: Any, d: int
 ) -> tuple[Array, WindowRows, Array]:
     """The same for one run, whose arrays have room."""
     xp, buffer, count = arrays.namespace(A), rows.Y, rows.count
@@ -186,13 +196,13 @@ def _slid(
         if cuts:
             A = A - _sum(buffer[start : start + len(cuts), :], xp.asarray(cuts, dtype=A.dtype, device=device))
     size = xp.abs(xp.linalg.diagonal(A))
-    shown = float(xp.max(peak[:-1] / (size[:-1] + lam)))
+    shown = float(xp.max(peak[:d] / (size[:d] + lam)))
     places, books = [first, end], [gone, total, since]
     new = WindowRows(
         *(buffer, count, xp.asarray(places, dtype=xp.int64, device=device)),
         *(xp.asarray(books, dtype=A.dtype, device=device), peak),
     )
-    if since < window and shown <= SHOWN and float(peak[-1]) <= SHOWN * float(size[-1]):
+    if since < window and shown <= SHOWN and float(peak[d]) <= SHOWN * float(size[d]):
         return A, new, since * shown * shown + end - first
     rest, weights = next(each(new))
     A, books = _sum(rest, weights), [gone, float(xp.sum(weights)), 0.0]

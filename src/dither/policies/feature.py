@@ -32,7 +32,7 @@ class FeaturePerturbation:
     noise: Gaussian | Ball | Custom = Gaussian()
     coupled: bool = True  # one ζ for all arms
     form: Form = "scalar"  # "vector": draw ζ and project it
-    sigma: float = 1.0  # sd of the reward noise
+    sigma: scale.Sigma = 1.0  # sd of the reward noise; "auto": found (policies/scale.py)
     S: float = 1.0  # bound on ‖θ*‖, for the schedules
     horizon: int | None = None  # T, for the schedules; None: t
     delta: float | None = None  # δ of "theory"; None: 1/T
@@ -52,7 +52,8 @@ class FeaturePerturbation:
     @property
     def needs(self) -> frozenset[str]:
         """What it asks of a model."""
-        return scale.needs(self.c) | {"mean", "width"} | ({"flat"} if self.form == "vector" else set())
+        more = {"flat"} if self.form == "vector" else set()
+        return scale.needs(self.c) | {"mean", "width", scale.width(self)} | more
 
     def draw(self, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
         """n requests: z (n,), uncoupled (n, K), or ζ (n, dim); dim is that of θ."""
@@ -62,12 +63,12 @@ class FeaturePerturbation:
 
     def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines m + z c_t w, and u where ζ must be projected on it."""
-        by = self.sigma * self.c if type(self.c) is float else scale.value(self, model, state, t, d=X.shape[-1])
+        by, norm = scale.value(self, model, state, t, d=X.shape[-1]), scale.width(self)
         # Only the law of a ball depends on the dimension.
         d = model.ambient(X.shape[-1]) if isinstance(self.noise, Ball) else 1
         along = direction(model.flat(state)) if self.form == "vector" else None
         law = self.noise.marginal(d)
-        return views.lines(model, state, X, by=by, law=law, coupled=self.coupled, along=along)
+        return views.lines(model, state, X, by=by, norm=norm, law=law, coupled=self.coupled, along=along)
 
 
 def direction(theta: Array) -> Array:

@@ -24,7 +24,7 @@ from dither import theory
 from dither.base import errors
 from dither.base.arrays import Array
 from dither.models.model import link
-from dither.policies import views
+from dither.policies import scale, views
 
 Radius = Literal["constant", "oful", "ucb-glm", "d-linucb", "ofuglb"]
 RADII = get_args(Radius)
@@ -39,7 +39,7 @@ class UCB:
 
     beta: float | None = None  # β; None: the radius below
     radius: Radius = "constant"
-    sigma: float = 1.0  # R, sd of the reward noise
+    sigma: scale.Sigma = 1.0  # R, sd of the reward noise; "auto", beside a beta: found (policies/scale.py)
     S: float | None = 1.0  # bound on ‖θ*‖; None: √d
     horizon: int | None = None  # T; None: t
     Lam: float = 1.0  # Λ in β
@@ -98,7 +98,13 @@ def check(policy: Any) -> None:
     errors.among("radius", policy.radius, RADII)
     if policy.beta is not None:
         errors.within("beta", policy.beta, 0, errors.LARGEST)
-    for name, number in (("sigma", policy.sigma), ("Lam", policy.Lam), ("S", policy.S), ("kappa", policy.kappa)):
+    scale.sigma(policy, theorem=None if policy.beta is not None else f"radius={policy.radius!r}")
+    if scale.finds(policy) and (policy.gram or policy.radius == "d-linucb" or policy.sigma_again):
+        raise ValueError(
+            "sigma='auto' gives widths of its own: leave gram=True, radius='d-linucb' and sigma_again=True out, or "
+            "give sigma a number"
+        )
+    for name, number in (("Lam", policy.Lam), ("S", policy.S), ("kappa", policy.kappa)):
         if number is not None:
             errors.positive(name, number)
     errors.at_least("horizon", policy.horizon, 1, or_none=True)
@@ -119,6 +125,8 @@ def needs(policy: Any) -> frozenset[str]:
 
 def norm(policy: Any) -> str:
     """The ability that gives the widths of UCB or RandUCB."""
+    if scale.finds(policy):
+        return scale.width(policy)
     if policy.radius == "d-linucb":
         return "noise_width"
     return "gram_width" if policy.gram else "width"
@@ -139,7 +147,7 @@ def radius(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
         W = likelihood_radius(model, state, t, d=d, S=S, T=T)
         return theory.ofuglb_e(W, S=S, M=link(model).concordance(S)) * twice
     logdet = model.logdet(state) if policy.radius == "oful" else model.noise_logdet(state)
-    return theory.self_normalised(logdet, lam=model.lam, S=S, R=policy.sigma, delta=1 / T) * twice
+    return theory.self_normalised(logdet, lam=model.lam_of(state), S=S, R=policy.sigma, delta=1 / T) * twice
 
 
 def likelihood_radius(model: Any, state: Any, t: int, *, d: int, S: float, T: int) -> Any:

@@ -59,10 +59,11 @@ class PseudoRewards:
 
         def scores(seeds: Array) -> Array:
             offered, s = np.broadcast_to(np.asarray(X), (*seeds.shape, K, d)), np.empty((*seeds.shape, K))
+            lam = np.broadcast_to(np.asarray(model.lam_of(state)), seeds.shape)
             for row in np.ndindex(seeds.shape):
                 shown, count, total, rows = (np.asarray(part)[row if history.rows.ndim else ()] for part in history)
                 used = slice(int(rows))
-                theta = self._theta(shown[used], count[used], total[used], int(seeds[row]), model.lam)
+                theta = self._theta(shown[used], count[used], total[used], int(seeds[row]), float(lam[row]))
                 s[row] = offered[row] @ theta
             return xp.asarray(refit.jittered(self.jitter, refit.in_turn(s, t, d=d) if self.forced else s))
 

@@ -5,6 +5,10 @@
     "oful"       √λ S + σ √(2 log T + d log(1 + t/(λ d)))   `theory.oful`; figure 2b of the paper
     "theory"     β_t(δ/(4T)) with R = σ                    `theory.beta`; Theorem 1 of the paper
 
+sigma="auto" takes σ̂ and τ̂ of what was learnt (`models/units.py`): a number or a function is then a factor of the
+widths that the model gives in units of rewards. The two schedules with a name prove something about a σ that is known,
+so they refuse it.
+
 T is the horizon, or t where there is none; δ = 1/T unless given; σ is the sd of the reward noise. Where a model
 forgets, t under the second logarithm is the sum of what t observations count: it bounds the trace of V.
 """
@@ -16,6 +20,8 @@ from dither import theory
 from dither.base import errors
 from dither.models.model import link
 
+AUTO = "auto"  # of sigma
+Sigma = float | Literal["auto"]
 Named = Literal["oful", "theory"]
 Scale = float | Named | Callable[[int], float]
 NAMES = get_args(Named)
@@ -31,11 +37,37 @@ def check(policy: Any, c: Scale) -> None:
             raise errors.unknown("schedule of c", c, names=("a number", *NAMES))
     elif not callable(c):
         errors.within("c", c, 0, errors.LARGEST)
-    errors.positive("sigma", policy.sigma)
+    sigma(policy, theorem=f"c={c!r}" if isinstance(c, str) else None)
     errors.positive("S", policy.S)
     errors.at_least("horizon", policy.horizon, 1, or_none=True)
     if policy.delta is not None and not 0 < policy.delta < 1:
         raise ValueError(f"delta must lie in (0, 1), got {policy.delta!r}")
+
+
+def sigma(policy: Any, *, theorem: str | None) -> None:
+    """Refuse a sigma that is neither above 0 nor "auto", and "auto" beside a theorem (the setting that asks for it)."""
+    if not finds(policy):
+        errors.positive("sigma", policy.sigma)
+    elif theorem is not None:
+        raise ValueError(
+            f"sigma='auto' finds the scale of the noise, and {theorem} proves its radius for a sigma that is known: "
+            "give sigma a number, or give a number in place of the theorem"
+        )
+
+
+def finds(policy: Any) -> bool:
+    """Whether σ is found, and no number of the user's."""
+    return isinstance(policy.sigma, str) and policy.sigma == AUTO
+
+
+def number(policy: Any) -> float:
+    """σ; 1 where it is found, since the widths then have the unit of rewards."""
+    return 1.0 if finds(policy) else policy.sigma
+
+
+def width(policy: Any) -> str:
+    """The ability that gives the widths that c is a factor of."""
+    return "error_width" if finds(policy) else "width"
 
 
 def needs(c: object) -> frozenset[str]:
@@ -50,16 +82,16 @@ def value(policy: Any, model: Any, state: Any, t: int, *, d: int) -> Any:
 
     The policy has c, sigma, S, horizon and delta.
     """
-    c = policy.c
+    c, unit = policy.c, number(policy)
     if callable(c):
         at_t = c(t)
         errors.within(f"c({t})", at_t, 0, errors.LARGEST)
-        return policy.sigma * at_t
+        return unit * at_t
     if not isinstance(c, str):
-        return policy.sigma * c
+        return unit * c
     d, T = model.ambient(d), policy.horizon or t
     if c == "oful":
-        return theory.oful(model.seen(t), d=d, lam=model.lam, S=policy.S, R=policy.sigma, T=T)
+        return theory.oful(model.seen(t), d=d, lam=model.lam_of(state), S=policy.S, R=policy.sigma, T=T)
     L, M = model.lipschitz(state, policy.S), link(model).concordance(policy.S)
     delta = min(policy.delta or 1 / T, 0.5) / (4 * T)
-    return theory.beta(t, d=d, lam=model.lam, S=policy.S, M=M, L=L, delta=delta, R=policy.sigma)
+    return theory.beta(t, d=d, lam=model.lam_of(state), S=policy.S, M=M, L=L, delta=delta, R=policy.sigma)

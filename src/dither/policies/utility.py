@@ -12,7 +12,7 @@ import numpy as np
 
 from dither import noise
 from dither.base.arrays import Array
-from dither.policies import optimism, views
+from dither.policies import optimism, scale, views
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class RandUCB:
     law: noise.Points | noise.Gaussian | noise.Ball | noise.Custom = noise.half_gaussian()  # of a
     beta: float | None = None  # β; None: the radius below
     radius: optimism.Radius = "constant"  # as of `optimism.UCB`
-    sigma: float = 1.0  # R, sd of the reward noise
+    sigma: scale.Sigma = 1.0  # R, sd of the reward noise; "auto", beside a beta: found (policies/scale.py)
     S: float | None = 1.0  # bound on ‖θ*‖; None: √d
     horizon: int | None = None  # T; None: t
     Lam: float = 1.0  # Λ in β

@@ -221,17 +221,29 @@ def lines(model: Any, state: Any, X: Array, *, by: Any, norm: str = "width", **m
     """The lines of a model's means and widths.
 
     by : the scale of the widths, a number or (...); more : fields of `Lines`
-    norm : the ability that gives the widths: "width", "gram_width" or "noise_width"
+    norm : the ability that gives the widths: "width", "gram_width", "noise_width" or "error_width"
     """
-    raw = model.width(state, X)
-    width = raw if norm == "width" else operator.methodcaller(norm, state, X)(model)
+    raw, width, share = _widths(model, state, X, norm)
     slack = None
     if "rounding" in model.abilities:
         rho, omega = model.rounding(state)
-        if norm == "noise_width":  # x'V⁻¹ is read twice, and its error is a share of the larger width
-            omega = 2 * omega * raw / arrays.namespace(width).where(width > 0, width, 1.0)
+        omega = omega if share is None else omega * share
         slack = propensity.Slack(rho, raw, omega)
     return Lines(model.mean(state, X), times(by, width), slack, **more)
+
+
+def _widths(model: Any, state: Any, X: Array, norm: str) -> tuple[Array, Array, Array | None]:
+    """‖x_i‖_{V⁻¹}, the widths of that name, and what share their relative errors are of those of ‖x_i‖_{V⁻¹}."""
+    if norm == "error_width":
+        return model.error_width(state, X)
+    raw = model.width(state, X)
+    if norm == "width":
+        return raw, raw, None
+    width = operator.methodcaller(norm, state, X)(model)
+    if norm == "gram_width":
+        return raw, width, None
+    # x'V⁻¹ is read twice, and its error is a share of the larger width
+    return raw, width, 2 * raw / arrays.namespace(width).where(width > 0, width, 1.0)
 
 
 def times(scale: Any, w: Array) -> Array:

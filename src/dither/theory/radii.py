@@ -1,8 +1,8 @@
 """Confidence radii, and how far a perturbed score strays: β_t, W_t, γ_t, c_{δ'}; also the radii of other papers.
 
 The letters: d features; t the round, after t - 1 observations; T the horizon; S >= ‖θ*‖; R the sd of the reward noise;
-lam is λ; M is M_μ, the self-concordance constant (0 for linear models); L is L_t, the Lipschitz constant of the loss at
-round t; delta_prime is δ' = δ/(4T).
+lam is λ, a number or (...); M is M_μ, the self-concordance constant (0 for linear models); L is L_t, the Lipschitz
+constant of the loss at round t; delta_prime is δ' = δ/(4T).
 """
 
 import math
@@ -26,7 +26,7 @@ def W(t: int, *, d: int, S: float = 1.0, L: Any, delta: Any, R: float = 1.0) -> 
     return plain(xp.sqrt(d * xp.log(inside) - ln(delta)))
 
 
-def beta(t: int, *, d: int, lam: float, S: float = 1.0, M: float, L: Any, delta: Any, R: float = 1.0) -> Any:
+def beta(t: int, *, d: int, lam: Any, S: float = 1.0, M: float, L: Any, delta: Any, R: float = 1.0) -> Any:
     """β_t(δ), the radius of the confidence set (paper, Lemma 1 with S = 1; its proof in Appendix E with any S).
 
     β_t(δ)² = 4S²λ + 2(1 + S M_μ) W_t(δ)², W_t(δ)² = log(1/δ) + d log(2eS L_t/d).
@@ -56,13 +56,13 @@ def gamma(t: int, *, d: int, lam: float, S: float = 1.0, M: float, L: Any, delta
     return beta(t, d=d, lam=lam, S=S, M=M, L=L, delta=delta_prime) * c_delta(delta_prime)
 
 
-def oful(t: float, *, d: int, lam: float, S: float = 1.0, R: float = 1.0, T: int | None = None) -> float:
+def oful(t: float, *, d: int, lam: Any, S: float = 1.0, R: float = 1.0, T: int | None = None) -> Any:
     """√λ S + R √(2 log T + d log(1 + t/(λ d))), the radius of OFUL with δ = 1/T and ‖x‖ <= 1. T=None stands for t.
 
     Abbasi-Yadkori, Pál, Szepesvári 2011, Theorem 2, with the determinant bounded by the trace. Figure 2b of the paper
     fits this radius.
     """
-    return math.sqrt(lam) * S + R * math.sqrt(2 * math.log(T or t) + d * math.log(1 + t / (lam * d)))
+    return plain(root(lam) * S + R * root(2 * math.log(T or t) + d * ln(1 + t / (lam * d))))
 
 
 def ucb(t: float, *, d: int, lam: float = 1.0, S: float = 1.0, R: float = 1.0, delta: float, L: float = 1.0) -> float:
@@ -70,18 +70,23 @@ def ucb(t: float, *, d: int, lam: float = 1.0, S: float = 1.0, R: float = 1.0, d
     return math.sqrt(lam) * S + R * math.sqrt(d * math.log((1 + t * L**2 / lam) / delta))
 
 
-def self_normalised(logdet: Any, *, lam: float, S: float = 1.0, R: float = 1.0, delta: float) -> Any:
+def self_normalised(logdet: Any, *, lam: Any, S: float = 1.0, R: float = 1.0, delta: float) -> Any:
     """√λ S + R √(2 log(1/δ) + log(det V/det λI)), OFUL's own radius.
 
     logdet : log(det V/det λI), an array. Only rounding puts it below 0, and then it counts as 0
     """
     xp = arrays.namespace(logdet)
-    return math.sqrt(lam) * S + R * xp.sqrt(2 * math.log(1 / delta) + xp.clip(logdet, min=0.0))
+    return root(lam) * S + R * xp.sqrt(2 * math.log(1 / delta) + xp.clip(logdet, min=0.0))
 
 
 def ln(x: Any) -> Any:
     """The logarithm of a number or of an array."""
     return arrays.namespace(x).log(x) if hasattr(x, "ndim") else math.log(x)
+
+
+def root(x: Any) -> Any:
+    """The square root of a number or of an array."""
+    return arrays.namespace(x).sqrt(x) if hasattr(x, "ndim") else math.sqrt(x)
 
 
 def plain(x: Any) -> Any:

@@ -170,6 +170,10 @@ class GLM(Forgetting, LinkedModel):
             state = self.announced(state, x[..., None, :], r[..., None], None if weight is None else weight[..., None])
         return self.absorbed(state, x, r, weight=weight, at=at, own=own)
 
+    def shares(self, state: GLMState) -> bool:
+        """Whether slots have one λ, of the rows of all."""
+        return state.rule is not None
+
     def announced(
         self, state: GLMState, X: Array, r: Array, weight: Array | None = None, *, slots: bool = False
     ) -> GLMState:
@@ -220,9 +224,9 @@ class GLM(Forgetting, LinkedModel):
             state = learn.taken(state, X[..., :-1, :], r[..., :-1], first.get("weight"))
         return self.absorbed(state, X[..., -1, :], r[..., -1], **last, own=True)
 
-    def agreed(self, state: GLMState, *, slots: bool = False) -> GLMState:
-        """The state whose slots have one λ, that of the first one: those that have come last know of no row."""
-        if not slots or state.rule is None or not arrays.some(state.rule.rows != state.rule.rows[..., :1]):
+    def joined(self, state: GLMState) -> GLMState:
+        """The state of slots of which the last are new: they get the λ of the first one."""
+        if state.rule is None:
             return state
         xp = arrays.namespace(state.theta)
         return anew.announced(self, state, Rule(*(xp.zeros_like(part) + part[..., :1] for part in state.rule)))
