@@ -14,8 +14,8 @@ from glm_states import fold
 SOLVERS = ["certified", "exact", "counts", "online"]
 
 
-def lam_after(X, weight=None, *, share=0.25):
-    """λ of rows X (n, d) with weights, spelt out; share: μ'(0) of the link."""
+def lam_after(X, weight=None, *, share=1 / 16):
+    """λ of rows X (n, d) with weights, spelt out; share: μ'(0)² of the link."""
     w, square = np.ones(len(X)) if weight is None else weight, np.vecdot(X, X)
     lam = next((size for size, count in zip(square, w, strict=True) if size * count > 0), X.shape[1]) / X.shape[1]
     for h in (1, 2, 4, 8, 16, 32, 64, 128):
@@ -73,7 +73,7 @@ def test_it_is_the_fit_with_the_lam_of_the_first_rows(solver, weights):
     w = {"ones": np.ones(n), "copies": copies, "light": np.full(n, 0.3)}[weights]
     model = GLM(lam="auto", solver=solver, tol=tol)
     state = model.init(3)
-    assert float(model.lam_of(state)) == 0.25
+    assert float(model.lam_of(state)) == 1 / 16
     for n in range(1, len(X) + 1):
         state = model.update(state, X[n - 1], r[n - 1], weight=None if weights == "ones" else w[n - 1])
         if n in (1, 2, 3, 5, 31, 64, 127, 128, 129, 150, 214, 300, 427, 450):
@@ -122,7 +122,7 @@ def test_without_rows_the_model_of_the_objective_stands_for_them(monkeypatch, li
     w = np.full(400, weight)
     model = GLM(link, lam="auto", solver="online")
     state = fold(model, X, r, weight=w, needs=frozenset({"gram_width"}))
-    lam = lam_after(X, w, share={"logit": 0.25, "identity": 1.0}[link])
+    lam = lam_after(X, w, share={"logit": 1 / 16, "identity": 1.0}[link])
     assert float(model.lam_of(state)) == pytest.approx(lam, rel=1e-12)
     V = (X.T * w) @ X + lam * np.eye(3)
     assert_allclose(model.gram_width(state, np.eye(3)), np.sqrt(np.diag(np.linalg.inv(V))), rtol=1e-9)
@@ -170,7 +170,7 @@ def test_new_slots_have_the_lam_of_the_others():
     for i in range(20):
         bandit.update(X[i], r[i], arm=i % 2)
     bandit.grow(4)
-    assert_allclose(0.25 * bandit.state.rule.lam, lam_after(X), rtol=1e-12)
+    assert_allclose(bandit.state.rule.lam, 16 * lam_after(X), rtol=1e-12)
     assert_allclose(bandit.width(X[0])[2:], np.linalg.norm(X[0]) / lam_after(X) ** 0.5, rtol=1e-9)
     assert_allclose(np.ptp(np.array(bandit.state.rule), axis=1), 0)
 
@@ -255,7 +255,7 @@ def test_refits_have_it():
     total = np.zeros(state.history.count.shape)
     theta, H = by_scipy(X, 0.0 * r, lam)
     assert np.linalg.norm(np.linalg.cholesky(H).T @ (model.refit(state, total=total) - theta)) < 2e-3
-    assert_allclose(model.refit(model.init(3), shift=shift), 4 * shift, rtol=1e-12)
+    assert_allclose(model.refit(model.init(3), shift=shift), 16 * shift, rtol=1e-12)
 
 
 def test_files_hold_it(tmp_path):

@@ -63,8 +63,8 @@ class GLM(Forgetting, LinkedModel):
     """For X (..., K, d) shared by all arms.
 
     link : "logit", "log" (Poisson), "probit" or "identity" (`dither.links`); rewards must lie in its support
-    lam : λ; feature²; "auto": μ'(0) times that of the first rows (`models/penalty.py`), which is what a row of average
-        length adds to H at θ = 0, shared out among d directions
+    lam : λ; feature²; "auto": μ'(0)² times that of the first rows (`models/penalty.py`). That rule is for a θ which
+        moves rewards. Near η = 0 a reward moves by μ'(0) times what η does, so the penalty is on ‖μ'(0) θ‖²
     solver, tol : as above; tol is in units of one width, from 1e-8 to 1
     min_derivative : Ĥ takes max(μ', this) for μ' (the paper's 0.25 makes it λI + Σ xx'/4 for logit); θ̂ is the same
     constrain : S, for θ̂ over ‖θ‖ <= S; None: over all θ
@@ -110,8 +110,8 @@ class GLM(Forgetting, LinkedModel):
 
     @functools.cached_property
     def share(self) -> float:
-        """μ'(0): 1/4 for logit."""
-        return float(self.function.slopes(np.float64(0.0))[1])
+        """μ'(0)²: 1/16 for logit."""
+        return float(self.function.slopes(np.float64(0.0))[1]) ** 2
 
     def rho_of(self, state: GLMState) -> Any:
         """The λ of the objective, likewise."""
