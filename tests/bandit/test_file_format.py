@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose
 
 import dither
 from dither.bandit import saving
+from dither.models import digits
 from properties import exactly, paid
 
 FOLDER = Path(__file__).parent / "files"
@@ -90,6 +91,27 @@ def test_a_file_of_every_format_is_read_and_answers_as_it_did(format, case):
     again = dither.from_bytes(bandit.to_bytes())
     assert answers(again) == answers(bandit)
     # seen red: another stream for "policy"; the answers of another algorithm
+
+
+@pytest.mark.parametrize("case", ["LinFP", "LinTS of slots", "GLOC", "NeuralLinear"])
+def test_what_rounding_had_done_by_the_traces_of_format_2_is_still_certain(case):
+    """Its D and q are the same. The diagonal of V is that of (FF')⁻¹, and it goes on from there."""
+    with np.load(path(2, case)) as file:
+        old = next(file[name] for name in file.files if name.rpartition(".")[2] == "lost")
+    bandit = dither.load(path(2, case))
+    state = bandit.state.ridge if hasattr(bandit.state, "ridge") else bandit.state
+    shown = getattr(bandit.model, "ridge", bandit.model).rounding(state)
+    assert_allclose(np.ravel(shown.rho), digits.LOST * np.ravel(old[..., 4]), rtol=1e-12)
+    assert_allclose(np.ravel(shown.omega), digits.LOST * np.ravel(old[..., 2]), rtol=1e-12)
+    v, c = (
+        state.lost[..., digits.SCALARS + k : digits.SCALARS + k + state.theta.shape[-1]]
+        for k in (0, state.theta.shape[-1])
+    )
+    V = np.linalg.inv(state.F @ state.F.mT)
+    assert_allclose(v, np.diagonal(V, axis1=-2, axis2=-1), rtol=1e-9)
+    assert_allclose(c, np.diagonal(state.F @ state.F.mT, axis1=-2, axis2=-1), rtol=1e-12)
+    assert_allclose(np.sum(v, axis=-1), old[..., 0], rtol=1e-9)
+    # seen red: the diagonal of FF' in place of that of its inverse; D in place of D²
 
 
 @pytest.mark.parametrize("case", CASES)

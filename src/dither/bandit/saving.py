@@ -24,10 +24,9 @@ import numpy as np
 from dither import _version, models, noise, policies
 from dither.base import files, trees
 from dither.deciding import baseline
-from dither.models import adapting
+from dither.models import adapting, digits
 
-FORMAT = 2  # 2: states carry what rounding has done to them
-UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {}  # n -> turns format n into n + 1
+FORMAT = 3  # 2: states carry what rounding has done to them; 3: column by column
 LATER = ("mass", "unread")  # arrays that older files lack, which mean what a fresh state has
 LIBRARY = "dither"
 KNOWN: dict[str, type] = {  # the classes that a file may name; `know` adds those of algorithms
@@ -81,6 +80,19 @@ def _find(name: str, known: Mapping[str, type]) -> type | None:
 
 def _of_library(cls: type | None) -> bool:
     return cls is not None and cls.__module__.partition(".")[0] == LIBRARY
+
+
+def _columnwise(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Format 2 had what rounding has done in traces of V: `digits.of_traces`."""
+    for name, F in list(arrays.items()):
+        lost = arrays.get(f"{name.removesuffix('F')}lost") if name.rpartition(".")[2] == "F" else None
+        if lost is not None and lost.shape == (*F.shape[:-2], 6):
+            arrays[f"{name.removesuffix('F')}lost"] = digits.of_traces(lost, F)
+
+
+UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {  # n -> turns format n into n + 1
+    2: _columnwise,
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,6 +40,12 @@ COMMANDS = {
         "dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS | "
         "dither compare --data my.csv --target label LinFP Greedy",
     ),
+    "bakeoff": Command(
+        BENCH + "baking",
+        "bakeoff",
+        "dither bakeoff LinFP LinFP:c=0.1 Greedy --sets iris,wine,digits --shuffles 4 | "
+        "dither bakeoff LinFP Greedy --folder sets/ --others vw,mabwiser --python others/bin/python",
+    ),
     "results check": Command(BENCH + "folder", "check", "dither results check results/"),
     "results merge": Command(BENCH + "folder", "merge", "dither results merge from-a/ from-b/ results/"),
     "report": Command(BENCH + "runs", "write_report", "dither report results/ -o report.html"),

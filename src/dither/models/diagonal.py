@@ -71,7 +71,12 @@ class Diagonal(Forgetting, MeasuringModel):
         now = None if self.half_life is None else norms[..., 0] + forgetting.BEFORE
         lam = 1.0 if self.lam == penalty.AUTO else float(self.lam)
         return DiagonalState(
-            v + lam, b, theta, norms, now, units.init(self, theta, needs=needs) if self.measures(needs) else None
+            v + lam,
+            b,
+            theta,
+            norms,
+            now,
+            units.init(self, theta, needs=needs, ones=True) if self.measures(needs) else None,
         )
 
     def absorbed(self, state: DiagonalState, x: Array, r: Array, **settings: Any) -> DiagonalState:
@@ -95,18 +100,19 @@ class Diagonal(Forgetting, MeasuringModel):
         sums = [xp.sum(square, axis=-1), paid, xp.vecdot(r, r), xp.full_like(paid, n)]
         norms = state.norms + xp.stack(sums, axis=-1)
         if y is not None:
-            return self._measured(state, X, y, norms)
+            return self._measured(state, X, y, norms, weight)
         v = state.v + xp.sum(X * X, axis=-2)
         b = state.b + xp.sum(X * r[..., None], axis=-2)
         return DiagonalState(v, b, b / v, norms, state.now)
 
-    def _measured(self, state: DiagonalState, X: Array, y: Array, norms: Array) -> DiagonalState:
+    def _measured(self, state: DiagonalState, X: Array, y: Array, norms: Array, weight: Array | None) -> DiagonalState:
         """After the rows X (..., n, d) in turn, with targets y (..., n, J): the errors ahead depend on their order."""
         v, of_units = state.v, state.units
         for k in range(X.shape[-2]):
             x, u = X[..., k, :], X[..., k, :] / v
             s = 1 + arrays.inner(x, u)
-            grown, _ = units.learnt(of_units, y[..., k, :], x=x, u=u, s=s)
+            omega = None if weight is None else weight[..., k]
+            grown, _ = units.learnt(of_units, y[..., k, :], x=x, u=u, s=s, weight=omega)
             before, v = v, v + x * x
             B = of_units.Theta * before[..., None, :] + arrays.outer(y[..., k, :], x)
             of_units = grown._replace(Theta=B / v[..., None, :])
@@ -126,10 +132,9 @@ class Diagonal(Forgetting, MeasuringModel):
         """V⁻¹b, (..., d)."""
         return b / state.v
 
-    def forms(self, state: DiagonalState, X: Array) -> tuple[Array, Array]:
-        """‖x‖²_{V⁻¹} and ‖V⁻¹x‖²: X (..., K, d) -> (..., K) each."""
-        xp, U = arrays.namespace(X), X / state.v[..., None, :]
-        return xp.vecdot(X, U), xp.vecdot(U, U)
+    def squared_width(self, state: DiagonalState, X: Array) -> Array:
+        """‖x_i‖² in the norm of V⁻¹: X (..., K, d) -> (..., K)."""
+        return arrays.namespace(X).vecdot(X, X / state.v[..., None, :])
 
     def advanced(self, state: DiagonalState, at: Array) -> DiagonalState:
         """The state at the time at (...), without an observation (`half_life` alone)."""
@@ -144,8 +149,7 @@ class Diagonal(Forgetting, MeasuringModel):
         v = lam + v
         if of_units is not None:
             B = forgetting.times(left, of_units.Theta * state.v[..., None, :])
-            Y, E, square = (forgetting.times(left, A) for A in (of_units.Y, of_units.E, of_units.square))
-            of_units = of_units._replace(Theta=B / v[..., None, :], Y=Y, E=E, square=square)
+            of_units = of_units._replace(Theta=B / v[..., None, :], sums=forgetting.times(left, of_units.sums))
         return DiagonalState(v, b, b / v, norms + more, now, of_units)
 
     def width(self, state: DiagonalState, X: Array) -> Array:
@@ -153,12 +157,15 @@ class Diagonal(Forgetting, MeasuringModel):
         return arrays.norms(X / arrays.namespace(X).sqrt(state.v)[..., None, :])
 
     def rounding_of(self, state: DiagonalState) -> digits.Rounding:
-        """What rounding may have done to means and widths: v, b and their ratio are sums of n and of d terms."""
+        """What rounding may have done to means and widths: v, b and their ratio are sums of n and of d terms.
+
+        θ̂_i is off by a share of Σ |r x_i|/v_i and of itself, so that x'θ̂ is off by a share of w √(Σ v θ̂²).
+        """
         xp, d = arrays.namespace(state.v), state.v.shape[-1]
-        square, _, paid, n = (state.norms[..., k : k + 1] for k in range(4))
-        length = xp.linalg.vector_norm(state.theta, axis=-1, keepdims=True)
+        paid, n = state.norms[..., 2:3], state.norms[..., 3:4]
+        length = xp.linalg.vector_norm(xp.sqrt(state.v) * state.theta, axis=-1, keepdims=True)
         root = digits.SAFETY * digits.UNIT * xp.sqrt(n + d)
-        rho = root * (xp.sqrt(d * paid) + xp.sqrt(d * _row(self.lam_of(state)) + square) * length)
+        rho = root * (xp.sqrt(d * paid) + length)
         return digits.Rounding(rho, root)
 
     def reach(self, state: DiagonalState) -> Array:

@@ -177,12 +177,12 @@ class Disjoint(Model):
 
     def error_width(self, state: Any, x: Array) -> Any:
         """The root mean squared error of m_k, with σ̂ and τ̂ of all slots: x (..., d) -> `Widths` of (..., K)."""
-        widths = self.each.error_width(state, x[..., None, None, :])
-        return type(widths)(*(part[..., 0] for part in widths))
+        widths = self.each.error_width(state, x[..., None, None, :], slots=True)
+        return type(widths)(*(part if isinstance(part, float) else part[..., 0] for part in widths))
 
     def error_sample(self, state: Any, eta: Array) -> Array:
         """θ̃ - θ̂ whose x' has the sd `error_width` in each slot: (..., 3 K d) -> (..., K, d)."""
-        return self.each.error_sample(state, _slots(eta, self.slots))
+        return self.each.error_sample(state, _slots(eta, self.slots), slots=True)
 
     def lam_of(self, state: Any) -> Any:
         """λ in force, the same in all slots: a number, or (...)."""
@@ -190,7 +190,7 @@ class Disjoint(Model):
 
     def noise_sd(self, state: Any) -> Any:
         """σ̂, the same for all slots: a number, or (...)."""
-        return _one(self.each.noise_sd(state))
+        return self.each.noise_sd(state, slots=True)
 
     def noise_logdet(self, state: Any) -> Array:
         """log(det Ṽ/det λI), (...): the sum of those of the slots."""

@@ -77,8 +77,8 @@ class FadingSums(NamedTuple):
 def init(model: Any, zeros: Array, F: Array, *, lam: float, needs: frozenset[str]) -> FadingState:
     """Before the first observation, for θ̂ = zeros (..., d) and F = I/√λ."""
     d, unbounded = zeros.shape[-1], model.window is None
-    of_units = units.init(model, zeros, needs=needs) if model.measures(needs) else None
-    width = d + (1 if of_units is None else of_units.Y.shape[-1])
+    of_units = units.init(model, zeros, needs=needs, ones=True) if model.measures(needs) else None
+    width = d + (1 if of_units is None else units.count(of_units))
     begun = arrays.namespace(zeros).asarray([0.0, float(d), 0.0], dtype=zeros.dtype, device=arrays.device(zeros))
     return FadingState(
         F,
@@ -184,8 +184,8 @@ def _state(state: FadingState, F: Array, Theta: Array, A: Array, lost: Array, **
     if of_units is not None:
         xp, Z = arrays.namespace(A), A[..., d:, :d] @ F
         square = xp.sum(xp.linalg.diagonal(A[..., :d, :d]), axis=-1)
-        Y = A[..., d:, d:] + 0.0
-        of_units = of_units._replace(Theta=Theta, Y=Y, E=Y - Z @ Z.mT, square=square)
+        Y = A[..., d:, d:]
+        of_units = units.summed(of_units, Theta, Y, Y - Z @ Z.mT, square)
         theta = units.provisional(of_units)
     return state._replace(F=F, theta=theta, A=A, lost=lost, units=of_units, **more)
 

@@ -6,6 +6,7 @@ The state has `theta` (..., d), `F` (..., d, d) and, where rounding is counted a
 """
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -55,15 +56,22 @@ class LinearModel(Model):
     def rounding(self, state: Any) -> Rounding:
         """What rounding may have done to means and widths: numbers for one bandit, (..., 1) with leading axes.
 
-        `lost` is (..., 6) of a factor that is updated, (..., 3) of one that is made anew from sums (`fading`).
+        `lost` is (..., 3) of a factor that is made anew from sums (`fading`), else as of `digits`.
         """
         lost = state.lost
-        D, q, most = (2, 4, MOST) if lost.shape[-1] == 6 else (1, 2, WORST)
+        sums = lost.shape[-1] == 3
         if lost.ndim == 1 and type(lost) is np.ndarray:
-            return Rounding(LOST * lost.item(q), min(LOST * lost.item(D), most))
-        xp = arrays.namespace(lost)
-        omega = LOST * lost[..., D : D + 1]
-        return Rounding(LOST * lost[..., q : q + 1], xp.where(omega < most, omega, xp.full_like(omega, most)))
+            if sums:
+                return Rounding(LOST * lost.item(2), min(LOST * lost.item(1), WORST))
+            D, P, q, Q = lost[:4].tolist()
+            return Rounding(LOST * math.sqrt(q + Q), min(LOST * math.sqrt(D + P), MOST))
+        xp, most = arrays.namespace(lost), WORST if sums else MOST
+        if sums:
+            q, D = lost[..., 2:3], lost[..., 1:2]
+        else:
+            q, D = xp.sqrt(lost[..., 2:3] + lost[..., 3:4]), xp.sqrt(lost[..., 0:1] + lost[..., 1:2])
+        omega = LOST * D
+        return Rounding(LOST * q, xp.where(omega < most, omega, xp.full_like(omega, most)))
 
     def reach(self, state: Any) -> Array:
         """No width is larger than this times ‖x‖, (...)."""

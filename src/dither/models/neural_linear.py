@@ -233,7 +233,7 @@ class NeuralLinear(Trained):
         F = linalg.solve_triangular(R, np.eye(h))  # V = R'R, V⁻¹ = FF'
         logdet = None if old.logdet is None else 2 * np.sum(np.log(np.diag(R))) - h * math.log(lam)
         theta = sound(F @ (F.T @ b))
-        lost = digits.factored(trace=float(np.trace(V)), paid=paid, n=int(past.count), F=F, theta=theta)
+        lost = digits.factored(v=V.diagonal(), paid=paid, n=int(past.count), F=F, theta=theta)
         return RidgeState(F, theta, logdet, None, lost)
 
     def _fitted_by_rows(self, network: NetworkState, past: BufferRows, old: RidgeState) -> RidgeState:

@@ -46,7 +46,7 @@ class OnlineNewtonState(NamedTuple):
 
     @property
     def lost(self) -> Array:
-        """What rounding has done, given the z_s as they were computed: (..., 6), as of `digits`."""
+        """What rounding has done, given the z_s as they were computed: (..., 5 + 4d), as of `digits`."""
         return self.ridge.lost
 
 

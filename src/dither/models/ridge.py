@@ -37,7 +37,7 @@ class RidgeState(NamedTuple):
     theta: Array  # (..., d)  θ̂; reward per feature
     logdet: Array | None  # (...)  log(det V/det λI), where a policy asked for it
     extra: statistics.Extra | None  # what a policy asked for besides
-    lost: Array  # (..., 6)  what rounding has done: `digits.grown`
+    lost: Array  # (..., 5 + 4d)  what rounding has done: `digits.grown`
     units: Any = None  # `Units`, where a setting or a policy asked for them
 
 
@@ -61,7 +61,7 @@ class Recursion:
     ) -> RidgeState:
         """One more observation: x (..., d), r (...), weight (...). Nothing is overwritten, whoever owns the state."""
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-        y = None if state.units is None else statistics.weighted(units.targets(model, state.units, r), weight)
+        omega, y = weight, _targets(model, state, r, weight)
         if weight is not None:
             x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
         p = arrays.dot(state.F.mT, x)
@@ -69,10 +69,12 @@ class Recursion:
         s = 1 + arrays.inner(p, p)
         F = factor.grown(state.F, x, p=p, u=u, s=s, lam=model.lam_of(state))
         if y is None:
-            of_units, e = None, r - arrays.inner(x, state.theta)
+            e, of_units = r - arrays.inner(x, state.theta), state.units
             theta = state.theta + u * (e / s)[..., None]
+            if of_units is not None:
+                of_units = units.counted(of_units, x=x, r=r, e=e, s=s, weight=omega)
         else:
-            of_units, each = units.learnt(state.units, y, x=x, u=u, s=s)
+            of_units, each = units.learnt(state.units, y, x=x, u=u, s=s, weight=omega)
             theta, e, r = units.provisional(of_units), units.magnitude(of_units, each), units.magnitude(of_units, y)
         logdet = None if state.logdet is None else state.logdet + arrays.namespace(x).log(s)
         lost = digits.grown(state.lost, x=x, s=s, e=e, r=r, F=F, theta=theta)
@@ -96,7 +98,7 @@ class Recursion:
             P = statistics.weighted(X[..., done:, :], rest) @ state.F
         X, r, weight = X[..., done:, :], r[..., done:], None if weight is None else weight[..., done:]
         extra = None if state.extra is None else statistics.update_many(state.extra, X, r, weight=weight)
-        y = None if state.units is None else statistics.weighted(units.targets(model, state.units, r), weight)
+        y = _targets(model, state, r, weight)
         X, r = statistics.weighted(X, weight), statistics.weighted(r, weight, last=False)
         d = X.shape[-1]
         e = (r - arrays.dot(X, state.theta))[..., None] if y is None else y - X @ state.units.Theta.mT
@@ -108,10 +110,13 @@ class Recursion:
         turned = xp.sign(xp.linalg.diagonal(R))  # QR leaves the signs open: no data must mean R = I
         z, R = z * turned[..., None], R * turned[..., None]
         step = state.F @ xp.linalg.solve(R, z)
+        of_units = state.units
+        if of_units is not None:
+            shown = r[..., None] if y is None else y
+            of_units = units.learnt_many(of_units, shown, X=X, step=step, E=T.mT @ T, weight=weight)
         if y is None:
-            of_units, theta, e = None, state.theta + step[..., 0], e[..., 0]
+            theta, e = state.theta + step[..., 0], e[..., 0]
         else:
-            of_units = units.learnt_many(state.units, y, X=X, step=step, T=T)
             theta, e, r = units.provisional(of_units), units.magnitude(of_units, e), units.magnitude(of_units, y)
         F = xp.linalg.solve(R.mT, state.F.mT).mT
         logdet = state.logdet
@@ -126,19 +131,30 @@ class Recursion:
         eye, of_units = factor.identity(state.theta), state.units
         R = xp.linalg.inv(state.F)
         V = R.mT @ R
-        B = of_units.Theta @ V
+        B = (state.theta[..., None, :] if of_units.Theta is None else of_units.Theta) @ V
         V = V + units.over_matrix(lam - before) * eye
         F = units.root(V)
-        Theta = (B @ F) @ F.mT
-        of_units = of_units._replace(Theta=Theta, E=of_units.Y - B @ Theta.mT)
-        state = state._replace(F=F, theta=units.provisional(of_units), units=of_units)
+        theta = (B @ F) @ F.mT
+        if of_units.Theta is None:
+            theta = theta[..., 0, :]
+        else:
+            of_units = of_units._replace(Theta=theta)
+            theta = units.provisional(of_units)
+        state = state._replace(F=F, theta=theta, units=units.left_over(of_units, theta, B))
         if state.logdet is not None:
             state = state._replace(logdet=_logdet(state, lam))
-        return state._replace(lost=units.lost_again(of_units, V, F))
+        return state._replace(lost=units.lost_again(of_units, theta, V, F))
 
     def logdet(self, model: Any, state: RidgeState) -> Array:
         """log(det V/det λI), (...). Where no policy had asked for it, it is computed from F, in O(d³)."""
         return _logdet(state, model.lam_of(state)) if state.logdet is None else state.logdet
+
+
+def _targets(model: Any, state: RidgeState, r: Array, weight: Array | None) -> Array | None:
+    """The targets of rewards, weighted, where the state has Θ; None: the reward is the only one."""
+    if state.units is None or state.units.Theta is None:
+        return None
+    return statistics.weighted(units.targets(model, state.units, r), weight)
 
 
 def _logdet(state: RidgeState, lam: Any) -> Array:

@@ -1,22 +1,22 @@
 """The units of rewards and of features, as a regression finds them: the centre c, σ̂, τ̂ and λ (docs/scale.md).
 
-    y = (r - r₁, 1)          two targets of one regression, kept about the first reward r₁
-    Y = Σ ω yy',  Θ = V⁻¹ Σ ω xy',  E = Y - Σ ω yx' Θ      E = Σ ee'/s of the errors e one step ahead,
-                                                            s = 1 + ‖x‖²_{V⁻¹}
+    y = (r - r₁, 1)            two targets of one regression, about the first reward r₁: Θ = V⁻¹ Σ ω xy'
+    c   = Σ ω (r - r₁)/Σ ω     for slots that share a constant column;  -r₁ without one: rewards as they are
+    θ̂_k = Θ (1, -c)            in slot k, and the intercept of all slots adds r₁ + c
+    N   = Σ ω,   Q = Σ ω (y'(1, -c))²,   S = Q - Σ_slots θ̂'Vθ̂         S = Σ e²/s of the errors e one step ahead
+    s₀² = Q/N,   σ̂² = (s₀² + S)/(1 + N),   τ̂² = s₀²/mean ‖x‖²
+    A   = ‖x‖²_{V⁻¹},   ρ = λA/‖x‖²,   w² = A (σ̂² (1 - ρ) + λτ̂² ρ)
 
-    c   = Σ ω (r - r₁)/Σ ω   for slots that share a constant column;  -r₁ without one: rewards as they are
-    θ̂_k = Θ (1, -c)          in slot k, and the intercept of all slots adds r₁ + c
-    N   = Σ ω,  Q = (1, -c) Y (1, -c)',  S = (1, -c) E (1, -c)'      pooled over slots
-    s₀² = Q/N,  σ̂² = (s₀² + S)/(1 + N),  τ̂² = s₀²/mean ‖x‖²
-    w_i² = σ̂² (‖x_i‖²_{V⁻¹} - λ ‖V⁻¹x_i‖²) + τ̂² λ² ‖V⁻¹x_i‖²
+ρ is 1 in a direction that was never seen, and goes to 0 as it is learnt. At both ends w² is the mean squared error of
+x'θ̂ where rewards have the variance σ̂² and θ has τ̂² in every direction: noise, and shrinkage. Between them it is that
+of a regression along x alone. The exact one has λ²‖V⁻¹x‖²/A for ρ, which is at least ρ, and costs a second product;
+`error_sample` draws from it.
 
-w_i² is the mean squared error of x_i'θ̂ where rewards have the variance σ̂² and θ has τ̂² in every direction: noise, then
-shrinkage. All of it is a function of what was learnt, so choice probabilities stay exact. A unit of rewards or of
-features is nowhere in it. Before the first row σ̂ = τ̂ = 1; where all rewards are equal, all widths are 0.
+All is a function of what was learnt, so choice probabilities stay exact. No unit of rewards or of features is in it.
+Before the first row σ̂ = τ̂ = 1; where all rewards are equal, all widths are 0. With `reward_range` a third target is
+the clipped reward, and Q and S are its.
 
-With `reward_range` a third target is the clipped reward, and Q and S are its.
-
-A slot holds its own sums. `shared` is one for all slots, and stands in each of them.
+A slot holds its own sums. `shared` is the same in all slots, and stands in each of them.
 """
 
 import math
@@ -31,38 +31,43 @@ from dither.models import digits, penalty
 from dither.models.digits import Rounding
 from dither.models.linear_model import LinearModel
 
-LAM, ROWS, SQUARE, FIRST, BEGUN, NOISE, PRIOR, CENTRE, SHIFT, OVER = range(10)  # the places in `shared`
+N, SIZE, Q, R, TOTAL, S, M, T = range(8)  # the places in `sums`
+LAM, ROWS, SQUARE, FIRST, BEGUN, CENTRE, SHIFT, OVER = range(8)  # the places in `shared`
 ASKED = frozenset({"error_width", "error_sample"})  # the abilities that need σ̂ and τ̂
 POOLED = "pooled"  # asked of `init` for slots that are centred
+TINY = 1e-300  # is added to ‖x‖², which something is divided by
+FAR = 1e3  # σ̂² over λτ̂² above which the rounding of each width is told by itself
 
 
 class Units(NamedTuple):
-    """What is known of units; shapes (...) are replications, and the slots behind them."""
+    """What is known of units; shapes (...) are replications, and the slots behind them.
 
-    Theta: Array  # (..., J, d)  V⁻¹ Σ ω x y_j for J targets; reward per feature
-    Y: Array  # (..., J, J)  Σ ω yy'
-    E: Array  # (..., J, J)  what the regression leaves of Y
-    square: Array  # (...)  Σ ω ‖x‖²
+    q is the reward about r₁, or the clipped reward; E is what the regression leaves of Σ ω yy'.
+    """
+
+    Theta: Array | None  # (..., J, d)  V⁻¹ Σ ω x y_j for J targets; reward per feature. None: θ̂ is all of it
+    sums: Array  # (..., 8)  Σ ω, Σ ω ‖x‖², Σ ω q², Σ ω q, Σ ω (r - r₁); then E of (q, q), (q, 1) and (1, 1)
     constant: (
         Array | None
     )  # (..., d)  the value of the columns that were the same in every row, else 0; None: no centre
-    shared: Array  # (..., 10)  λ, the rows and Σ ‖x‖² of its rule, r₁, whether there is one; σ̂², τ̂², c; √d |r₁ + c| and
-    #   λ over the square of the intercept, of which `rounding` is made
+    shared: Array  # (..., 8)  λ; the rows and Σ ‖x‖² of its rule; r₁; whether there is one; c; √d |r₁ + c|, and λ over
+    #   the square of the intercept: of the last two `rounding` is made
 
 
 class Widths(NamedTuple):
-    """Widths in units of rewards, and what their rounding is a share of; (..., K) each."""
+    """Widths in units of rewards, (..., K), and what bounds their rounding."""
 
-    raw: Array  # ‖x‖ in the norm of V⁻¹
     w: Array
-    share: Array  # the relative error of w in those of ‖x‖
+    raw: Array  # ‖x‖_{V⁻¹} is at most `length` times this
+    length: Any  # a number, or (..., 1)
+    share: Any  # the relative error of w, in those of ‖x‖_{V⁻¹}
 
 
 class MeasuringModel(LinearModel):
     """A linear regression that finds its units, where a setting or a policy asks for them: then `state.units` is there.
 
-    Its fields are lam, centre and reward_range. A subclass has `learning`, whose update knows nothing of units but
-    their targets, and `rescaled`, which gives the state another λ.
+    Its fields are lam, centre and reward_range. A subclass learns in `absorbed`, where targets of `units` stand in
+    place of the reward, and gives its state another λ in `rescaled`.
     """
 
     lam: Any
@@ -88,7 +93,10 @@ class MeasuringModel(LinearModel):
         """
         if state.units is None:
             return self.absorbed(state, x, r, **settings)
-        state = self.announced(state, x[..., None, :], r[..., None], _last(settings.get("weight")))
+        if not settled(self, state.units):
+            weight = settings.get("weight")
+            weight = None if weight is None else weight[..., None]
+            state = self.announced(state, x[..., None, :], r[..., None], weight)
         return self.agreed(self.absorbed(state, x, r, **settings))
 
     def update_many(self, state: Any, X: Array, r: Array, **settings: Any) -> Any:
@@ -107,16 +115,12 @@ class MeasuringModel(LinearModel):
 
         X (..., n, d), r, weight (..., n), without the axis of slots. Nothing is learnt yet.
         """
-        if state.units is None:
-            return state
         units = announced(self, state.units, X, r, weight, slots=slots)
         if units is state.units:
             return state
         before, after = value(state.units, LAM), value(units, LAM)
-        changed = before != after
-        if not arrays.some(changed) if hasattr(changed, "ndim") else not changed:
-            return state._replace(units=units)
-        return self.rescaled(state._replace(units=units), before)
+        state, changed = state._replace(units=units), before != after
+        return self.rescaled(state, before) if changed is not False and arrays.some(np.asarray(changed)) else state
 
     def joined(self, state: Any) -> Any:
         """The state of slots (..., K, *) of which the last are new: they know what the first one knows of all."""
@@ -128,72 +132,84 @@ class MeasuringModel(LinearModel):
         return self.agreed(self.rescaled(state._replace(units=units), before), slots=True)
 
     def agreed(self, state: Any, *, slots: bool = False) -> Any:
-        """The state with θ̂, σ̂, τ̂ and c of all that was learnt."""
-        if state.units is None:
+        """The state with θ̂ and c of all that was learnt."""
+        if state.units is None or state.units.Theta is None:
             return state
         units, theta = agreed(state.units, slots=slots)
         return state._replace(units=units, theta=theta)
 
-    def error_width(self, state: Any, X: Array) -> Widths:
-        """w_i of the module's docstring: X (..., K, d) -> (..., K)."""
-        A, B = self.forms(state, X)
-        xp, shared = arrays.namespace(A), state.units.shared
-        if shared.ndim == 1 and type(shared) is np.ndarray:
-            lam, noise, prior = shared.item(LAM), shared.item(NOISE), shared.item(PRIOR)
-        else:
-            lam, noise, prior = (shared[..., k : k + 1] for k in (LAM, NOISE, PRIOR))
-        shrunk = lam * B  # λ ‖V⁻¹x‖² <= ‖x‖²_{V⁻¹}
-        least = prior * (lam * shrunk)
-        square = noise * A + (prior * lam - noise) * shrunk
-        square = xp.where(square < least, least, square)
-        loss = (noise + 2 * abs(noise - lam * prior)) * A
-        share = xp.where(square > 0, loss / xp.where(square > 0, square, xp.ones_like(square)), 0.0)
-        return Widths(xp.sqrt(A), xp.sqrt(square), share)
+    def error_width(self, state: Any, X: Array, *, slots: bool = False) -> Widths:
+        """w_i of the module's docstring: X (..., K, d) -> (..., K).
 
-    def forms(self, state: Any, X: Array) -> tuple[Array, Array]:
-        """‖x‖²_{V⁻¹} and ‖V⁻¹x‖²: X (..., K, d) -> (..., K) each."""
-        P, xp = X @ state.F, arrays.namespace(X)
-        U = P @ state.F.mT
-        return xp.vecdot(P, P), xp.vecdot(U, U)
+        slots : the last leading axis is that of slots, whose σ̂ and τ̂ are those of all together
+        """
+        A, xp, units = self.squared_width(state, X), arrays.namespace(X), state.units
+        lam, (noise, prior) = value(units, LAM, slots=slots), scales(units, slots=slots)
+        if not isinstance(noise, float):
+            lam, noise, prior = (x[(..., *(None,) * (1 + slots))] for x in (lam, noise, prior))
+        return _widths(A, xp.vecdot(X, X) + TINY, lam=lam, noise=noise, prior=lam * prior)
 
-    def error_sample(self, state: Any, eta: Array) -> Array:
+    def squared_width(self, state: Any, X: Array) -> Array:
+        """‖x_i‖² in the norm of V⁻¹: X (..., K, d) -> (..., K)."""
+        P = X @ state.F
+        return arrays.namespace(X).vecdot(P, P)
+
+    def error_sample(self, state: Any, eta: Array, *, slots: bool = False) -> Array:
         """N(0, V⁻¹(σ̂² Σ xx' + τ̂² λ² I)V⁻¹) in the shape of θ̂, from η ~ N(0, I) (..., 3 d): noise, then shrinkage."""
-        xp, d, shared = arrays.namespace(eta), state.theta.shape[-1], state.units.shared
-        lam, noise, prior = (shared[..., k : k + 1] for k in (LAM, NOISE, PRIOR))
-        shrinkage = lam * xp.sqrt(prior) * self.inverted(state, eta[..., 2 * d :])
-        return xp.sqrt(noise) * self.perturb(state, eta[..., : 2 * d]) + shrinkage
+        d, units = state.theta.shape[-1], state.units
+        lam, (noise, prior) = value(units, LAM, slots=slots), scales(units, slots=slots)
+        if not isinstance(noise, float):
+            lam, noise, prior = (x[(..., *(None,) * (1 + slots))] for x in (lam, noise, prior))
+        shrinkage = lam * prior**0.5 * self.inverted(state, eta[..., 2 * d :])
+        return noise**0.5 * self.perturb(state, eta[..., : 2 * d]) + shrinkage
 
     def inverted(self, state: Any, b: Array) -> Array:
         """V⁻¹b, (..., d)."""
         return arrays.dot(state.F, arrays.dot(state.F.mT, b))
 
-    def noise_sd(self, state: Any) -> Any:
+    def noise_sd(self, state: Any, *, slots: bool = False) -> Any:
         """σ̂: a number, or (...)."""
-        noise = value(state.units, NOISE)
+        noise, _ = scales(state.units, slots=slots)
         return math.sqrt(noise) if isinstance(noise, float) else arrays.namespace(noise).sqrt(noise)
 
     def rounding_of(self, state: Any) -> Rounding:
-        """That of θ̂ alone."""
-        return super().rounding(state)
+        """What rounding may have done to the means and widths of θ̂ alone."""
+        return LinearModel.rounding(self, state)
 
     def rounding(self, state: Any) -> Rounding:
         """What rounding may have done to means and widths, as of `LinearModel`; an intercept adds that of r₁ + c."""
-        of_theta = self.rounding_of(state)
-        units = state.units
+        of_theta, units = self.rounding_of(state), state.units
         if units is None or units.constant is None:
             return of_theta
         xp, shared = arrays.namespace(units.shared), units.shared
-        height = shared[..., SHIFT] * xp.sqrt(units.Y[..., 1, 1] + shared[..., OVER])
-        return of_theta._replace(
-            rho=of_theta.rho + digits.LOST * (float(height) if height.ndim == 0 else height[..., None])
-        )
+        height = digits.LOST * shared[..., SHIFT] * xp.sqrt(units.sums[..., N] + shared[..., OVER])
+        return of_theta._replace(rho=of_theta.rho + (float(height) if height.ndim == 0 else height[..., None]))
 
 
-def value(units: Units, place: int) -> Any:
-    """A number of `shared`: a float for one bandit, else (...)."""
-    if units.shared.ndim == 1 and type(units.shared) is np.ndarray:
-        return units.shared.item(place)
-    return units.shared[..., place]
+def _widths(A: Array, size: Array, *, lam: Any, noise: Any, prior: Any) -> Widths:
+    """√(A (σ̂² (1 - ρ) + λτ̂² ρ)) for A and ‖x‖² (..., K), and bounds of rounding; prior: λτ̂²."""
+    xp = arrays.namespace(A)
+    if isinstance(noise, float):
+        least = min(noise, prior)
+        if least > 0 and noise <= FAR * prior:
+            square = A / size
+            square *= lam * (prior - noise)
+            square += noise
+            square *= A
+            w = xp.sqrt(square)
+            return Widths(w, w, 1 / math.sqrt(least), 1 + max(1.0, noise / prior))
+    slope = noise + lam * (prior - noise) * (A / size)
+    low = (min(noise, prior) if isinstance(noise, float) else xp.where(noise < prior, noise, prior)) + 0.0 * A
+    slope = xp.where(slope < low, low, slope)  # rounding may take more of σ̂² (1 - ρ) than there is
+    safe = xp.where(slope > 0, slope, xp.ones_like(slope))
+    share = 1 + xp.where(noise > slope, noise / safe, xp.ones_like(slope))
+    return Widths(xp.sqrt(slope * A), xp.sqrt(A), 1.0, share)
+
+
+def value(units: Units, place: int, *, slots: bool = False) -> Any:
+    """A number of `shared`: a float for one bandit, else (...); slots: without the axis of slots, which share it."""
+    shared = units.shared[..., 0, :] if slots else units.shared
+    return shared.item(place) if shared.ndim == 1 and type(shared) is np.ndarray else shared[..., place]
 
 
 def check(model: Any) -> None:
@@ -213,31 +229,40 @@ def check(model: Any) -> None:
     object.__setattr__(model, "reward_range", (low, high))
 
 
-def init(model: Any, zeros: Array, *, needs: frozenset[str]) -> Units:
-    """Before the first row, for θ̂ = zeros (..., d)."""
-    xp, d, J = arrays.namespace(zeros), zeros.shape[-1], 3 if model.reward_range else 2
-    start = [0.0] * 10
-    start[LAM] = 1.0 if model.lam == penalty.AUTO else float(model.lam)
-    start[NOISE] = start[PRIOR] = 1.0
-    shared = xp.asarray(start, dtype=zeros.dtype, device=arrays.device(zeros))
-    constant = arrays.blank(zeros, d) if POOLED in needs else None
-    Y, E = arrays.blank(zeros, J, J), arrays.blank(zeros, J, J)
-    return Units(arrays.blank(zeros, J, d), Y, E, arrays.blank(zeros), constant, arrays.blank(zeros, 10) + shared)
+def init(model: Any, zeros: Array, *, needs: frozenset[str], ones: bool = False) -> Units:
+    """Before the first row, for θ̂ = zeros (..., d); ones: the second target is kept whoever asks."""
+    xp, d = arrays.namespace(zeros), zeros.shape[-1]
+    start = [1.0 if model.lam == penalty.AUTO else float(model.lam), *[0.0] * 7]
+    shared = arrays.blank(zeros, 8) + xp.asarray(start, dtype=zeros.dtype, device=arrays.device(zeros))
+    J = 3 if model.reward_range else 2
+    Theta = arrays.blank(zeros, J, d) if ones or model.reward_range or POOLED in needs else None
+    return Units(Theta, arrays.blank(zeros, 8), arrays.blank(zeros, d) if POOLED in needs else None, shared)
+
+
+def count(units: Any) -> int:
+    """J, how many targets there are."""
+    return 1 if units.Theta is None else units.Theta.shape[-2]
+
+
+def settled(model: Any, units: Units) -> bool:
+    """Whether nothing of `shared` can change any more, for one bandit without a centre."""
+    shared = units.shared
+    if units.constant is not None or shared.ndim > 1 or type(shared) is not np.ndarray:
+        return False
+    return model.lam != penalty.AUTO or (shared.item(ROWS) >= penalty.ROWS and shared.item(SQUARE) > 0)
 
 
 def targets(model: Any, units: Units, r: Array) -> Array:
     """y of rewards: r (...) of `units` without rows -> (..., J), or r (..., n) -> (..., n, J)."""
-    xp, first = arrays.namespace(units.shared), value(units, FIRST)
-    if r.ndim == 0 and isinstance(r, (np.ndarray, np.generic)):
+    xp, first, clip = arrays.namespace(units.shared), value(units, FIRST), model.reward_range
+    if isinstance(first, float) and getattr(r, "ndim", 0) == 0:
         y = [r - first, 1.0]
-        return np.array(
-            y if model.reward_range is None else [*y, min(max(r, model.reward_range[0]), model.reward_range[1]) - first]
-        )
-    if r.ndim > units.shared.ndim - 1:
-        first = first if isinstance(first, float) else first[..., None]
+        return np.array(y if clip is None else [*y, min(max(r, clip[0]), clip[1]) - first])
+    if r.ndim > units.shared.ndim - 1 and not isinstance(first, float):
+        first = first[..., None]
     y = [r - first, xp.ones_like(r)]
-    if model.reward_range is not None:
-        y.append(xp.clip(r, *model.reward_range) - first)
+    if clip is not None:
+        y.append(xp.clip(r, *clip) - first)
     return xp.stack(y, axis=-1)
 
 
@@ -246,44 +271,89 @@ def announced(model: Any, units: Units, X: Array, r: Array, weight: Array | None
     shared = units.shared[..., 0, :] if slots else units.shared
     constant = None if units.constant is None else units.constant[..., 0, :] if slots else units.constant
     xp = arrays.namespace(X)
-    rule = penalty.Rule(shared[..., LAM], shared[..., ROWS], shared[..., SQUARE])
-    later = penalty.advanced(rule, X, weight) if model.lam == penalty.AUTO else rule
-    news: dict[int, Array] = {} if later is rule else {LAM: later.lam, ROWS: later.rows, SQUARE: later.square}
-    if constant is not None:
+    news: dict[int, Array] = {}
+    if model.lam == penalty.AUTO:
+        rule = penalty.Rule(shared[..., LAM], shared[..., ROWS], shared[..., SQUARE])
+        later = penalty.advanced(rule, X, weight)
+        if later is not rule:
+            news = {LAM: later.lam, ROWS: later.rows, SQUARE: later.square}
+    if constant is not None and not _steady(shared, constant, X, weight):
         counts = xp.ones_like(r) > 0 if weight is None else weight > 0
         start, begun = xp.argmax(xp.astype(counts, xp.int64), axis=-1), shared[..., BEGUN] > 0
         begins = ~begun & xp.any(counts, axis=-1)
-        if arrays.some(begins):
-            news[FIRST] = xp.where(begins, arrays.pick(r, start, rank=0), shared[..., FIRST])
-            news[BEGUN] = xp.where(begins, 1.0, shared[..., BEGUN])
-            constant = xp.where(begins[..., None], arrays.pick(X, start, rank=1), constant)
+        news[FIRST] = xp.where(begins, arrays.pick(r, start, rank=0), shared[..., FIRST])
+        news[BEGUN] = xp.where(begins, 1.0, shared[..., BEGUN])
+        constant = xp.where(begins[..., None], arrays.pick(X, start, rank=1), constant)
         same = (constant[..., None, :] == X) | ~counts[..., None]
         kept = xp.where(xp.all(same, axis=-2), constant, 0.0)
-        changed = arrays.some(begins) or arrays.some(xp.any(kept != constant, axis=-1))
-        if changed:
-            constant = kept[..., None, :] if slots else kept
-            units = units._replace(constant=constant + xp.zeros_like(units.constant))
+        units = units._replace(constant=(kept[..., None, :] if slots else kept) + xp.zeros_like(units.constant))
     if not news:
         return units
-    parts = [news.get(k, shared[..., k]) for k in range(10)]
+    parts = [news.get(k, shared[..., k]) for k in range(8)]
     shared = xp.stack(parts, axis=-1)
     return units._replace(shared=(shared[..., None, :] if slots else shared) + xp.zeros_like(units.shared))
 
 
-def learnt(units: Units, y: Array, *, x: Array, u: Array, s: Array) -> tuple[Units, Array]:
-    """After one row x (..., d) with targets y (..., J), weighted; u = V⁻¹x and s = 1 + x'V⁻¹x of before. -> also e"""
+def _steady(shared: Array, constant: Array, X: Array, weight: Array | None) -> bool:
+    """Whether one more row leaves r₁ and the constant columns as they are, told at once for one bandit."""
+    if shared.ndim > 1 or type(shared) is not np.ndarray or weight is not None or len(X) != 1:
+        return False
+    return bool(shared[BEGUN]) and bool(((constant == X[0]) | (constant == 0)).all())
+
+
+def learnt(units: Any, y: Array, *, x: Array, u: Array, s: Array, weight: Any) -> tuple[Units, Array]:
+    """After one row x (..., d) with targets y (..., J), weighted; u = V⁻¹x and s = 1 + x'V⁻¹x before. -> e besides"""
+    omega = 1.0 if weight is None else weight
     e = y - arrays.dot(units.Theta, x)
-    share = e / (s if s.ndim == 0 else s[..., None])
-    Theta = units.Theta + arrays.outer(share, u)
-    Y, E = units.Y + arrays.outer(y, y), units.E + arrays.outer(e, share)
-    return Units(Theta, Y, E, units.square + arrays.inner(x, x), units.constant, units.shared), e
+    q = y.shape[-1] // 3 * 2
+    if y.ndim == 1 and type(y) is np.ndarray:
+        yq, y1, y0, eq, e1, s = y.item(q), y.item(1), y.item(0), e.item(q), e.item(1), float(s)
+    else:
+        yq, y1, y0, eq, e1 = y[..., q], y[..., 1], y[..., 0], e[..., q], e[..., 1]
+    rows = [omega, arrays.inner(x, x), yq * yq, yq * y1, y0 * y1, eq * eq / s, eq * e1 / s, e1 * e1 / s]
+    Theta = units.Theta + arrays.outer(e / (s if getattr(s, "ndim", 0) == 0 else s[..., None]), u)
+    return Units(Theta, units.sums + _row(rows, units.sums), units.constant, units.shared), e
 
 
-def learnt_many(units: Units, y: Array, *, X: Array, step: Array, T: Array) -> Units:
-    """After n rows X (..., n, d) with targets y (..., n, J), weighted; step (..., d, J) that of Θ', E grows by T'T."""
-    Y, E = units.Y + y.mT @ y, units.E + T.mT @ T
-    square = units.square + arrays.gram_trace(X)
-    return Units(units.Theta + step.mT, Y, E, square, units.constant, units.shared)
+def counted(units: Units, *, x: Array, r: Array, e: Array, s: Array, weight: Any) -> Units:
+    """After one row where θ̂ is all there is: x (..., d), r and e = r - x'θ̂ of before (...), weighted."""
+    omega = 1.0 if weight is None else weight
+    rows = [omega, arrays.inner(x, x), r * r, 0.0, 0.0, e * e / s, 0.0, 0.0]
+    return Units(None, units.sums + _row(rows, units.sums), units.constant, units.shared)
+
+
+def learnt_many(units: Any, y: Array, *, X: Array, step: Array, E: Array, weight: Array | None) -> Units:
+    """After n rows X (..., n, d) with targets y (..., n, J), weighted; step (..., d, J) that of Θ', E grows by E.
+
+    y has the reward alone where θ̂ is all there is.
+    """
+    xp, J = arrays.namespace(X), y.shape[-1]
+    count = xp.zeros_like(y[..., 0, 0]) + float(y.shape[-2]) if weight is None else xp.sum(weight, axis=-1)
+    Y, size, zero = y.mT @ y, arrays.gram_trace(X), xp.zeros_like(count)
+    if J == 1:
+        parts = [count, size, Y[..., 0, 0], zero, zero, E[..., 0, 0], zero, zero]
+        return units._replace(sums=units.sums + xp.stack(parts, axis=-1))
+    q = J // 3 * 2
+    parts = [count, size, Y[..., q, q], Y[..., q, 1], Y[..., 0, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1]]
+    return units._replace(Theta=units.Theta + step.mT, sums=units.sums + xp.stack(parts, axis=-1))
+
+
+def summed(units: Units, Theta: Array, Y: Array, E: Array, size: Array) -> Units:
+    """Of sums that are kept elsewhere: Y and E (..., J, J), Σ ω ‖x‖² (...)."""
+    q = Y.shape[-1] // 3 * 2
+    parts = [Y[..., 1, 1], size, Y[..., q, q], Y[..., q, 1], Y[..., 0, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1]]
+    return units._replace(Theta=Theta, sums=arrays.namespace(Y).stack(parts, axis=-1))
+
+
+def left_over(units: Units, theta: Array, B: Array) -> Units:
+    """S, M and T where Θ, or θ̂ without one, was made anew from B = Σ ω yx' (..., J, d)."""
+    xp, sums = arrays.namespace(B), units.sums
+    Theta = theta[..., None, :] if units.Theta is None else units.Theta
+    G, q = B @ Theta.mT, (0 if units.Theta is None else Theta.shape[-2] // 3 * 2)
+    zero = xp.zeros_like(G[..., 0, 0])
+    of_one = [zero, zero] if units.Theta is None else [sums[..., R] - G[..., q, 1], sums[..., N] - G[..., 1, 1]]
+    rest = [sums[..., Q] - G[..., q, q], *of_one]
+    return units._replace(sums=xp.concat([sums[..., :S], xp.stack(rest, axis=-1)], axis=-1))
 
 
 def root(V: Array) -> Array:
@@ -294,16 +364,12 @@ def root(V: Array) -> Array:
     return F
 
 
-def lost_again(units: Units, V: Array, F: Array) -> Array:
-    """What rounding has done where F was made anew from V, as of `digits.grown`: (..., 6)."""
-    xp = arrays.namespace(V)
-    steps = units.Y[..., 1, 1] + 1
-    c = value(units, CENTRE)
-    paid, theta = units.Y[..., 0, 0] + c * c * units.Y[..., 1, 1], provisional(units)
-    trace, inverse = xp.sum(xp.linalg.diagonal(V), axis=-1), arrays.gram_trace(F)
-    D = xp.sqrt(steps) * trace * inverse
-    q = xp.hypot(D * xp.sqrt(paid), xp.sqrt(steps * trace) * arrays.norms(theta))
-    return xp.stack([trace, inverse, D, D * trace, q, q * xp.sqrt(trace)], axis=-1)
+def lost_again(units: Units, theta: Array, V: Array, F: Array) -> Array:
+    """What rounding has done where F was made anew from V, as of `digits.grown`."""
+    c, sums = value(units, CENTRE), units.sums
+    paid = sums[..., Q] + c * c * sums[..., N]
+    v = arrays.namespace(V).linalg.diagonal(V)
+    return digits.factored(v=v, paid=paid, n=sums[..., N], F=F, theta=theta)
 
 
 def over_matrix(x: Any) -> Any:
@@ -311,103 +377,108 @@ def over_matrix(x: Any) -> Any:
     return x[..., None, None] if getattr(x, "ndim", 0) else x
 
 
-def provisional(units: Units) -> Array:
+def provisional(units: Any) -> Array:
     """θ̂ with the c of before, (..., d): what rounding is measured by."""
-    c = value(units, CENTRE)
-    return units.Theta[..., 0, :] - (c if isinstance(c, float) else c[..., None]) * units.Theta[..., 1, :]
+    c, Theta = value(units, CENTRE), units.Theta
+    return Theta[..., 0, :] - (c if isinstance(c, float) else c[..., None]) * Theta[..., 1, :]
 
 
 def magnitude(units: Units, e: Array) -> Array:
-    """At least |e| of the rewards about any c so far: e (..., J) of the targets -> (...)."""
-    return abs(e[..., 0]) + abs(value(units, CENTRE)) * abs(e[..., 1])
+    """At least |e| of the rewards about any c so far: e (..., J) of targets, or (..., n, J) -> without J."""
+    c = value(units, CENTRE)
+    if not isinstance(c, float):
+        c = arrays.over(arrays.namespace(c).abs(c), e[..., 0])
+    return abs(e[..., 0]) + abs(c) * abs(e[..., 1])
 
 
-def agreed(units: Units, *, slots: bool) -> tuple[Units, Array]:
-    """c, σ̂ and τ̂ of what all slots have learnt, and θ̂ of each: (..., d)."""
-    xp = arrays.namespace(units.shared)
-    Y, E, square, shared, constant = units.Y, units.E, units.square, units.shared, units.constant
+def agreed(units: Any, *, slots: bool) -> tuple[Units, Array]:
+    """c of what all slots have learnt, and θ̂ of each: (..., d)."""
+    xp, shared, constant = arrays.namespace(units.shared), units.shared, units.constant
     if slots:
-        Y, E, square = xp.sum(Y, axis=-3), xp.sum(E, axis=-3), xp.sum(square, axis=-1)
         shared, constant = shared[..., 0, :], None if constant is None else constant[..., 0, :]
-    q, plain = Y.shape[-1] // 3 * 2, shared.ndim == 1 and type(shared) is np.ndarray
-    sums = [Y[..., 0, 1], Y[..., 1, 1], Y[..., q, q], Y[..., q, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1], square]
-    lam, first = shared[..., LAM], shared[..., FIRST]
-    if plain:
-        sums, lam, first = [float(part) for part in sums], float(lam), float(first)
-    centred, place, size = _intercept(constant, lam, plain=plain)
-    where = _where if plain else xp.where
-    noise, prior, c = _scales(*sums, first=first, centred=centred, where=where)
-    d = units.Theta.shape[-1]
-    shift = where(centred, d**0.5 * abs(first + c), 0.0 * c)
+    sums, where = _pooled(units, slots=slots)
+    plain = where is _where
+    lam, first = (shared.item(LAM), shared.item(FIRST)) if plain else (shared[..., LAM], shared[..., FIRST])
+    centred, place, size = _intercept(constant, first)
+    c = _centre(sums, TOTAL, first, centred, where)
     over = where(centred, lam / (size * size), 0.0 * c)
+    height = where(centred, (first + c) / size, 0.0 * c)
+    shift = units.Theta.shape[-1] ** 0.5 * abs(height * size)
     if plain:
-        new = shared.copy()
-        new[NOISE:] = noise, prior, c, shift, over
+        new = np.array(shared)
+        new[CENTRE:] = c, shift, over
     else:
-        new = xp.concat([shared[..., :NOISE], xp.stack([noise, prior, c, shift, over], axis=-1)], axis=-1)
+        rest = [c + 0.0 * lam, shift + 0.0 * lam, over + 0.0 * lam]
+        new = xp.concat([shared[..., :CENTRE], xp.stack(rest, axis=-1)], axis=-1)
     units = units._replace(shared=(new[..., None, :] if slots else new) + xp.zeros_like(units.shared))
     theta = provisional(units)
     if constant is None:
         return units, theta
     if plain:
-        if centred:
-            theta[..., place] += (first + c) / size
+        theta[..., place] += height
         return units, theta
-    height = where(centred, (first + c) / size, 0.0 * c)
-    one = xp.astype(xp.arange(d, device=arrays.device(theta)) == place[..., None], theta.dtype)
+    one = xp.astype(xp.arange(theta.shape[-1], device=arrays.device(theta)) == place[..., None], theta.dtype)
     column = height[..., None] * one
     return units, theta + (column[..., None, :] if slots else column)
 
 
-def _intercept(constant: Array | None, lam: Any, *, plain: bool) -> tuple[Any, Any, Any]:
+def scales(units: Units, *, slots: bool = False) -> tuple[Any, Any]:
+    """σ̂² and τ̂² of what all slots have learnt: floats for one bandit, else (...) without the axis of slots."""
+    sums, where = _pooled(units, slots=slots)
+    shared, constant = units.shared, units.constant
+    if slots:
+        shared, constant = shared[..., 0, :], None if constant is None else constant[..., 0, :]
+    plain = where is _where
+    first = shared.item(FIRST) if plain else shared[..., FIRST]
+    centre = _centre(sums, R, first, _intercept(constant, first)[0], where)
+    seen = sums[N] > 0
+    count, mean = where(seen, sums[N], 1.0 + 0.0 * sums[N]), sums[SIZE]
+    spread = sums[Q] - 2 * centre * sums[R] + centre * centre * sums[N]
+    rest = sums[S] - 2 * centre * sums[M] + centre * centre * sums[T]
+    spread, rest = where(spread > 0, spread, 0.0 * count), where(rest > 0, rest, 0.0 * count)
+    per, mean = spread / count, where(mean > 0, mean / count, 1.0 + 0.0 * count)
+    one = 1.0 + 0.0 * count
+    return where(seen, (per + rest) / (1 + count), one), where(seen, per / mean, one)
+
+
+def _pooled(units: Units, *, slots: bool) -> tuple[list[Any], Callable]:
+    """The sums over all slots, floats for one bandit, and the `where` that goes with them."""
+    xp, sums = arrays.namespace(units.sums), units.sums
+    if slots:
+        sums = xp.sum(sums, axis=-2)
+    if sums.ndim == 1 and type(sums) is np.ndarray:
+        return sums.tolist(), _where
+    return [sums[..., k] for k in range(8)], xp.where
+
+
+def _centre(sums: list[Any], of: int, first: Any, centred: Any, where: Callable) -> Any:
+    """The mean of a target, or -r₁ where nothing is centred, or 0 before the first row."""
+    seen = sums[N] > 0
+    mean = sums[of] / where(seen, sums[N], 1.0 + 0.0 * sums[N])
+    return where(seen, where(centred, mean, -first), 0.0 * mean)
+
+
+def _intercept(constant: Array | None, first: Any) -> tuple[Any, Any, Any]:
     """Whether there is a constant column, which one is the largest, and its value (1 where there is none)."""
-    if plain:
-        if constant is None:
-            return False, 0, 1.0
+    if constant is None:
+        return first != first, 0, 1.0  # nowhere
+    if isinstance(first, float):
         place = int(abs(constant).argmax())
         size = constant.item(place)
         return size != 0, place, size or 1.0
-    if constant is None:
-        return lam < 0, None, 1.0
     xp = arrays.namespace(constant)
     place = xp.argmax(xp.abs(constant), axis=-1)
     size = arrays.pick(constant, place, rank=0)
     return size != 0, place, xp.where(size != 0, size, xp.ones_like(size))
 
 
-def _scales(
-    total: Any,
-    N: Any,
-    Q: Any,
-    R: Any,
-    S: Any,
-    M: Any,
-    T: Any,
-    square: Any,
-    *,
-    first: Any,
-    centred: Any,
-    where: Callable,
-) -> tuple[Any, Any, Any]:
-    """σ̂², τ̂² and c of pooled sums, numbers or arrays.
-
-    total Σ ω(r - r₁), N Σ ω; Q and R: Σ ωy² and Σ ωy of what scales the noise; S, M and T: E of y², y and 1
-    """
-    seen = N > 0
-    count = where(seen, N, 1.0 + 0.0 * N)
-    c = where(centred, total / count, -first)
-    centre = where(centred, R / count, -first)
-    spread = Q - 2 * centre * R + centre * centre * N
-    rest = S - 2 * centre * M + centre * centre * T
-    spread, rest = where(spread > 0, spread, 0.0 * N), where(rest > 0, rest, 0.0 * N)
-    per, mean = spread / count, square / count
-    noise, prior = (per + rest) / (1 + N), per / where(mean > 0, mean, 1.0 + 0.0 * N)
-    return where(seen, noise, 1.0 + 0.0 * N), where(seen, prior, 1.0 + 0.0 * N), where(seen, c, 0.0 * N)
+def _row(rows: list[Any], like: Array) -> Array:
+    """What one row adds to `sums`."""
+    if like.ndim == 1 and type(like) is np.ndarray:
+        return np.array(rows, dtype=np.float64)
+    xp, zero = arrays.namespace(like), arrays.namespace(like).zeros_like(like[..., 0])
+    return xp.stack([part + zero for part in rows], axis=-1)
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
     return a if condition else b
-
-
-def _last(weight: Array | None) -> Array | None:
-    return None if weight is None else weight[..., None]

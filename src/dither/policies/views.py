@@ -223,27 +223,31 @@ def lines(model: Any, state: Any, X: Array, *, by: Any, norm: str = "width", **m
     by : the scale of the widths, a number or (...); more : fields of `Lines`
     norm : the ability that gives the widths: "width", "gram_width", "noise_width" or "error_width"
     """
-    raw, width, share = _widths(model, state, X, norm)
+    raw, width, length, share = _widths(model, state, X, norm)
     slack = None
     if "rounding" in model.abilities:
         rho, omega = model.rounding(state)
-        omega = omega if share is None else omega * share
+        rho, omega = (part if factor is None else part * factor for part, factor in ((rho, length), (omega, share)))
         slack = propensity.Slack(rho, raw, omega)
     return Lines(model.mean(state, X), times(by, width), slack, **more)
 
 
-def _widths(model: Any, state: Any, X: Array, norm: str) -> tuple[Array, Array, Array | None]:
-    """‖x_i‖_{V⁻¹}, the widths of that name, and what share their relative errors are of those of ‖x_i‖_{V⁻¹}."""
+def _widths(model: Any, state: Any, X: Array, norm: str) -> tuple[Array, Array, Any, Any]:
+    """What errors of means go by, and the widths of that name; then two factors, where None is 1.
+
+    ‖x_i‖_{V⁻¹} is at most the first times what errors go by; relative errors of the widths: the second times its own.
+    """
     if norm == "error_width":
-        return model.error_width(state, X)
+        w, raw, length, share = model.error_width(state, X)
+        return raw, w, length, share
     raw = model.width(state, X)
     if norm == "width":
-        return raw, raw, None
+        return raw, raw, None, None
     width = operator.methodcaller(norm, state, X)(model)
     if norm == "gram_width":
-        return raw, width, None
+        return raw, width, None, None
     # x'V⁻¹ is read twice, and its error is a share of the larger width
-    return raw, width, 2 * raw / arrays.namespace(width).where(width > 0, width, 1.0)
+    return raw, width, None, 2 * raw / arrays.namespace(width).where(width > 0, width, 1.0)
 
 
 def times(scale: Any, w: Array) -> Array:

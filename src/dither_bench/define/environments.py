@@ -19,6 +19,7 @@ import numpy as np
 
 from dither import datasets, envs
 from dither.base import errors, parts
+from dither_bench.define import bake_sets, replayed
 
 
 def digits(scale: str | None = "unit") -> envs.Classification:
@@ -104,7 +105,15 @@ ENVIRONMENTS: dict[str, Callable[..., Any]] = {
     "digits": digits,
     **{name: _data_set(name) for name in datasets.SOURCES},
     "table": table,
+    bake_sets.NAME: bake_sets.bandit,
+    replayed.NAME: replayed.log,
 }
+CHECKSUMS: dict[str, Callable[[Any], str | None]] = {  # of what the setting `data` names
+    "table": datasets.fingerprint,
+    bake_sets.NAME: bake_sets.fingerprint,
+    replayed.NAME: replayed.fingerprint,
+}
+BY_NAME = (bake_sets.NAME, replayed.NAME)  # where a file is known by its name and content, and not by its folder
 LOOKED_AT = dict(runs=50, rounds=50)  # what κ* and κ are computed from
 
 
@@ -147,7 +156,7 @@ def describe(name: str, **settings: Any) -> dict[str, Any]:
             raise ValueError(f"{short} has a setting called name, which its description has too: call it otherwise")
         settings = {"name": in_file[0].text} | {k: v for k, v in usual.items() if plain(v)} | settings
     if settings.get("data") is not None and settings.get("checksum", "") is None:
-        settings["checksum"] = datasets.fingerprint(settings["data"])
+        settings["checksum"] = CHECKSUMS[name](settings["data"])
     return settings
 
 
@@ -215,8 +224,9 @@ def called(env: Any) -> dict[str, Any]:
 
 
 def identity(env: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells it from other environments: all but the folder of a file of the user's."""
-    return dict(env) | {"name": parts.short(env["name"])}
+    """What tells it from other environments: all but the folder of a file of the user's, or of a bake-off's set."""
+    name = {"name": parts.short(env["name"])}
+    return dict(env) | name | ({"data": bake_sets.called(env["data"])} if env["name"] in BY_NAME else {})
 
 
 def described(env: Any) -> dict[str, Any]:

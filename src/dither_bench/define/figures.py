@@ -12,7 +12,9 @@ from dither.base import errors, parts
 from dither.deciding import policy as policy_contract
 from dither.simulation.simulate import check_environment, check_rewards, configured
 from dither_bench.define.environments import build, defaults, describe
+from dither_bench.define.others import is_other
 from dither_bench.define.panels import Figure, Note, Panel, named, with_shared
+from dither_bench.define.replayed import ReplayedLog
 
 
 def _read() -> dict[str, Figure]:
@@ -104,8 +106,19 @@ def check(figure: Figure) -> None:
         errors.at_least("rounds", panel.rounds, 1)
         env = build(panel.env)
         check_environment(env)
-        check_rewards(env, [_model(spec, env, rounds=panel.rounds) for spec in panel.algorithms])
+        _check_others(panel, env)
+        ours = [spec for spec in panel.algorithms if not is_other(spec)]
+        check_rewards(env, [_model(spec, env, rounds=panel.rounds) for spec in ours])
     specs(*(spec for panel in figure.panels for spec in panel.algorithms))
+
+
+def _check_others(panel: Panel, env: Any) -> None:
+    """Raise what an algorithm of another library would raise later, and ValueError where it cannot play."""
+    for spec in filter(is_other, panel.algorithms):
+        if not env.disjoint or isinstance(env, ReplayedLog):
+            kind = "is a log" if env.disjoint else "has arms with features of their own"
+            raise ValueError(f"{spec} plays data sets alone, and {panel.name} {kind}: leave out one of them")
+        configured(spec, env, rounds=panel.rounds)
 
 
 def _model(spec: Spec, env: Any, *, rounds: int) -> Any:

@@ -1,6 +1,9 @@
-"""A block is computed: simulated by whoever has it, and stored by the command that asked."""
+"""A block is computed by whoever has it, and stored by the command that asked.
 
-from collections.abc import Callable
+Ours are simulated in lockstep. Another library plays the same rounds in its interpreter, and a log is replayed.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +14,12 @@ from dither.base.parts import refresh
 from dither.simulation.simulate import configured, recorded, simulate
 from dither_bench.define import published
 from dither_bench.define.environments import build
+from dither_bench.define.others import is_other
+from dither_bench.define.replayed import ReplayedLog
 from dither_bench.keep import code
 from dither_bench.keep.store import Made, Store, made_here
 from dither_bench.plan.plan import Block, stretches
+from dither_bench.run import elsewhere, replaying
 
 
 class OfAlgorithm(NamedTuple):
@@ -50,24 +56,49 @@ def check_code(block: Block) -> None:
 
 
 def compute(block: Block, *, tell: Callable[[float], None] = lambda part: None) -> Computed:
-    """Simulate a block. `tell` is called with the share that is done."""
+    """Play a block. `tell` is called with the share that is done."""
     env, rounds = build(block.panel.env), block.panel.rounds
     specs = {name: cell.algorithm for name, cell in block.cells.items()}
+    marks = np.union1d(recorded(rounds), sorted(published.marks(block.panel))).astype(np.int64)
+    how: Any = dict(runs=block.runs, rounds=rounds, seed=next(iter(block.cells.values())).seed)
     with threadpoolctl.threadpool_limits(1):  # BLAS has one thread: the matrices are small, and sums keep their order
-        results = simulate(
-            env,
-            specs,
-            runs=block.runs,
-            rounds=rounds,
-            record=recorded(rounds).tolist() + sorted(published.marks(block.panel)),
-            seed=next(iter(block.cells.values())).seed,
-            on_progress=lambda done, total: tell(done / total),
-        )
+        of_specs = regrets(env, specs, marks=marks, tell=tell, **how)
     rows = {}
-    for i, (name, spec) in enumerate(specs.items()):
-        model, policy = configured(spec, env, rounds=rounds)
-        rows[name] = OfAlgorithm(results.regret[i], results.realised[i], repr(model), repr(policy))
-    return Computed(block, results.rounds, rows, made_here())
+    for name, spec in specs.items():
+        (regret, realised), (model, policy) = of_specs[name], configured(spec, env, rounds=rounds)
+        rows[name] = OfAlgorithm(regret, realised, repr(model), repr(policy))
+    return Computed(block, marks, rows, made_here())
+
+
+def regrets(
+    env: Any,
+    agents: Mapping[str, Any],
+    *,
+    runs: range,
+    rounds: int,
+    marks: np.ndarray,
+    seed: int,
+    jobs: int = 1,
+    tell: Callable[[float], None] = lambda part: None,
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Label -> cumulative regrets (R, P) of the means and of the rewards at the marks (P,).
+
+    agents : label -> a spec or (model, policy), as `simulate` takes them; of a log that is replayed, specs alone
+    """
+    how: Any = dict(runs=runs, rounds=rounds, seed=seed)
+    if isinstance(env, ReplayedLog):
+        return replaying.play(env, agents, marks=marks, tell=tell, **how)
+    there = {label: what for label, what in agents.items() if is_other(what)}
+    here = {label: what for label, what in agents.items() if label not in there}
+    share = len(here) / len(agents)
+    of_agents: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    if here:
+        told: Any = dict(record=marks.tolist(), jobs=jobs, on_progress=lambda done, total: tell(share * done / total))
+        results = simulate(env, here, **told, **how)
+        of_agents |= dict(zip(here, zip(results.regret, results.realised, strict=True), strict=True))
+    if there:
+        of_agents |= elsewhere.play(env, there, marks=marks, tell=lambda part: tell(share + (1 - share) * part), **how)
+    return of_agents
 
 
 def keep(store: Store, computed: Computed) -> None:

@@ -98,6 +98,8 @@ def translations(figure: Figure, kind: str) -> Mapping[str, str]:
 
 def _base(figure: Figure, spec: Spec) -> str:
     usual = spec.origin.name if isinstance(spec.origin, UserPart) else PAPER.get(spec.name, spec.name)
+    if spec.origin is None and spec.name not in ALGORITHMS:  # as stored: of another library, or of Python alone
+        return usual
     return spec.algorithm.label.get(figure.drawn or figure.name, usual).removesuffix(" (ours)")
 
 
