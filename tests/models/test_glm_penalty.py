@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize
 
 import dither
+from dither import testing
 from dither.base import trees
 from dither.models import GLM, Disjoint, penalty
 from dither.models.glm import learn
@@ -289,3 +290,10 @@ def test_other_words_than_auto_are_refused():
         GLM(lam="own")
     with pytest.raises((ValueError, TypeError), match="ridge"):
         GLM(ridge="auto")
+
+
+@pytest.mark.parametrize("how", [{}, {"solver": "counts"}, {"solver": "online"}, {"slots": 3}])
+def test_it_keeps_the_rules_of_models(how):
+    """But that of the order, since λ is of what came first. Seen red with one array for two parts of the rule."""
+    model = Disjoint(GLM(lam="auto"), how["slots"]) if "slots" in how else GLM(lam="auto", **how)
+    testing.check_model(model, expected_failed_checks={"order": "λ is of the first rows"})

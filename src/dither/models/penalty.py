@@ -39,8 +39,7 @@ def check(name: str, value: Any) -> None:
 
 def init(like: Array) -> Rule:
     """Before the first row; like (..., d)."""
-    xp, zeros = arrays.namespace(like), arrays.blank(like)
-    return Rule(xp.full_like(zeros, FIRST), zeros, zeros)
+    return Rule(arrays.blank(like) + FIRST, arrays.blank(like), arrays.blank(like))
 
 
 def advanced(rule: Rule, X: Array, weight: Array | None = None) -> Rule:
