@@ -100,10 +100,8 @@ def settings(algorithm: Algorithm) -> Iterator[tuple[str, Any, Any]]:
 def parameters(algorithm: Algorithm) -> dict[str, tuple[list[Any], str]]:
     """Setting -> the types that it may have, and its default as it is written."""
     kinds: dict[str, tuple[list[Any], str]] = {}
-    of_preset = algorithm.presets["default"]
-    computed = of_preset(2, {}) if callable(of_preset) else {}
     for name, kind, default in settings(algorithm):
-        plain = isinstance(default, (int, float, str, type(None))) and name not in computed
+        plain = isinstance(default, (int, float, str, type(None)))
         each, _ = kinds.setdefault(name, ([], f" = {quoted(default) if plain else '...'}"))
         parts = typing.get_args(kind) if typing.get_origin(kind) in UNION else (kind,)
         each += [part for part in parts if part not in each]

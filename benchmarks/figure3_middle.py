@@ -144,7 +144,7 @@ def agents(setting: Setting) -> dict[str, Spec]:
     found = {}
     for label, name in LEGEND.items():
         (spec,) = specs(name)
-        given = {"lam": setting.lam} if name != "OFUGLB-e" else {}
+        given = {"preset": "paper"} | ({"lam": setting.lam} if name != "OFUGLB-e" else {})
         given |= {
             k: v for k, v in setting.more.items() if k == "preset" or k in spec.algorithm.__signature__.parameters
         }

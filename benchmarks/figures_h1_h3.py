@@ -47,7 +47,7 @@ class Variant:
 
     contexts: int | None  # the number of fixed sets of arms; None: new arms in each round
     norm: float  # ‖θ*‖
-    preset: str = "default"
+    preset: str = "paper"
     S: float | None = None  # in the radius of LinUCB and RandLinUCB; None: that of the preset
     told: bool = True  # whether σ is told
     lam: float | None = None  # λ; None: that of the preset
@@ -55,7 +55,8 @@ class Variant:
     @property
     def name(self) -> str:
         """What it is, in words."""
-        parts = ["new arms" if self.contexts is None else "one set", f"‖θ*‖ = {self.norm:g}", self.preset]
+        parts = ["new arms" if self.contexts is None else "one set", f"‖θ*‖ = {self.norm:g}"]
+        parts += ["default" if self.preset == "paper" else self.preset]  # what the record calls it
         parts += [] if self.S is None else [f"S = {self.S:g}"]
         parts += [] if self.told else ["σ not told"]
         return ", ".join(parts + ([] if self.lam is None else [f"λ = {self.lam:g}"]))

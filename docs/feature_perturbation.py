@@ -38,7 +38,7 @@ class Numbers(NamedTuple):
 def numbers() -> Numbers:
     """A bandit of 6 unit arms after 12 rewards, and the simulation."""
     rng = np.random.default_rng(181)
-    theta, bandit = rng.normal(size=4) / 2, dither.LinFP(dim=4, lam=1.0, seed=181)
+    theta, bandit = rng.normal(size=4) / 2, dither.LinFP(dim=4, lam=1.0, preset="paper", seed=181)
     X = rng.normal(size=(6, 4))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     for _ in range(12):
@@ -47,7 +47,8 @@ def numbers() -> Numbers:
     *_, last = (bandit.choose(X) for _ in range(8))  # its z lies far from where the lines cross, so one sees who wins
     lines = bandit.explain(X, last.z)
     env = dither.envs.Linear(dim=10, arms=100, contexts=1)
-    return Numbers(lines, dither.simulate(env, ALGORITHMS, runs=RUNS, rounds=ROUNDS, seed=0))
+    algorithms = {name: f"{name}:preset=paper" for name in ALGORITHMS}  # as in the paper's figures
+    return Numbers(lines, dither.simulate(env, algorithms, runs=RUNS, rounds=ROUNDS, seed=0))
 
 
 def described(found: Numbers) -> dict[str, Any]:

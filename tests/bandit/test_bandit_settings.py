@@ -90,11 +90,11 @@ def test_help_shows_every_setting(name):
     parameters = inspect.signature(algorithm).parameters
     assert next(iter(parameters)) == ("model" if name == "FP" else "dim")  # FP(model, dim=...) takes any
     assert "dim" in parameters
-    of_preset = callable(algorithm.presets["default"])  # lam is then what it makes of the dimension
-    assert parameters["lam"].default == (1e-4 if of_preset else ALL[name][0].lam)  # seen red: the class's own for both
+    assert parameters["lam"].default == ALL[name][0].lam  # seen red: the class's own, for presets that are functions
     assert {"seed", "preset", "floor", "disjoint", "diagonal", "monte_carlo"} <= set(parameters)
     if name in ("LinFP", "LinTS"):
-        assert (parameters["lam"].default, parameters["c"].default) == (1e-4, 1.0)
+        shown = [parameters[key].default for key in ("lam", "centre", "c", "sigma")]
+        assert shown == ["auto", True, 1.0, "auto"]  # seen red: those of the classes, as the preset is a function
     assert algorithm.__doc__.startswith(algorithm.summary)
     assert algorithm.__name__ == algorithm.name == name
     for key, parameter in parameters.items():  # and every setting that it shows it takes

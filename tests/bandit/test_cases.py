@@ -45,7 +45,7 @@ def test_n1_of_its_kind_a_column_in_other_units(lam):
     X = np.array([[1.0, 3.0, 2.0], [2.0, 6.0, 4.0], [-1.0, -3.0, -2.0]] * 40)
     r = np.tile([0.3, 0.1, -0.2], 40)
     at = np.array([[1.0, 3.0, 2.0], [0, 0, 0], [3.0, -1.0, 0.0], [0, 2, -3]])
-    b = dither.LinFP(dim=3, lam=lam, seed=0)
+    b = dither.LinFP(dim=3, lam=lam, sigma=1.0, seed=0)
     for x, y in zip(X, r, strict=True):
         b.update(x, y)
     m, w2 = oracles.exact(X, r, at, lam=lam)
@@ -85,7 +85,7 @@ def test_n3_features_in_units_of_1e8(scale, lam, expected, tolerance, at_once):
 @pytest.mark.parametrize("units", [(1e6, 1e-3), (1e-4, 1e4), (2.0**26, 1.0)])
 def test_n3_of_its_kind_each_column_in_units_of_its_own(units):
     X, r = np.array([x for x, _ in U]) * np.array(units), [float(y) for _, y in U]
-    b = dither.LinFP(dim=2, lam=1.0, seed=0)
+    b = dither.LinFP(dim=2, lam=1.0, sigma=1.0, seed=0)
     b.update(X, r)
     m, w2 = oracles.exact(X, r, A * np.array(units), lam=1.0)
     assert_allclose(b.propensities(A * np.array(units)), oracles.line_mass(m, np.sqrt(w2)), rtol=0, atol=1e-6)
@@ -128,7 +128,8 @@ def test_n4_zero_arms_are_one_arm(name):
 
 @every("zero arm")
 def test_n4_a_zero_arm_teaches_nothing(name):
-    b, twin = (dither.ALGORITHMS[name](dim=2, seed=0) for _ in range(2))
+    """Of θ: where a model finds the scale of rewards, that one is learnt from its reward too."""
+    b, twin = (dither.ALGORITHMS[name](dim=2, seed=0, preset="paper") for _ in range(2))
     for one in (b, twin):
         one.update([1, 2], 0.3)
     X = [[0, 0], [1, 0], [0, 2]]

@@ -34,7 +34,7 @@ def rows(n, slots, seed=0):
 @pytest.mark.parametrize("name", SLOTTED)
 def test_a_bandit_that_grew_is_one_that_was_made_with_as_many_slots(name):
     algorithm = dither.ALGORITHMS[name]
-    small, large = (algorithm(dim=3, disjoint=k, seed=0) for k in (2, 5))
+    small, large = (algorithm(dim=3, disjoint=k, seed=0, preset="paper") for k in (2, 5))
     before = rows(150, 2)  # longer than the first room for a history
     taught(small, before, 2)
     taught(large, before, 2)
@@ -58,8 +58,27 @@ def test_a_bandit_that_grew_is_one_that_was_made_with_as_many_slots(name):
         assert_array_equal(*p)
 
 
+@pytest.mark.parametrize("name", SLOTTED)
+def test_with_its_own_scale_it_is_the_same_but_for_rounding(name):
+    """What all slots share is summed over them, and λ changes the factors of those there are."""
+    small, large = (dither.ALGORITHMS[name](dim=3, disjoint=k, seed=0) for k in (2, 5))
+    for bandit in (small, large):
+        taught(bandit, rows(150, 2), 2)
+    small.grow(5)
+    for bandit in (small, large):
+        taught(bandit, rows(20, 5, seed=1), 5)
+    x = [0.3, -0.2, 0.5]
+    for ability in {"mean", "width"} & small.model.abilities:
+        assert_allclose(getattr(small, ability)(x), getattr(large, ability)(x), rtol=1e-9)
+    if small.model.abilities & {"error_width"}:
+        assert_allclose([small.lam], [large.lam], rtol=1e-12)
+    if getattr(small.policy, "sigma", 1.0) == "auto":
+        assert_allclose(small.sigma, large.sigma, rtol=1e-9)
+    # seen red: slots that came later without what all slots know
+
+
 def test_new_slots_have_learnt_nothing_and_old_ones_nothing_new():
-    bandit = dither.LinFP(dim=3, disjoint=2, lam=0.5, seed=0)
+    bandit = dither.LinFP(dim=3, disjoint=2, lam=0.5, preset="paper", seed=0)
     taught(bandit, rows(30, 2), 2)
     theta = bandit.theta
     bandit.grow(4)

@@ -231,14 +231,14 @@ def test_reproduce(dither, data, tmp_path):
     assert ends["mushroom", "DeepFP"] != ends["mushroom, unit length", "DeepFP"]
     for text in ("mean ± standard error", " ours ", " sd ", "each run", "ε-greedy is told the horizon"):
         assert text in " ".join(out.split())
-    assert re.search(r"DeepFP +default", out)
+    assert re.search(r"DeepFP +paper", out)
     html = report.write(tmp_path, tmp_path / "report.html").read_text("utf-8")
     for text in (
         "Every run",
         "the number behind ± is the standard error of the mean",
         'ours ± <abbr title="standard error of the mean over the runs">se</abbr>',
         ">sd</abbr></th>",
-        "<td>default</td>",
+        "<td>paper</td>",
         "preprocessing paper",
     ):
         assert text in html

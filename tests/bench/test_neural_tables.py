@@ -38,7 +38,7 @@ def test_values_have_the_sd_the_preset_and_every_run():
     table = tables.values(SMALL, curves(LAST, early=EARLY)).rows_by_key("algorithm", named=True, unique=True)
     fp, ucb = table["DeepFP"], table[GUESSED[0]]
     assert (fp["each"], ucb["each"]) == ("30 20 40 400* 25", "90 100 95 90 105")
-    assert (fp["preset"], ucb["preset"]) == ("default", "as_run")
+    assert (fp["preset"], ucb["preset"]) == ("paper", "as_run")
     assert (fp["regret"], fp["median"], ucb["median"]) == (103.0, 30.0, 95.0)
     assert fp["sd"] == pytest.approx(166.2, abs=0.1)  # √(((73² + 83² + 63² + 297² + 78²)/4)
     assert fp["se"] == pytest.approx(fp["sd"] / np.sqrt(5))

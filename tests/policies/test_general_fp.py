@@ -20,10 +20,10 @@ def test_it_makes_a_model_of_what_it_is_given():
         return X[:, 0]
 
     kinds = [
-        (dither.FP(3), Ridge()),
-        (dither.FP(dim=3, lam=0.2), Ridge(0.2)),
-        (dither.FP(dim=3, diagonal=True), Diagonal()),
-        (dither.FP(dim=3, disjoint=2), Disjoint(Ridge(), 2)),
+        (dither.FP(3), Ridge("auto", centre=True)),
+        (dither.FP(dim=3, lam=0.2), Ridge(0.2, centre=True)),
+        (dither.FP(dim=3, diagonal=True), Diagonal("auto", centre=True)),
+        (dither.FP(dim=3, disjoint=2, preset="paper"), Disjoint(Ridge(), 2)),
         (dither.FP(f, dim=3), Fixed(f)),
         (dither.FP(f, dim=3, disjoint=2, encode="index"), Fixed(f, slots=2, encode="index")),
         (dither.FP(model=f, dim=3), Fixed(f)),
@@ -76,10 +76,11 @@ def test_it_stands_in_the_table(preset):
     algorithm = dither.ALGORITHMS["FP"]
     assert algorithm is dither.FP
     b = algorithm(dim=3, seed=0, preset=preset)
-    assert b.model == Ridge()
+    ridge = Ridge("auto", centre=True) if preset == "default" else Ridge()
+    assert b.model == ridge
     assert algorithm.needs == ("mean", "mean_at")
     assert Spec.parse(f"FP:Sigma=constant,c=0.2,preset={preset}").configure(3, disjoint=2, facts={}) == (
-        Disjoint(Ridge(), 2),
+        Disjoint(ridge, 2),
         General("constant", c=0.2),
     )
     assert list(inspect.signature(dither.FP).parameters)[:2] == ["model", "dim"]

@@ -108,7 +108,7 @@ def test_at_theta_zero_the_widest_arm_or_the_narrowest(form):
 @pytest.mark.parametrize("form", ["scalar", "vector"])
 @pytest.mark.parametrize("disjoint", [None, 3])
 def test_ball_noise_follows_its_law(form, disjoint):
-    b = dither.LinFP(dim=2, lam=1.0, noise=noise.Ball(), form=form, seed=0, disjoint=disjoint)
+    b = dither.LinFP(dim=2, lam=1.0, sigma=1.0, noise=noise.Ball(), form=form, seed=0, disjoint=disjoint)
     x = np.array([1.0, 0.4])
     for arm, r in ((0, 1.0), (1, 0.2), (1, 0.6)):
         b.update(x + arm, r, **({} if disjoint is None else {"arm": arm}))

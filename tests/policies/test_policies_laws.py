@@ -152,11 +152,11 @@ def test_presets_are_what_the_methods_papers_say():
         b = dither.ALGORITHMS[name](dim=7, **settings)
         return b.model, b.policy
 
-    assert build("LinFP") == (Ridge(1e-4), FeaturePerturbation(c=1.0))
+    assert build("LinFP", preset="paper") == (Ridge(1e-4), FeaturePerturbation(c=1.0))
     assert build("LinFP", preset="own_paper") == (Ridge(7.0), FeaturePerturbation(c="theory"))
     assert build("LinTS", preset="own_paper") == (Ridge(1.0), ThompsonSampling(c="anytime"))
     assert build("LinTS", preset="as_run", sigma=0.5) == (Ridge(0.25e-4), ThompsonSampling(sigma=0.5))
-    assert build("LinPHE") == (Ridge(1e-4), PerturbedHistory(a=1.0))
+    assert build("LinPHE", preset="paper") == (Ridge(1e-4), PerturbedHistory(a=1.0))
     assert build("LinPHE", preset="own_paper")[1] == PseudoRewards(a=2.0, inflate=True, forced=False, jitter=0.0)
     assert build("LinPHE", preset="as_run")[1] == PseudoRewards(a=0.5, inflate=False, forced=True, jitter=1e-6)
     assert build("LinUCB", preset="own_paper") == (Ridge(1.0), UCB(radius="oful"))
@@ -176,13 +176,13 @@ def test_a_model_that_lacks_an_ability_is_named(name):
 
 @every("slots")
 def test_slots_are_arms_that_are_block_vectors(name):
-    b = dither.ALGORITHMS[name](dim=2, disjoint=3, seed=0)
+    b = dither.ALGORITHMS[name](dim=2, disjoint=3, seed=0, preset="paper")  # no centre, which slots alone have
     for k in range(6):
         b.update([1.0, k], 0.1 * k, arm=k % 3)
     x = np.array([1.0, 0.5])
     p, (found, n) = ask(b, x), shares(b, x)
     assert name in SPENT or oracles.agree(found, p, n=n, se=slack(b, p))
-    whole = dither.ALGORITHMS[name](dim=6, seed=0)
+    whole = dither.ALGORITHMS[name](dim=6, seed=0, preset="paper")
     for k in range(6):
         row = np.zeros((3, 2))
         row[k % 3] = [1.0, k]

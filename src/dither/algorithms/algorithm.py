@@ -1,9 +1,10 @@
 """An algorithm by name: a model class, a policy class and presets, which construct a bandit together."""
 
+import contextlib
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from dither import models, policies
 from dither.bandit import saving
@@ -13,7 +14,8 @@ from dither.deciding.baseline import Baseline
 from dither.features import Features
 from dither.features.encoder import checked
 
-PRESETS = ("default", "as_run", "own_paper")
+PRESETS = ("default", "paper", "as_run", "own_paper")
+FORMER = ("paper",)  # presets that were the default once: ledgers have bandits that were made by them
 UNSTATED = "not stated"
 OF_BANDIT = ("dim", "seed", "floor", "monte_carlo", "features", "baseline")  # what an algorithm passes on to its bandit
 CHANCE: dict[Any, tuple[str, str]] = {  # policy -> where chance enters, and what is known of the choice probabilities
@@ -41,6 +43,7 @@ CHANCE: dict[Any, tuple[str, str]] = {  # policy -> where chance enters, and wha
 }
 PERTURBS, PROPENSITY = ((*dict.fromkeys(words), UNSTATED) for words in zip(*CHANCE.values(), strict=True))
 Values = Mapping[str, Any]
+T = TypeVar("T")
 Preset = Values | Callable[[int, Values], Values]  # settings; or (dimension of θ, what the user set) -> settings
 
 
@@ -69,7 +72,9 @@ class Algorithm:
     Settings are the fields of its model and of its policy, and these:
     disjoint : K slots for one shared context, instead of arms with features of their own
     diagonal : keep only the diagonal of V (for d above some thousands)
-    preset : "default", "as_run" or "own_paper"; settings that are passed win over it
+    preset : "default", for decisions on data as they come; "paper", for this library's runs of the paper's figures;
+        "as_run", for the code that the paper's curves follow; "own_paper", for the paper of the method itself. Settings
+        that are passed win over it
     seed, floor, monte_carlo : as for `Bandit`
     features : as for `Bandit`; dim is their number of columns then
     baseline : as for `Bandit`
@@ -98,7 +103,8 @@ class Algorithm:
         summary, source, bound : texts; bound is the known regret bound, without logarithms
         perturbs : where chance enters, one of `PERTURBS`
         propensity : what is known of the choice probabilities, one of `PROPENSITY`
-        presets : name -> settings that differ from the defaults of the two classes; policy_of : name -> another policy
+        presets : name -> settings that differ from the defaults of the two classes; policy_of : name -> another policy.
+            Where "paper" is not among them, it is "default"
         told : facts of a simulated environment that it may know: horizon, sigma, S
         labels : figure of the paper -> what it is called there
 
@@ -110,8 +116,8 @@ class Algorithm:
         errors.one_of(f"propensity of {name}", self.propensity, PROPENSITY)
         self.name, self.policy, self.summary, self.model = name, policy, summary, model
         self.source, self.bound = source, bound
-        self.presets: dict[str, Preset] = {preset: {} for preset in PRESETS} | dict(presets or {})
-        self.policy_of = dict(policy_of or {})
+        self.presets: dict[str, Preset] = {preset: {} for preset in PRESETS} | _with_paper(presets or {})
+        self.policy_of = _with_paper(policy_of or {})
         self.told = dict(told) if isinstance(told, Mapping) else dict.fromkeys(told, lambda fact: fact)
         self.label = Labels(name, labels or {})
         saving.know(model, policy, *self.policy_of.values())
@@ -143,7 +149,17 @@ class Algorithm:
         kind: dict[str, Any] = dict(preset=preset, disjoint=disjoint, diagonal=diagonal)
         model, policy = self._configured(dim, settings, of_bandit=OF_BANDIT, **kind)
         more: dict[str, Any] = dict(floor=floor, monte_carlo=monte_carlo, features=features, baseline=baseline)
-        return Bandit(model, policy, dim=dim, seed=seed, **more)
+        bandit = Bandit(model, policy, dim=dim, seed=seed, **more)
+        if preset == "default":
+            bandit.formerly = tuple(self._formerly(dim, settings, disjoint=disjoint, diagonal=diagonal))
+        return bandit
+
+    def _formerly(self, dim: int, settings: dict[str, Any], **kind: Any) -> Iterator[tuple[Any, Any]]:
+        """The model and the policy that the same call made when the default was another preset (`FORMER`)."""
+        for preset in FORMER:
+            if self.presets[preset] != self.presets["default"]:
+                with contextlib.suppress(TypeError, ValueError):  # settings that go with today's default alone
+                    yield self._configured(dim, settings, preset=preset, **kind)
 
     def __repr__(self) -> str:
         return f"dither.{self.identifier}"
@@ -183,9 +199,8 @@ class Algorithm:
         errors.among("preset", preset, self.presets)
         errors.at_least("disjoint, the number of slots,", disjoint, 1, or_none=True)
         errors.true_or_false("diagonal", diagonal)
-        of_preset = self.presets[preset]
         ambient = dim * (disjoint or 1)
-        settings = {**(of_preset(ambient, settings) if callable(of_preset) else of_preset), **settings}
+        settings = {**of_preset(self.presets[preset], ambient, settings), **settings}
         recipe = self.recipe(settings, disjoint=disjoint, diagonal=diagonal)
         policy_class = self.policy_of.get(preset, self.policy)
         of_policy = fields(policy_class)
@@ -212,10 +227,33 @@ class Algorithm:
         return setting in fields(self.policy_of.get(preset, self.policy)) | fields(self.model)
 
 
+def of_preset(preset: Preset, dim: int, settings: Values) -> Values:
+    """The settings of a preset for θ of this dimension, beside those that the user set."""
+    return preset(dim, settings) if callable(preset) else preset
+
+
+def of_any_dim(preset: Preset, settings: Values) -> Values:
+    """The same, without those that depend on the dimension."""
+    one, two = (of_preset(preset, dim, settings) for dim in (1, 2))
+    return {name: value for name, value in one.items() if name in two and two[name] == value}
+
+
+def _with_paper(presets: Mapping[str, T]) -> dict[str, T]:
+    """The presets, of which "paper" is the default where it is not there."""
+    paper = {"paper": presets["default"]} if "default" in presets else {}
+    return paper | dict(presets)
+
+
 def fields(configuration: Any) -> dict[str, Any]:
     """The names of the settings of a dataclass, and their types; {} for anything else."""
     of = dataclasses.fields(configuration) if dataclasses.is_dataclass(configuration) else ()
     return {field.name: field.type for field in of}
+
+
+def defaults(configuration: Any) -> dict[str, Any]:
+    """The names of the settings of a dataclass, and their defaults; {} for anything else."""
+    of = dataclasses.fields(configuration) if dataclasses.is_dataclass(configuration) else ()
+    return {field.name: field.default for field in of}
 
 
 def _slotted(model: Any, disjoint: int | None) -> Any:
@@ -241,8 +279,7 @@ def _signature(model: Any, policy: Any, presets: Mapping[str, Preset]) -> inspec
             f"{model.__name__} and {policy.__name__} would have two settings of one name, {', '.join(twice)}: call the "
             f"field of yours otherwise ({', '.join(SHARED)} are taken too)"
         )
-    of_preset = presets["default"]
-    values = {} if callable(of_preset) else of_preset
+    values = of_any_dim(presets["default"], {})
     dim, *shared = SHARED.values()
     of_kinds = [
         inspect.Parameter(f.name, dim.KEYWORD_ONLY, default=values.get(f.name, f.default), annotation=f.type)

@@ -13,7 +13,7 @@ import numbers
 from typing import Any
 
 from dither import policies
-from dither.algorithms.algorithm import Algorithm, Recipe, fields
+from dither.algorithms.algorithm import Algorithm, Recipe, Values, fields
 from dither.bandit.bandit import Bandit
 from dither.models import adapting
 from dither.models.regressor import Fixed, Regressor
@@ -84,10 +84,16 @@ def _signature(algorithm: Algorithm) -> inspect.Signature:
     return inspect.Signature([first, *rest], return_annotation=Bandit)
 
 
+def _of_ridge(dim: int, settings: Values) -> Values:
+    """The default: as for other linear algorithms, where no model is given."""
+    return {"lam": "auto", "centre": True} if settings.get("model") is None else {}
+
+
 FP = General(
     "FP",
     policies.GeneralFeaturePerturbation,
     summary="Feature perturbation in any class of functions (paper, Algorithm C.1), on a model of your own.",
     source="Yi, Oh 2025",
+    presets={"default": _of_ridge, "paper": {}},
 )
 FP.__signature__ = _signature(FP)

@@ -3,17 +3,17 @@
 import ast
 import dataclasses
 from collections.abc import Hashable, Mapping
-from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from dither.algorithms import alone, grids
-from dither.algorithms.algorithm import Algorithm, fields
+from dither.algorithms.algorithm import Algorithm, defaults, fields, of_any_dim
 from dither.algorithms.table import BUILT_IN, find
 from dither.base import errors, parts
 from dither.base.parts import UserPart
 
+NAMES = frozenset(algorithm.name for algorithm in BUILT_IN)
 OF_THE_CALLER = ("dim", "disjoint", "seed", "floor", "monte_carlo")  # settings that no text has
 
 
@@ -29,7 +29,7 @@ class Spec:
     settings: tuple[tuple[str, Any], ...] = ()  # in sorted order
     preset: str = "default"
     # Of the user's own: where it is, or the algorithm itself.
-    origin: UserPart | Algorithm | None = field(default=None, compare=False, repr=False)
+    origin: UserPart | Algorithm | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> "Spec":
@@ -69,7 +69,7 @@ class Spec:
         algorithm = alone.algorithm(kind, name=getattr(kind, "__name__", repr(kind)))
         if algorithm in BUILT_IN:
             return cls(algorithm.name)
-        if algorithm.name in (one.name for one in BUILT_IN):
+        if algorithm.name in NAMES:
             raise ValueError(f"{algorithm.name} is an algorithm of this library: give yours another name")
         return cls(algorithm.name, _differing(thing), origin=algorithm)
 
@@ -85,6 +85,11 @@ class Spec:
         texts = [f"{k}={_written(v)}" for k, v in self.settings]
         texts += [f"preset={self.preset}"] if self.preset != "default" else []
         return name + (":" + ",".join(texts) if texts else "")
+
+    @property
+    def built_in(self) -> bool:
+        """Whether this library has it; known of what is stored, too, when the code of others is gone."""
+        return self.origin is None and self.name in NAMES
 
     @property
     def algorithm(self) -> Algorithm:
@@ -111,10 +116,12 @@ class Spec:
         """Its value of a setting: the one that is set, or else that of its preset, or else the default."""
         if setting == "preset":
             return self.preset
-        parameter = self.algorithm.__signature__.parameters.get(setting)
-        preset = self.algorithm.presets.get(self.preset, {})
-        default = (preset if isinstance(preset, Mapping) else {}).get(setting, parameter.default if parameter else None)
-        return dict(self.settings).get(setting, default)
+        algorithm, settings = self.algorithm, dict(self.settings)
+        every: dict[str, Any] = {name: shown.default for name, shown in algorithm.__signature__.parameters.items()}
+        for kind in (algorithm.model, algorithm.policy_of.get(self.preset, algorithm.policy)):
+            every |= defaults(kind)
+        every |= dict(of_any_dim(algorithm.presets.get(self.preset, {}), settings)) | settings
+        return every.get(setting)
 
     def told(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Its settings, and those facts of the environment that the algorithm is told and that are not set."""

@@ -1,7 +1,8 @@
 """`ALGORITHMS`: one dict, name -> constructor. The CLI, the docs, the tests and the errors' near matches all read it.
 
-There are three presets: the default, the code that the paper's curves follow ("as_run"), and the method's own paper
-("own_paper"). A preset has only the settings that differ. All others are the defaults of the policy or of the model.
+There are four presets: the default; this library's runs of the paper's figures ("paper"); the code that the paper's
+curves follow ("as_run"); and the method's own paper ("own_paper"). A preset has only the settings that differ. All
+others are the defaults of the policy or of the model.
 Bounds are those of the paper's Table A.1; for linear models, those of its text.
 """
 
@@ -17,6 +18,29 @@ from dither.base import errors
 LINEAR = dict.fromkeys(("fig3-linear", "h1", "h2"), "GLM-FP (ours)") | {"h3": "LinFP (ours)"}
 LOGISTIC = ("fig3-logistic", "h4", "h5")
 GREEK = "ε-Greedy"
+
+
+# The default where it is not that of the classes. λ follows from the first rows, and means are about the mean of the
+# rewards where slots have a constant column. Exploration finds its own scale (docs/decisions.md) where none is set.
+DATA = {"lam": "auto", "centre": True}
+OWN = {"sigma": "auto"}
+BONUS = {"beta", "radius", "sigma", "S", "Lam", "sigma_again", "kappa", "gram"}  # of UCB and RandUCB; horizon is told
+
+
+def _scaled(dim: int, settings: Values) -> Values:
+    """The default of what has a scale c."""
+    return DATA if settings.keys() & {"c", "sigma"} else DATA | OWN
+
+
+def _bonus(dim: int, settings: Values) -> Values:
+    """The default of LinUCB and RandLinUCB: one width, unless something of the bonus is set."""
+    named = {name for name, value in settings.items() if (name, value) != ("sigma", "auto")}
+    return DATA if named & BONUS else DATA | OWN | {"beta": 1.0}
+
+
+def _theorem(dim: int, settings: Values) -> Values:
+    """Theorem 1 of the paper: β_t(δ/4T), and λ = O(d)."""
+    return {"c": "theory", "lam": float(dim)}
 
 
 def _ancestor(dim: int, settings: Values) -> Values:
@@ -71,7 +95,7 @@ _ALL = (
         summary="Linear feature perturbation (paper, Algorithm C.2).",
         source="Yi, Oh 2025",
         bound="d√T",
-        presets={"own_paper": lambda dim, _: {"c": "theory", "lam": float(dim)}},  # Theorem 1: β_t(δ/4T), λ = O(d)
+        presets={"default": _scaled, "paper": {}, "own_paper": _theorem},
         told=("horizon",),
         labels=LINEAR,
     ),
@@ -81,7 +105,7 @@ _ALL = (
         summary="Linear Thompson sampling (Agrawal, Goyal 2013; Abeille, Lazaric 2017).",
         source="Agrawal, Goyal 2013; Abeille, Lazaric 2017",
         bound="d^{3/2}√T/κ",
-        presets={"as_run": _ancestor, "own_paper": {"c": "anytime", "lam": 1.0}},
+        presets={"default": _scaled, "paper": {}, "as_run": _ancestor, "own_paper": {"c": "anytime", "lam": 1.0}},
         told=("horizon",),
     ),
     Algorithm(
@@ -90,7 +114,12 @@ _ALL = (
         summary="Linear perturbed-history exploration (Kveton et al., UAI 2019).",
         source="Kveton, Szepesvári, Ghavamzadeh, Boutilier 2019",
         bound="d√(T log K)",
-        presets={"as_run": {"a": 0.5, "inflate": False, "forced": True, "jitter": 1e-6}, "own_paper": {"a": 2.0}},
+        presets={
+            "default": DATA,
+            "paper": {},
+            "as_run": {"a": 0.5, "inflate": False, "forced": True, "jitter": 1e-6},
+            "own_paper": {"a": 2.0},
+        },
         policy_of={"as_run": policies.PseudoRewards, "own_paper": policies.PseudoRewards},
     ),
     Algorithm(
@@ -100,6 +129,8 @@ _ALL = (
         source="Vaswani, Mehrabian, Durand, Kveton 2020",
         bound="d√T",
         presets={
+            "default": _bonus,
+            "paper": {},
             "as_run": _of_curves,
             "own_paper": {"lam": 1.0},  # one λ, as in β; all else is the default
         },
@@ -111,7 +142,7 @@ _ALL = (
         summary="LinUCB, also known as OFUL (Abbasi-Yadkori, Pál, Szepesvári 2011).",
         source="Abbasi-Yadkori, Pál, Szepesvári 2011",
         bound="d√T",
-        presets={"as_run": _of_curves, "own_paper": {"radius": "oful", "lam": 1.0}},
+        presets={"default": _bonus, "paper": {}, "as_run": _of_curves, "own_paper": {"radius": "oful", "lam": 1.0}},
         told=("horizon",),
     ),
     Algorithm(
@@ -119,7 +150,7 @@ _ALL = (
         policies.EpsGreedy,
         summary="ε-greedy with an annealed ε.",
         source="common practice",
-        presets={"own_paper": {"decay": "text"}},
+        presets={"default": DATA, "paper": {}, "own_paper": {"decay": "text"}},
         told=("horizon",),
         labels=dict.fromkeys(LINEAR, GREEK),
     ),
@@ -128,6 +159,7 @@ _ALL = (
         policies.Greedy,
         summary="No exploration: the arm of the highest mean.",
         source="common practice",
+        presets={"default": DATA, "paper": {}},
     ),
     Algorithm(
         "GLMFP",
@@ -136,7 +168,7 @@ _ALL = (
         source="Yi, Oh 2025",
         bound="d√(κ* T) + d²/κ",
         model=models.GLM,
-        presets={"own_paper": lambda dim, _: {"c": "theory", "lam": float(dim)}},  # Theorem 1: β_t(δ/4T), λ = O(d)
+        presets={"own_paper": _theorem},
         told=("horizon",),
         labels=dict.fromkeys(LOGISTIC, "GLM-FP (ours)"),
     ),
@@ -272,6 +304,7 @@ _ALL = (
         policies.Softmax,
         summary="Boltzmann exploration: the softmax of the predicted rewards.",
         source="common practice",
+        presets={"default": DATA, "paper": {}},
     ),
     Algorithm(
         "SquareCB",
@@ -279,7 +312,7 @@ _ALL = (
         summary="Inverse gap weighting on a ridge regression (Foster, Rakhlin 2020).",
         source="Foster, Rakhlin 2020; Abe, Long 1999",
         bound="√(K T d)",
-        presets={"own_paper": {"gamma": "theory"}},
+        presets={"default": DATA, "paper": {}, "own_paper": {"gamma": "theory"}},
         told=("horizon",),
     ),
 )

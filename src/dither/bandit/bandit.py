@@ -109,6 +109,8 @@ class Bandit:
             adapting.look(self._model, self.state, dim=self.dim)
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
+        # Model and policy that the call of an algorithm that made this made under each earlier default.
+        self.formerly: tuple[tuple[Any, Any], ...] = ()
         self.features = features
         names = None if features is None else checked(features).fits(self.dim, slots=self.slots)
         self.columns = None if names is None else tuple(names)  # (d,) names of the features; None: they go by place

@@ -67,6 +67,13 @@ def table(known: Iterable[type]) -> dict[str, type]:
     return KNOWN | {f":{cls.__name__}": cls for cls in known}
 
 
+def defaults(name: Any) -> dict[str, Any]:
+    """The fields of a class of this library, as `pack` has their defaults: an older file lacks those that are newer."""
+    cls = KNOWN.get(name) if isinstance(name, str) else None
+    of = dataclasses.fields(cls) if cls is not None and _of_library(cls) and dataclasses.is_dataclass(cls) else ()
+    return {f.name: pack(f.default) for f in of if f.default is not dataclasses.MISSING}
+
+
 def _name(cls: type) -> str:
     """What a file calls a class: NAME if it is of this library, else MODULE:NAME, as two modules may have one name."""
     return cls.__name__ if _of_library(cls) else f"{cls.__module__}:{cls.__name__}"

@@ -69,11 +69,13 @@ def opened(
 
     Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and none is passed.
     """
-    created = settling.bandit(ledger, acting, grows=catalogue is not None)
+    created, acting = settling.bandit(ledger, acting, grows=catalogue is not None)
     learner = Learner(ledger, pace, load)
-    if others.shadow is not None:
-        settling.fits(others.shadow, learner)
-        settling.shadow(ledger, others.shadow, learns=others.learns)
+    shadow = others.shadow
+    if shadow is not None:
+        settling.fits(shadow, learner)
+        if not settling.shadow(ledger, shadow, learns=others.learns):
+            shadow = None
         ledger.look()  # its features have the names of the shadow, where they had none
         learner.follow(replay=True)
     keeper = _catalogue(ledger, learner, catalogue)
@@ -83,10 +85,10 @@ def opened(
         acting.reseed()
     ledger.columns(acting.columns)
     rule, arms = others.rule, None if keeper is None else keeper.catalogue
-    decider = Decider(acting, ledger, learner, rule=rule, shadow=others.shadow, catalogue=arms, kept=kept)
+    decider = Decider(acting, ledger, learner, rule=rule, shadow=shadow, catalogue=arms, kept=kept)
     spending = turns.budgets_of(ledger, budgets)
     in_turn = turns.Turns(ledger, decider, spending, learner.replay(0).bandit.kept)
-    in_turn.fits(store=kept.store, shadows=[others.shadow, learner.stands.shadow], rule=rule is not None)
+    in_turn.fits(store=kept.store, shadows=[shadow, learner.stands.shadow], rule=rule is not None)
     return Parts(learner, keeper, decider, in_turn)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dither.bandit import saving
 from dither.bandit.bandit import Bandit
@@ -14,8 +14,15 @@ from dither.log.database import keeping, lessons
 _SAME = ("model", "policy", "features", "dim", "floor", "monte_carlo", "baseline")  # in headers of two equal bandits
 
 
-def bandit(ledger: Ledger, acting: Bandit | None, *, grows: bool) -> bool:
-    """Give a new ledger its bandit, or compare the one that it has with this one; -> whether the ledger was new.
+class Settled(NamedTuple):
+    """What came of the bandit that was passed."""
+
+    created: bool  # the ledger was new, and has it
+    acting: Bandit | None  # None: none was passed, or the same call made the ledger's under an earlier default
+
+
+def bandit(ledger: Ledger, acting: Bandit | None, *, grows: bool) -> Settled:
+    """Give a new ledger its bandit, or compare the one that it has with this one.
 
     grows : whether there is a catalogue, with which the slots of the bandit grow
 
@@ -26,16 +33,16 @@ def bandit(ledger: Ledger, acting: Bandit | None, *, grows: bool) -> bool:
         lessons.hold(connection)
         first = keeping.data(connection, BEGAN)
         if first is not None:
-            if acting is not None:
-                _same(acting, first, where)
-            return False
+            if acting is not None and not _same(acting, first, where):
+                acting = None
+            return Settled(False, acting)
         if acting is None:
             raise ValueError(f"the ledger in {where} has no bandit yet: Live(home, bandit=...)")
         keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
         encoder = None if acting.features is None else acting.features.fingerprint
         facts = keeping.settle(connection, names=acting.columns, encoded_by=encoder)
         _takes(acting, encoder, facts, where, grows=grows)
-        return True
+        return Settled(True, acting)
 
 
 def _takes(acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where: str, *, grows: bool) -> None:
@@ -63,18 +70,19 @@ def _takes(acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where:
         )
 
 
-def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> None:
-    """Give a ledger without a shadow this one, or compare the one that it has.
+def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> bool:
+    """Give a ledger without a shadow this one, or compare the one that it has; -> whether they have the same settings.
 
-    Raises ValueError where the ledger has another shadow.
+    They do not where the same call made the ledger's under an earlier default. Raises ValueError where the ledger has
+    another shadow.
     """
     with ledger.holding() as connection:
         lessons.hold(connection)
         facts = shadow_of(connection)
         if facts.first is None:
             put_shadow(connection, judged, learns=learns)
-            return
-        odd = _differs(judged, facts.first)
+            return True
+        odd, today = _differs(judged, facts.first)
         if not odd and facts.learns != learns:
             odd = f"shadow_learns is {facts.learns} there"
         if odd:
@@ -83,6 +91,7 @@ def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> None:
                 f"in its place: dither.Live(home).replace_shadow(shadow)"
             )
         keeping.settle(connection, names=judged.columns)
+        return today
 
 
 def put_shadow(connection: Any, judged: Bandit | None, *, learns: bool) -> None:
@@ -117,9 +126,13 @@ def fits(shadow: Bandit, learner: Learner) -> None:
         now.features.check(shadow.features, what="the shadow's features", whose="the bandit")
 
 
-def _same(acting: Bandit, data: bytes, where: str) -> None:
-    """Raise ValueError unless the bandit is the one with which the ledger began."""
-    if odd := _differs(acting, data):
+def _same(acting: Bandit, data: bytes, where: str) -> bool:
+    """Raise ValueError unless the bandit is the one with which the ledger began; -> whether the settings are the same.
+
+    They are not where the same call made the ledger's bandit under an earlier default.
+    """
+    odd, today = _differs(acting, data)
+    if odd:
         raise ValueError(
             f"the ledger in {where} is that of another bandit: {odd}. Leave bandit= out, or begin a new ledger and "
             f"take over the old one's export"
@@ -130,18 +143,35 @@ def _same(acting: Bandit, data: bytes, where: str) -> None:
             f"bandit= has learnt {acting.observations} rewards by itself, and the ledger in {where} began with a "
             f"bandit that had learnt {first}: pass a bandit as it began, or leave bandit= out"
         )
+    return today
 
 
-def _differs(passed: Bandit, data: bytes) -> str:
-    """The first setting in which a bandit is another one than that of a file, in words; "": none."""
-    header = json.loads(json.dumps(saving.from_bytes(passed.to_bytes()).header))
-    first = saving.from_bytes(data).header
-    for name in _SAME:
-        if _fixed(header.get(name)) != _fixed(first.get(name)):
-            return f"{name} is {first.get(name)!r} there and {header.get(name)!r} in what was passed"
-    return ""
+def _differs(passed: Bandit, data: bytes) -> tuple[str, bool]:
+    """Where a bandit is another one than that of a file, in words, "": nowhere; and what `_same` answers.
+
+    The words are about the default, today's or an earlier one, under which it differs least.
+    """
+    header, first = _read(saving.from_bytes(passed.to_bytes()).header), saving.from_bytes(data).header
+    parts = [{"model": saving.pack(model), "policy": saving.pack(policy)} for model, policy in passed.formerly]
+    headers = [header, *(header | _read(part) for part in parts)]
+    least = min(headers, key=lambda one: len(_differing(one, first)))
+    odd = (f"{n} is {first.get(n)!r} there and {least.get(n)!r} in what was passed" for n in _differing(least, first))
+    return next(odd, ""), least is header
+
+
+def _read(header: dict[str, Any]) -> dict[str, Any]:
+    """A header as it is read from a file."""
+    return dict(json.loads(json.dumps(header)))
+
+
+def _differing(header: Mapping[str, Any], first: Mapping[str, Any]) -> list[str]:
+    """The settings in which a header is another one than that of a ledger."""
+    return [name for name in _SAME if _fixed(header.get(name)) != _fixed(first.get(name))]
 
 
 def _fixed(described: Any) -> Any:
-    """A setting without the number of slots, which grows."""
-    return {k: v for k, v in described.items() if k != "slots"} if isinstance(described, dict) else described
+    """A setting without the number of slots, which grows. Fields that older files lack have their defaults."""
+    if not isinstance(described, dict):
+        return described
+    whole = saving.defaults(described.get("class")) | described
+    return {k: _fixed(v) for k, v in whole.items() if k != "slots"}

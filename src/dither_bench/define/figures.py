@@ -1,5 +1,6 @@
 """The figures as data. `FIGURES` has them all; `select` makes a smaller figure of one. Nothing here runs anything."""
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -13,8 +14,11 @@ from dither.deciding import policy as policy_contract
 from dither.simulation.simulate import check_environment, check_rewards, configured
 from dither_bench.define.environments import build, defaults, describe
 from dither_bench.define.others import is_other
-from dither_bench.define.panels import Figure, Note, Panel, named, with_shared
+from dither_bench.define.panels import Figure, Note, Panel, as_in, named, with_shared
 from dither_bench.define.replayed import ReplayedLog
+
+_DEFAULT = re.compile(r"[:,]\s*preset\s*=\s*default\s*(,|$)")
+PAPER = "paper"  # the preset of the paper's figures, and of every panel that was written before panels had one
 
 
 def _read() -> dict[str, Figure]:
@@ -36,8 +40,8 @@ def _figure(name: str, row: dict[str, Any], texts: Mapping[str, str]) -> Figure:
         return Note(of["text"], algorithms(of["algorithms"]), tuple(of.get("panels", ())))
 
     shared = row.get("shared", "")
-    run = algorithms(row.pop("algorithms"), shared)
-    panels = tuple(panel for line in row.pop("panels") for panel in _panels(algorithms=run, **line))
+    how: Any = dict(algorithms=algorithms(row.pop("algorithms"), shared), preset=row.pop("preset", PAPER))
+    panels = tuple(panel for line in row.pop("panels") for panel in _panels(**how, **line))
     notes, extra = tuple(map(note, row.pop("notes", ()))), algorithms(row.pop("extra", ()), shared)
     return Figure(name, panels=panels, notes=notes, extra=extra, **row)
 
@@ -47,6 +51,7 @@ def _panels(
     env: str,
     rounds: int,
     algorithms: tuple[Spec, ...],
+    preset: str,
     name: str = "",
     prefix: str = "",
     drawn: str = "",
@@ -55,12 +60,12 @@ def _panels(
     """The panels of a line: one for each number of features, where `dim` has several. more : settings of env"""
     dims = more.get("dim")
     if not isinstance(dims, list):
-        yield Panel(name, describe(env, **more), rounds, algorithms, drawn)
+        yield Panel(name, describe(env, **more), rounds, algorithms, drawn, preset=preset)
         return
     for dim in dims:
         paper = f"d={dim}"
         here = describe(env, **more | {"dim": dim})
-        yield Panel(prefix + paper, here, rounds, algorithms, drawn or (paper if prefix else ""))
+        yield Panel(prefix + paper, here, rounds, algorithms, drawn or (paper if prefix else ""), preset=preset)
 
 
 FIGURES: dict[str, Figure] = _read()
@@ -82,12 +87,22 @@ def select(
     """The figure with some of its panels, other algorithms or another horizon; None leaves it as it is."""
     chosen = [figure.panel(name) for name in panels] if panels else list(figure.panels)
     if algorithms:
+        algorithms = list(algorithms)
+        if any(panel.preset == PAPER for panel in chosen):
+            _check_presets(figure.name, algorithms)
         others = specs(*(with_shared(spec, figure.shared) for spec in specs(*algorithms)))
         chosen = [replace(panel, algorithms=others) for panel in chosen]
     if rounds is not None:
         errors.at_least("rounds", rounds, 1)
         chosen = [replace(panel, rounds=rounds) for panel in chosen]
     return replace(figure, panels=tuple(chosen))
+
+
+def _check_presets(figure: str, algorithms: Iterable[str | Spec]) -> None:
+    """Raise ValueError where a text names the default, which in a figure of the paper stands for "paper"."""
+    for text in algorithms:
+        if isinstance(text, str) and _DEFAULT.search(text):
+            raise ValueError(f"{text}: {figure} runs with the preset paper: dither compare has the default")
 
 
 def against(figure: Figure, reference: str) -> Figure:
@@ -107,7 +122,7 @@ def check(figure: Figure) -> None:
         env = build(panel.env)
         check_environment(env)
         _check_others(panel, env)
-        ours = [spec for spec in panel.algorithms if not is_other(spec)]
+        ours = [as_in(panel, spec) for spec in panel.algorithms if not is_other(spec)]
         check_rewards(env, [_model(spec, env, rounds=panel.rounds) for spec in ours])
     specs(*(spec for panel in figure.panels for spec in panel.algorithms))
 
@@ -171,7 +186,9 @@ def to_data(figure: Figure) -> dict[str, Any]:
 
 def from_data(data: Mapping[str, Any]) -> Figure:
     """The figure that `to_data` wrote."""
-    panels = tuple(Panel(**panel | {"algorithms": _specs(panel["algorithms"])}) for panel in data["panels"])
+    panels = tuple(
+        Panel(**{"preset": PAPER} | panel | {"algorithms": _specs(panel["algorithms"])}) for panel in data["panels"]
+    )
     notes = tuple(Note(n["text"], _specs(n["algorithms"]), tuple(n["panels"])) for n in data["notes"])
     varied = {"varied": tuple(data.get("varied", ()))}
     return Figure(**dict(data) | {"panels": panels, "notes": notes, "extra": _specs(data["extra"]), **varied})

@@ -38,6 +38,7 @@ class Panel:
     algorithms: tuple[Spec, ...]
     drawn: str = ""  # the panel of the paper's figure that it belongs to, if that has another name
     reference: str = ""  # the name of the algorithm that the others are compared with, if it is chosen (`reference`)
+    preset: str = "default"  # of the library's algorithms that name none (`as_in`): "paper" in the paper's figures
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,14 @@ class Figure:
         panels = {panel.name: panel for panel in self.panels}
         errors.among(f"panel of {self.name}", name, panels)
         return panels[name]
+
+
+def as_in(panel: Panel, spec: Spec) -> Spec:
+    """The spec as the panel runs it. An algorithm of somebody's own keeps its default, of which the paper says nothing.
+
+    Pictures, tables and requests have the name without it: "LinFP" in a figure of the paper.
+    """
+    return replace(spec, preset=panel.preset) if spec.built_in and spec.preset == "default" else spec
 
 
 def with_shared(spec: Spec, shared: str) -> Spec:

@@ -79,5 +79,5 @@ def _is_the_papers(figure: Figure, panel: Panel, *, algorithm: Spec) -> bool:
     whole = FIGURES.get(figure.name)
     if whole is None:
         return False
-    same = [p for p in whole.panels if (p.name, p.env, p.rounds) == (panel.name, panel.env, panel.rounds)]
-    return any(algorithm in p.algorithms for p in same)
+    here = (panel.name, panel.env, panel.rounds, panel.preset)
+    return any(algorithm in p.algorithms for p in whole.panels if (p.name, p.env, p.rounds, p.preset) == here)

@@ -25,7 +25,7 @@ from scipy import stats
 
 from dither.algorithms import Spec
 from dither_bench.define import published
-from dither_bench.define.panels import Figure, Panel, reference
+from dither_bench.define.panels import Figure, Panel, as_in, reference
 from dither_bench.keep.asked import Codes
 from dither_bench.keep.store import Store, of_panel
 
@@ -121,7 +121,7 @@ def judged(figure: Figure, measured: pl.DataFrame) -> pl.DataFrame:
             verdict = "order only"
         ratio = row["regret"] / theirs if theirs and not bound else None
         note = _why(figure, panel, algorithm=spec) if verdict == "differs" else ""
-        rows.append((theirs, bound, ratio, verdict, note, spec.preset))
+        rows.append((theirs, bound, ratio, verdict, note, as_in(panel, spec).preset))
     order = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "runs", "value", "note"]
     beside = pl.DataFrame(rows, schema=BESIDE, orient="row")
     return pl.concat([measured, beside], how="horizontal").select(*order, "preset", "sd", "median", "each", "lowest")

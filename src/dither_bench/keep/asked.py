@@ -1,8 +1,9 @@
 """What was asked for in a folder of results: one small JSON file a request, so that a report knows what to show.
 
 Requests add up: panels and algorithms that were asked for one after another stand in one figure. If a panel is asked
-for again with other rounds, it replaces the earlier panel. If a figure is asked for with another seed, it replaces the
-earlier figure. A request also says from which codes it takes results, so a report shows the same results.
+for again with other rounds or another preset, it replaces the earlier panel. If a figure is asked for with another
+seed, it replaces the earlier figure. A request also says from which codes it takes results, so a report shows the same
+results.
 
 Several commands may work in one folder at once. So each writes its request again when its results are there, and asks
 for the figure of its own seed: it shows what it was asked for, whatever others have asked for meanwhile.
@@ -84,7 +85,7 @@ def _joined(old: Figure, new: Figure) -> Figure:
     for panel in new.panels:
         had = panels.get(panel.name, panel)
         specs = panel.algorithms
-        if (identity(had.env), had.rounds) == (identity(panel.env), panel.rounds):
+        if (identity(had.env), had.rounds, had.preset) == (identity(panel.env), panel.rounds, panel.preset):
             newest = {spec: spec for spec in had.algorithms + specs}  # of equal ones, where a file lies now
             specs = tuple(sorted(newest.values(), key=_place(whole.algorithms)))
         panels[panel.name] = replace(panel, algorithms=specs)

@@ -34,13 +34,14 @@ from dither import _version
 from dither.algorithms import Spec
 from dither.base import files
 from dither_bench.define.environments import identity
-from dither_bench.define.panels import Panel
+from dither_bench.define.panels import Panel, as_in
 
 STORE = "store"  # the folder of the results, below that of the figures
 METADATA = "dither"
 Made = dict[str, Any]  # where and when results were made: `made_here`
 COLUMNS = ("run", "round", "regret", "realised")
 UNRECORDED = ""
+IN_CELLS = {"paper": "default", "default": "default-2"}  # "paper" was the default once, and is stored as such
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Cell:
             "rounds": self.rounds,
             "algorithm": self.algorithm.name,
             "settings": dict(self.algorithm.settings),
-            "preset": self.algorithm.preset,
+            "preset": _preset(self.algorithm),
             "seed": self.seed,
         }
 
@@ -76,8 +77,13 @@ def key_of(content: Mapping[str, Any]) -> str:
 
 
 def of_panel(panel: Panel, *, seed: int) -> dict[str, Cell]:
-    """The names of the panel's algorithms and their cells."""
-    return {str(spec): Cell(panel.env, panel.rounds, spec, seed) for spec in panel.algorithms}
+    """The names of the panel's algorithms and their cells, which have the preset of the panel."""
+    return {str(spec): Cell(panel.env, panel.rounds, as_in(panel, spec), seed) for spec in panel.algorithms}
+
+
+def _preset(spec: Spec) -> str:
+    """Its preset as cells have it, so that what earlier versions stored is found again."""
+    return IN_CELLS.get(spec.preset, spec.preset) if spec.built_in else spec.preset
 
 
 def _canonical(value: Any) -> Any:

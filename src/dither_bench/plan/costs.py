@@ -15,15 +15,15 @@ gradients  of all arms: one pass backward, and U over all p weights; NeuralUCB a
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dither import models
 from dither.algorithms import Spec
-from dither.algorithms.algorithm import fields
+from dither.algorithms.algorithm import fields, of_any_dim
 from dither.simulation.simulate import configured
 from dither_bench.define.environments import Outline, outline
-from dither_bench.define.panels import Panel
+from dither_bench.define.panels import Panel, as_in
 
 # All in microseconds.
 DRAW = 0.011  # a feature of a context
@@ -40,7 +40,7 @@ SOLVED = 128  # rounds in which a generalised linear model solves its history
 def seconds(panel: Panel, *, algorithms: Iterable[Spec], runs: int) -> float:
     """About how many seconds these algorithms take on one core."""
     env = outline(panel.env)
-    each = sum(microseconds(env, spec, rounds=panel.rounds) for spec in algorithms)
+    each = sum(microseconds(env, as_in(panel, spec), rounds=panel.rounds) for spec in algorithms)
     return 1e-6 * runs * (drawing(env, rounds=panel.rounds) + each)
 
 
@@ -86,8 +86,7 @@ def _network(env: Outline, spec: Spec) -> float:
 
 def network(spec: Spec) -> dict[str, Any]:
     """The settings of an algorithm's network, without the network: neither torch nor the data are needed."""
-    preset = spec.algorithm.presets[spec.preset]
-    settings = (dict(preset) if isinstance(preset, Mapping) else {}) | dict(spec.settings)
+    settings = dict(of_any_dim(spec.algorithm.presets[spec.preset], dict(spec.settings))) | dict(spec.settings)
     model: Any = spec.algorithm.model
     return {field.name: settings.get(field.name, field.default) for field in dataclasses.fields(model)}
 

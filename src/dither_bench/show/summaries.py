@@ -21,7 +21,7 @@ import polars as pl
 from dither.algorithms import specs
 from dither.base import errors, files
 from dither_bench.define import published
-from dither_bench.define.figures import FIGURES
+from dither_bench.define.figures import FIGURES, PAPER
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import tables
 from dither_bench.keep import provenance
@@ -76,7 +76,9 @@ def write(summary: Summary, folder: Path) -> Path:
     head = {"figure": figure.name} | {name: getattr(summary, name) for name in ("seed", "versions", "processor")}
     head["made"] = summary.day
     panels = [
-        {"panel": panel.name, "rounds": panel.rounds, "env": dict(panel.env), "code": _codes(summary, panel)}
+        {"panel": panel.name, "rounds": panel.rounds, "env": dict(panel.env)}
+        | ({} if panel.preset == PAPER else {"preset": panel.preset})
+        | {"code": _codes(summary, panel)}
         for panel in figure.panels
     ]
     curves = summary.curves.group_by("panel", "algorithm", "runs", maintain_order=True).agg(pl.all())
@@ -102,7 +104,8 @@ def read(path: Path) -> Summary:
     whole = {panel.name: panel for panel in FIGURES[name].panels}
     for one, panel in panels.items():
         here = whole.get(one)
-        if here is None or panel["rounds"] != here.rounds or not panel["env"].items() <= dict(here.env).items():
+        how = None if here is None else (here.rounds, here.preset)
+        if here is None or how != (panel["rounds"], panel.get("preset", PAPER)) or not _within(panel["env"], here.env):
             raise ValueError(
                 f"{path}: the panel {one} was run with other settings than {name} has now: run it again, and then "
                 f"'dither gallery'"
@@ -111,6 +114,11 @@ def read(path: Path) -> Summary:
     code = {(one, a): tuple(codes) for one, panel in panels.items() for a, codes in panel["code"].items()}
     figure = replace(FIGURES[name], panels=chosen)
     return Summary(figure, data["seed"], curves, measured, paired, code, *more)
+
+
+def _within(env: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the other environment has all of these settings."""
+    return env.items() <= dict(other).items()
 
 
 def lacking(figure: Figure) -> Iterator[tuple[str, list[str]]]:
