@@ -7,11 +7,11 @@ import pytest
 
 MOST = {
     "choose, LinFP": 12,
-    "update, LinFP": 9,
-    "update, GLMFP": 13,
+    "update, LinFP": 10,
+    "update, GLMFP": 16,
     "Live.choose": 17,
     "Live.choose, budget": 19,
-    "Live.reward": 19,
+    "Live.reward": 20,
     "evaluate": 14,
     "reproduce": 66,
 }
