@@ -15,7 +15,7 @@ THETA, ROUNDS, LOSS = np.array([0.8, 0.9, 0.1, 0.2, 0.0]), 2000, 0.1
 
 
 def run(baseline, seed, algorithm):
-    b = algorithm(dim=5, lam=1.0, seed=seed, baseline=baseline)
+    b = algorithm(preset="paper", dim=5, lam=1.0, seed=seed, baseline=baseline)
     rng, X, shown = np.random.default_rng(seed), np.eye(5), []
     for _ in range(ROUNDS):
         arm = b.choose(X).arm

@@ -94,7 +94,8 @@ DISCOUNTS = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.9975, 0.999)
 
 def _regrets(env: object, worlds: dict, names: list[str], *, runs: int, rounds: int = 2000) -> list[np.ndarray]:
     """The regrets in each world, (algorithms, runs)."""
-    found = (dither.simulate(w(env), names, runs=runs, rounds=rounds, seed=0) for w in worlds.values())
+    algorithms = {name: f"{name}{',' if ':' in name else ':'}preset=paper" for name in names}
+    found = (dither.simulate(w(env), algorithms, runs=runs, rounds=rounds, seed=0) for w in worlds.values())
     return [one.regret[:, :, -1] for one in found]
 
 

@@ -32,8 +32,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2000)
     given = parser.parse_args()
     print(f"| {given.runs} runs of {given.rounds} rounds | {' | '.join(ALGORITHMS)} |\n|---|---|---|---|")
+    algorithms = {name: f"{name}:preset=paper" for name in ALGORITHMS}
     for name, env in WORLDS.items():
-        found = dither.simulate(env, ALGORITHMS, runs=given.runs, rounds=given.rounds, record=[given.rounds])
+        found = dither.simulate(env, algorithms, runs=given.runs, rounds=given.rounds, record=[given.rounds])
         regret = found.regret[..., 0]
         errors = regret.std(axis=1, ddof=1) / np.sqrt(given.runs)
         cells = [f"{mean:.1f} ± {se:.1f}" for mean, se in zip(regret.mean(axis=1), errors, strict=True)]

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 MOST = {
-    "choose, LinFP": 10,
-    "update, LinFP": 7,
-    "update, GLMFP": 13,
-    "Live.choose": 15,
-    "Live.choose, budget": 17,
-    "Live.reward": 17,
+    "choose, LinFP": 12,
+    "update, LinFP": 10,
+    "update, GLMFP": 16,
+    "Live.choose": 17,
+    "Live.choose, budget": 19,
+    "Live.reward": 20,
     "evaluate": 14,
-    "reproduce": 63,
+    "reproduce": 66,
 }
 
 

@@ -75,7 +75,8 @@ class Live:
     Parameters
     ----------
     home : None (memory), a path (SQLite) or a URL of PostgreSQL, as for `log.Ledger`
-    bandit : the bandit as it begins. A ledger keeps it, so it may be left out later; another one is refused
+    bandit : the bandit as it begins. A ledger keeps it, so it may be left out later; another one is refused. The call
+        that made it when the default was another preset goes on with the settings of the ledger
     learn : whether this process may learn. Of several that may, one learns at a time; the others decide from its
         snapshots and learn when it stops
     catalogue : arms by id (`dither.Catalogue`), for `choose(context, arms=ids)`. The ledger keeps it, with every later
