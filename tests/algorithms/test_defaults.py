@@ -8,7 +8,7 @@ import pytest
 import dither
 from dither.algorithms import PRESETS, Spec
 from dither.algorithms.algorithm import FORMER
-from dither.models import Diagonal, Disjoint, Ridge
+from dither.models import GLM, Diagonal, Disjoint, Ridge
 from dither.policies import UCB, FeaturePerturbation, Greedy, RandUCB, ThompsonSampling
 
 FOUND = Ridge("auto", centre=True)
@@ -43,6 +43,14 @@ def made(name, **settings):
         ("RandLinUCB", {"sigma": 0.5}, (FOUND, RandUCB(sigma=0.5))),
         ("Greedy", {}, (FOUND, Greedy())),
         ("Greedy", {"lam": 1.0}, (Ridge(1.0, centre=True), Greedy())),
+        ("GLMFP", {}, (GLM(lam="auto"), FeaturePerturbation())),
+        ("GLMFP", {"lam": 1.0}, (GLM(lam=1.0), FeaturePerturbation())),
+        ("GLMFP", {"link": "probit"}, (GLM("probit", lam="auto"), FeaturePerturbation())),
+        ("GLMFP", {"link": "log"}, (GLM("log"), FeaturePerturbation())),
+        ("GLMFP", {"preset": "paper"}, (GLM(), FeaturePerturbation())),
+        ("GLMFP", {"disjoint": 4}, (Disjoint(GLM(lam="auto"), 4), FeaturePerturbation())),
+        ("LogTS", {}, (GLM(lam="auto"), ThompsonSampling())),
+        ("LogGreedy", {}, (GLM(lam="auto"), Greedy())),
         *(
             (name, {"preset": "paper"}, (Ridge(), part()))
             for name, part in (("LinFP", FeaturePerturbation), ("LinUCB", UCB))
@@ -53,6 +61,7 @@ def made(name, **settings):
 def test_what_is_not_set_is_found_and_what_is_set_is_as_it_says(name, settings, parts):
     assert made(name, **settings) == parts
     # seen red: sigma="auto" beside a c; a beta of 1 beside a radius; λ and the centre of the class
+    # seen red: λ of the rows behind the log link
 
 
 @pytest.mark.parametrize("name", dither.ALGORITHMS)

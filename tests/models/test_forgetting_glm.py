@@ -38,7 +38,7 @@ def newton(X, r, w, *, lam, link):
 
 def agrees(model, state, X, r, w):
     """θ̂ and Ĥ are within `bound` of the exact ones, and the bound is as small as the solver says."""
-    theta, H = newton(X, r, w, lam=model.rho, link=model.link)
+    theta, H = newton(X, r, w, lam=model.rho_of(state), link=model.link)
     R = np.linalg.cholesky(H).T
     E = np.linalg.norm(R @ (state.theta - theta))
     drift = np.abs(np.log(np.linalg.eigvalsh(R @ state.F @ state.F.T @ R.T))).max()

@@ -42,7 +42,7 @@ def inspect(model, state, X, r, *, at=(), weight=None, start=None, where=""):
     """The truth is below the bound, and the bound below the promise; -> the exact fit and truth/bound."""
     theta, F, bound = state.theta[at], state.F[at], model.bound(state)[at]
     how = dict(link=model.link, lam=model.lam, weight=weight, min_derivative=model.min_derivative)
-    truth = glm_oracles.fit(X, r, ridge=model.rho, constrain=model.constrain, start=start, **how)
+    truth = glm_oracles.fit(X, r, ridge=model.rho_of(state), constrain=model.constrain, start=start, **how)
     gap = glm_oracles.gap(theta, F, truth, X=X, **how)
     assert glm_oracles.below(max(gap[:3]), gap.eig, bound, truth), (where, gap, bound)
     tight = len(r) < learn.SOLVED or model.solver != "certified"

@@ -57,7 +57,9 @@ def test_a_constraint_holds_and_is_optimal(S, ridge, solver):
             state = model.update(state, X[t], r[t])
             norm = np.linalg.norm(state.theta)
             assert norm <= S * (1 + 1e-12)
-            g = glm_oracles.gradient(X[: t + 1], r[: t + 1], state.theta, link=link, ridge=model.rho).astype(float)
+            g = glm_oracles.gradient(X[: t + 1], r[: t + 1], state.theta, link=link, ridge=model.rho_of(state)).astype(
+                float
+            )
             multiplier = -(g @ state.theta) / norm**2
             R = glm_oracles.root(X[: t + 1], state.theta, link=link, lam=1e-4)
             if norm < S * (1 - 1e-6):
@@ -125,14 +127,15 @@ def test_a_state_of_no_data_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("link", "solver", "batch"),
+    ("link", "solver", "batch", "lam"),
     [
-        *(("logit", solver, batch) for solver in (*SOLVED, "online") for batch in ((), (3,))),
-        *((link, "certified", ()) for link in ("log", "probit", "identity")),
+        *(("logit", solver, batch, 1e-4) for solver in (*SOLVED, "online") for batch in ((), (3,))),
+        *((link, "certified", (), 1e-4) for link in ("log", "probit", "identity")),
+        *(("logit", solver, batch, "auto") for solver in ("certified", "online") for batch in ((), (3,))),
     ],
 )
-def test_every_library_reaches_the_same_state(lib, link, solver, batch):
-    rng, model = np.random.default_rng(8), GLM(link, solver=solver)
+def test_every_library_reaches_the_same_state(lib, link, solver, batch, lam):
+    rng, model = np.random.default_rng(8), GLM(link, solver=solver, lam=lam)
     ours, theirs = model.init(3, batch=batch), model.init(3, batch=batch, xp=lib.xp)
     for _ in range(8):
         x, r, weight = rng.normal(size=(*batch, 3)), rng.random(batch), rng.uniform(0.1, 2, size=batch)

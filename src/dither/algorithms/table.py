@@ -38,6 +38,11 @@ def _bonus(dim: int, settings: Values) -> Values:
     return DATA if named & BONUS else DATA | OWN | {"beta": 1.0}
 
 
+def _linked(dim: int, settings: Values) -> Values:
+    """The default behind a link whose scores have a scale: where rewards lie in [0, 1] (docs/glm.md)."""
+    return {"lam": "auto"} if settings.get("link", "logit") in ("logit", "probit") else {}
+
+
 def _theorem(dim: int, settings: Values) -> Values:
     """Theorem 1 of the paper: β_t(δ/4T), and λ = O(d)."""
     return {"c": "theory", "lam": float(dim)}
@@ -168,7 +173,7 @@ _ALL = (
         source="Yi, Oh 2025",
         bound="d√(κ* T) + d²/κ",
         model=models.GLM,
-        presets={"own_paper": _theorem},
+        presets={"default": _linked, "paper": {}, "own_paper": _theorem},
         told=("horizon",),
         labels=dict.fromkeys(LOGISTIC, "GLM-FP (ours)"),
     ),
@@ -178,7 +183,7 @@ _ALL = (
         summary="ε-greedy with an annealed ε, on a generalised linear model.",
         source="common practice",
         model=models.GLM,
-        presets={"own_paper": {"decay": "text"}},
+        presets={"default": _linked, "paper": {}, "own_paper": {"decay": "text"}},
         told=("horizon",),
         labels=dict.fromkeys(LOGISTIC, GREEK),
     ),
@@ -188,6 +193,7 @@ _ALL = (
         summary="No exploration, on a generalised linear model.",
         source="common practice",
         model=models.GLM,
+        presets={"default": _linked, "paper": {}},
     ),
     Algorithm(
         "OFUGLB",
@@ -216,6 +222,7 @@ _ALL = (
         source="Kveton, Zaheer, Szepesvári, Li, Ghavamzadeh, Boutilier 2020",
         bound="d^{3/2}√T/κ",
         model=models.GLM,
+        presets={"default": _linked, "paper": {}},
     ),
     Algorithm(
         "LogFPL",

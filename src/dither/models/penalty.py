@@ -15,6 +15,7 @@ from dither.base.arrays import Array
 
 AUTO = "auto"
 Penalty = float | Literal["auto"]  # λ, or the rule
+FIRST = 1.0  # λ before the first row that is not 0
 ROWS = 128  # after so many rows λ stays
 LEAST, LARGEST = 1e-100, 1e100  # what float64 can hold beside what is learnt
 _STEPS = tuple(float(2**j) for j in range(8))
@@ -38,8 +39,7 @@ def check(name: str, value: Any) -> None:
 
 def init(like: Array) -> Rule:
     """Before the first row; like (..., d)."""
-    xp, zeros = arrays.namespace(like), arrays.blank(like)
-    return Rule(xp.ones_like(zeros), zeros, zeros)
+    return Rule(arrays.blank(like) + FIRST, arrays.blank(like), arrays.blank(like))
 
 
 def advanced(rule: Rule, X: Array, weight: Array | None = None) -> Rule:

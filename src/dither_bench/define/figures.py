@@ -12,7 +12,7 @@ from dither.algorithms.algorithm import UNSTATED, fields
 from dither.base import errors, parts
 from dither.deciding import policy as policy_contract
 from dither.simulation.simulate import check_environment, check_rewards, configured
-from dither_bench.define.environments import build, defaults, describe
+from dither_bench.define.environments import CLASSES, build, defaults, describe, standardised
 from dither_bench.define.others import OtherLibrary
 from dither_bench.define.panels import Figure, Note, Panel, as_in, named, with_shared
 from dither_bench.define.replayed import ReplayedLog
@@ -166,6 +166,9 @@ def adhoc(
 
 def called(env: Mapping[str, Any], *, rounds: int, usual: Mapping[str, Any]) -> str:
     """The name of a panel: the environment, its settings that are not the usual ones, and the horizon."""
+    if env["name"] in CLASSES:
+        env, usual = dict(env), dict(usual) | {"intercept": standardised(env)}
+        env.setdefault("intercept", False)
     settings = {k: v for k, v in env.items() if k != "name" and v != usual.get(k)}
     texts = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in settings.items()]
     return ", ".join([parts.short(env["name"]), *texts, f"T={rounds}"])

@@ -41,7 +41,7 @@ def solved(model: Any, state: Any, problem: Problem, aim: Aim, H: Curvature) -> 
         start = state.theta if solution is None else solution.theta
         new = batched.solve(problem, start, sharper, H)
         if model.constrain is not None:
-            new, nu = projected(model, problem, new, nu, sharper.tol / 4)
+            new, nu = projected(model, problem, new, nu, sharper.tol / 4, model.rho_of(state))
         solution = new if solution is None else trees.choose(rough, new, solution)
         F, blur = widths(model, state, problem, solution, nu)
         longer = stretch(F, solution.F)
@@ -59,7 +59,7 @@ def widths(model: Any, state: Any, problem: Problem, solution: Solution, nu: Arr
     if learnt and model.min_derivative >= link.L(links.LARGEST_LOGIT):
         return state.F, xp.maximum(state.lazy.blur, solution.blur)  # Ĥ = λI + Σ m xx', whatever θ̂ is
     slope = floored(model, link.slopes(objective.logits(problem.X, solution.theta))[1])
-    _, F, blur = hessian.factors(problem._replace(rho=xp.full_like(nu, model.lam)), problem.count * slope)
+    _, F, blur = hessian.factors(problem._replace(rho=xp.zeros_like(nu) + model.lam_of(state)), problem.count * slope)
     return F, xp.maximum(blur, solution.blur)
 
 
@@ -70,7 +70,9 @@ def stretch(F: Array, G: Array) -> Array:
     return xp.where(size > 1, size, 1.0)
 
 
-def projected(model: Any, problem: Problem, solution: Solution, nu: Array, tol: Array) -> tuple[Solution, Array]:
+def projected(
+    model: Any, problem: Problem, solution: Solution, nu: Array, tol: Array, rho: Array | float
+) -> tuple[Solution, Array]:
     """The solution over ‖θ‖ <= S and its multiplier ν >= 0, by Newton's method on 1/‖θ(ν)‖ inside a bracket."""
     xp, S = arrays.namespace(nu), model.constrain
     low, high = xp.zeros_like(nu), xp.full_like(nu, xp.inf)
@@ -84,11 +86,11 @@ def projected(model: Any, problem: Problem, solution: Solution, nu: Array, tol: 
             break
         low, high = xp.where(length > S, nu, low), xp.where(length < S, nu, high)
         new = nu + (length / S - 1) * (length / dual) ** 2
-        middle = xp.where(xp.isfinite(high), (low + high) / 2, 4 * nu + model.rho)
+        middle = xp.where(xp.isfinite(high), (low + high) / 2, 4 * nu + rho)
         new = xp.where((new <= 0) & (low == 0), 0.0, new)
         new = xp.where((new > low) & (new < high) | (new == 0) & (low == 0), new, middle)
         nu = xp.where(over, new, nu)
-        harder = problem._replace(rho=nu + model.rho)
+        harder = problem._replace(rho=nu + rho)
         again = batched.solve(harder, solution.theta, Aim(tol), Curvature(solution.F))
         solution = trees.choose(over, again, solution)
     gap = xp.where(nu > 0, xp.abs(length - S) * length / dual, 0.0)

@@ -56,10 +56,10 @@ def taken(model: Any, state: Any, X: Array, r: Array, *, weight: Array | None = 
     return state if model.window is None else state._replace(history=history.windowed(state.history, model.window))
 
 
-def gram(state: Any, lam: float) -> Array:
+def gram(state: Any, lam: Array | float) -> Array:
     """λI + Σ ω xx' of the rows, (..., d, d)."""
     rows = state.history
-    return arrays.gram(rows.X, rows.count, arrays.namespace(rows.X).full_like(state.theta[..., 0], lam))
+    return arrays.gram(rows.X, rows.count, arrays.blank(state.theta) + lam)
 
 
 def norms(state: Any) -> Array:
@@ -73,34 +73,35 @@ def norms(state: Any) -> Array:
 
 def _faded(model: Any, state: Any, left: Array, now: Array | None) -> Any:
     """The state when all rows count left (...) times as much."""
-    xp, kept, rho = arrays.namespace(left), state.lazy, model.rho
+    xp, kept, rho = arrays.namespace(left), state.lazy, model.rho_of(state)
     rows = history.faded(state.history, left)
     if model.solver != "online" or int(xp.max(rows.rows)) < learn.WARM:  # later it reads no row, and counts none
         most = int(xp.max(rows.rows))
         kept = kept._replace(mass=left * kept.mass)
         if most % history.SELDOM == 0 or most == rows.count.shape[-1]:
-            rows, kept = dropped(model, rows, kept, state.F)
+            rows, kept = dropped(model, rows, kept, state.F, rho)
     state = state._replace(history=rows, now=now)
     if state.H is None:
         return learn.doubted(state)
     d, wide = state.theta.shape[-1], left[..., None, None]
-    H = wide * state.H + (1 - wide) * rho * xp.eye(d, dtype=left.dtype, device=arrays.device(left))
+    pull = (1 - left) * rho
+    H = wide * state.H + pull[..., None, None] * xp.eye(d, dtype=left.dtype, device=arrays.device(left))
     F = arrays.root_of_inverse(H)
     if F is None:
         return learn.doubted(state._replace(H=H))
-    half = arrays.dot(F.mT, (1 - left)[..., None] * rho * state.theta)
+    half = arrays.dot(F.mT, pull[..., None] * state.theta)
     theta = state.theta - arrays.dot(F, half)
     return state._replace(F=F, theta=theta, H=H, lazy=lazy.faded(kept, left, arrays.norms(half), F, rho=rho))
 
 
-def dropped(model: Any, rows: History, kept: lazy.Lazy, F: Array) -> tuple[History, lazy.Lazy]:
+def dropped(model: Any, rows: History, kept: lazy.Lazy, F: Array, rho: Array | float) -> tuple[History, lazy.Lazy]:
     """The rows without the oldest that have no part in anything, and how many passes need not read; F F' = H⁻¹.
 
     A row that counts ω pulls by at most ω ‖x‖ in the norm of H⁻¹ where rewards are in [0, 1], and it has at most
     ω ‖x‖² of H. For other links ω stands for ω μ + |τ|.
     """
     xp, function, mass = arrays.namespace(rows.count), model.function, kept.mass  # type: Any, Any, Any
-    size, most = hessian.spread(F), 1 / model.rho**0.5
+    size, most = hessian.spread(F), 1 / rho**0.5
     far = kept.xmax * xp.where(xp.isfinite(kept.bound[..., 0]) & (size < most), size, most)
     far = xp.where(far > 1, far * far, xp.where(far > 1e-100, far, 1e-100))[..., None]
     bounded, pull = function.support == (0.0, 1.0), rows.count

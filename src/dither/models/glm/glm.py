@@ -25,16 +25,19 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
+
 from dither import links
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import digits, factor, forgetting, history, statistics
+from dither.models import digits, factor, forgetting, history, linear_model, penalty, statistics
 from dither.models.forgetting import Forgetting
-from dither.models.glm import certificate, forgotten, lazy, learn, refits, rounding
+from dither.models.glm import anew, certificate, forgotten, lazy, learn, refits, rounding
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
-from dither.models.linear_model import LinkedModel, penalty
+from dither.models.linear_model import LinkedModel
 from dither.models.model import abilities_of
+from dither.models.penalty import Penalty, Rule
 
 OF_ROWS = frozenset({"gram_width", "gram_sample", "lipschitz"})  # what a model that forgets reads off its rows
 Solver = Literal["certified", "exact", "counts", "online"]
@@ -52,6 +55,7 @@ class GLMState(NamedTuple):
     extra: Any  # `statistics.Extra`: what a policy asked for besides
     H: Array | None = None  # (..., d, d)  the curvature that F is a factor of, where the rows fade
     now: Array | None = None  # (...)  the time, where there is a clock
+    rule: Rule | None = None  # λ, where it is of the first rows
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ class GLM(Forgetting, LinkedModel):
     """For X (..., K, d) shared by all arms.
 
     link : "logit", "log" (Poisson), "probit" or "identity" (`dither.links`); rewards must lie in its support
-    lam : λ; feature²
+    lam : λ; feature²; "auto": μ'(0)² times that of the first rows (`models/penalty.py`). That rule is for a θ which
+        moves rewards. Near η = 0 a reward moves by μ'(0) times what η does, so the penalty is on ‖μ'(0) θ‖²
     solver, tol : as above; tol is in units of one width, from 1e-8 to 1
     min_derivative : Ĥ takes max(μ', this) for μ' (the paper's 0.25 makes it λI + Σ xx'/4 for logit); θ̂ is the same
     constrain : S, for θ̂ over ‖θ‖ <= S; None: over all θ
@@ -68,7 +73,7 @@ class GLM(Forgetting, LinkedModel):
     """
 
     link: links.Name = "logit"
-    lam: float = 1e-4
+    lam: Penalty = 1e-4
     solver: Solver = "certified"
     tol: float = 0.05
     min_derivative: float = 0.0
@@ -82,8 +87,9 @@ class GLM(Forgetting, LinkedModel):
 
     def __post_init__(self) -> None:
         links.find(self.link)
-        penalty("lam", self.lam)
-        penalty("ridge", self.rho)
+        penalty.check("lam", self.lam)
+        if self.ridge is not None:
+            linear_model.penalty("ridge", self.ridge)
         errors.among("solver", self.solver, SOLVERS)
         errors.within("tol", self.tol, learn.TIGHT, 1)
         errors.within("min_derivative", self.min_derivative, 0, 1e100)
@@ -98,10 +104,18 @@ class GLM(Forgetting, LinkedModel):
             if self.solver == "online":
                 raise ValueError("solver='online' keeps no history to project with: constrain needs another solver")
 
-    @property
-    def rho(self) -> float:
-        """The λ of the objective."""
-        return self.lam if self.ridge is None else self.ridge
+    def lam_of(self, state: GLMState) -> Any:
+        """λ: a number, or (...) where it is of the first rows."""
+        return self.lam if state.rule is None else self.share * state.rule.lam
+
+    @functools.cached_property
+    def share(self) -> float:
+        """μ'(0)²: 1/16 for logit."""
+        return float(self.function.slopes(np.float64(0.0))[1]) ** 2
+
+    def rho_of(self, state: GLMState) -> Any:
+        """The λ of the objective, likewise."""
+        return self.lam_of(state) if self.ridge is None else self.ridge
 
     @functools.cached_property
     def abilities(self) -> frozenset[str]:
@@ -123,16 +137,19 @@ class GLM(Forgetting, LinkedModel):
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None) -> GLMState:
         """Ĥ = λI, θ̂ = 0, with leading axes `batch`."""
         zeros = xp.zeros((*batch, dim), dtype=xp.float64, device=device)
-        G = factor.identity(zeros, 1 / self.rho**0.5) if self.apart else None
-        extra = None if self.forgets else statistics.init(needs, zeros, lam=self.lam)
-        kept, rows = lazy.init(zeros, self.rho, self.lam), history.init(zeros)
-        F, H = factor.identity(zeros, 1 / self.lam**0.5), None
+        rule = penalty.init(zeros) if self.lam == penalty.AUTO else None
+        lam: Any = self.lam if rule is None else self.share * penalty.FIRST
+        rho = lam if self.ridge is None else self.ridge
+        G = factor.identity(zeros, 1 / rho**0.5) if self.apart else None
+        extra = None if self.forgets else statistics.init(needs, zeros, lam=lam)
+        kept, rows = lazy.init(zeros, rho, lam), history.init(zeros)
+        F, H = factor.identity(zeros, 1 / lam**0.5), None
         if self.follows:
-            kept, H = kept._replace(left=zeros[..., 0] + 1.0), factor.identity(zeros, self.lam)
+            kept, H = kept._replace(left=zeros[..., 0] + 1.0), factor.identity(zeros, lam)
         if self.fades:
             kept = kept._replace(mass=zeros[..., 0] + 0.0, unread=rows.rows + 0)
         now = None if self.half_life is None else zeros[..., 0] + forgetting.BEFORE
-        return GLMState(F, zeros, G, kept, rows, extra, H, now)
+        return GLMState(F, zeros, G, kept, rows, extra, H, now, rule)
 
     def update(
         self,
@@ -149,27 +166,70 @@ class GLM(Forgetting, LinkedModel):
         at (...) : with `half_life`, the time of the observation
         own : the caller gives the old state up, so the history is added to in place rather than copied
         """
-        xp = arrays.namespace(x)
+        if state.rule is not None:
+            state = self.announced(state, x[..., None, :], r[..., None], None if weight is None else weight[..., None])
+        return self.absorbed(state, x, r, weight=weight, at=at, own=own)
+
+    def shares(self, state: GLMState) -> bool:
+        """Whether slots have one λ, of the rows of all."""
+        return state.rule is not None
+
+    def announced(
+        self, state: GLMState, X: Array, r: Array, weight: Array | None = None, *, slots: bool = False
+    ) -> GLMState:
+        """The state whose λ knows of rows X (..., n, d) that will be learnt, of rewards r and weights (..., n).
+
+        slots : the last leading axis of the state is one of slots, which have one λ; X has no such axis
+        """
+        if state.rule is None:
+            return state
+        xp, rule = arrays.namespace(X), state.rule
+        if weight is not None:
+            weight = xp.asarray(weight, dtype=xp.float64)
+        if not slots:
+            return anew.announced(self, state, penalty.advanced(rule, X, weight))
+        one = penalty.advanced(Rule(*(part[..., 0] for part in rule)), X, weight)
+        parts = (xp.zeros_like(part) + new[..., None] for part, new in zip(rule, one, strict=True))
+        return anew.announced(self, state, Rule(*parts))
+
+    def absorbed(self, state: GLMState, x: Array, r: Array, *, own: bool = False, **settings: Any) -> GLMState:
+        """The state after an observation that was announced, with settings as of `update`."""
+        xp, weight = arrays.namespace(x), settings.get("weight")
         if r.dtype != xp.float64:
             r = xp.astype(r, xp.float64)
         if weight is not None:
             weight = xp.asarray(weight, dtype=xp.float64)
         if self.forgets:
-            state, weight = forgotten.aged(self, state, r, weight, at)
+            state, weight = forgotten.aged(self, state, r, weight, settings.get("at"))
         return learn.learn(self, state, x, r, weight, own=own)
 
     def update_many(self, state: GLMState, X: Array, r: Array, *, own: bool = False, **settings: Any) -> GLMState:
         """n observations at once: X (..., n, d), r, weight, at (..., n); read once, not n times."""
+        state = self.announced(state, X, r, settings.get("weight"))
+        return self.absorbed_many(state, X, r, **settings)
+
+    def absorbed_many(self, state: GLMState, X: Array, r: Array, *, own: bool = False, **settings: Any) -> GLMState:
+        """The state after n observations that were announced, with settings as of `update_many`."""
         r = arrays.namespace(X).asarray(r, dtype=arrays.namespace(X).float64)
         if X.shape[-2] < 2 or self.solver in ("online", "counts"):
-            return super().update_many(state, X, r, **settings)
+            for i in range(X.shape[-2]):
+                one = {name: None if A is None else A[..., i] for name, A in settings.items()}
+                state = self.absorbed(state, X[..., i, :], r[..., i], **one, own=i > 0)
+            return state
         each = {name: A for name, A in settings.items() if A is not None}
         first, last = ({name: A[..., part] for name, A in each.items()} for part in (slice(-1), -1))
         if self.forgets:
             state = forgotten.taken(self, state, X[..., :-1, :], r[..., :-1], **first)
         else:
             state = learn.taken(state, X[..., :-1, :], r[..., :-1], first.get("weight"))
-        return self.update(state, X[..., -1, :], r[..., -1], **last, own=True)
+        return self.absorbed(state, X[..., -1, :], r[..., -1], **last, own=True)
+
+    def joined(self, state: GLMState) -> GLMState:
+        """The state of slots of which the last are new: they get the λ of the first one."""
+        if state.rule is None:
+            return state
+        xp = arrays.namespace(state.theta)
+        return anew.announced(self, state, Rule(*(xp.zeros_like(part) + part[..., :1] for part in state.rule)))
 
     def advanced(self, state: GLMState, at: Array) -> GLMState:
         """The state at the time at (...), without an observation (`half_life` alone)."""
@@ -178,7 +238,7 @@ class GLM(Forgetting, LinkedModel):
     def gram_width(self, state: GLMState, X: Array) -> Array:
         """‖x_i‖ in the norm of V⁻¹, V = λI + Σ xx': X (..., K, d) -> (..., K)."""
         if self.forgets:
-            return arrays.norms(X @ arrays.root_of_inverse(forgotten.gram(state, self.lam)))
+            return arrays.norms(X @ arrays.root_of_inverse(forgotten.gram(state, self.lam_of(state))))
         return arrays.norms(X @ state.extra.gram_width)
 
     def gram_sample(self, state: GLMState, eta: Array) -> Array:
@@ -248,4 +308,4 @@ class GLM(Forgetting, LinkedModel):
     @property
     def apart(self) -> bool:
         """Whether the objective's Hessian is another matrix than Ĥ."""
-        return self.rho != self.lam or self.min_derivative > 0 or self.constrain is not None
+        return self.ridge not in (None, self.lam) or self.min_derivative > 0 or self.constrain is not None

@@ -186,7 +186,7 @@ def drifted(lazy: Lazy, x: Array, r: Array, step: RowStep) -> Lazy:
     )
 
 
-def faded(lazy: Lazy, left: Array, moved: Array, F: Array, *, rho: float) -> Lazy:
+def faded(lazy: Lazy, left: Array, moved: Array, F: Array, *, rho: Array | float) -> Lazy:
     """What is kept when all rows count `left` (...) times as much, and ρ as before.
 
     moved (...) : ‖step‖ to the new minimum of the model, in the norm of H; F (..., d, d) : the new factor, FF' = H⁻¹
@@ -246,8 +246,8 @@ def strayed(lazy: Lazy, theta: Array, width: Array, *, model: Any) -> Lazy | Non
     return lazy._replace(reach=xp.maximum(lazy.reach, width), bound=bound)
 
 
-def measured(lazy: Lazy, theta: Array, *, link: Link, rho: float) -> Lazy:
-    """What is kept, with the bound at theta (..., d); rho is ρ."""
+def measured(lazy: Lazy, theta: Array, *, link: Link, rho: Array | float) -> Lazy:
+    """What is kept, with the bound at theta (..., d); rho is ρ, (...) or a number."""
     xp = arrays.namespace(theta)
     D, most = theta - lazy.base, xp.full_like(lazy.slope, MOST)
     length = arrays.norms(D)
@@ -300,7 +300,7 @@ def renewal(lazy: Lazy, solution: Solution, *, runs: Any = ..., rows: Array, eve
     }
 
 
-def without(lazy: Lazy, solution: Solution, *, link: Link, rho: float) -> Lazy:
+def without(lazy: Lazy, solution: Solution, *, link: Link, rho: Array | float) -> Lazy:
     """What is kept after a pass without the rows of this `mass`, which have a part in the estimate all the same.
 
     ‖x‖ <= max ‖x‖ ‖F‖ for each of them. So their slope is at most mass ‖x‖, and their share of H mass ‖x‖².

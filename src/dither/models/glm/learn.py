@@ -48,13 +48,13 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
             kept, due = far, due | True
         else:
             kept = lazy.extend(kept, x, step.zeta, step.v, width, own=own)
-            kept = lazy.measured(kept, new.theta, link=model.function, rho=model.rho)
+            kept = lazy.measured(kept, new.theta, link=model.function, rho=model.rho_of(new))
         # what holds of a model of the objective without some rows
         new = new._replace(lazy=kept._replace(bound=xp.where(lost[..., None], xp.inf, kept.bound)))
         due = due | lost | (s > factor.LONG) | _uncertain(model, new)
     if arrays.some(due):
         try:
-            new = _passed(model, new, due)
+            new = passed(model, new, due)
             if not arrays.finite(new.theta):
                 raise errors.overflow()
         except BaseException:
@@ -71,10 +71,16 @@ def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
     return doubted(state._replace(extra=extra, history=history.append_many(state.history, X, r, weight), lazy=kept))
 
 
-def doubted(state: Any) -> Any:
-    """The state of whose θ̂ and Ĥ nothing is certain, so that the next update reads the history."""
+def doubted(state: Any, runs: Array | None = None) -> Any:
+    """The state of whose θ̂ and Ĥ nothing is certain, so that the next update reads the history.
+
+    runs : (...) those of which that is so; None: all of them
+    """
     xp, kept = arrays.namespace(state.theta), state.lazy
-    return state._replace(lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf), exact=xp.zeros_like(kept.exact)))
+    bound, exact = xp.full_like(kept.bound, xp.inf), xp.zeros_like(kept.exact)
+    if runs is not None:
+        bound, exact = xp.where(runs[..., None], bound, kept.bound), xp.where(runs, exact, kept.exact)
+    return state._replace(lazy=kept._replace(bound=bound, exact=exact))
 
 
 def settled(model: Any, state: Any) -> Any:
@@ -85,10 +91,10 @@ def settled(model: Any, state: Any) -> Any:
     else:
         due = _always(model, state.history) | ~xp.isfinite(kept.bound[..., 0])
         if not bool(xp.all(due)):
-            kept = lazy.measured(kept, state.theta, link=model.function, rho=model.rho)
+            kept = lazy.measured(kept, state.theta, link=model.function, rho=model.rho_of(state))
             state = state._replace(lazy=kept)
             due = due | _uncertain(model, state)
-    return _passed(model, state, due) if arrays.some(due) else state
+    return passed(model, state, due) if arrays.some(due) else state
 
 
 def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, sure: Array | None) -> tuple:
@@ -106,18 +112,23 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     moved = (zeta - z) / xp.where(q > 0, q, 1.0)  # q is 0 for an x of zeros
     theta, s = state.theta + u * moved[..., None], 1 + v * q
     step = lazy.RowStep(state.theta, z, zeta, u, q, v, left, omega)
-    lam = None if sure is None else model.rho
+    lam = None if sure is None else _largest(model.rho_of(state))
     F = G = factor.grown(G, x, p=p, u=u, s=s, v=v, lam=lam, only=sure)
     kept = state.lazy
     if state.G is not None:
         p, wide = arrays.dot(state.F.mT, x), omega * apart.floored(model, v / xp.where(omega > 0, omega, 1.0))
-        lam, s = None if sure is None else model.lam, 1 + wide * xp.vecdot(p, p)
+        lam, s = None if sure is None else _largest(model.lam_of(state)), 1 + wide * xp.vecdot(p, p)
         F = factor.grown(state.F, x, p=p, u=arrays.dot(state.F, p), s=s, v=wide, lam=lam, only=sure)
         kept = kept._replace(stretch=xp.maximum(kept.stretch, xp.sqrt(wide / xp.where(v > 0, v, 1e-300))))
     extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
     H = None if state.H is None else state.H + v[..., None, None] * arrays.outer(x, x)
     G = None if state.G is None else G
     return state._replace(F=F, theta=theta, G=G, lazy=kept, extra=extra, H=H), step
+
+
+def _largest(lam: Array | float) -> float:
+    """The largest λ of the runs."""
+    return lam if isinstance(lam, (int, float)) else float(arrays.namespace(lam).max(lam))
 
 
 def _always(model: Any, rows: History) -> Array:
@@ -133,7 +144,7 @@ def _uncertain(model: Any, state: Any) -> Array:
     return due if model.constrain is None else due | apart.near_edge(model, state)
 
 
-def _passed(model: Any, state: Any, due: Array) -> Any:
+def passed(model: Any, state: Any, due: Array) -> Any:
     """The state after a pass over the history of the runs that are `due` (...)."""
     if due.ndim == 1:
         return _read(model, state, due)
@@ -215,8 +226,8 @@ def _sought(model: Any, state: Any, aim: Aim, i: tuple[int, ...]) -> tuple[Solut
         limit = float(kept.reach[i] * np.exp(min(kept.bound[i][1], lazy.FAR) / 2))
         every = _every(n, int(kept.exact[i]))
     X, count, total = (part[first:n] for part in rows[:3])
-    reach, rho, longest = Reach(limit, every, mass), model.rho, float(kept.xmax[i])
-    problem = Problem(model.function, X, count, total, rho, longest)
+    reach, rho, longest = Reach(limit, every, mass), model.rho_of(state), float(kept.xmax[i])
+    problem = Problem(model.function, X, count, total, rho if isinstance(rho, (int, float)) else float(rho[i]), longest)
     solution = single.solve(problem, state.theta[i], state.F[i], aim, reach)
     return None if solution is None else (solution, reach)
 
@@ -269,7 +280,7 @@ def _solved(model: Any, state: Any, n: int) -> Any:
     """The state after a pass over n rows, for all its runs, by `batched`."""
     kept, rows, xp = state.lazy, int(state.history.rows[0]), arrays.namespace(state.theta)
     X, count, total = _blocks(model, state.history, n)
-    problem = Problem(model.function, X, count, total, kept.nu + model.rho, kept.xmax)
+    problem = Problem(model.function, X, count, total, kept.nu + model.rho_of(state), kept.xmax)
     aim, every, H = _aim(model, n, rows), False, Curvature(state.F if state.G is None else state.G)
     if model.constrain is not None and aim.drift is not None and arrays.some(apart.near_edge(model, state)):
         aim = Aim(TIGHT)
@@ -284,7 +295,7 @@ def _solved(model: Any, state: Any, n: int) -> Any:
         solution = batched.solve(problem, state.theta, aim, H)
     new = _renewed(state, solution, every=every, exact=aim.drift is None)
     if kept.mass is not None and arrays.some(kept.mass > 0):
-        new = new._replace(lazy=lazy.without(new.lazy, solution, link=model.function, rho=model.rho))
+        new = new._replace(lazy=lazy.without(new.lazy, solution, link=model.function, rho=model.rho_of(state)))
     return new
 
 

@@ -20,19 +20,19 @@ def refitted(
 ) -> Array:
     """`GLM.refit`; `lead` are the leading axes of the answer: the state's, or draws where the state has none."""
     xp, d = arrays.namespace(state.theta), state.theta.shape[-1]
-    rows = state.history
+    rows, kept, rho = state.history, state.lazy, model.rho_of(state)
     n = history.blocks(int(xp.max(rows.rows)))
     if not int(xp.max(rows.rows)) or 0 in lead:
         start = xp.broadcast_to(state.theta, (*lead, d))
-        return start + (0.0 if shift is None else shift / model.rho)
-    G, alone, kept = math.prod(lead), rows.X.ndim == 2, state.lazy
+        return start + (0.0 if shift is None else shift / (xp.zeros_like(kept.xmax) + rho)[..., None])
+    G, alone = math.prod(lead), rows.X.ndim == 2
 
     def flat(A: Any, *shape: int) -> Any:
         return None if A is None else xp.reshape(xp.broadcast_to(A, (*lead, *shape)), (G, *shape))
 
     X = rows.X[..., :n, :] if alone else flat(rows.X[..., :n, :], n, d)
     counts, totals = ((A if B is None else B)[..., :n] for A, B in ((rows.count, count), (rows.total, total)))
-    rho, tol = (xp.full_like(kept.xmax, value) for value in (model.rho, PRECISE))
+    rho, tol = (xp.zeros_like(kept.xmax) + value for value in (rho, PRECISE))
     F = None if count is not None else state.F if state.G is None else state.G  # other counts have another curvature
     off = xp.where(kept.nu > 0, xp.inf, kept.bound[..., 1])  # over ‖θ‖ <= S, F is of H + νI: too small
     whole: list[Any] = [flat(counts, n), flat(totals, n), flat(rho), flat(kept.xmax), flat(shift, d)]
